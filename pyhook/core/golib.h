@@ -1,0 +1,213 @@
+/* The contract between the C core (`_C`) and the Go library: flat structs and two function tables, nothing else.
+ *
+ * Both sides are compiled from this header. `_C` opens libgodynamo.so at the first miss, hands it a gd_core_api and gets
+ * a gd_golib_api back. Nothing here needs libtorch; PyObject is the only CPython type named.
+ *
+ * Ownership words used below: borrowed (the callee must not release it), new (the receiver must release it),
+ * stolen (the callee releases it, also on failure).
+ */
+#ifndef GD_GOLIB_H
+#define GD_GOLIB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef Py_PYTHON_H
+typedef struct _object PyObject;
+#endif
+
+#define GD_ABI_VERSION 1
+
+/* ---- guard programs ------------------------------------------------------------------------------------------------
+ * A program is an array of 16-byte nodes run in order over an array of registers that hold borrowed references.
+ * Registers 0 .. nslots-1 are the frame's slots (see gd_request), nslots is the globals dict, nslots+1 the builtins
+ * dict; an access node reads register `src` and writes register `dst`; a check node looks at register `src`.
+ * The opcodes are generated from guards/kinds.table into guard_ops_gen.h. */
+typedef struct {
+    uint8_t op;     /* GD_OP_*, guard_ops_gen.h */
+    uint8_t flags;  /* per op */
+    uint16_t dst;   /* register written by an access node */
+    uint16_t src;   /* register read */
+    uint16_t part;  /* index of the text part this node belongs to: the recompile reason when it fails */
+    uint32_t a;     /* operand: constant index, position, first tensor check, ... (per op) */
+    uint32_t b;     /* second operand: index of an inline cache, count, ... (per op) */
+} gd_guard_node;
+
+/* What of a tensor is compared (gd_tensor_spec.fields). */
+enum {
+    GD_TENSOR_TYPE = 1,            /* exact Python type */
+    GD_TENSOR_KEYSET = 2,          /* dispatch key set */
+    GD_TENSOR_DTYPE = 4,
+    GD_TENSOR_DEVICE = 8,
+    GD_TENSOR_REQUIRES_GRAD = 16,
+    GD_TENSOR_NDIM = 32,
+    GD_TENSOR_SIZES = 64,          /* the dims set in static_sizes */
+    GD_TENSOR_STRIDES = 128,       /* the dims set in static_strides */
+    GD_TENSOR_ALL = 255
+};
+
+typedef struct {
+    uint16_t reg;
+    uint16_t fields;
+    uint32_t reserved;
+    uint64_t static_sizes;   /* bit i: size of dimension i is compared */
+    uint64_t static_strides; /* bit i: stride of dimension i is compared */
+    PyObject *example;       /* borrowed; the metadata is read from it when the entry is made, no reference is kept */
+} gd_tensor_spec;
+
+/* How an entry keeps the objects its program names (gd_const_spec.keep). */
+enum {
+    GD_KEEP_STRONG = 0, /* the entry holds a reference: immutable or immortal things only */
+    GD_KEEP_WEAK = 1,   /* a weak reference whose callback clears .valid and unlinks the entry */
+    GD_KEEP_NONE = 2    /* kept alive by an owner named in an earlier check; only its address is compared */
+};
+
+typedef struct {
+    PyObject *object; /* borrowed */
+    int32_t keep;
+    int32_t reserved;
+} gd_const_spec;
+
+/* Which user frames an instruction of the transformed code stands for. Rows are sorted by `start` (code unit index). A row
+ * covers code units start .. end-1. `chain` indexes gd_entry_spec.chains. */
+typedef struct {
+    uint32_t start, end;
+    uint32_t chain;
+    uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
+} gd_tb_row;
+enum { GD_TB_DROP = 1 };
+
+/* gd_entry_spec.flags */
+enum {
+    GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
+    GD_ENTRY_NEEDS_HOOK = 2,   /* it calls Python that was not inlined: install the eval-frame hook around the call */
+};
+
+typedef struct {
+    PyObject *function;            /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL.
+                                      Its parameters, all positional: slots 0 .. nslots-1, then extra_regs in order */
+    const gd_guard_node *nodes;
+    uint32_t nnodes;
+    uint32_t nregs;                /* slots + 2 + written registers */
+    uint32_t nslots;
+    uint32_t ncaches;              /* inline caches the access nodes use */
+    const gd_const_spec *consts;
+    uint32_t nconsts;
+    uint32_t ntensors;
+    const gd_tensor_spec *tensors;
+    const uint32_t *extra_regs;    /* registers handed to `function` after the slots */
+    uint32_t nextra;
+    uint32_t flags;
+    const gd_tb_row *tb_rows;
+    uint32_t ntb_rows;
+    uint32_t reserved;
+    PyObject *chains;              /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost
+                                      last; the outermost one stands for the transformed frame itself. NULL: no rows */
+    PyObject *parts;               /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
+    PyObject *part_lines;          /* borrowed tuple of (filename, line) or None, one per part: who installed it */
+    PyObject *info;                /* borrowed dict: what explain() shows */
+    PyObject *orig_code;           /* borrowed: the user's code object this entry stands for */
+} gd_entry_spec;
+
+/* ---- code objects -------------------------------------------------------------------------------------------------- */
+typedef struct {
+    const char *data; /* UTF-8 (surrogatepass) or raw bytes; owned by the code object while the view is open */
+    size_t len;
+} gd_bytes;
+
+typedef struct {
+    gd_bytes name, qualname, filename;
+    gd_bytes code;        /* PyCode_GetCode: never the adaptive code */
+    gd_bytes linetable, exceptiontable;
+    int32_t flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
+    int32_t nconsts, nnames, nlocalsplus;
+    const gd_bytes *names;            /* nnames */
+    const gd_bytes *localsplusnames;  /* nlocalsplus */
+    const uint8_t *localspluskinds;   /* nlocalsplus; CO_FAST_LOCAL 0x20, CO_FAST_CELL 0x40, CO_FAST_FREE 0x80 */
+    PyObject *const *consts;          /* nconsts, borrowed from the code object */
+    void *internal;
+} gd_code_view;
+
+typedef struct {
+    gd_bytes name, qualname, filename, code, linetable, exceptiontable;
+    int32_t flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
+    PyObject *consts;                 /* borrowed tuple */
+    int32_t nnames, nlocalsplus;
+    const gd_bytes *names;
+    const gd_bytes *localsplusnames;
+    const uint8_t *localspluskinds;
+} gd_code_spec;
+
+/* ---- tensors ------------------------------------------------------------------------------------------------------- */
+typedef struct {
+    int64_t sizes[5], strides[5];
+    uint64_t keyset;
+    int32_t ndim;
+    int32_t scalar_type; /* c10::ScalarType */
+    int32_t device_type, device_index;
+    int32_t requires_grad, is_leaf;
+} gd_tensor_view;
+
+/* ---- a miss -------------------------------------------------------------------------------------------------------- */
+enum { GD_FRAME_DIRECT = 0, GD_FRAME_HOOK = 1, GD_FRAME_RESUME = 2 };
+
+/* A frame to translate. Slots: the argument slots in localsplus order (positional, keyword-only, *args tuple, **kwargs
+ * dict), then the cells of function.__closure__. All borrowed, alive during the call. For RESUME the function takes all it
+ * needs as positional parameters: some slots then hold cells (see Go's resume table). */
+typedef struct {
+    PyObject *owner;      /* the W whose list gets the entry */
+    PyObject *options;    /* godynamo._options.Options of that W */
+    PyObject *function;   /* PyFunctionObject: code, globals, closure */
+    PyObject *cache;      /* gd_FrameCache (Python object) the entry will hang on */
+    PyObject *const *slots;
+    uint32_t nslots;
+    uint32_t nargs;       /* slots that are arguments; the rest are cells */
+    int32_t kind;         /* GD_FRAME_* */
+    int32_t nentries;     /* entries this frame has already */
+    PyObject *failures;   /* borrowed list of str, reasons why each present entry did not serve; or NULL */
+} gd_request;
+
+enum {
+    GD_OK = 0,      /* entry is new and goes on the list */
+    GD_SKIP = 1,    /* this code can never be translated: mark it */
+    GD_PASS = 2,    /* run this one call in CPython, say nothing about others */
+    GD_RAISE = 3    /* a Python exception is set: nopython, a backend that failed, KeyboardInterrupt */
+};
+typedef struct {
+    int32_t status;
+    int32_t reserved;
+    PyObject *entry; /* new reference with GD_OK: a gd_GuardedCode */
+} gd_reply;
+
+/* What the core offers. Every function needs the GIL. On failure: NULL or -1 with a Python exception set. */
+typedef struct {
+    uint32_t abi;
+    uint32_t size; /* sizeof(gd_core_api) */
+    int (*code_view)(PyObject *code, gd_code_view *out);          /* 0 or -1 */
+    void (*code_view_release)(gd_code_view *view);
+    PyObject *(*code_new)(const gd_code_spec *spec);               /* new */
+    PyObject *(*entry_new)(const gd_entry_spec *spec);             /* new gd_GuardedCode */
+    /* Runs the entry's program on slots: 1 holds, 0 fails (*failed_node set), -1 error. */
+    int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed_node);
+    /* A callable for the rest of a frame: a W of kind RESUME over `function`, in the family of `owner` (same options, limit
+     * and hook extent). new */
+    PyObject *(*resume_new)(PyObject *owner, PyObject *function);
+    /* 1: filled; 0: not a plain dense tensor whose layout is known (use Python attributes); never raises. */
+    int (*tensor_view)(PyObject *tensor, gd_tensor_view *out);
+    /* What a W wraps. borrowed; NULL without an exception when `obj` is no W. *self gets the bound object or NULL. */
+    PyObject *(*callable_function)(PyObject *obj, PyObject **self);
+    /* New tuple: the remaining fields may grow; check `size`. */
+} gd_core_api;
+
+/* What the Go library offers. */
+typedef struct {
+    uint32_t abi;
+    uint32_t size;
+    int (*translate)(const gd_request *request, gd_reply *reply); /* 0; fills reply */
+} gd_golib_api;
+
+/* The one symbol _C looks up: returns 0 and fills *out, or -1 (ABI mismatch). */
+typedef int (*gd_golib_init_fn)(const gd_core_api *core, gd_golib_api *out);
+#define GD_GOLIB_INIT "gdInit"
+
+#endif

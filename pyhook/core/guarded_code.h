@@ -1,0 +1,67 @@
+/* GuardedCode: one translation of one code object and the guard program that says when it serves.
+ *
+ * Made by gd_entry_new (guarded_code.c) from a gd_entry_spec, owned by the gd_FrameCache of a W, visible to the garbage
+ * collector. The evaluator (guard_eval.c) and the call path (callable.c, eval_frame.c) are the readers.
+ */
+#ifndef GD_GUARDED_CODE_H
+#define GD_GUARDED_CODE_H
+
+#include "pycompat.h"
+#include "golib.h"
+
+typedef struct {
+    uint64_t tag;    /* ma_version_tag of the dict when `value` was read; 0: never filled */
+    PyObject *value; /* borrowed from that dict: valid exactly while the tag is unchanged */
+} gd_inline_cache;
+
+typedef struct gd_GuardedCode {
+    PyObject_HEAD
+    /* the hot fields first */
+    char valid;                 /* cleared when a weakly held object dies or reset() runs; never set again */
+    uint8_t reserved0;
+    uint16_t nslots;            /* registers 0 .. nslots-1 */
+    uint16_t nregs;
+    uint16_t nextra;            /* registers handed over after the slots, ascending */
+    uint32_t nnodes;
+    uint32_t flags;             /* GD_ENTRY_* */
+    gd_guard_node *nodes;
+    gd_inline_cache *caches;
+    PyObject **consts;          /* what is compared by address may be dead: only `strong` ones may be dereferenced */
+    struct gd_tensor_check *tensors; /* guard_eval.c's own form */
+    uint16_t *extra_regs;
+    PyObject *function;         /* strong or NULL (GD_ENTRY_RUN_ORIGINAL) */
+    vectorcallfunc vectorcall;  /* of `function` */
+    uint64_t hits;
+    /* the cold ones */
+    PyObject *strong;           /* tuple: consts kept by reference */
+    PyObject *weakrefs;         /* tuple of weak references with the invalidating callback */
+    PyObject *chains, *parts, *part_lines, *info, *orig_code;
+    gd_tb_row *tb_rows;
+    uint32_t ntb_rows, nconsts, ntensors, ncaches;
+    void *torch_state;          /* snapshot compared by the state node; torch_state.c */
+    PyObject *weakreflist;
+} gd_GuardedCode;
+
+extern PyTypeObject gd_GuardedCode_Type;
+
+/* new; -> gd_core_api.entry_new */
+PyObject *gd_entry_new(const gd_entry_spec *spec);
+
+/* Runs the program. regs: room for e->nregs pointers; the caller has filled registers 0 .. nslots-1 with the slots,
+ * [nslots] with the globals dict, [nslots+1] with the builtins dict (all borrowed). Runs none of the user's code, allocates
+ * nothing (PY_CHECK nodes excepted), raises nothing. Returns -1 when the program holds, else the index of the failed node.
+ * After success the caller may gather the values of extra_regs: they ascend, and extra_regs[i] >= nslots + i, so
+ * they can be moved down to regs[nslots + i] in place, and regs is then the argument array of `function`. */
+int gd_guard_eval(gd_GuardedCode *e, PyObject **regs);
+
+/* Text of the failed part with what was found there, for recompile logs: new str. */
+PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs);
+
+/* After `function` raised: gives the current exception's traceback one entry per inlined user frame and drops the
+ * entries marked GD_TB_DROP. Keeps the exception set. (traceback.c) */
+void gd_fix_traceback(gd_GuardedCode *e);
+
+/* Marks the entry dead; it is unlinked by its FrameCache at the next look. */
+void gd_entry_invalidate(gd_GuardedCode *e);
+
+#endif
