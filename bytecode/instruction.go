@@ -1,0 +1,228 @@
+// Package bytecode has CPython code objects as data: it decodes them into one dialect of instructions, analyses and
+// edits them, and lowers them again for a given Python version. It holds no Python object and needs no CPython.
+//
+// The dialect is CPython 3.11's instruction set without what only the interpreter's layout needs:
+//
+//	EXTENDED_ARG, CACHE   gone; Arg is the whole argument, lowering writes both again
+//	PRECALL               gone; lowering writes one before each CALL
+//	jumps                 have a Target instead of a distance, and one opcode instead of one per direction:
+//	                      JUMP, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE, POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE
+//	exception table       a Handler at each instruction
+//	line table            a Pos at each instruction
+//
+// Decode and Lower are inverse: Lower(Decode(raw)) is raw again, byte for byte, for all code CPython's compiler writes.
+package bytecode
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/godynamo/godynamo/bytecode/opcode"
+)
+
+// Version is a Python version.
+type Version struct{ Major, Minor int }
+
+// String returns the version as "3.11".
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// ErrVersion is wrapped by the error for a Python version that has no opcode table.
+var ErrVersion = errors.New("unsupported Python version")
+
+// ErrMalformed is wrapped by every error about a code object or instruction list that cannot be one.
+var ErrMalformed = errors.New("malformed code")
+
+// malformed makes an error that wraps ErrMalformed.
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
+// tableFor returns the opcodes of a version.
+func tableFor(v Version) (*opcode.Table, error) {
+	if t := opcode.For(v.Major, v.Minor); t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("%w: %v", ErrVersion, v)
+}
+
+// Position is a place in the source file. Lines count from 1 (a module's first instruction has line 0), columns from 0
+// in UTF-8 bytes; -1 means unknown. Both NoPosition and the zero Position mean that there is no place at all.
+type Position struct{ Line, EndLine, Col, EndCol int32 }
+
+// NoPosition is the place of instructions that have none.
+var NoPosition = Position{-1, -1, -1, -1}
+
+// Known reports whether the position names at least a line.
+func (p Position) Known() bool { return p.Line >= 0 && p != Position{} }
+
+// LinePosition is the place of an instruction of which only the line is known.
+func LinePosition(line int) Position { return Position{int32(line), int32(line), -1, -1} }
+
+// Raw is a code object as CPython holds it. Constants stay with the caller, which knows them by index; NumConsts bounds
+// the indices. The slices are read, never written, and nothing keeps them beyond a call, except that Decode's Code and
+// Lower's Raw share the strings and the Names slice.
+type Raw struct {
+	Name, QualName, Filename        string
+	Code, LineTable, ExceptionTable []byte
+	Flags, FirstLine                int
+	ArgCount                        int // positional parameters, the positional-only ones included
+	PosOnlyArgCount                 int
+	KwOnlyArgCount                  int
+	StackSize                       int
+	NumConsts                       int
+	Names, LocalsPlusNames          []string
+	LocalsPlusKinds                 []byte // opcode.CO_FAST_*
+}
+
+// Label is an index into Code.Instructions; -1 is none.
+type Label int
+
+// Instruction is one instruction of the dialect. Instructions refer to each other by pointer; a pointer belongs to one
+// Code and stands in its list once.
+type Instruction struct {
+	Op  opcode.Op
+	Arg int // meaning per opcode: constant index, name index (LOAD_GLOBAL: shifted left by one, bit 0 pushes NULL), slot, count; 0 for jumps
+
+	Target *Instruction // jumps only: where to
+	// Offset is where the instruction (not the EXTENDED_ARGs before it) was in the code it was decoded from, in code
+	// units of two bytes; after Lower, where it was written. -1 for instructions that have been in no code yet.
+	Offset      int
+	Pos         Position
+	NoInterrupt bool             // JUMP: a jump back does not look at the eval breaker (used inside await and yield from)
+	Handler     *ExceptionRegion // innermost exception-table region that covers it; nil: none
+
+	index int32 // position in Code.Instructions while an analysis runs: scratch, set anew by each
+}
+
+// New returns an instruction that is in no code yet and has no place in the source.
+func New(op opcode.Op, arg int) *Instruction {
+	return &Instruction{Op: op, Arg: arg, Offset: -1, Pos: NoPosition}
+}
+
+// NewJump returns a jump to target that is in no code yet and has no place in the source.
+func NewJump(op opcode.Op, target *Instruction) *Instruction {
+	return &Instruction{Op: op, Target: target, Offset: -1, Pos: NoPosition}
+}
+
+// At sets the instruction's place in the source and returns the instruction.
+func (inst *Instruction) At(pos Position) *Instruction {
+	inst.Pos = pos
+	return inst
+}
+
+// String returns opcode and argument: "LOAD_FAST 1"; a jump shows its target's offset.
+func (inst *Instruction) String() string {
+	switch {
+	case inst.Target != nil:
+		return fmt.Sprintf("%v to %d", inst.Op, inst.Target.Offset)
+	case inst.Op.ArgKind() == opcode.ArgNone:
+		return inst.Op.String()
+	}
+	return fmt.Sprintf("%v %d", inst.Op, inst.Arg)
+}
+
+// IsJump reports whether the instruction has a target.
+func (inst *Instruction) IsJump() bool { return inst.Op.ArgKind() == opcode.ArgJump }
+
+// ExceptionRegion is one row of the exception table. All instructions of a row share it by pointer. When regions nest,
+// an instruction names the innermost alone: CPython uses one row, and what the outer handler is to see it gets from the
+// code of the inner handler, which is covered by the outer region itself.
+type ExceptionRegion struct {
+	Target *Instruction // the handler's first instruction
+	// Depth is the height the value stack is cut to before the handler runs. DepthAtEntry lets Lower find it: the height
+	// before the region's first instruction, which is right when nothing of the region stands before its entry.
+	Depth int
+	Lasti bool // the raising instruction's offset is pushed below the exception, for RERAISE to restore
+}
+
+// DepthAtEntry as an ExceptionRegion's Depth means: as high as the stack is at the region's first instruction.
+const DepthAtEntry = -1
+
+// HandlerDepth returns the stack height at the handler's first instruction: cut to Depth, then the offset (Lasti) and
+// the exception pushed.
+func (r *ExceptionRegion) HandlerDepth() int {
+	if r.Lasti {
+		return r.Depth + 2
+	}
+	return r.Depth + 1
+}
+
+// Local is one slot of the frame: a local variable, a cell or a free variable.
+type Local struct {
+	Name string
+	Kind byte // opcode.CO_FAST_LOCAL, CO_FAST_CELL, CO_FAST_FREE; LOCAL and CELL for a parameter that is a cell
+}
+
+// Code is a decoded code object. Locals start with the parameters: positional, keyword-only, *args, **kwargs.
+type Code struct {
+	Name, QualName, Filename string
+	FirstLine, Flags         int
+	ArgCount                 int // positional parameters, the positional-only ones included
+	PosOnlyArgCount          int
+	KwOnlyArgCount           int
+	StackSize                int // as decoded; Lower computes it anew
+	NumConsts                int
+	Names                    []string
+	Locals                   []Local // localsplus
+	Instructions             []*Instruction
+}
+
+// NumArgSlots returns how many of the first Locals are filled by a call: all parameters, *args and **kwargs included.
+func (c *Code) NumArgSlots() int {
+	n := c.ArgCount + c.KwOnlyArgCount
+	if c.Flags&opcode.CO_VARARGS != 0 {
+		n++
+	}
+	if c.Flags&opcode.CO_VARKEYWORDS != 0 {
+		n++
+	}
+	return n
+}
+
+// Clone returns a deep copy: new instructions and regions, with targets and handlers inside the copy. Targets outside
+// the list stay as they are. Indexes are the same in both lists.
+func (c *Code) Clone() *Code {
+	clone := *c
+	clone.Names = append([]string(nil), c.Names...)
+	clone.Locals = append([]Local(nil), c.Locals...)
+	clone.Instructions = make([]*Instruction, len(c.Instructions))
+	block := make([]Instruction, len(c.Instructions))
+	number(c.Instructions)
+	for i, inst := range c.Instructions {
+		block[i] = *inst
+		clone.Instructions[i] = &block[i]
+	}
+	move := func(target *Instruction) *Instruction {
+		if target == nil || !isNumbered(c.Instructions, target) {
+			return target
+		}
+		return &block[target.index]
+	}
+	regions := map[*ExceptionRegion]*ExceptionRegion{}
+	for i := range block {
+		inst := &block[i]
+		inst.Target = move(inst.Target)
+		if inst.Handler == nil {
+			continue
+		}
+		region := regions[inst.Handler]
+		if region == nil {
+			region = &ExceptionRegion{move(inst.Handler.Target), inst.Handler.Depth, inst.Handler.Lasti}
+			regions[inst.Handler] = region
+		}
+		inst.Handler = region
+	}
+	return &clone
+}
+
+// number sets each instruction's index to its position in list.
+func number(list []*Instruction) {
+	for i, inst := range list {
+		inst.index = int32(i)
+	}
+}
+
+// isNumbered reports whether inst stands in list at its index.
+func isNumbered(list []*Instruction, inst *Instruction) bool {
+	return int(inst.index) < len(list) && list[inst.index] == inst
+}

@@ -1,0 +1,268 @@
+// Command gen writes the tables of package opcode from the JSON dumps of CPython's own opcode metadata.
+//
+// Usage: gen DIR, where DIR holds pyXYZ.json files made by dump.py. It writes DIR/op_gen.go (the enumeration over all
+// versions and the operator tables) and one DIR/pyXYZ_gen.go for each dump. A new Python is one more dump.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/format"
+	"log"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// dump is the part of a pyXYZ.json that the tables are made from; dump.py says what each field is.
+type dump struct {
+	Version        [2]int              `json:"version"`
+	Magic          string              `json:"magic"`
+	HaveArgument   int                 `json:"have_argument"`
+	Opmap          map[string]int      `json:"opmap"`
+	Caches         map[string]int      `json:"caches"`
+	ArgKinds       map[string][]string `json:"arg_kinds"`
+	NbOps          [][2]string         `json:"nb_ops"`
+	CmpOp          []string            `json:"cmp_op"`
+	CodeFlags      map[string]int      `json:"code_flags"`
+	FastLocalKinds map[string]int      `json:"fast_local_kinds"`
+
+	base string // file name without .json
+}
+
+// argKinds maps the kinds of dump.py to the constants of package opcode.
+var argKinds = map[string]string{
+	"const": "ArgConst", "name": "ArgName", "local": "ArgLocal", "free": "ArgFree",
+	"compare": "ArgCompare", "jump_relative": "ArgJump",
+}
+
+// compareNames names the comparisons of COMPARE_OP by their symbol.
+var compareNames = map[string]string{
+	"<": "CMP_LT", "<=": "CMP_LE", "==": "CMP_EQ", "!=": "CMP_NE", ">": "CMP_GT", ">=": "CMP_GE",
+}
+
+// dialectForm says which opcode of the dialect a real opcode decodes to. Jumps that exist once per direction become one
+// opcode: whether a jump goes back is known only when code is laid out.
+func dialectForm(name string) (op string, backward, noInterrupt bool) {
+	switch {
+	case name == "JUMP_FORWARD":
+		return "JUMP", false, false
+	case name == "JUMP_BACKWARD":
+		return "JUMP", true, false
+	case name == "JUMP_BACKWARD_NO_INTERRUPT":
+		return "JUMP", true, true
+	case strings.HasPrefix(name, "POP_JUMP_FORWARD_IF_"):
+		return "POP_JUMP_IF_" + strings.TrimPrefix(name, "POP_JUMP_FORWARD_IF_"), false, false
+	case strings.HasPrefix(name, "POP_JUMP_BACKWARD_IF_"):
+		return "POP_JUMP_IF_" + strings.TrimPrefix(name, "POP_JUMP_BACKWARD_IF_"), true, false
+	}
+	return name, false, false
+}
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 2 {
+		log.Fatal("usage: gen DIR")
+	}
+	dir := os.Args[1]
+	dumps, err := readDumps(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ops := allOps(dumps)
+	if err := write(filepath.Join(dir, "op_gen.go"), opFile(dumps, ops)); err != nil {
+		log.Fatal(err)
+	}
+	for _, d := range dumps {
+		text, err := versionFile(d)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := write(filepath.Join(dir, d.base+"_gen.go"), text); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+func readDumps(dir string) ([]*dump, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "py*.json"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("no py*.json in %s (%v)", dir, err)
+	}
+	slices.Sort(paths)
+	var dumps []*dump
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		d := &dump{base: strings.TrimSuffix(filepath.Base(path), ".json")}
+		if err := json.Unmarshal(data, d); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(d.ArgKinds["jump_absolute"]) > 0 {
+			return nil, fmt.Errorf("%s: absolute jumps are not supported", path)
+		}
+		dumps = append(dumps, d)
+	}
+	return dumps, nil
+}
+
+// allOps returns the names of every real opcode of every version and of the dialect's own, sorted.
+func allOps(dumps []*dump) []string {
+	set := map[string]bool{}
+	for _, d := range dumps {
+		for name := range d.Opmap {
+			form, _, _ := dialectForm(name)
+			set[name], set[form] = true, true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// opFile is op_gen.go: enumerations, names, operator symbols, flags.
+func opFile(dumps []*dump, ops []string) string {
+	var b strings.Builder
+	header(&b, "py*.json")
+	b.WriteString("// Every opcode of every supported Python and the dialect's own. The numbers are ours; a Table has CPython's.\nconst (\n\tINVALID Op = iota\n")
+	for _, name := range ops {
+		fmt.Fprintf(&b, "\t%s\n", name)
+	}
+	b.WriteString("\n\t// NumOps is one more than the largest Op.\n\tNumOps = int(iota)\n)\n\nvar opNames = [NumOps]string{\n\tINVALID: \"INVALID\",\n")
+	for _, name := range ops {
+		fmt.Fprintf(&b, "\t%s: %q,\n", name, name)
+	}
+	b.WriteString("}\n\nvar argKinds = [NumOps]ArgKind{\n")
+	kinds := opArgKinds(dumps)
+	for _, name := range ops {
+		if kind := kinds[name]; kind != "" {
+			fmt.Fprintf(&b, "\t%s: %s,\n", name, kind)
+		}
+	}
+	b.WriteString("}\n\n")
+	latest := dumps[len(dumps)-1]
+	b.WriteString("// The operators of BINARY_OP.\nconst (\n")
+	for i, op := range latest.NbOps {
+		fmt.Fprintf(&b, "\t%s BinaryOp = %d\n", op[0], i)
+	}
+	b.WriteString(")\n\nvar binarySymbols = [...]string{\n")
+	for _, op := range latest.NbOps {
+		fmt.Fprintf(&b, "\t%s: %q,\n", op[0], op[1])
+	}
+	b.WriteString("}\n\nvar binaryNames = [...]string{\n")
+	for _, op := range latest.NbOps {
+		fmt.Fprintf(&b, "\t%s: %q,\n", op[0], op[0])
+	}
+	b.WriteString("}\n\n// The comparisons of COMPARE_OP, as the dialect's argument holds them.\nconst (\n")
+	for i, symbol := range latest.CmpOp {
+		fmt.Fprintf(&b, "\t%s CompareOp = %d\n", compareNames[symbol], i)
+	}
+	b.WriteString(")\n\nvar compareSymbols = [...]string{\n")
+	for _, symbol := range latest.CmpOp {
+		fmt.Fprintf(&b, "\t%s: %q,\n", compareNames[symbol], symbol)
+	}
+	b.WriteString("}\n\n// Flags of a code object (co_flags), as dis names them.\nconst (\n")
+	writeInts(&b, "CO_", latest.CodeFlags)
+	b.WriteString(")\n\n// Kinds of a localsplus slot; a cell that is a parameter has two.\nconst (\n")
+	writeInts(&b, "", latest.FastLocalKinds)
+	b.WriteString(")\n")
+	return b.String()
+}
+
+// opArgKinds says for every opcode what its argument names: absent for none or a plain number.
+func opArgKinds(dumps []*dump) map[string]string {
+	kinds := map[string]string{}
+	for _, d := range dumps {
+		for name, code := range d.Opmap {
+			if code >= d.HaveArgument && kinds[name] == "" {
+				kinds[name] = "ArgNumber"
+			}
+		}
+		for kind, names := range d.ArgKinds {
+			for _, name := range names {
+				kinds[name] = argKinds[kind]
+				form, _, _ := dialectForm(name)
+				kinds[form] = argKinds[kind]
+			}
+		}
+	}
+	return kinds
+}
+
+func writeInts(b *strings.Builder, prefix string, values map[string]int) {
+	names := slices.SortedFunc(maps.Keys(values), func(x, y string) int { return values[x] - values[y] })
+	for _, name := range names {
+		fmt.Fprintf(b, "\t%s%s = %#x\n", prefix, name, values[name])
+	}
+}
+
+// versionFile is pyXYZ_gen.go: the Table of one version.
+func versionFile(d *dump) (string, error) {
+	var b strings.Builder
+	header(&b, d.base+".json")
+	names := slices.SortedFunc(maps.Keys(d.Opmap), func(x, y string) int { return d.Opmap[x] - d.Opmap[y] })
+	type encoding struct{ forward, backward, noInterrupt int }
+	encodings := map[string]*encoding{}
+	fmt.Fprintf(&b, "var %s = Table{\n\tMajor: %d, Minor: %d,\n\tMagic: %q,\n\tHaveArgument: %d,\n\tForms: [256]Form{\n",
+		d.base, d.Version[0], d.Version[1], d.Magic, d.HaveArgument)
+	for _, name := range names {
+		code := d.Opmap[name]
+		if code < 0 || code > 255 {
+			return "", fmt.Errorf("%s: opcode %s is %d", d.base, name, code)
+		}
+		op, backward, noInterrupt := dialectForm(name)
+		fmt.Fprintf(&b, "\t\t%d: {Real: %s, Op: %s", code, name, op)
+		if n := d.Caches[name]; n > 0 {
+			fmt.Fprintf(&b, ", Caches: %d", n)
+		}
+		if slices.Contains(d.ArgKinds["jump_relative"], name) {
+			b.WriteString(", Jump: true")
+		}
+		if backward {
+			b.WriteString(", Backward: true")
+		}
+		if noInterrupt {
+			b.WriteString(", NoInterrupt: true")
+		}
+		b.WriteString("},\n")
+		e := encodings[op]
+		if e == nil {
+			e = &encoding{-1, -1, -1}
+			encodings[op] = e
+		}
+		switch {
+		case noInterrupt:
+			e.noInterrupt = code
+		case backward:
+			e.backward = code
+		default:
+			e.forward = code
+		}
+	}
+	b.WriteString("\t},\n\tEncodings: [NumOps]Encoding{\n")
+	for _, op := range slices.Sorted(maps.Keys(encodings)) {
+		e := encodings[op]
+		fmt.Fprintf(&b, "\t\t%s: {Known: true, Forward: %d, Backward: %d, NoInterrupt: %d},\n", op, e.forward, e.backward, e.noInterrupt)
+	}
+	b.WriteString("\t},\n}\n")
+	return b.String(), nil
+}
+
+func header(b *strings.Builder, from string) {
+	fmt.Fprintf(b, "// Code generated by bytecode/opcode/gen from %s. DO NOT EDIT.\n\npackage opcode\n\n", from)
+}
+
+// write formats text as Go and writes it when it differs from what is there, so that timestamps stay.
+func write(path, text string) error {
+	data, err := format.Source([]byte(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	return os.WriteFile(path, data, 0o644)
+}

@@ -1,0 +1,132 @@
+// Package opcode holds what each supported CPython says of its own bytecode: opcodes, their numbers, inline caches,
+// jumps and operators. The tables are generated from dumps of CPython's `opcode` and `dis` (gen/dump.py, gen/main.go).
+//
+// Op is one enumeration for all versions. It has the real opcodes under CPython's names and the few opcodes of the
+// dialect that package bytecode decodes to: JUMP and POP_JUMP_IF_*, which stand for the forward and the backward form.
+// Code outside bytecode meets only the dialect; a Table is for decoding and lowering.
+package opcode
+
+import "fmt"
+
+//go:generate go run ./gen .
+
+// Op is an opcode of any version or of the dialect. Its number is ours, not CPython's, and may change from build to
+// build: keep names in files, never numbers.
+type Op uint16
+
+// String returns CPython's name of the opcode.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return fmt.Sprintf("Op(%d)", uint16(o))
+}
+
+// ArgKind returns what the opcode's argument names.
+func (o Op) ArgKind() ArgKind {
+	if int(o) < len(argKinds) {
+		return argKinds[o]
+	}
+	return ArgNone
+}
+
+// ArgKind says what an opcode's argument names.
+type ArgKind uint8
+
+const (
+	ArgNone    ArgKind = iota // the opcode takes no argument
+	ArgNumber                 // a count, a flag set, an operator
+	ArgConst                  // index into co_consts
+	ArgName                   // index into co_names; LOAD_GLOBAL has it shifted left by one
+	ArgLocal                  // index into the localsplus slots
+	ArgFree                   // index into the localsplus slots, of a cell or free variable
+	ArgCompare                // a CompareOp
+	ArgJump                   // a jump's distance
+)
+
+// BinaryOp is the argument of BINARY_OP.
+type BinaryOp int
+
+// Symbol returns the operator as written in a program: "+", "+=".
+func (b BinaryOp) Symbol() string {
+	if b.Valid() {
+		return binarySymbols[b]
+	}
+	return "?"
+}
+
+// String returns CPython's name of the operator: NB_ADD.
+func (b BinaryOp) String() string {
+	if b.Valid() {
+		return binaryNames[b]
+	}
+	return fmt.Sprintf("BinaryOp(%d)", int(b))
+}
+
+// Valid reports whether CPython knows the operator.
+func (b BinaryOp) Valid() bool { return b >= 0 && int(b) < len(binarySymbols) }
+
+// Inplace reports whether the operator is an augmented assignment's.
+func (b BinaryOp) Inplace() bool { return b >= NB_INPLACE_ADD && b.Valid() }
+
+// Plain returns the operator without the assignment: NB_ADD for NB_INPLACE_ADD.
+func (b BinaryOp) Plain() BinaryOp {
+	if b.Inplace() {
+		return b - NB_INPLACE_ADD + NB_ADD
+	}
+	return b
+}
+
+// CompareOp is the argument of COMPARE_OP.
+type CompareOp int
+
+// Valid reports whether CPython knows the comparison.
+func (c CompareOp) Valid() bool { return c >= 0 && int(c) < len(compareSymbols) }
+
+// Symbol returns the comparison as written in a program.
+func (c CompareOp) Symbol() string {
+	if c.Valid() {
+		return compareSymbols[c]
+	}
+	return "?"
+}
+
+// String returns the comparison's symbol.
+func (c CompareOp) String() string { return c.Symbol() }
+
+// Form is one opcode of one version, as decoding needs it. The zero Form is no opcode of that version.
+type Form struct {
+	Real        Op    // under CPython's name
+	Op          Op    // what it decodes to
+	Caches      uint8 // inline cache entries that follow it, in code units
+	Jump        bool  // its argument is a distance from the end of the instruction
+	Backward    bool  // the distance is counted back
+	NoInterrupt bool  // jumps back without looking at the eval breaker
+}
+
+// Encoding is one opcode of the dialect as lowering needs it: CPython's numbers, -1 where there is none.
+type Encoding struct {
+	Known                          bool
+	Forward, Backward, NoInterrupt int16 // Forward: also the number of an opcode that does not jump
+}
+
+// Table is the bytecode of one Python version.
+type Table struct {
+	Major, Minor int
+	Magic        string // of its .pyc files, hexadecimal
+	HaveArgument int    // opcodes below take no argument
+	Forms        [256]Form
+	Encodings    [NumOps]Encoding
+}
+
+// For returns the table of a Python version, nil where the version is not supported. Tables are constant.
+func For(major, minor int) *Table {
+	for _, t := range tables {
+		if t.Major == major && t.Minor == minor {
+			return t
+		}
+	}
+	return nil
+}
+
+var tables = []*Table{&py311}
