@@ -1,0 +1,28 @@
+/* The one door to CPython: every C file of the core includes this header and no other of CPython's.
+ *
+ * Public headers come first, then the internal ones of the running minor version through pycompat_3xx.h, which also gives
+ * the version's facts the names used elsewhere (gd_py_*). A version nobody has checked does not compile: field offsets
+ * and calling conventions of internal structs change silently between minors.
+ */
+#ifndef GD_PYCOMPAT_H
+#define GD_PYCOMPAT_H
+
+#ifndef PY_SSIZE_T_CLEAN
+#define PY_SSIZE_T_CLEAN
+#endif
+#include <Python.h>
+
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#include "pycompat_311.h"
+#else
+#error "godynamo: this CPython version has not been checked; see docs/porting.md"
+#endif
+
+#define GD_LIKELY(x) __builtin_expect(!!(x), 1)
+#define GD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Nothing of the core is exported but PyInit__C (PyMODINIT_FUNC says so itself): calls between its files then need no
+ * PLT entry, and no symbol of ours can be taken from, or taken for, another library's. */
+#pragma GCC visibility push(hidden)
+
+#endif

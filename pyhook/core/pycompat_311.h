@@ -1,0 +1,86 @@
+/* CPython 3.11: its internal headers and its facts. Included by pycompat.h only. */
+#ifndef GD_PYCOMPAT_311_H
+#define GD_PYCOMPAT_311_H
+
+/* The internal headers ask for this macro. It is defined after Python.h on purpose: before it, it would change what the
+ * public headers declare. */
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#define GD_DEFINED_PY_BUILD_CORE
+#endif
+/* Two names that the public headers of 3.11 define as other macros than the internal ones. */
+#undef _PyGC_FINALIZED
+#undef _PyObject_LookupSpecial
+#include <internal/pycore_code.h>
+#include <internal/pycore_dict.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_interp.h>
+#include <internal/pycore_object.h>
+#include <internal/pycore_pystate.h>
+#ifdef GD_DEFINED_PY_BUILD_CORE
+#undef Py_BUILD_CORE
+#undef GD_DEFINED_PY_BUILD_CORE
+#endif
+
+typedef _PyFrameEvalFunction gd_py_eval_function;
+
+/* The calling thread's state; the GIL is held. borrowed */
+static inline PyThreadState *
+gd_py_thread_state(void)
+{
+    return _PyThreadState_GET();
+}
+
+/* Whether a trace or profile function is active here: events must then be CPython's own. */
+static inline int
+gd_py_tracing(PyThreadState *tstate)
+{
+    return tstate->cframe->use_tracing != 0;
+}
+
+/* Python frames in use on this thread, as the recursion limit counts them. */
+static inline int
+gd_py_depth(PyThreadState *tstate)
+{
+    return tstate->recursion_limit - tstate->recursion_remaining;
+}
+
+static inline int
+gd_py_depth_left(PyThreadState *tstate)
+{
+    return tstate->recursion_remaining;
+}
+
+/* The eval-frame function in force; never NULL. */
+static inline gd_py_eval_function
+gd_py_get_eval(PyThreadState *tstate)
+{
+    gd_py_eval_function f = tstate->interp->eval_frame;
+    return f != NULL ? f : _PyEval_EvalFrameDefault;
+}
+
+/* What _PyInterpreterState_SetEvalFrameFunc does in Python/pystate.c of 3.11: the default is stored as NULL, which is what
+ * the specialised calls test before they push a frame without a C call. */
+static inline void
+gd_py_set_eval(PyThreadState *tstate, gd_py_eval_function f)
+{
+    tstate->interp->eval_frame = f == _PyEval_EvalFrameDefault ? NULL : f;
+}
+
+/* What a code object is made of, in CPython's own objects; all borrowed. */
+typedef struct {
+    PyObject *name, *qualname, *filename;       /* str */
+    PyObject *code, *linetable, *exceptiontable; /* bytes */
+    PyObject *consts, *names;                   /* tuples */
+    PyObject *localsplusnames, *localspluskinds; /* tuple of str, bytes */
+    int flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
+} gd_py_code_parts;
+
+/* new code object; NULL with an exception when the parts do not fit together */
+PyObject *gd_py_code_new(const gd_py_code_parts *parts);
+
+/* Reads what has no public accessor. borrowed from code */
+void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable,
+                       PyObject **localsplusnames, PyObject **localspluskinds);
+
+#endif
