@@ -1,0 +1,297 @@
+package bytecode
+
+import (
+	"math"
+
+	"github.com/godynamo/godynamo/bytecode/opcode"
+)
+
+// maxExtended is how many EXTENDED_ARG may stand before an instruction: an argument has four bytes.
+const maxExtended = 3
+
+// Decode turns a code object into instructions of the dialect. Whatever is not what CPython's compiler could have
+// written (unknown opcodes, jumps between instructions, arguments out of range, code that runs off its end) is an error
+// that wraps ErrMalformed; so is code with specialized opcodes, which PyCode_GetCode never returns. ErrVersion is wrapped
+// when the version is not supported.
+func Decode(raw *Raw, v Version) (*Code, error) {
+	table, err := tableFor(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw.LocalsPlusKinds) != len(raw.LocalsPlusNames) {
+		return nil, malformed("%d names and %d kinds of locals", len(raw.LocalsPlusNames), len(raw.LocalsPlusKinds))
+	}
+	code := &Code{
+		Name: raw.Name, QualName: raw.QualName, Filename: raw.Filename,
+		FirstLine: raw.FirstLine, Flags: raw.Flags,
+		ArgCount: raw.ArgCount, PosOnlyArgCount: raw.PosOnlyArgCount, KwOnlyArgCount: raw.KwOnlyArgCount,
+		StackSize: raw.StackSize, NumConsts: raw.NumConsts,
+		Names:  raw.Names,
+		Locals: make([]Local, len(raw.LocalsPlusNames)),
+	}
+	for i, name := range raw.LocalsPlusNames {
+		code.Locals[i] = Local{name, raw.LocalsPlusKinds[i]}
+	}
+	if err := checkHeader(code); err != nil {
+		return nil, err
+	}
+	d := decoder{table: table, raw: raw, code: code, lines: lineReader{table: raw.LineTable, line: int64(raw.FirstLine)}}
+	if err := d.run(); err != nil {
+		return nil, err
+	}
+	return code, nil
+}
+
+// checkHeader checks the counts that bound everything else.
+func checkHeader(c *Code) error {
+	switch {
+	case c.FirstLine < 0 || c.FirstLine > math.MaxInt32 || c.NumConsts < 0:
+		return malformed("first line %d, %d constants", c.FirstLine, c.NumConsts)
+	case c.PosOnlyArgCount < 0 || c.PosOnlyArgCount > c.ArgCount || c.KwOnlyArgCount < 0:
+		return malformed("%d arguments, %d positional-only, %d keyword-only", c.ArgCount, c.PosOnlyArgCount, c.KwOnlyArgCount)
+	case c.ArgCount > len(c.Locals) || c.KwOnlyArgCount > len(c.Locals) || c.NumArgSlots() > len(c.Locals):
+		return malformed("%d parameters in %d locals", c.NumArgSlots(), len(c.Locals))
+	}
+	return nil
+}
+
+// decoder is the state of one Decode.
+type decoder struct {
+	table *opcode.Table
+	raw   *Raw
+	code  *Code
+
+	block  []Instruction // what code.Instructions points into: one allocation
+	starts []int32       // per code unit: 1 + index of the instruction that starts there (with its EXTENDED_ARGs), 0: none
+
+	lines   lineReader
+	lineEnd int // first code unit after the current line entry
+	pos     Position
+}
+
+func (d *decoder) run() error {
+	entries, err := DecodeExceptionTable(d.raw.ExceptionTable)
+	if err != nil {
+		return err
+	}
+	if len(d.raw.Code) == 0 || len(d.raw.Code)%2 != 0 || len(d.raw.Code)/2 > maxUnits {
+		return malformed("%d bytes of code", len(d.raw.Code))
+	}
+	d.starts = make([]int32, len(d.raw.Code)/2)
+	d.block = make([]Instruction, 0, d.count())
+	if err := d.instructions(); err != nil {
+		return err
+	}
+	if err := d.jumps(); err != nil {
+		return err
+	}
+	if err := d.regions(entries); err != nil {
+		return err
+	}
+	d.code.Instructions = make([]*Instruction, len(d.block))
+	for i := range d.block {
+		d.block[i].index = int32(i)
+		d.code.Instructions[i] = &d.block[i]
+	}
+	return nil
+}
+
+// count returns how many instructions there will be at most, so that none of them moves while the list grows.
+func (d *decoder) count() int {
+	n := 0
+	for unit := 0; unit < len(d.starts); {
+		form := &d.table.Forms[d.raw.Code[2*unit]]
+		if form.Real != opcode.EXTENDED_ARG && form.Real != opcode.PRECALL {
+			n++
+		}
+		unit += 1 + int(form.Caches)
+	}
+	return n
+}
+
+// instructions fills block and starts. A jump's index holds its target's code unit until jumps.
+func (d *decoder) instructions() error {
+	start := -1 // code unit where the current instruction began: at its first EXTENDED_ARG or PRECALL
+	extended, extendedArg := 0, 0
+	precall := -1 // argument of a PRECALL whose CALL must come next
+	for unit := 0; unit < len(d.starts); {
+		form := &d.table.Forms[d.raw.Code[2*unit]]
+		arg := extendedArg<<8 | int(d.raw.Code[2*unit+1])
+		if start < 0 {
+			start = unit
+		}
+		next := unit + 1 + int(form.Caches)
+		if err := d.checkUnit(form, unit, next, precall, arg); err != nil {
+			return err
+		}
+		switch form.Real {
+		case opcode.EXTENDED_ARG:
+			if extended++; extended > maxExtended || arg > math.MaxInt32>>8 {
+				return malformed("argument too large at %d", unit)
+			}
+			extendedArg, unit = arg, next
+			continue
+		case opcode.PRECALL:
+			precall, extended, extendedArg, unit = arg, 0, 0, next
+			continue
+		}
+		if err := d.position(unit); err != nil {
+			return err
+		}
+		d.block = append(d.block, Instruction{Op: form.Op, Arg: arg, Offset: unit, Pos: d.pos, NoInterrupt: form.NoInterrupt})
+		inst := &d.block[len(d.block)-1]
+		switch {
+		case form.Jump:
+			target := next + arg
+			if form.Backward {
+				target = next - arg
+			}
+			if target < 0 || target >= len(d.starts) {
+				return malformed("jump at %d to %d", unit, target)
+			}
+			inst.Arg, inst.index = 0, int32(target)
+		case int(d.raw.Code[2*unit]) < d.table.HaveArgument:
+			inst.Arg = 0
+		default:
+			if err := d.code.checkArg(inst.Op, arg); err != nil {
+				return err
+			}
+		}
+		d.starts[start] = int32(len(d.block))
+		start, extended, extendedArg, precall, unit = -1, 0, 0, -1, next
+	}
+	if start >= 0 || !endsFlow(d.block[len(d.block)-1].Op) {
+		return malformed("code runs off its end")
+	}
+	return nil
+}
+
+// checkUnit checks what can be said of an opcode by itself: that it is one, that its caches are there and empty, and that
+// a CALL follows its PRECALL.
+func (d *decoder) checkUnit(form *opcode.Form, unit, next, precall, arg int) error {
+	if form.Real == opcode.INVALID || form.Real == opcode.CACHE {
+		return malformed("opcode %d at %d", d.raw.Code[2*unit], unit)
+	}
+	if next > len(d.starts) {
+		return malformed("%v at %d lacks its inline cache", form.Real, unit)
+	}
+	for _, b := range d.raw.Code[2*unit+2 : 2*next] {
+		if b != 0 {
+			return malformed("inline cache of %v at %d is not empty", form.Real, unit)
+		}
+	}
+	if precall >= 0 && form.Real != opcode.EXTENDED_ARG && (form.Real != opcode.CALL || arg != precall) {
+		return malformed("PRECALL before %v at %d", form.Real, unit)
+	}
+	return nil
+}
+
+// position sets pos to the position of a code unit. Units are asked for in order.
+func (d *decoder) position(unit int) error {
+	for d.lineEnd <= unit {
+		entry, ok, err := d.lines.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			d.pos, d.lineEnd = NoPosition, math.MaxInt
+			break
+		}
+		d.pos, d.lineEnd = entry.Pos, d.lineEnd+entry.Units
+	}
+	return nil
+}
+
+// at returns the instruction that starts at a code unit, nil for none.
+func (d *decoder) at(unit int) *Instruction {
+	if unit < 0 || unit >= len(d.starts) || d.starts[unit] == 0 {
+		return nil
+	}
+	return &d.block[d.starts[unit]-1]
+}
+
+func (d *decoder) jumps() error {
+	for i := range d.block {
+		inst := &d.block[i]
+		if !inst.IsJump() {
+			continue
+		}
+		if inst.Target = d.at(int(inst.index)); inst.Target == nil {
+			return malformed("jump at %d to %d, which starts no instruction", inst.Offset, inst.index)
+		}
+	}
+	return nil
+}
+
+// regions gives each instruction its handler: one region for each row of the table, so that rows which only look alike
+// stay apart and come out of Lower as they were.
+func (d *decoder) regions(entries []ExceptionEntry) error {
+	regions := make([]ExceptionRegion, len(entries))
+	for i, e := range entries {
+		target, first := d.at(e.Target), d.at(e.Start)
+		if target == nil || first == nil || e.End > len(d.starts) || e.End < len(d.starts) && d.at(e.End) == nil {
+			return malformed("exception table: %d to %d, handler %d: not at instructions", e.Start, e.End, e.Target)
+		}
+		regions[i] = ExceptionRegion{target, e.Depth, e.Lasti}
+		end := len(d.block)
+		if e.End < len(d.starts) {
+			end = int(d.starts[e.End]) - 1
+		}
+		for j := int(d.starts[e.Start]) - 1; j < end; j++ {
+			d.block[j].Handler = &regions[i]
+		}
+	}
+	return nil
+}
+
+// checkArg checks an argument against what it indexes.
+func (c *Code) checkArg(op opcode.Op, arg int) error {
+	limit := math.MaxInt32
+	index := arg
+	switch op.ArgKind() {
+	case opcode.ArgConst:
+		limit = c.NumConsts
+	case opcode.ArgName:
+		limit = len(c.Names)
+		if op == opcode.LOAD_GLOBAL {
+			index = arg >> 1
+		}
+	case opcode.ArgLocal, opcode.ArgFree:
+		limit = len(c.Locals)
+	case opcode.ArgCompare:
+		limit = int(opcode.CMP_GE) + 1
+	case opcode.ArgNumber:
+		return c.checkNumber(op, arg)
+	}
+	if index < 0 || index >= limit {
+		return malformed("%v %d: out of range (%d)", op, arg, limit)
+	}
+	return nil
+}
+
+// checkNumber checks arguments that are operators, counts and flags. The interpreter trusts them: it indexes a table by
+// BINARY_OP's, and the stack by those of COPY and SWAP.
+func (c *Code) checkNumber(op opcode.Op, arg int) error {
+	low, high := 0, math.MaxInt32
+	switch op {
+	case opcode.BINARY_OP:
+		high = int(opcode.NB_INPLACE_XOR)
+	case opcode.COPY, opcode.SWAP, opcode.LIST_APPEND, opcode.SET_ADD, opcode.MAP_ADD,
+		opcode.LIST_EXTEND, opcode.SET_UPDATE, opcode.DICT_UPDATE, opcode.DICT_MERGE:
+		low = 1
+	case opcode.BUILD_SLICE:
+		low, high = 2, 3
+	case opcode.RAISE_VARARGS:
+		high = 2
+	case opcode.IS_OP, opcode.CONTAINS_OP:
+		high = 1
+	case opcode.MAKE_FUNCTION:
+		high = 15
+	case opcode.COPY_FREE_VARS:
+		high = len(c.Locals)
+	}
+	if arg < low || arg > high {
+		return malformed("%v %d: out of range (%d to %d)", op, arg, low, high)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package bytecode
+
+import "math"
+
+// The line table of 3.11 and later (Objects/locations.md) is a row of entries, each for one to eight code units. An
+// entry starts with a byte 0x80 | form<<3 | units-1; what follows depends on the form:
+//
+//	0..9   one byte:  column = form*8 + bits 4..6, end column = column + bits 0..3; same line, ends on it
+//	10..12 two bytes: column, end column; line + (form-10), ends on it
+//	13     svarint line delta; no columns
+//	14     svarint line delta, varint lines to the end line, varint column+1, varint end column+1 (0: unknown)
+//	15     nothing: no location; the line counted from stays
+//
+// Lines are counted from the entry before, the first from co_firstlineno. A varint has six bits a byte, the lowest
+// first, bit 6 says that more follow; an svarint has the sign in bit 0.
+const (
+	formShortLast = 9
+	formOneLine   = 10
+	formOneLast   = 12
+	formNoColumn  = 13
+	formLong      = 14
+	formNone      = 15
+
+	maxEntryUnits = 8
+	// Limits of the short forms, from CPython's writer: the same choice must be made for tables to come out equal.
+	shortColumns    = 80
+	shortWidth      = 16
+	oneLineColumns  = 128
+	oneLineMaxDelta = 2
+)
+
+// LineEntry is a run of code units that share a position.
+type LineEntry struct {
+	Units int
+	Pos   Position
+}
+
+// lineReader walks a line table.
+type lineReader struct {
+	table []byte
+	at    int
+	line  int64
+}
+
+// next reads one entry. ok is false at the end of the table.
+func (r *lineReader) next() (entry LineEntry, ok bool, err error) {
+	if r.at >= len(r.table) {
+		return LineEntry{}, false, nil
+	}
+	head := r.table[r.at]
+	if head&0x80 == 0 {
+		return LineEntry{}, false, malformed("line table: byte %d does not start an entry", r.at)
+	}
+	r.at++
+	entry.Units = int(head&7) + 1
+	form := int(head >> 3 & 15)
+	good := true
+	switch {
+	case form == formNone:
+		entry.Pos = NoPosition
+		return entry, true, nil
+	case form <= formShortLast:
+		var b byte
+		b, good = r.byte()
+		col := int32(form)<<3 | int32(b>>4)
+		entry.Pos.Col, entry.Pos.EndCol = col, col+int32(b&15)
+	case form <= formOneLast:
+		r.line += int64(form - formOneLine)
+		col, good1 := r.byte()
+		end, good2 := r.byte()
+		good = good1 && good2
+		entry.Pos.Col, entry.Pos.EndCol = int32(col), int32(end)
+	case form == formNoColumn:
+		good = r.moveLine()
+		entry.Pos.Col, entry.Pos.EndCol = -1, -1
+	default:
+		good1 := r.moveLine()
+		lines, good2 := r.varint()
+		col, good3 := r.varint()
+		end, good4 := r.varint()
+		good = good1 && good2 && good3 && good4
+		entry.Pos.Col, entry.Pos.EndCol = int32(col-1), int32(end-1)
+		if r.line+lines > math.MaxInt32 {
+			good = false
+		}
+		entry.Pos.EndLine = int32(lines)
+	}
+	if !good || r.line < 0 || r.line > math.MaxInt32 {
+		return LineEntry{}, false, malformed("line table: bad entry before byte %d", r.at)
+	}
+	entry.Pos.Line = int32(r.line)
+	entry.Pos.EndLine += int32(r.line)
+	return entry, true, nil
+}
+
+// byte reads the payload byte of a short form: bit 7 would start an entry.
+func (r *lineReader) byte() (byte, bool) {
+	if r.at >= len(r.table) || r.table[r.at]&0x80 != 0 {
+		return 0, false
+	}
+	r.at++
+	return r.table[r.at-1], true
+}
+
+func (r *lineReader) varint() (int64, bool) {
+	var value int64
+	for n := range maxVarBytes {
+		b, ok := r.byte()
+		if !ok {
+			return 0, false
+		}
+		value |= int64(b&varintMask) << (varintBits * n)
+		if b&varintMore == 0 {
+			return value, value <= math.MaxInt32
+		}
+	}
+	return 0, false
+}
+
+func (r *lineReader) moveLine() bool {
+	value, ok := r.varint()
+	if value&1 != 0 {
+		r.line -= value >> 1
+	} else {
+		r.line += value >> 1
+	}
+	return ok
+}
+
+// DecodeLineTable reads a whole table; lines count from firstLine (co_firstlineno).
+func DecodeLineTable(table []byte, firstLine int) ([]LineEntry, error) {
+	r := lineReader{table: table, line: int64(firstLine)}
+	var entries []LineEntry
+	for {
+		entry, ok, err := r.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return entries, nil
+		}
+		entries = append(entries, entry)
+	}
+}
+
+// EncodeLineTable writes entries as CPython's compiler would, one for each (more for one above eight units).
+func EncodeLineTable(entries []LineEntry, firstLine int) []byte {
+	w := newLineWriter(firstLine, len(entries))
+	for _, e := range entries {
+		w.add(e.Units, e.Pos)
+	}
+	return w.table
+}
+
+// lineWriter builds a line table.
+type lineWriter struct {
+	table []byte
+	line  int32
+}
+
+// newLineWriter returns a writer with room for about n entries: three bytes are what most entries take.
+func newLineWriter(firstLine, n int) lineWriter {
+	return lineWriter{make([]byte, 0, 3*n), int32(firstLine)}
+}
+
+// add writes the position of the next `units` code units.
+func (w *lineWriter) add(units int, pos Position) {
+	for ; units > maxEntryUnits; units -= maxEntryUnits {
+		w.entry(maxEntryUnits, pos)
+	}
+	if units > 0 {
+		w.entry(units, pos)
+	}
+}
+
+func (w *lineWriter) entry(units int, pos Position) {
+	if !pos.Known() {
+		w.head(formNone, units)
+		return
+	}
+	delta := pos.Line - w.line
+	w.line = pos.Line
+	// An end before the beginning cannot be written; the line alone is what is left of such a position.
+	oneLine := pos.EndLine <= pos.Line
+	if oneLine && (pos.Col < 0 || pos.EndCol < 0 || pos.EndLine < pos.Line) {
+		w.head(formNoColumn, units)
+		w.svarint(delta)
+		return
+	}
+	if oneLine && delta == 0 && pos.Col < shortColumns && pos.EndCol >= pos.Col && pos.EndCol-pos.Col < shortWidth {
+		w.head(int(pos.Col>>3), units)
+		w.table = append(w.table, byte(pos.Col&7)<<4|byte(pos.EndCol-pos.Col))
+		return
+	}
+	if oneLine && delta >= 0 && delta <= oneLineMaxDelta && pos.Col < oneLineColumns && pos.EndCol < oneLineColumns {
+		w.head(formOneLine+int(delta), units)
+		w.table = append(w.table, byte(pos.Col), byte(pos.EndCol))
+		return
+	}
+	w.head(formLong, units)
+	w.svarint(delta)
+	w.varint(uint32(pos.EndLine - pos.Line))
+	w.varint(uint32(max(pos.Col, -1) + 1))
+	w.varint(uint32(max(pos.EndCol, -1) + 1))
+}
+
+func (w *lineWriter) head(form, units int) {
+	w.table = append(w.table, 0x80|byte(form)<<3|byte(units-1))
+}
+
+func (w *lineWriter) varint(value uint32) {
+	for ; value > varintMask; value >>= varintBits {
+		w.table = append(w.table, varintMore|byte(value&varintMask))
+	}
+	w.table = append(w.table, byte(value))
+}
+
+func (w *lineWriter) svarint(value int32) {
+	if value < 0 {
+		w.varint(uint32(-value)<<1 | 1)
+	} else {
+		w.varint(uint32(value) << 1)
+	}
+}

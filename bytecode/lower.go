@@ -1,0 +1,215 @@
+package bytecode
+
+import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
+)
+
+// Lower writes code for a Python version: jump forms and distances, EXTENDED_ARG, PRECALL, inline caches, exception and
+// line table, and the stack size that control flow gives. Instructions keep their order; each one's Offset becomes its
+// place in the written code. On an error (it wraps ErrMalformed or ErrVersion) nothing is changed.
+//
+// Not every instruction list can be lowered: jumps other than JUMP and POP_JUMP_IF_* must go forward, since 3.11 has no
+// backward form of them.
+func Lower(code *Code, v Version) (*Raw, error) {
+	table, err := tableFor(v)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkHeader(code); err != nil {
+		return nil, err
+	}
+	if err := link(code.Instructions); err != nil {
+		return nil, err
+	}
+	flow, err := followStack(code.Instructions)
+	if err != nil {
+		return nil, err
+	}
+	w := lowering{table: table, code: code, flow: flow, layout: make([]layout, len(code.Instructions))}
+	if err := w.choose(); err != nil {
+		return nil, err
+	}
+	if err := w.relax(); err != nil {
+		return nil, err
+	}
+	raw := &Raw{
+		Name: code.Name, QualName: code.QualName, Filename: code.Filename,
+		Flags: code.Flags, FirstLine: code.FirstLine,
+		ArgCount: code.ArgCount, PosOnlyArgCount: code.PosOnlyArgCount, KwOnlyArgCount: code.KwOnlyArgCount,
+		StackSize: int(flow.max), NumConsts: code.NumConsts,
+		Names:           code.Names,
+		LocalsPlusNames: make([]string, len(code.Locals)),
+		LocalsPlusKinds: make([]byte, len(code.Locals)),
+	}
+	for i, local := range code.Locals {
+		raw.LocalsPlusNames[i], raw.LocalsPlusKinds[i] = local.Name, local.Kind
+	}
+	w.write(raw)
+	return raw, nil
+}
+
+// layout is where and how one instruction is written.
+type layout struct {
+	start    int32 // first code unit: of its PRECALL, or of its first EXTENDED_ARG
+	arg      int32 // of jumps: the distance
+	opcode   uint8 // CPython's number
+	extended uint8 // EXTENDED_ARGs
+	caches   uint8
+	jump     bool
+	backward bool
+	precall  bool
+}
+
+// units is how many code units the instruction takes.
+func (l *layout) units() int32 {
+	n := int32(l.extended) + 1 + int32(l.caches)
+	if l.precall {
+		n += int32(l.extended) + 1 + precallCaches
+	}
+	return n
+}
+
+// precallCaches is PRECALL's inline cache in 3.11, the one version that has it; a test compares it with the table.
+const precallCaches = 1
+
+// lowering is the state of one Lower.
+type lowering struct {
+	table  *opcode.Table
+	code   *Code
+	flow   *stackFlow
+	layout []layout
+	units  int32 // of the whole code
+}
+
+// choose picks each instruction's opcode. Whether a jump goes back depends on the order alone, not on the layout.
+func (w *lowering) choose() error {
+	hasPrecall := w.table.Encodings[opcode.PRECALL].Known
+	for i, inst := range w.code.Instructions {
+		l := &w.layout[i]
+		if !stackUses[inst.Op].known || !w.table.Encodings[inst.Op].Known {
+			return malformed("instruction %d: %v is not of the dialect of %d.%d", i, inst.Op, w.table.Major, w.table.Minor)
+		}
+		encoding := &w.table.Encodings[inst.Op]
+		form := encoding.Forward
+		if inst.Target != nil {
+			l.jump, l.backward = true, inst.Target.index <= int32(i)
+			switch {
+			case l.backward && inst.NoInterrupt && encoding.NoInterrupt >= 0:
+				form = encoding.NoInterrupt
+			case l.backward:
+				form = encoding.Backward
+			}
+		} else {
+			if err := w.checkArg(i, inst); err != nil {
+				return err
+			}
+			l.arg = int32(inst.Arg)
+			l.extended = extendedFor(l.arg)
+		}
+		if form < 0 {
+			return malformed("instruction %d: %v cannot jump there (backward: %v)", i, inst.Op, l.backward)
+		}
+		l.opcode = uint8(form)
+		l.caches = w.table.Forms[form].Caches
+		l.precall = hasPrecall && inst.Op == opcode.CALL
+	}
+	return nil
+}
+
+func (w *lowering) checkArg(i int, inst *Instruction) error {
+	if inst.Op.ArgKind() == opcode.ArgNone {
+		if inst.Arg != 0 {
+			return malformed("instruction %d: %v takes no argument", i, inst.Op)
+		}
+		return nil
+	}
+	return w.code.checkArg(inst.Op, inst.Arg)
+}
+
+// extendedFor is how many EXTENDED_ARG an argument needs.
+func extendedFor(arg int32) uint8 {
+	switch {
+	case arg < 1<<8:
+		return 0
+	case arg < 1<<16:
+		return 1
+	case arg < 1<<24:
+		return 2
+	}
+	return 3
+}
+
+// relax places the instructions. It starts from jumps without EXTENDED_ARG and makes those longer that do not reach,
+// until all do: lengths only grow, so this ends, with the shortest code that has this order.
+func (w *lowering) relax() error {
+	for grown := true; grown; {
+		grown = false
+		at := int64(0)
+		for i := range w.layout {
+			w.layout[i].start = int32(at)
+			at += int64(w.layout[i].units())
+		}
+		if at > maxUnits {
+			return malformed("%d code units are too many", at)
+		}
+		w.units = int32(at)
+		for i := range w.layout {
+			l := &w.layout[i]
+			if !l.jump {
+				continue
+			}
+			l.arg = w.layout[w.code.Instructions[i].Target.index].start - (l.start + l.units())
+			if l.backward {
+				l.arg = -l.arg
+			}
+			if need := extendedFor(l.arg); need > l.extended {
+				l.extended, grown = need, true
+			}
+		}
+	}
+	return nil
+}
+
+// write fills code and tables of raw and sets the instructions' offsets.
+func (w *lowering) write(raw *Raw) {
+	precall := w.table.Encodings[opcode.PRECALL].Forward
+	out := make([]byte, 0, 2*w.units)
+	lines := newLineWriter(w.code.FirstLine, len(w.layout))
+	entries := make([]ExceptionEntry, 0, 8)
+	var region *ExceptionRegion
+	for i, inst := range w.code.Instructions {
+		l := &w.layout[i]
+		if inst.Handler != region {
+			if region = inst.Handler; region != nil {
+				entries = append(entries, ExceptionEntry{
+					Start: int(l.start), Target: int(w.layout[region.Target.index].start),
+					Depth: w.flow.regionDepth(region), Lasti: region.Lasti,
+				})
+			}
+		}
+		if region != nil {
+			entries[len(entries)-1].End = int(l.start + l.units())
+		}
+		if l.precall {
+			out = w.appendUnit(out, l, uint8(precall), precallCaches)
+			lines.add(int(l.extended)+1+precallCaches, inst.Pos)
+		}
+		inst.Offset = len(out)/2 + int(l.extended)
+		out = w.appendUnit(out, l, l.opcode, l.caches)
+		lines.add(int(l.extended)+1+int(l.caches), inst.Pos)
+	}
+	raw.Code, raw.LineTable, raw.ExceptionTable = out, lines.table, EncodeExceptionTable(entries)
+}
+
+// appendUnit writes an instruction with the argument and EXTENDED_ARGs of l, then its empty caches.
+func (w *lowering) appendUnit(out []byte, l *layout, code, caches uint8) []byte {
+	extendedArg := uint8(w.table.Encodings[opcode.EXTENDED_ARG].Forward)
+	for n := int(l.extended); n > 0; n-- {
+		out = append(out, extendedArg, byte(l.arg>>(8*n)))
+	}
+	out = append(out, code, byte(l.arg))
+	for range caches {
+		out = append(out, 0, 0)
+	}
+	return out
+}
