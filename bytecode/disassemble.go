@@ -1,0 +1,92 @@
+package bytecode
+
+import "github.com/godynamo/godynamo/bytecode/opcode"
+
+// DisInstruction is one row of dis.get_instructions: a real instruction of the version, EXTENDED_ARG and PRECALL
+// included, inline caches left out. What `argval` shows of constants and names is the caller's to look up.
+type DisInstruction struct {
+	Opcode       int    // CPython's number
+	OpName       string // CPython's name
+	HasArg       bool
+	Arg          int // joined with the EXTENDED_ARGs before it; 0 without HasArg
+	Offset       int // in bytes, as in dis
+	StartsLine   int // the line that begins here, -1: none
+	IsJumpTarget bool
+	Target       int // of jumps: where to, in bytes; -1 for others
+	Pos          Position
+}
+
+// Disassemble lists a code object's instructions as dis.get_instructions(code) does. It asks less than Decode: unknown
+// opcodes and arguments out of range are listed, only tables that cannot be read are errors.
+func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
+	table, err := tableFor(v)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := DecodeLineTable(raw.LineTable, raw.FirstLine)
+	if err != nil {
+		return nil, err
+	}
+	units := len(raw.Code) / 2
+	positions, starts := unitPositions(entries, units)
+	rows := make([]DisInstruction, 0, units)
+	isTarget := make([]bool, units)
+	extended := 0
+	for unit := 0; unit < units; {
+		number := int(raw.Code[2*unit])
+		form := &table.Forms[number]
+		row := DisInstruction{
+			Opcode: number, OpName: form.Real.String(), Offset: 2 * unit,
+			StartsLine: int(starts[unit]), Target: -1, Pos: positions[unit],
+		}
+		arg := extended<<8 | int(raw.Code[2*unit+1])
+		extended = 0
+		if number >= table.HaveArgument {
+			row.HasArg, row.Arg = true, arg
+		}
+		if form.Real == opcode.EXTENDED_ARG {
+			if arg > maxUnits {
+				return nil, malformed("argument too large at %d", unit)
+			}
+			extended = arg
+		}
+		if form.Jump {
+			// dis counts from the end of the jump's own unit; no jump of 3.11 has caches.
+			target := unit + 1 + arg
+			if form.Backward {
+				target = unit + 1 - arg
+			}
+			row.Target = 2 * target
+			if target >= 0 && target < units {
+				isTarget[target] = true
+			}
+		}
+		rows = append(rows, row)
+		unit += 1 + int(form.Caches)
+	}
+	for i := range rows {
+		rows[i].IsJumpTarget = isTarget[rows[i].Offset/2]
+	}
+	return rows, nil
+}
+
+// unitPositions spreads a line table over n code units: the position of each, and the line that begins there or -1.
+func unitPositions(entries []LineEntry, n int) (positions []Position, starts []int32) {
+	positions, starts = make([]Position, n), make([]int32, n)
+	for i := range positions {
+		positions[i], starts[i] = NoPosition, -1
+	}
+	unit, line := 0, int32(-1)
+	for _, e := range entries {
+		if unit < n && e.Pos.Line >= 0 && e.Pos.Line != line {
+			line = e.Pos.Line
+			starts[unit] = line
+		}
+		for end := unit + e.Units; unit < end; unit++ {
+			if unit < n {
+				positions[unit] = e.Pos
+			}
+		}
+	}
+	return positions, starts
+}
