@@ -1,0 +1,67 @@
+package opcode
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTableOfUnsupportedVersion(t *testing.T) {
+	assert.Nil(t, For(3, 10))
+	assert.NotNil(t, For(3, 11))
+}
+
+func TestFormsAndEncodingsAreInverse(t *testing.T) {
+	for _, table := range tables {
+		for number, form := range table.Forms {
+			if form.Real == INVALID {
+				continue
+			}
+			encoding := table.Encodings[form.Op]
+			require.True(t, encoding.Known, "%v", form.Op)
+			back := encoding.Forward
+			switch {
+			case form.NoInterrupt:
+				back = encoding.NoInterrupt
+			case form.Backward:
+				back = encoding.Backward
+			}
+			assert.Equal(t, int16(number), back, "%v", form.Real)
+			assert.Equal(t, form.Jump, form.Op.ArgKind() == ArgJump, "%v", form.Real)
+			assert.Equal(t, number >= table.HaveArgument, form.Real.ArgKind() != ArgNone, "%v", form.Real)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	assert.Equal(t, "LOAD_FAST", LOAD_FAST.String())
+	assert.Equal(t, "POP_JUMP_IF_NOT_NONE", POP_JUMP_IF_NOT_NONE.String())
+	assert.Equal(t, "Op(9999)", Op(9999).String())
+	assert.Equal(t, ArgNone, Op(9999).ArgKind())
+	seen := map[string]bool{}
+	for op := range NumOps {
+		name := Op(op).String()
+		assert.NotEmpty(t, name)
+		assert.False(t, seen[name], name)
+		seen[name] = true
+	}
+}
+
+func TestOperators(t *testing.T) {
+	assert.Equal(t, "+", NB_ADD.Symbol())
+	assert.Equal(t, "NB_INPLACE_XOR", NB_INPLACE_XOR.String())
+	assert.Equal(t, "^=", NB_INPLACE_XOR.Symbol())
+	assert.True(t, NB_INPLACE_ADD.Inplace())
+	assert.False(t, NB_XOR.Inplace())
+	assert.False(t, BinaryOp(26).Valid())
+	assert.Equal(t, "?", BinaryOp(-1).Symbol())
+	assert.Equal(t, "BinaryOp(26)", BinaryOp(26).String())
+	for op := NB_INPLACE_ADD; op.Valid(); op++ {
+		assert.Equal(t, op.Symbol(), op.Plain().Symbol()+"=")
+	}
+	assert.Equal(t, NB_XOR, NB_XOR.Plain())
+	assert.Equal(t, ">=", CMP_GE.String())
+	assert.False(t, CompareOp(6).Valid())
+	assert.Equal(t, "?", CompareOp(6).Symbol())
+}
