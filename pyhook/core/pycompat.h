@@ -21,8 +21,4 @@
 #define GD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GD_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Nothing of the core is exported but PyInit__C (PyMODINIT_FUNC says so itself): calls between its files then need no
- * PLT entry, and no symbol of ours can be taken from, or taken for, another library's. */
-#pragma GCC visibility push(hidden)
-
 #endif

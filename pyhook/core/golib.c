@@ -1,0 +1,203 @@
+/* Opens the Go library: see golib_load.h. */
+#include "golib_load.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#define LIBRARY_NAME "libgodynamo.so"
+
+/* A handle is never closed: a Go runtime cannot be unloaded. */
+static struct {
+    int tried;              /* a load was tried in this generation */
+    int generation;         /* of the process the fields below are of */
+    int ever;               /* some process up the line has loaded the library: only a copy may run now */
+    int usable;
+    gd_golib_init_fn init;  /* of the copy loaded last */
+    gd_golib_api api;
+} lib;
+
+/* Path of the library: GODYNAMO_GOLIB, else beside this extension. 0, or -1 when it does not fit. */
+static int
+library_path(char *path, size_t size)
+{
+    const char *given = getenv("GODYNAMO_GOLIB");
+    if (given != NULL && given[0] != '\0') {
+        return (size_t)snprintf(path, size, "%s", given) < size ? 0 : -1;
+    }
+    Dl_info info;
+    if (dladdr(&lib, &info) == 0 || info.dli_fname == NULL) {
+        return -1;
+    }
+    const char *slash = strrchr(info.dli_fname, '/');
+    int dir = slash != NULL ? (int)(slash - info.dli_fname) + 1 : 0;
+    return (size_t)snprintf(path, size, "%.*s%s", dir, info.dli_fname, LIBRARY_NAME) < size ? 0 : -1;
+}
+
+/* Copies a file into a new memfd. The descriptor stays open for good: the loader knows libraries by path, and a second one
+ * under the same /proc path would be taken for the first. -1 with errno. */
+static int
+copy_to_memfd(const char *path)
+{
+    int in = open(path, O_RDONLY | O_CLOEXEC);
+    if (in < 0) {
+        return -1;
+    }
+    struct stat st;
+    int out = fstat(in, &st) == 0 ? memfd_create("godynamo", MFD_CLOEXEC) : -1;
+    off_t left = out >= 0 ? st.st_size : -1;
+    char buffer[1 << 16];
+    while (left > 0) {
+        ssize_t n = read(in, buffer, sizeof(buffer));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            break;
+        }
+        for (ssize_t done = 0; done < n;) {
+            ssize_t w = write(out, buffer + done, (size_t)(n - done));
+            if (w < 0 && errno == EINTR) {
+                continue;
+            }
+            if (w <= 0) {
+                n = 0;
+                break;
+            }
+            done += w;
+        }
+        if (n == 0) {
+            break;
+        }
+        left -= n;
+    }
+    close(in);
+    if (out >= 0 && left != 0) {
+        close(out);
+        errno = EIO;
+        return -1;
+    }
+    return out;
+}
+
+/* Loads path and runs its init. NULL, or the reason why not (static or dlerror's). */
+static const char *
+load(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        return dlerror();
+    }
+    gd_golib_init_fn init = (gd_golib_init_fn)dlsym(handle, GD_GOLIB_INIT);
+    if (init == NULL) {
+        return "it has no function " GD_GOLIB_INIT;
+    }
+    if (lib.ever && init == lib.init) {
+        return "the loader gave back the copy of the parent process";
+    }
+    lib.init = init;
+    lib.ever = 1;
+    gd_golib_api api = {.abi = 0};
+    if (init(&gd_core, &api) != 0 || api.abi != GD_ABI_VERSION || api.size < sizeof(api) || api.translate == NULL) {
+        return "it was built for another version of godynamo";
+    }
+    lib.api = api;
+    lib.usable = 1;
+    GD_COUNT(golib_loads);
+    return NULL;
+}
+
+/* One warning a process. Where warnings are errors, the user's call must not fail for want of our library. */
+static void
+warn(const char *path, const char *why)
+{
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "godynamo: cannot load %s (%s); everything runs in CPython", path, why) < 0) {
+        gd_swallow(NULL);
+    }
+}
+
+const gd_golib_api *
+gd_golib_get(void)
+{
+    if (lib.generation != gd_runtime.fork_generation) {
+        /* Forked since: the old copy is dead. */
+        lib.generation = gd_runtime.fork_generation;
+        lib.usable = 0;
+        lib.tried = 0;
+    }
+    if (lib.tried) {
+        return lib.usable ? &lib.api : NULL;
+    }
+    if (lib.ever && !gd_runtime.fork_reload) {
+        return NULL; /* not tried: the setting may change */
+    }
+    lib.tried = 1;
+    char path[4096];
+    if (library_path(path, sizeof(path)) < 0) {
+        warn(LIBRARY_NAME, "its path is unknown");
+        return NULL;
+    }
+    const char *why;
+    if (!lib.ever) {
+        why = load(path);
+    }
+    else {
+        int fd = copy_to_memfd(path);
+        if (fd < 0) {
+            why = strerror(errno);
+        }
+        else {
+            /* By pid, not "self": a grandchild may get the same descriptor number. */
+            char copy[64];
+            snprintf(copy, sizeof(copy), "/proc/%ld/fd/%d", (long)getpid(), fd);
+            why = load(copy);
+        }
+    }
+    if (why != NULL) {
+        lib.usable = 0;
+        warn(path, why);
+    }
+    return lib.usable ? &lib.api : NULL;
+}
+
+static PyObject *
+golib_loaded(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(lib.usable && lib.generation == gd_runtime.fork_generation);
+}
+
+static PyObject *
+golib_calls(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromUnsignedLongLong(gd_runtime.counters[GD_COUNT_golib_calls]);
+}
+
+static PyObject *
+golib_path(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    char path[4096];
+    if (library_path(path, sizeof(path)) < 0) {
+        Py_RETURN_NONE;
+    }
+    return PyUnicode_DecodeFSDefault(path);
+}
+
+static PyMethodDef functions[] = {
+    {"golib_loaded", golib_loaded, METH_NOARGS, "Whether this process has a Go library it may call."},
+    {"golib_calls", golib_calls, METH_NOARGS, "How often the Go library was called."},
+    {"golib_path", golib_path, METH_NOARGS, "Where the Go library is looked for."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_golib_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

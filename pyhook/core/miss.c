@@ -1,0 +1,322 @@
+/* The call that no entry serves: see miss.h. */
+#include "miss.h"
+
+#include "golib_load.h"
+#include "runtime.h"
+
+/* What is said to the translator and about it. */
+typedef struct {
+    gd_FrameCache *cache;
+    gd_Root *root;
+    PyObject *owner;
+    PyFunctionObject *function;
+    PyObject *const *slots;
+    PyObject *failures; /* strong list or NULL */
+    int kind;
+} miss;
+
+/* ---- registers ---- */
+
+/* A register array for `entry` with the call's slots; NULL with an exception without memory. */
+static PyObject **
+new_regs(const miss *m, gd_GuardedCode *entry)
+{
+    size_t n = Py_MAX((size_t)entry->nregs, (size_t)m->cache->nslots + 2);
+    PyObject **regs = PyMem_Calloc(n, sizeof(PyObject *));
+    if (regs == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(regs, m->slots, m->cache->nslots * sizeof(PyObject *));
+    gd_fill_globals(m->cache, m->function, regs);
+    return regs;
+}
+
+/* The reasons why the present entries did not serve, newest entry first: new list. Kept in the FrameCache too. */
+static PyObject *
+collect_failures(const miss *m)
+{
+    gd_FrameCache *cache = m->cache;
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < cache->nentries; i++) {
+        gd_GuardedCode *entry = (gd_GuardedCode *)Py_NewRef(cache->entries[i]);
+        PyObject **regs = new_regs(m, entry);
+        int node = regs != NULL ? gd_guard_eval(entry, regs) : -1;
+        PyObject *text = node >= 0 ? gd_guard_failure_text(entry, node, regs) : NULL;
+        if (text != NULL) {
+            gd_frame_cache_failed(cache, text);
+            if (PyList_Append(list, text) < 0) {
+                PyErr_Clear();
+            }
+            Py_DECREF(text);
+        }
+        PyErr_Clear();
+        PyMem_Free(regs);
+        Py_DECREF(entry);
+    }
+    PyErr_Clear();
+    return list;
+}
+
+/* ---- may this call be translated? ---- */
+
+/* The counter of the reason against it, or -1. */
+static int
+refusal(PyThreadState *tstate, const miss *m)
+{
+    gd_ExtraState *extra = gd_extra_get(m->cache->code);
+    if (extra != NULL && (extra->flags & GD_CODE_SKIP)) {
+        m->cache->skip = 1;
+        return GD_COUNT_skipped;
+    }
+    if (!gd_runtime.enabled || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED) {
+        return GD_COUNT_disabled;
+    }
+    if (gd_thread.mode == GD_MODE_RUN_ONLY) {
+        return GD_COUNT_run_only;
+    }
+    if (gd_thread.translating > 0) {
+        return GD_COUNT_reentrant;
+    }
+    if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
+        return GD_COUNT_in_progress;
+    }
+    if (gd_py_depth_left(tstate) < 100 || gd_stack_headroom() < GD_STACK_TRANSLATE) {
+        return GD_COUNT_no_headroom;
+    }
+    return -1;
+}
+
+static void
+report_limit(const miss *m, int limit)
+{
+    m->cache->warned = 1;
+    PyObject *failures = collect_failures(m);
+    PyObject *info = Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:O}", "owner", m->owner, "function", m->function, "code",
+                                   m->cache->code, "cache", m->cache, "limit", limit, "failures",
+                                   failures != NULL ? failures : Py_None);
+    PyObject *result = info != NULL ? gd_call_python("limit_reached", info) : NULL;
+    if (result == NULL) {
+        gd_swallow((PyObject *)m->function);
+    }
+    Py_XDECREF(result);
+    Py_XDECREF(info);
+    Py_XDECREF(failures);
+}
+
+/* Whether one more entry is allowed; makes room where the settings say so. */
+static int
+room_for_entry(const miss *m)
+{
+    int limit = m->root->cache_size_limit >= 0 ? m->root->cache_size_limit : gd_runtime.cache_size_limit;
+    gd_frame_cache_sweep(m->cache);
+    if (m->cache->nentries < (uint32_t)limit) {
+        return 1;
+    }
+    GD_COUNT(limit_reached);
+    if (gd_runtime.cache_evict && limit > 0) {
+        while (m->cache->nentries >= (uint32_t)limit) {
+            gd_frame_cache_evict(m->cache);
+        }
+        return 1;
+    }
+    if (!m->cache->warned) {
+        report_limit(m, limit);
+    }
+    return 0;
+}
+
+/* ---- translation ---- */
+
+/* The Python translator in place of Go's (set_translate_callback): the request as a dict; what it returns is the verdict. */
+static void
+translate_by_callback(const gd_request *q, gd_reply *reply)
+{
+    PyObject *slots = PyTuple_New(q->nslots);
+    for (uint32_t i = 0; slots != NULL && i < q->nslots; i++) {
+        PyTuple_SET_ITEM(slots, i, Py_NewRef(q->slots[i]));
+    }
+    PyObject *request =
+        slots == NULL
+            ? NULL
+            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O}", "owner", q->owner, "options", q->options, "function",
+                            q->function, "cache", q->cache, "slots", slots, "nargs", (unsigned long)q->nargs, "kind", q->kind,
+                            "nentries", q->nentries, "failures", q->failures != NULL ? q->failures : Py_None);
+    PyObject *callback = Py_NewRef(gd_runtime.translate_callback);
+    PyObject *answer = request != NULL ? PyObject_CallOneArg(callback, request) : NULL;
+    Py_DECREF(callback);
+    Py_XDECREF(slots);
+    Py_XDECREF(request);
+    if (answer == NULL) {
+        reply->status = GD_RAISE;
+    }
+    else if (Py_IS_TYPE(answer, &gd_GuardedCode_Type)) {
+        reply->status = GD_OK;
+        reply->entry = answer;
+        return;
+    }
+    else if (PyUnicode_Check(answer) && PyUnicode_CompareWithASCIIString(answer, "skip") == 0) {
+        reply->status = GD_SKIP;
+    }
+    else if (answer != Py_None) {
+        PyErr_Format(PyExc_TypeError, "the translate callback returned %R", answer);
+        reply->status = GD_RAISE;
+    }
+    Py_XDECREF(answer);
+}
+
+/* Fills reply; a failure of the library itself is an internal error and ends as GD_PASS. */
+static void
+translate(const miss *m, gd_reply *reply)
+{
+    gd_request q = {
+        .owner = m->owner,
+        .options = m->root->options != NULL ? m->root->options : Py_None,
+        .function = (PyObject *)m->function,
+        .cache = (PyObject *)m->cache,
+        .slots = m->slots,
+        .nslots = m->cache->nslots,
+        .nargs = m->cache->nargs,
+        .kind = m->kind,
+        .nentries = (int32_t)m->cache->nentries,
+        .failures = m->failures,
+    };
+    reply->status = GD_PASS;
+    reply->entry = NULL;
+    GD_COUNT(translations);
+    if (gd_runtime.translate_callback != NULL) {
+        translate_by_callback(&q, reply);
+        return;
+    }
+    const gd_golib_api *lib = gd_golib_get();
+    if (lib == NULL) {
+        GD_COUNT(no_golib);
+        return;
+    }
+    GD_COUNT(golib_calls);
+    if (lib->translate(&q, reply) != 0) {
+        gd_internal_error("translate failed", (PyObject *)m->function);
+        reply->status = GD_PASS;
+    }
+}
+
+/* Holds the mark that this code is in translation. It carries the fork generation: a child finds the marks of threads it
+ * does not have out of date. */
+static void
+translate_marked(const miss *m, gd_reply *reply)
+{
+    m->cache->in_progress = gd_runtime.fork_generation + 1;
+    gd_thread.translating++;
+    translate(m, reply);
+    gd_thread.translating--;
+    m->cache->in_progress = 0;
+    /* An answer and the error state must fit together: a pending exception in a good answer would surface anywhere. */
+    if (reply->status != GD_RAISE && PyErr_Occurred()) {
+        gd_internal_error("translation left an exception behind", (PyObject *)m->function);
+    }
+    else if (reply->status == GD_RAISE && !PyErr_Occurred()) {
+        gd_internal_error("translation raised nothing", (PyObject *)m->function);
+        reply->status = GD_PASS;
+    }
+    if ((reply->status == GD_OK)
+        != (reply->entry != NULL && Py_IS_TYPE(reply->entry, &gd_GuardedCode_Type))) {
+        gd_internal_error("translation gave no usable entry", (PyObject *)m->function);
+        if (reply->status == GD_OK) {
+            reply->status = GD_PASS;
+        }
+    }
+    if (reply->status != GD_OK) {
+        Py_CLEAR(reply->entry);
+    }
+}
+
+/* ---- the fresh entry ---- */
+
+/* Puts the entry on the list and runs it. Its program is evaluated although it was made for these very values: that fills
+ * the registers its function takes, and proves the guards true on the frame they were built from. */
+static int
+run_fresh(PyThreadState *tstate, const miss *m, gd_GuardedCode *entry, PyObject **result)
+{
+    if (gd_frame_cache_add(m->cache, entry) < 0) {
+        gd_internal_error("entry does not fit its frame", (PyObject *)m->function);
+        return GD_RUN_ORIGINAL;
+    }
+    PyObject **regs = new_regs(m, entry);
+    if (regs == NULL) {
+        PyErr_Clear();
+        return GD_RUN_ORIGINAL;
+    }
+    int how = GD_RUN_ORIGINAL;
+    int failed = entry->valid ? gd_guard_eval(entry, regs) : 0;
+    if (failed < 0) {
+        how = gd_entry_run(tstate, (gd_GuardedCode *)Py_NewRef(entry), m->root, regs, result);
+    }
+    else {
+        GD_COUNT(fresh_guard_failed);
+        PyObject *text = gd_guard_failure_text(entry, failed, regs);
+        if (text != NULL) {
+            gd_frame_cache_failed(m->cache, text);
+            PyErr_SetObject(PyExc_SystemError, text);
+            Py_DECREF(text);
+        }
+        gd_entry_invalidate(entry);
+        gd_internal_error("guards fail on the frame they were made from", (PyObject *)m->function);
+    }
+    PyMem_Free(regs);
+    return how;
+}
+
+int
+gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function, int kind,
+              PyObject *const *slots, PyObject **result)
+{
+    miss m = {cache, root, owner, function, slots, NULL, kind};
+    GD_COUNT(misses);
+    cache->misses++;
+    int reason = refusal(tstate, &m);
+    if (reason >= 0) {
+        gd_runtime.counters[reason]++;
+        return GD_RUN_ORIGINAL;
+    }
+    if (!room_for_entry(&m)) {
+        return GD_RUN_ORIGINAL;
+    }
+    m.failures = cache->nentries > 0 ? collect_failures(&m) : NULL;
+    gd_reply reply;
+    translate_marked(&m, &reply);
+    Py_XDECREF(m.failures);
+    int how = GD_RUN_ORIGINAL;
+    switch (reply.status) {
+    case GD_OK:
+        GD_COUNT(translated);
+        how = run_fresh(tstate, &m, (gd_GuardedCode *)reply.entry, result);
+        Py_DECREF(reply.entry);
+        break;
+    case GD_SKIP:
+        GD_COUNT(skipped);
+        cache->skip = 1;
+        if (gd_code_mark(cache->code, GD_CODE_SKIP | GD_CODE_ASKED) < 0) {
+            PyErr_Clear();
+        }
+        break;
+    case GD_RAISE:
+        GD_COUNT(raised);
+        *result = NULL;
+        how = GD_SERVED;
+        break;
+    default:
+        GD_COUNT(passed);
+        break;
+    }
+    return how;
+}
+
+PyObject *
+gd_entry_call_hooked(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, size_t n)
+{
+    gd_extent extent;
+    gd_extent_enter(tstate, root, &extent);
+    PyObject *value = entry->vectorcall(entry->function, regs, n, NULL);
+    gd_extent_leave(tstate, &extent);
+    return value;
+}

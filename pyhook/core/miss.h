@@ -1,0 +1,101 @@
+/* One call: the entries of its FrameCache are tried, else the frame is translated. Shared by the callable and the hook.
+ */
+#ifndef GD_MISS_H
+#define GD_MISS_H
+
+#include "pycompat.h"
+#include "eval_frame.h"
+#include "frame_cache.h"
+
+/* Register arrays up to this size lie on the C stack. */
+#define GD_SMALL_REGS 64
+
+/* What becomes of the call. */
+enum {
+    GD_SERVED = 0,              /* *result is new, or NULL with an exception set */
+    GD_RUN_ORIGINAL = 1,        /* the caller runs the user's own code */
+    GD_RUN_ORIGINAL_HOOKED = 2, /* the same, inside an extent of the family: what it calls is served */
+};
+
+/* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots, kept
+ * alive by the caller. Arguments are borrowed. */
+int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
+                  int kind, PyObject *const *slots, PyObject **result);
+
+/* The same for an entry whose calls need the hook. */
+PyObject *gd_entry_call_hooked(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, size_t n);
+
+/* Registers that are not slots: what every program may read. A function half taken apart by the collector has neither. */
+static inline int
+gd_fill_globals(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
+{
+    regs[cache->nslots] = function->func_globals;
+    regs[cache->nslots + 1] = function->func_builtins;
+    return function->func_globals != NULL && function->func_builtins != NULL;
+}
+
+/* The cells of the function's closure, after the arguments. */
+static inline void
+gd_copy_cells(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
+{
+    for (uint32_t i = cache->nargs; i < cache->nslots; i++) {
+        regs[i] = PyTuple_GET_ITEM(function->func_closure, i - cache->nargs);
+    }
+}
+
+/* Runs an entry whose program has just held on regs. The reference to entry is stolen. *result as with GD_SERVED. */
+static inline int
+gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, PyObject **result)
+{
+    uint32_t flags = entry->flags;
+    entry->hits++;
+    if (GD_UNLIKELY(flags & GD_ENTRY_RUN_ORIGINAL)) {
+        Py_DECREF(entry);
+        return flags & GD_ENTRY_NEEDS_HOOK ? GD_RUN_ORIGINAL_HOOKED : GD_RUN_ORIGINAL;
+    }
+    size_t n = entry->nslots;
+    for (uint32_t i = 0; i < entry->nextra; i++) {
+        regs[n + i] = regs[entry->extra_regs[i]];
+    }
+    n += entry->nextra;
+    PyObject *value = GD_UNLIKELY(flags & GD_ENTRY_NEEDS_HOOK) ? gd_entry_call_hooked(tstate, entry, root, regs, n)
+                                                               : entry->vectorcall(entry->function, regs, n, NULL);
+    if (GD_UNLIKELY(value == NULL) && entry->ntb_rows > 0) {
+        gd_fix_traceback(entry);
+    }
+    *result = value;
+    Py_DECREF(entry);
+    return GD_SERVED;
+}
+
+/* Serves a call. regs: room for cache->max_regs, its slots filled; cache, root and function are held by the caller. */
+static inline int
+gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function, int kind,
+         PyObject **regs, PyObject **result)
+{
+    if (GD_UNLIKELY(!gd_fill_globals(cache, function, regs))) {
+        return GD_RUN_ORIGINAL;
+    }
+    uint32_t version = cache->version;
+    for (uint32_t i = 0; i < cache->nentries; i++) {
+        gd_GuardedCode *entry = cache->entries[i];
+        if (GD_UNLIKELY(!entry->valid)) {
+            continue;
+        }
+        Py_INCREF(entry);
+        if (GD_LIKELY(gd_guard_eval(entry, regs) < 0)) {
+            cache->hits++;
+            if (GD_UNLIKELY(i > 0) && GD_LIKELY(cache->version == version)) {
+                gd_frame_cache_touch(cache, i);
+            }
+            return gd_entry_run(tstate, entry, root, regs, result);
+        }
+        Py_DECREF(entry);
+        if (GD_UNLIKELY(cache->version != version)) {
+            return GD_RUN_ORIGINAL; /* a Python predicate among the guards changed the list, and regs may be too small now */
+        }
+    }
+    return gd_serve_miss(tstate, cache, root, owner, function, kind, regs, result);
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* godynamo._C: the module itself. Each file of the core adds its own part. */
+#include "callable.h"
+#include "code.h"
+#include "eval_frame.h"
+#include "extra_state.h"
+#include "frame_cache.h"
+#include "golib_load.h"
+#include "guard_env.h"
+#include "runtime.h"
+#include "tensor_layout.h"
+
+/* In the order they depend on each other. */
+static int (*const parts[])(PyObject *) = {
+    gd_extra_state_init, gd_runtime_init, gd_guard_env_init, gd_tensor_layout_init, gd_frame_cache_init, gd_callable_init,
+    gd_eval_frame_init,  gd_code_init,    gd_fork_init,      gd_golib_init,         gd_core_api_init,
+};
+
+static int
+exec_module(PyObject *module)
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "godynamo: subinterpreters are not supported");
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i](module) < 0) {
+            return -1;
+        }
+    }
+    return PyModule_AddIntConstant(module, "ABI_VERSION", GD_ABI_VERSION);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, exec_module},
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "godynamo._C",
+    .m_doc = "The core of godynamo: optimized callables, guards, the eval-frame hook.",
+    .m_size = 0,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC
+PyInit__C(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,94 @@
+/* What the whole process and each thread know: settings, counters, callbacks into Python, internal errors, headroom.
+ *
+ * Everything here is read and written under the GIL, but for the fork generation (fork.c).
+ */
+#ifndef GD_RUNTIME_H
+#define GD_RUNTIME_H
+
+#include "pycompat.h"
+
+/* Counters: one row each, the name is what _C.counters() shows. Those that start with hook_ are the reasons for which the
+ * eval-frame hook left a frame to CPython, in the order of its checks. */
+#define GD_COUNTERS(X) \
+    X(misses) X(translations) X(translated) X(skipped) X(passed) X(raised) X(internal_errors) \
+    X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant) X(in_progress) \
+    X(no_headroom) X(no_golib) X(fresh_guard_failed) X(golib_loads) X(golib_calls) \
+    X(hook_installs) X(hook_frames) X(hook_served) X(hook_no_extent) X(hook_throw) X(hook_mode) X(hook_traced) \
+    X(hook_generator) X(hook_not_function) X(hook_started) X(hook_own_frame) X(hook_ours) X(hook_skip) \
+    X(hook_inner_limit) X(hook_no_headroom) X(hook_original)
+
+enum {
+#define X(name) GD_COUNT_##name,
+    GD_COUNTERS(X)
+#undef X
+    GD_NCOUNTERS
+};
+
+/* Modes of a thread (set_mode). */
+enum {
+    GD_MODE_NORMAL = 0,
+    GD_MODE_RUN_ONLY = 1, /* what is translated serves, nothing new is translated */
+    GD_MODE_DISABLED = 2  /* the user's own code runs, the hook passes everything on */
+};
+
+typedef struct {
+    /* Not zero when a call may not go straight to the entries: all switched off, or some thread is in GD_MODE_DISABLED. One
+     * word, so that the hot path tests one word. */
+    int special;
+    int fork_generation; /* how many forks lie between the first process and this one; written by the atfork handler */
+    int broken;          /* too many internal errors: nothing is translated any more */
+    /* settings; see the table in runtime.c */
+    int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors;
+    uint64_t counters[GD_NCOUNTERS];
+    PyObject *translate_callback; /* strong or NULL: stands in for the Go library (tests, other front ends) */
+} gd_runtime_state;
+
+extern gd_runtime_state gd_runtime;
+
+#define GD_COUNT(name) ((void)gd_runtime.counters[GD_COUNT_##name]++)
+
+struct gd_extent;
+struct gd_py_extent;
+
+typedef struct {
+    struct gd_extent *extent; /* innermost extent in force on this thread, or NULL */
+    int mode;               /* GD_MODE_* */
+    int translating;        /* depth of translations and callbacks on this thread: nothing new is translated meanwhile */
+    PyCodeObject *skip_once; /* borrowed: the next frame, when of this code, is the user's own run on purpose */
+    struct _PyInterpreterFrame *passing; /* frame handed to a foreign eval function: seen again, it goes to CPython's */
+    struct gd_py_extent *extents; /* of them those entered from Python, the last one first */
+    char *stack_low;         /* lowest usable address of the C stack, once known */
+    char *stack_high;
+} gd_thread_state;
+
+extern __thread gd_thread_state gd_thread;
+
+/* Bytes of C stack left below the caller on this thread; PTRDIFF_MAX where the stack is not the thread's own (a coroutine
+ * library's) and its end is therefore unknown. */
+ptrdiff_t gd_stack_headroom(void);
+
+/* Under this much C stack no call of ours goes deeper: what CPython needs to raise and report a RecursionError. */
+#define GD_STACK_MIN (96 * 1024)
+/* The least a translation starts with: Go's callbacks run Python on this stack. */
+#define GD_STACK_TRANSLATE (384 * 1024)
+/* Python frames below which the C stack is not looked at: CPython itself trusts every stack to this depth. */
+#define GD_DEPTH_TRUSTED 900
+
+/* Recomputes gd_runtime.special after a setting or this thread's mode changed; delta is what the mode change adds. */
+void gd_update_special(int delta);
+
+/* Calls one of Python's callbacks: `name` as in the table of runtime.c, e.g. "limit_reached", with one argument (borrowed).
+ * new result, or NULL with an exception. Nothing is translated while it runs. */
+PyObject *gd_call_python(const char *name, PyObject *arg);
+
+/* Reports a bug of ours: takes the pending exception, if any, counts, tells Python, and after max_internal_errors ends
+ * translation. Leaves no exception. where: a short phrase; function: borrowed or NULL. */
+void gd_internal_error(const char *where, PyObject *function);
+
+/* Reports the pending exception of a callback whose failure must not reach the user's call; clears it. */
+void gd_swallow(PyObject *context);
+
+/* Adds the functions of this file to the module: set_config, get_config, set_mode, counters, ... 0 or -1 */
+int gd_runtime_init(PyObject *module);
+
+#endif
