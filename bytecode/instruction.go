@@ -10,7 +10,11 @@
 //	exception table       a Handler at each instruction
 //	line table            a Pos at each instruction
 //
-// Decode and Lower are inverse: Lower(Decode(raw)) is raw again, byte for byte, for all code CPython's compiler writes.
+// Decode and Lower are inverse: Lower(Decode(raw)) is raw again, byte for byte, for all code CPython's compiler writes. (The
+// stack size alone may come out smaller, where a handler's `try` has nothing in it and CPython counts the handler.)
+//
+// Two pairs must stay neighbours when code is edited, because the interpreter looks at the next instruction: KW_NAMES and
+// its CALL, and YIELD_VALUE and its RESUME (RESUME 2 or 3 there is how gen.throw() finds what the frame awaits).
 package bytecode
 
 import (
@@ -73,9 +77,6 @@ type Raw struct {
 	Names, LocalsPlusNames          []string
 	LocalsPlusKinds                 []byte // opcode.CO_FAST_*
 }
-
-// Label is an index into Code.Instructions; -1 is none.
-type Label int
 
 // Instruction is one instruction of the dialect. Instructions refer to each other by pointer; a pointer belongs to one
 // Code and stands in its list once.

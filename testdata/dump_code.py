@@ -56,9 +56,7 @@ def put_optional(out: BinaryIO, value: int | None) -> None:
 def localsplus(code: types.CodeType) -> list[tuple[str, int]]:
     """Names and kinds of the frame's slots, in CPython 3.11's order: locals, other cells, free variables."""
     cells = set(code.co_cellvars)
-    slots = [
-        (name, CO_FAST_LOCAL | (CO_FAST_CELL if name in cells else 0)) for name in code.co_varnames
-    ]
+    slots = [(name, CO_FAST_LOCAL | (CO_FAST_CELL if name in cells else 0)) for name in code.co_varnames]
     slots += [(name, CO_FAST_CELL) for name in code.co_cellvars if name not in code.co_varnames]
     slots += [(name, CO_FAST_FREE) for name in code.co_freevars]
     return slots
@@ -92,8 +90,9 @@ def write_code(out: BinaryIO, code: types.CodeType, filename: str, with_dis: boo
         put_int(out, row.offset)
         put_optional(out, row.starts_line)
         put_int(out, int(row.is_jump_target))
-        for number in row.positions or ():
-            put_optional(out, number)
+        assert row.positions is not None
+        for place in row.positions:
+            put_optional(out, place)
 
 
 def code_objects(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -128,9 +127,7 @@ def sample_sources() -> Iterator[tuple[Path, str]]:
         yield Path(sysconfig.get_paths()["stdlib"]) / name, name
 
 
-def dump(
-    out: BinaryIO, files: Iterator[tuple[Path, str]], with_dis: bool
-) -> tuple[int, int, list[str]]:
+def dump(out: BinaryIO, files: Iterator[tuple[Path, str]], with_dis: bool) -> tuple[int, int, list[str]]:
     """Writes all code of the files; returns the numbers of files and code objects, and the files that do not compile."""
     out.write(MAGIC)
     nfiles = ncodes = 0

@@ -160,8 +160,12 @@ def short_circuits(a, b, c):
     if (a or b) and (c or not a):
         return x
     while a and not b or c:
-        a, b = b, a
+        a, b = b, +a
         a, b, c = c, a, b
+    while a is None:
+        b()
+    while a is not None:
+        c()
     return y or z
 
 

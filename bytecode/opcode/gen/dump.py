@@ -3,8 +3,8 @@
 Run with the Python to be supported:  python3.11 dump.py py311.json
 
 Everything comes from the `opcode` and `dis` modules and, for the kinds of localsplus slots, from CPython's own header
-(internal/pycore_code.h); nothing is typed in by hand. The stack effects are samples for the tests of bytecode, which has
-its own table: they let a wrong row there fail.
+(internal/pycore_code.h); nothing is typed in by hand. The stack effects are samples for the tests of bytecode, which
+has its own table: they let a wrong row there fail.
 """
 
 from __future__ import annotations
@@ -51,15 +51,14 @@ def stack_effects(name: str, op: int) -> list[list[int | None]]:
     args: list[int | None] = [None] if op < opcode.HAVE_ARGUMENT else list(SAMPLE_ARGS)
     for arg in args:
         try:
-            rows.append(
-                [arg, dis.stack_effect(op, arg, jump=False), dis.stack_effect(op, arg, jump=True)]
-            )
+            rows.append([arg, dis.stack_effect(op, arg, jump=False), dis.stack_effect(op, arg, jump=True)])
         except ValueError:  # an opcode the compiler itself never emits (CACHE)
             continue
     return rows
 
 
 def dump() -> dict[str, Any]:
+    """Everything the generator reads."""
     caches = opcode._inline_cache_entries  # type: ignore[attr-defined]
     return {
         "version": list(sys.version_info[:2]),
@@ -77,6 +76,7 @@ def dump() -> dict[str, Any]:
 
 
 def main() -> None:
+    """Writes the dump to the file named on the command line."""
     text = json.dumps(dump(), indent=1)
     # One row per line where a list is flat: the file is read in reviews.
     text = re.sub(r"\[[^\[\]]*\]", lambda m: re.sub(r"\s+", " ", m.group(0)), text)
