@@ -1,0 +1,261 @@
+package guards
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// GuardBuilder turns guards into parts. A frame has two, one for the guards on locals and one for the rest, as the seed
+// has; both feed one CheckFunctionManager.
+type GuardBuilder struct {
+	manager *CheckFunctionManager
+}
+
+// create runs the method of the guard's kind. A kind that is none of the table is a malformed guard: this translation ends
+// here, not at the next call.
+func (b *GuardBuilder) create(g Guard) error {
+	if g.CreateFn <= 0 || g.CreateFn >= numCreateFns {
+		return fmt.Errorf("guards: %q has no GuardBuilder method (kind %d)", g.Name, g.CreateFn)
+	}
+	return kindTable[g.CreateFn].create(b, g)
+}
+
+// check is a check node before its registers and constants have numbers.
+type check struct {
+	op    Op
+	flags uint8
+	a, b  operand
+}
+
+// operand is a number, or something that gets one.
+type operand struct {
+	class  operandClass
+	number uint32
+	konst  Const
+	name   string
+	keep   Keep
+	src    Source
+}
+
+func object(c Const, keep Keep) operand { return operand{class: operandObject, konst: c, keep: keep} }
+func held(c Const) operand              { return operand{class: operandHeld, konst: c, keep: KeepStrong} }
+func literal(c Const) operand           { return operand{class: operandLiteral, konst: c} }
+func named(s string) operand            { return operand{class: operandName, name: s} }
+func number(n int) operand              { return operand{class: operandInt, number: uint32(int32(n))} }
+func cached() operand                   { return operand{class: operandCache} }
+func register(s Source) operand         { return operand{class: operandReg, src: s} }
+
+// ref prints the guarded place.
+func (b *GuardBuilder) ref(g Guard) string { return g.Origin.text(b.manager.printer) }
+
+// add appends a part. stage orders parts on one place: a type is checked before what depends on it.
+func (b *GuardBuilder) add(g Guard, stage int, text string, checks ...check) error {
+	if g.Origin == nil && g.Source != SourceGlobal {
+		return fmt.Errorf("guards: %v has no source", g.CreateFn)
+	}
+	b.manager.parts = append(b.manager.parts, &part{guard: g, stage: stage, text: text, checks: checks})
+	return nil
+}
+
+func present(flag bool) uint8 {
+	if flag {
+		return FlagPresent
+	}
+	return 0
+}
+
+// negated prints a condition that is wanted or not.
+func negated(want bool, text string) string {
+	if want {
+		return text
+	}
+	return "not " + text
+}
+
+func (b *GuardBuilder) typeID(g Guard) error {
+	text := fmt.Sprintf("___check_type_id(%s, %d)", b.ref(g), g.Args.Obj.ID)
+	return b.add(g, 0, text, check{op: OpTypeMatch, a: object(g.Args.Obj, g.Args.Keep)})
+}
+
+func (b *GuardBuilder) objID(g Guard) error {
+	text := fmt.Sprintf("___check_obj_id(%s, %d)", b.ref(g), g.Args.Obj.ID)
+	return b.add(g, 0, text, check{op: OpIDMatch, a: object(g.Args.Obj, g.Args.Keep)})
+}
+
+// TypeMatch is the method of TYPE_MATCH.
+func (b *GuardBuilder) TypeMatch(g Guard) error { return b.typeID(g) }
+
+// IDMatch is the method of ID_MATCH.
+func (b *GuardBuilder) IDMatch(g Guard) error { return b.objID(g) }
+
+// NNModule is the method of NN_MODULE.
+func (b *GuardBuilder) NNModule(g Guard) error { return b.objID(g) }
+
+// FunctionMatch is the method of FUNCTION_MATCH.
+func (b *GuardBuilder) FunctionMatch(g Guard) error { return b.objID(g) }
+
+// BuiltinMatch is the method of BUILTIN_MATCH.
+func (b *GuardBuilder) BuiltinMatch(g Guard) error { return b.objID(g) }
+
+// PyModuleMatch is the method of PYMODULE_MATCH.
+func (b *GuardBuilder) PyModuleMatch(g Guard) error { return b.objID(g) }
+
+// NameMatch is the method of NAME_MATCH.
+func (b *GuardBuilder) NameMatch(g Guard) error {
+	text := b.ref(g) + ".__name__ == " + quote(g.Args.Str)
+	return b.add(g, 1, text, check{op: OpNameMatch, a: named(g.Args.Str)})
+}
+
+// HasAttr is the method of HASATTR.
+func (b *GuardBuilder) HasAttr(g Guard) error {
+	text := fmt.Sprintf("___hasattr(%s, %s)", b.ref(g), quote(g.Args.Str))
+	return b.add(g, 1, negated(g.Args.Flag, text),
+		check{op: OpHasAttr, flags: present(g.Args.Flag), a: named(g.Args.Str), b: cached()})
+}
+
+// TypeHasAttr is the method of TYPE_HASATTR.
+func (b *GuardBuilder) TypeHasAttr(g Guard) error {
+	text := fmt.Sprintf("___type_hasattr(%s, %s)", b.ref(g), quote(g.Args.Str))
+	return b.add(g, 1, negated(g.Args.Flag, text),
+		check{op: OpTypeHasAttr, flags: present(g.Args.Flag), a: named(g.Args.Str)})
+}
+
+// EqualsMatch is the method of EQUALS_MATCH: `y == 2` where Python's == gives the verdict, a helper where it would not.
+func (b *GuardBuilder) EqualsMatch(g Guard) error {
+	return b.add(g, 1, equalsText(b.ref(g), g.Args.Obj), check{op: OpEquals, a: literal(g.Args.Obj)})
+}
+
+// ConstantMatch is the method of CONSTANT_MATCH.
+func (b *GuardBuilder) ConstantMatch(g Guard) error {
+	if g.Args.Flag {
+		return b.objID(g)
+	}
+	return b.EqualsMatch(g)
+}
+
+// equalsText prints an equality that == decides as the EQUALS node does, once the type is checked. Where it does not (nan,
+// the two zeros, complex, containers whose items could be of other types), ___equals compares part by part.
+func equalsText(ref string, c Const) string {
+	text := c.Text
+	if !isLiteral(text) {
+		return fmt.Sprintf("___equals(%s, %s)", ref, constText(c))
+	}
+	if args, isRange := strings.CutPrefix(text, "range("); isRange {
+		fields := strings.Split(strings.TrimSuffix(args, ")"), ", ")
+		if len(fields) == 2 {
+			fields = append(fields, "1")
+		}
+		// Ranges are equal when they give the same numbers; the program may ask for the bounds.
+		return fmt.Sprintf("%s == %s and (%[1]s.start, %[1]s.stop, %[1]s.step) == (%s)", ref, text, strings.Join(fields, ", "))
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	isZero := err == nil && number == 0 && strings.ContainsAny(text, ".e")
+	container := strings.HasSuffix(text, ")") // a tuple, frozenset, slice or complex
+	if text == "nan" || text == "-nan" || isZero || container || strings.HasSuffix(text, "j") {
+		return fmt.Sprintf("___equals(%s, %s)", ref, text)
+	}
+	return ref + " == " + text
+}
+
+// ListLength is the method of LIST_LENGTH.
+func (b *GuardBuilder) ListLength(g Guard) error {
+	if err := b.typeID(g); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("len(%s) == %d", b.ref(g), g.Args.N)
+	return b.add(g, 1, text, check{op: OpLength, a: number(g.Args.N)})
+}
+
+// DictLength is the method of DICT_LENGTH.
+func (b *GuardBuilder) DictLength(g Guard) error {
+	text := fmt.Sprintf("len(%s) == %d", b.ref(g), g.Args.N)
+	return b.add(g, 1, text, check{op: OpLength, a: number(g.Args.N)})
+}
+
+// TupleIteratorLen is the method of TUPLE_ITERATOR_LEN.
+func (b *GuardBuilder) TupleIteratorLen(g Guard) error {
+	text := fmt.Sprintf("___tuple_iterator_len(%s) == %d", b.ref(g), g.Args.N)
+	return b.add(g, 1, text, check{op: OpTupleIterLen, a: number(g.Args.N)})
+}
+
+// DictKeys is the method of DICT_KEYS.
+func (b *GuardBuilder) DictKeys(g Guard) error {
+	if err := b.typeID(g); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("___dict_keys(%s) == %s", b.ref(g), constText(g.Args.Obj2))
+	return b.add(g, 1, text, check{op: OpDictKeys, a: literal(g.Args.Obj2), b: cached()})
+}
+
+// ODictKeys is the method of ODICT_KEYS.
+func (b *GuardBuilder) ODictKeys(g Guard) error { return b.DictKeys(g) }
+
+// DictContains is the method of DICT_CONTAINS.
+func (b *GuardBuilder) DictContains(g Guard) error {
+	text := fmt.Sprintf("___dict_contains(%s, %s)", constText(g.Args.Obj), b.ref(g))
+	return b.add(g, 1, negated(g.Args.Flag, text),
+		check{op: OpDictContains, flags: present(g.Args.Flag), a: literal(g.Args.Obj), b: cached()})
+}
+
+// WeakrefAlive is the method of WEAKREF_ALIVE.
+func (b *GuardBuilder) WeakrefAlive(g Guard) error {
+	return b.add(g, 0, b.ref(g)+" is not None", check{op: OpNotNone})
+}
+
+// NNModuleParamNames is the method of NN_MODULE_PARAM_NAMES.
+func (b *GuardBuilder) NNModuleParamNames(g Guard) error {
+	text := fmt.Sprintf("___param_names(%s) == %s", b.ref(g), constText(g.Args.Obj))
+	return b.add(g, 1, text, check{op: OpParamNames, a: literal(g.Args.Obj)})
+}
+
+// ObjectMutation is the method of OBJECT_MUTATION.
+func (b *GuardBuilder) ObjectMutation(g Guard) error {
+	text := fmt.Sprintf("___check_mutation(%s, %d)", b.ref(g), g.Args.Obj.ID)
+	return b.add(g, 0, text, check{op: OpObjectMutation, a: object(g.Args.Obj, g.Args.Keep), b: cached()})
+}
+
+// GradMode is the method of GRAD_MODE.
+func (b *GuardBuilder) GradMode(g Guard) error {
+	return b.add(g, 0, negated(g.Args.Flag, "___is_grad_enabled()"),
+		check{op: OpGradMode, flags: present(g.Args.Flag)})
+}
+
+// CellEmpty is the method of CELL_EMPTY.
+func (b *GuardBuilder) CellEmpty(g Guard) error {
+	return b.add(g, 1, "___cell_empty("+b.ref(g)+")", check{op: OpCellEmpty})
+}
+
+// DuplicateInput is the method of DUPLICATE_INPUT.
+func (b *GuardBuilder) DuplicateInput(g Guard) error {
+	text := b.ref(g) + " is " + g.Args.Other.text(b.manager.printer)
+	return b.add(g, 1, text, check{op: OpSame, a: register(g.Args.Other)})
+}
+
+// NoAlias is the method of NO_ALIAS.
+func (b *GuardBuilder) NoAlias(g Guard) error {
+	text := b.ref(g) + " is not " + g.Args.Other.text(b.manager.printer)
+	return b.add(g, 1, text, check{op: OpDifferent, a: register(g.Args.Other)})
+}
+
+// PyCheck is the method of PY_CHECK.
+func (b *GuardBuilder) PyCheck(g Guard) error {
+	text := fmt.Sprintf("___object(%d, %s)(%s)", g.Args.Obj.ID, quote(g.Args.Str), b.ref(g))
+	return b.add(g, 2, text, check{op: OpPyCheck, a: held(g.Args.Obj)})
+}
+
+// TensorMatch is the method of TENSOR_MATCH: all tensors go into the final check.
+func (b *GuardBuilder) TensorMatch(g Guard) error {
+	if g.Args.Tensor == nil {
+		return fmt.Errorf("guards: TENSOR_MATCH on %q without a tensor", g.Name)
+	}
+	b.manager.tensors = append(b.manager.tensors, g)
+	return nil
+}
+
+// GlobalState is the method of GLOBAL_STATE: the final check compares the state in any case.
+func (b *GuardBuilder) GlobalState(g Guard) error {
+	b.manager.stateLine = g.Line
+	b.manager.needsState = true
+	return nil
+}

@@ -1,0 +1,281 @@
+package guards
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Options choose what CheckFunctionManager checks and how it prints.
+type Options struct {
+	GuardNNModules bool     // check what is inside nn.Modules too; off, those guards are left out, as the seed has it
+	SlotNames      []string // names of the slots; a global of the same name is then printed G['name']
+}
+
+// CheckFunctionManager turns all guards of a translation into one Program and one text.
+//
+// Parts stand in the order they are checked: `___guarded_code.valid`, then the others, small rank first and a part after the
+// parts on what its value is read from, then the tensors with torch's global state. The order depends on the set alone,
+// not on the order the guards were made in.
+type CheckFunctionManager struct {
+	numSlots   int
+	printer    *printer
+	parts      []*part
+	tensors    []Guard
+	needsState bool
+	stateLine  UserLine
+	program    *Program
+}
+
+// part is one condition of the text with its checks.
+type part struct {
+	guard  Guard
+	stage  int
+	text   string
+	checks []check
+
+	order   int     // position by cost alone
+	waiting int     // parts that must come before and have not come yet
+	next    []*part // parts that wait for this one
+}
+
+// validText is the first part.
+const validText = "___guarded_code.valid"
+
+// NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources whose value the
+// transformed function takes as parameters after the slots, in order. A malformed guard is an error here, at once.
+func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Options) (*CheckFunctionManager, error) {
+	all := slices.Clone(set.Guards())
+	slices.SortStableFunc(all, Guard.Compare)
+	if !opts.GuardNNModules {
+		all = slices.DeleteFunc(all, Guard.IsNNModule)
+	}
+	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, values, opts.SlotNames)}
+	local, global := &GuardBuilder{m}, &GuardBuilder{m}
+	for _, g := range all {
+		if err := g.Create(local, global); err != nil {
+			return nil, err
+		}
+	}
+	m.dropDuplicates()
+	program, err := m.compile(values)
+	if err != nil {
+		return nil, err
+	}
+	if err := program.Verify(); err != nil {
+		return nil, err
+	}
+	m.program = program
+	return m, nil
+}
+
+// Program is the verified program.
+func (m *CheckFunctionManager) Program() *Program { return m.program }
+
+// CodeParts are the conditions of the text in order.
+func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
+
+// Text is the whole condition: executable Python in the environment of godynamo._guard_env.
+func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
+
+// newPrinter finds the roots and decides which of them the text can call by their bare names.
+func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
+	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{}}
+	locals := map[string]bool{}
+	for _, name := range slotNames {
+		locals[name] = true
+	}
+	local := func(s *LocalSource) {
+		locals[s.Local] = true
+		if isReserved(s.Local) || !isIdentifier(s.Local) {
+			p.quoted[s.Local] = true
+		}
+	}
+	visit := func(src Source) {
+		for s := src; s != nil; s = s.Base() {
+			switch s := s.(type) {
+			case *LocalSource:
+				local(s)
+			case *GlobalSource:
+				p.globals[s.Global] = true
+			case *CellSource:
+				if base, ok := s.base.(*LocalSource); ok {
+					p.cells[base.Local] = true
+				}
+			}
+		}
+	}
+	for _, g := range all {
+		visit(g.Origin)
+		visit(g.Args.Other)
+		if base, ok := g.Origin.(*LocalSource); ok && g.CreateFn == CreateCellEmpty {
+			p.cells[base.Local] = true
+		}
+	}
+	for _, s := range values {
+		visit(s)
+	}
+	for name := range p.globals {
+		if locals[name] || isReserved(name) || !isIdentifier(name) {
+			delete(p.globals, name)
+		}
+	}
+	return p
+}
+
+// dropDuplicates removes parts with a text that was there before: they check the same thing. Of two kinds that give one
+// text (TYPE_MATCH, and LIST_LENGTH's own), the earlier stays.
+func (m *CheckFunctionManager) dropDuplicates() {
+	seen := map[string]bool{}
+	m.parts = slices.DeleteFunc(m.parts, func(p *part) bool {
+		if seen[p.text] {
+			return true
+		}
+		seen[p.text] = true
+		return false
+	})
+}
+
+// compile orders the parts and writes the nodes.
+func (m *CheckFunctionManager) compile(values []Source) (*Program, error) {
+	e := newEmitter(m.numSlots, values)
+	e.beginPart(validText, UserLine{})
+	e.node(Node{Op: OpValid})
+	for _, p := range m.sorted() {
+		e.beginPart(p.text, p.guard.Line)
+		if err := e.part(p); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.values(values, m.printer); err != nil {
+		return nil, err
+	}
+	if err := m.final(e); err != nil {
+		return nil, err
+	}
+	return e.finish()
+}
+
+// final writes the tensor check, which compares torch's global state with it.
+func (m *CheckFunctionManager) final(e *emitter) error {
+	if len(m.tensors) == 0 && !m.needsState {
+		return nil
+	}
+	text, line := "___check_global_state()", m.stateLine
+	if len(m.tensors) > 0 {
+		names := make([]string, len(m.tensors))
+		for i, g := range m.tensors {
+			names[i] = g.Origin.text(m.printer)
+		}
+		text, line = "___check_tensors("+strings.Join(names, ", ")+")", m.tensors[0].Line
+	}
+	e.beginPart(text, line)
+	for _, g := range m.tensors {
+		reg, err := e.register(g.Origin)
+		if err != nil {
+			return err
+		}
+		t := g.Args.Tensor
+		e.program.Tensors = append(e.program.Tensors, TensorSpec{reg, t.Fields, t.StaticSizes, t.StaticStrides, t.Example})
+	}
+	e.node(Node{Op: OpTensors, Flags: FlagState, B: uint32(len(m.tensors))})
+	return nil
+}
+
+// sorted orders the parts: by rank and depth, but after the parts they rest on.
+func (m *CheckFunctionManager) sorted() []*part {
+	slices.SortStableFunc(m.parts, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(cost(a), cost(b)), a.guard.Compare(b.guard), cmp.Compare(a.stage, b.stage))
+	})
+	at := map[string][]*part{} // by place
+	for i, p := range m.parts {
+		p.order, p.waiting, p.next = i, 0, nil
+		if p.guard.Origin != nil {
+			at[p.guard.Name] = append(at[p.guard.Name], p)
+		}
+	}
+	var ready partQueue
+	for _, p := range m.parts {
+		for _, before := range prerequisites(p, at) {
+			before.next = append(before.next, p)
+			p.waiting++
+		}
+	}
+	for _, p := range m.parts {
+		if p.waiting == 0 {
+			ready = append(ready, p)
+		}
+	}
+	heap.Init(&ready)
+	out := make([]*part, 0, len(m.parts))
+	for len(ready) > 0 {
+		p := heap.Pop(&ready).(*part)
+		out = append(out, p)
+		for _, q := range p.next {
+			if q.waiting--; q.waiting == 0 {
+				heap.Push(&ready, q)
+			}
+		}
+	}
+	return out
+}
+
+// cost is a part's rank, plus what fetching its value takes; a part of a later stage costs what its kind costs or more.
+func cost(p *part) int {
+	depth := 0
+	if p.guard.Origin != nil {
+		for s := p.guard.Origin.Base(); s != nil; s = s.Base() {
+			depth++
+		}
+	}
+	return kindTable[p.guard.CreateFn].rank + p.stage + 2*depth
+}
+
+// prerequisites are the parts that must hold before p's value is looked at: earlier stages on the same place, and those on
+// the nearest place below it that has any (which in turn wait for theirs).
+func prerequisites(p *part, at map[string][]*part) []*part {
+	if p.guard.Origin == nil {
+		return nil
+	}
+	var out []*part
+	for _, q := range at[p.guard.Name] {
+		if q.stage < p.stage {
+			out = append(out, q)
+		}
+	}
+	out = append(out, nearest(p.guard.Origin.Base(), at)...)
+	if other := p.guard.Args.Other; other != nil {
+		out = append(out, nearest(other.Base(), at)...)
+	}
+	return out
+}
+
+func nearest(s Source, at map[string][]*part) []*part {
+	for ; s != nil; s = s.Base() {
+		if parts := at[s.Name()]; len(parts) > 0 {
+			return parts
+		}
+	}
+	return nil
+}
+
+// partQueue is a heap by cost order.
+type partQueue []*part
+
+func (q partQueue) Len() int           { return len(q) }
+func (q partQueue) Less(i, j int) bool { return q[i].order < q[j].order }
+func (q partQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *partQueue) Push(x any)        { *q = append(*q, x.(*part)) }
+func (q *partQueue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}
+
+// errTooLarge ends a translation whose guards do not fit a program.
+func errTooLarge(what string, n int) error {
+	return fmt.Errorf("guards: %d %s are too many for one program", n, what)
+}

@@ -1,0 +1,153 @@
+package guards
+
+import "strconv"
+
+// on returns a guard of a kind on a place.
+func on(src Source, kind CreateFn, key string, args Args) Guard {
+	return Guard{Name: src.Name(), Source: src.GuardSource(), CreateFn: kind, Key: key, Origin: src, Args: args}
+}
+
+// process returns a guard on the state of the whole process.
+func process(kind CreateFn, key string, args Args) Guard {
+	return Guard{Source: SourceGlobal, CreateFn: kind, Key: key, Args: args}
+}
+
+// TypeMatch holds when type(v) is typ; a subclass fails. The type is kept weakly.
+func TypeMatch(src Source, typ Const) Guard {
+	return on(src, CreateTypeMatch, "", Args{Obj: typ, Keep: KeepWeak})
+}
+
+// IDMatch holds when v is obj.
+func IDMatch(src Source, obj Const, keep Keep) Guard {
+	return on(src, CreateIDMatch, "", Args{Obj: obj, Keep: keep})
+}
+
+// EqualsMatch holds when v has exactly typ and equals val, part by part: 2, 2.0 and True differ, 0.0 and -0.0 differ, nan
+// equals nan. val must be an exact None, bool, int, float, complex, str, bytes, Ellipsis, range, or a tuple, frozenset or
+// slice of these. No code of the user's runs.
+func EqualsMatch(src Source, typ, val Const) []Guard {
+	return []Guard{TypeMatch(src, typ), on(src, CreateEqualsMatch, "", Args{Obj: val})}
+}
+
+// ConstantMatch is IDMatch for None, True and False, and EqualsMatch for other constants.
+func ConstantMatch(src Source, typ, val Const) []Guard {
+	switch val.Text {
+	case "None", "True", "False", "Ellipsis":
+		return []Guard{on(src, CreateConstantMatch, "", Args{Obj: val, Flag: true})}
+	}
+	return []Guard{TypeMatch(src, typ), on(src, CreateConstantMatch, "", Args{Obj: val})}
+}
+
+// NameMatch holds when v is a function, class or module whose __name__ is name.
+func NameMatch(src Source, name string) Guard {
+	return on(src, CreateNameMatch, name, Args{Str: name})
+}
+
+// HasAttr holds when the instance itself has (or lacks) the attribute: its class is not looked at, no descriptor or
+// __getattr__ runs.
+func HasAttr(src Source, name string, present bool) Guard {
+	return on(src, CreateHasAttr, name, Args{Str: name, Flag: present})
+}
+
+// TypeHasAttr holds when a class of the type's MRO has (or none has) the attribute. The value of src is a type.
+func TypeHasAttr(src Source, name string, present bool) Guard {
+	return on(src, CreateTypeHasAttr, name, Args{Str: name, Flag: present})
+}
+
+// ListLength holds for an object of exactly typ (list, tuple, set, str, deque, ...) with n items.
+func ListLength(src Source, typ Const, n int) Guard {
+	return on(src, CreateListLength, "", Args{Obj: typ, Keep: KeepWeak, N: n})
+}
+
+// TupleIteratorLen holds for a tuple iterator with n items left.
+func TupleIteratorLen(src Source, n int) Guard {
+	return on(src, CreateTupleIteratorLen, "", Args{N: n})
+}
+
+// DictKeys holds for an object of exactly typ, a dict class, with the same keys in the same order. keys is a tuple of n.
+// Keys compare part by part when of exact builtin types, by identity else.
+func DictKeys(src Source, typ, keys Const, n int) Guard {
+	return on(src, CreateDictKeys, "", Args{Obj: typ, Keep: KeepWeak, Obj2: keys, N: n})
+}
+
+// ODictKeys is DictKeys for OrderedDict, which keeps an order of its own.
+func ODictKeys(src Source, typ, keys Const, n int) Guard {
+	return on(src, CreateODictKeys, "", Args{Obj: typ, Keep: KeepWeak, Obj2: keys, N: n})
+}
+
+// DictContains holds when the dict's own storage has (or lacks) key.
+func DictContains(src Source, key Const, present bool) Guard {
+	return on(src, CreateDictContains, "#"+strconv.Itoa(key.Index), Args{Obj: key, Flag: present})
+}
+
+// DictLength holds for a dict with n items.
+func DictLength(src Source, n int) Guard {
+	return on(src, CreateDictLength, "", Args{N: n})
+}
+
+// WeakrefAlive holds when the referent read by a GlobalWeakRefSource lives.
+func WeakrefAlive(src Source) Guard { return on(src, CreateWeakrefAlive, "", Args{}) }
+
+// NNModule holds when v is the module obj.
+func NNModule(src Source, obj Const) Guard {
+	return on(src, CreateNNModule, "", Args{Obj: obj, Keep: KeepWeak})
+}
+
+// FunctionMatch holds when v is the function obj.
+func FunctionMatch(src Source, obj Const) Guard {
+	return on(src, CreateFunctionMatch, "", Args{Obj: obj, Keep: KeepWeak})
+}
+
+// BuiltinMatch holds when v is the builtin obj.
+func BuiltinMatch(src Source, obj Const) Guard {
+	return on(src, CreateBuiltinMatch, "", Args{Obj: obj, Keep: KeepWeak})
+}
+
+// PyModuleMatch holds when v is the Python module obj.
+func PyModuleMatch(src Source, obj Const) Guard {
+	return on(src, CreatePyModuleMatch, "", Args{Obj: obj, Keep: KeepWeak})
+}
+
+// NNModuleParamNames holds for an nn.Module whose named_parameters() have exactly the names in keys, a tuple of str in
+// that order.
+func NNModuleParamNames(src Source, keys Const) Guard {
+	return on(src, CreateNNModuleParamNames, "", Args{Obj: keys})
+}
+
+// ObjectMutation holds when v is obj and no attribute was set or deleted since the entry was made. obj must have a
+// __dict__ (an nn.Module has): making the entry fails else.
+func ObjectMutation(src Source, obj Const) Guard {
+	return on(src, CreateObjectMutation, "", Args{Obj: obj, Keep: KeepWeak})
+}
+
+// GradMode holds when torch.is_grad_enabled() is on.
+func GradMode(enabled bool) Guard {
+	return process(CreateGradMode, "", Args{Flag: enabled})
+}
+
+// TensorMatch compares a tensor's metadata. Two for one place are merged.
+func TensorMatch(src Source, t *TensorArgs) Guard {
+	return on(src, CreateTensorMatch, "", Args{Tensor: t})
+}
+
+// GlobalState compares torch's global state although no tensor is checked: grad mode, dispatch keys, modes, autocast, ...
+func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
+
+// CellEmpty holds when the cell (src is the cell's own place) has no contents.
+func CellEmpty(src Source) Guard { return on(src, CreateCellEmpty, "", Args{}) }
+
+// DuplicateInput holds when the two places hold one object.
+func DuplicateInput(a, b Source) Guard {
+	return on(a, CreateDuplicateInput, b.Name(), Args{Other: b})
+}
+
+// NoAlias holds when the two places hold different objects.
+func NoAlias(a, b Source) Guard {
+	return on(a, CreateNoAlias, b.Name(), Args{Other: b})
+}
+
+// PyCheck calls a Python predicate of ours with the value: the slow way, for what no other kind can say. text is what the
+// guard text calls it.
+func PyCheck(src Source, callable Const, text string) Guard {
+	return on(src, CreatePyCheck, text, Args{Obj: callable, Str: text})
+}

@@ -1,0 +1,295 @@
+package guards
+
+import "fmt"
+
+// emitter writes a program: it numbers registers, constants and caches. A place is fetched once, by the first part that
+// needs it.
+//
+// Values to be handed over get the registers right after the builtins, in order, so that they ascend whatever the parts
+// fetch first; a value that is a slot, or stands in the list twice, is copied there.
+type emitter struct {
+	program  *Program
+	regs     map[string]uint16 // place → register that holds it
+	reserved map[string]uint16 // place of a value → register kept for it
+	consts   map[constKey]uint32
+	nextReg  int
+}
+
+// constKey: one constant may be needed strong here and by address there; the stronger keep serves both.
+type constKey struct {
+	index int
+	name  string
+}
+
+func newEmitter(numSlots int, values []Source) *emitter {
+	e := &emitter{
+		program:  &Program{NumSlots: numSlots},
+		regs:     map[string]uint16{},
+		reserved: map[string]uint16{},
+		consts:   map[constKey]uint32{},
+		nextReg:  numSlots + 2 + len(values),
+	}
+	for i, v := range values {
+		if _, twice := e.reserved[v.Name()]; !twice && !isRoot(v) {
+			e.reserved[v.Name()] = uint16(numSlots + 2 + i)
+		}
+	}
+	return e
+}
+
+// isRoot reports whether the place has a register from the start.
+func isRoot(s Source) bool {
+	switch s := s.(type) {
+	case *LocalSource, *GlobalsSource:
+		return true
+	case *NNModuleSource:
+		return isRoot(s.base)
+	case *NotNNModuleSource:
+		return isRoot(s.base)
+	}
+	return false
+}
+
+func (e *emitter) beginPart(text string, line UserLine) {
+	e.program.Parts = append(e.program.Parts, text)
+	e.program.PartLines = append(e.program.PartLines, line)
+}
+
+// node appends a node of the current part.
+func (e *emitter) node(n Node) {
+	n.Part = uint16(len(e.program.Parts) - 1)
+	e.program.Nodes = append(e.program.Nodes, n)
+}
+
+// part writes the checks of a part, and before them what fetches its value.
+func (e *emitter) part(p *part) error {
+	var src uint16
+	if p.guard.Origin != nil {
+		reg, err := e.register(p.guard.Origin)
+		if err != nil {
+			return err
+		}
+		src = reg
+	}
+	for _, c := range p.checks {
+		a, err := e.operand(c.a)
+		if err != nil {
+			return err
+		}
+		b, err := e.operand(c.b)
+		if err != nil {
+			return err
+		}
+		e.node(Node{Op: c.op, Flags: c.flags, Src: src, A: a, B: b})
+	}
+	return nil
+}
+
+// register returns the register that holds the place, after writing the nodes that fetch it.
+func (e *emitter) register(s Source) (uint16, error) {
+	if reg, ok := e.regs[s.Name()]; ok {
+		return reg, nil
+	}
+	var base uint16
+	if s.Base() != nil {
+		reg, err := e.register(s.Base())
+		if err != nil {
+			return 0, err
+		}
+		base = reg
+	}
+	reg, err := s.fetch(e, base)
+	if err != nil {
+		return 0, err
+	}
+	e.regs[s.Name()] = reg
+	return reg, nil
+}
+
+// slot is a register that holds its place from the start.
+func (e *emitter) slot(n int) (uint16, error) {
+	if n < 0 || n >= e.program.NumSlots+2 {
+		return 0, fmt.Errorf("guards: slot %d of a frame with %d", n, e.program.NumSlots)
+	}
+	return uint16(n), nil
+}
+
+// access appends the node that fetches s from register src and returns the register it writes.
+func (e *emitter) access(s Source, op Op, src uint16, a, b operand) (uint16, error) {
+	na, err := e.operand(a)
+	if err != nil {
+		return 0, err
+	}
+	nb, err := e.operand(b)
+	if err != nil {
+		return 0, err
+	}
+	dst, ok := e.reserved[s.Name()]
+	if !ok {
+		if e.nextReg >= maxRegs {
+			return 0, errTooLarge("values", e.nextReg)
+		}
+		dst = uint16(e.nextReg)
+		e.nextReg++
+	}
+	e.node(Node{Op: op, Dst: dst, Src: src, A: na, B: nb})
+	return dst, nil
+}
+
+func (e *emitter) operand(o operand) (uint32, error) {
+	switch o.class {
+	case operandObject, operandHeld:
+		return e.constant(constKey{index: o.konst.Index}, o.keep), nil
+	case operandLiteral:
+		return e.constant(constKey{index: o.konst.Index}, KeepStrong), nil
+	case operandName:
+		return e.constant(constKey{-1, o.name}, KeepStrong), nil
+	case operandCache:
+		e.program.NumCaches++
+		return uint32(e.program.NumCaches - 1), nil
+	case operandReg:
+		reg, err := e.register(o.src)
+		return uint32(reg), err
+	}
+	return o.number, nil
+}
+
+// constant numbers a constant; asked for twice, the stronger keep holds.
+func (e *emitter) constant(key constKey, keep Keep) uint32 {
+	if i, ok := e.consts[key]; ok {
+		if use := &e.program.Consts[i]; keep < use.Keep {
+			use.Keep = keep
+		}
+		return i
+	}
+	i := uint32(len(e.program.Consts))
+	e.consts[key] = i
+	e.program.Consts = append(e.program.Consts, ConstUse{Index: key.index, Keep: keep, Name: key.name})
+	return i
+}
+
+// values hands the values over: fetches those that no guard fetched, copies those that have another register.
+func (e *emitter) values(values []Source, p *printer) error {
+	for i, v := range values {
+		want := uint16(e.program.NumSlots + 2 + i)
+		e.program.Extra = append(e.program.Extra, want)
+		reg, known := e.regs[v.Name()]
+		if !known {
+			e.beginPart("___loads("+v.text(p)+")", UserLine{})
+			var err error
+			if reg, err = e.register(v); err != nil {
+				return err
+			}
+		}
+		if reg != want {
+			e.node(Node{Op: OpMove, Dst: want, Src: reg})
+		}
+	}
+	return nil
+}
+
+// finish checks the sizes and returns the program; parts that got no node (a value that is a slot) leave no trace.
+func (e *emitter) finish() (*Program, error) {
+	p := e.program
+	p.NumRegs = e.nextReg
+	if p.NumRegs > maxRegs {
+		return nil, errTooLarge("values", p.NumRegs)
+	}
+	if len(p.Parts) > maxParts {
+		return nil, errTooLarge("parts", len(p.Parts))
+	}
+	return p, nil
+}
+
+func (s *LocalSource) fetch(e *emitter, _ uint16) (uint16, error) {
+	if s.Slot >= e.program.NumSlots {
+		return 0, fmt.Errorf("guards: %q is slot %d of a frame with %d", s.Local, s.Slot, e.program.NumSlots)
+	}
+	return e.slot(s.Slot)
+}
+
+func (s *GlobalsSource) fetch(e *emitter, _ uint16) (uint16, error) {
+	return e.slot(e.program.NumSlots)
+}
+
+func (s *GlobalSource) fetch(e *emitter, _ uint16) (uint16, error) {
+	return e.access(s, OpDictGet, uint16(e.program.NumSlots), named(s.Global), cached())
+}
+
+func (s *BuiltinSource) fetch(e *emitter, _ uint16) (uint16, error) {
+	globals := uint16(e.program.NumSlots)
+	name, _ := e.operand(named(s.Builtin))
+	cache, _ := e.operand(cached())
+	e.node(Node{Op: OpDictLacks, Src: globals, A: name, B: cache})
+	return e.access(s, OpDictGet, globals+1, named(s.Builtin), cached())
+}
+
+func (s *CellSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpCell, base, operand{}, operand{})
+}
+
+func (s *ConstSource) fetch(e *emitter, _ uint16) (uint16, error) {
+	return e.access(s, OpConst, 0, operand{class: operandHeld, konst: s.Const, keep: KeepWeak}, operand{})
+}
+
+func (s *RandomValueSource) fetch(*emitter, uint16) (uint16, error) {
+	return 0, fmt.Errorf("guards: %s is made by the call itself and cannot be guarded", s.name)
+}
+
+func (s *familySource) fetch(_ *emitter, base uint16) (uint16, error) { return base, nil }
+
+func (s *AttrSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpAttr, base, named(s.Attr), cached())
+}
+
+func (s *ModuleAttrSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpModuleAttr, base, named(s.Attr), cached())
+}
+
+func (s *SlotSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpSlot, base, named(s.Attr), number(s.Offset))
+}
+
+func (s *InstanceDictSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpInstanceDict, base, operand{}, operand{})
+}
+
+func (s *TypeSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpType, base, operand{}, operand{})
+}
+
+func (s *TypeAttrSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpTypeAttr, base, named(s.Attr), operand{})
+}
+
+func (s *MroSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpMroAttr, base, named(s.Attr), number(s.Index))
+}
+
+func (s *FunctionFieldSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpFuncField, base, number(int(s.Field)), operand{})
+}
+
+func (s *GetItemSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpDictGet, base, literal(s.Key), cached())
+}
+
+func (s *ODictGetItemSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpDictGet, base, literal(s.Key), cached())
+}
+
+func (s *IndexSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpIndex, base, number(s.Index), operand{})
+}
+
+func (s *DictKeySource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpDictKey, base, number(s.Index), operand{})
+}
+
+func (s *TupleIteratorGetItemSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpTupleIterItem, base, number(s.Index), operand{})
+}
+
+func (s *GlobalWeakRefSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpWeakref, base, operand{}, operand{})
+}

@@ -1,0 +1,178 @@
+// Package guards says what a translation assumed about the frame it was made from, and turns that into something that can
+// be checked before every later call.
+//
+//	Source        where a value comes from: x, x.weight, G['torch'], x[0]            source*.go
+//	Guard         one assumption about one Source: its type, its identity, ...       guard.go, constructors.go
+//	Set           the guards of a value or of a whole translation                    set.go
+//	GuardBuilder  one method a kind: Guard → parts (text and operations)             builder.go
+//	CheckFunctionManager  all guards → one Program and one text                      check_function.go
+//	Program       16-byte nodes over registers; verified, then run by C              program.go, eval.go
+//
+// The kinds and operations are rows of kinds.table. The package is pure: it knows neither C nor Python, and names Python
+// objects by their index in the translation's constant pool. It never evaluates anything on real objects; eval.go is the
+// reference that pyhook/core/guard_eval.c is tested against.
+package guards
+
+//go:generate go run ./gen
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Const names an object of the translation's constant pool.
+type Const struct {
+	Index int    // in the pool
+	Text  string // repr of a literal value, or another printed form; a truncated repr must not read as a literal
+	ID    uint64 // address, as id() gives it
+}
+
+// UserLine is the line of the user's program that was translated when a guard was made. The zero value is "not known".
+type UserLine struct {
+	File string
+	Line int
+}
+
+// GuardSource says what family of place a guarded value comes from.
+type GuardSource int
+
+// The families. The NN_MODULE ones may be left unguarded (Options.GuardNNModules).
+const (
+	SourceLocal GuardSource = iota
+	SourceGlobal
+	SourceLocalNNModule
+	SourceGlobalNNModule
+	SourceConstant
+	SourceRandomValue
+)
+
+var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT", "RANDOM_VALUE"}
+
+// String gives Dynamo's spelling.
+func (s GuardSource) String() string {
+	if s < 0 || int(s) >= len(guardSourceNames) {
+		return "UNKNOWN"
+	}
+	return guardSourceNames[s]
+}
+
+// IsNNModule reports whether the value is read from inside an nn.Module.
+func (s GuardSource) IsNNModule() bool { return s == SourceLocalNNModule || s == SourceGlobalNNModule }
+
+// IsLocal reports whether the value is reached from the frame's locals.
+func (s GuardSource) IsLocal() bool { return s == SourceLocal || s == SourceLocalNNModule }
+
+// Keep says how an entry keeps an object that its program names.
+type Keep int
+
+// What C does, see golib.h. A weakly kept object that dies makes the entry invalid; one that takes no weak reference is
+// held instead. KeepOwner: an earlier check names an object that keeps this one alive.
+const (
+	KeepStrong Keep = iota
+	KeepWeak
+	KeepOwner
+)
+
+// CreateFn is a kind of guard, that is a method of GuardBuilder. The zero value is none.
+type CreateFn int
+
+type kindInfo struct {
+	name   string
+	rank   int
+	create func(*GuardBuilder, Guard) error
+}
+
+// String gives Dynamo's spelling: TYPE_MATCH.
+func (c CreateFn) String() string {
+	if c <= 0 || c >= numCreateFns {
+		return "UNKNOWN"
+	}
+	return kindTable[c].name
+}
+
+// TensorFields says what of a tensor is compared; the values are those of golib.h.
+type TensorFields = uint16
+
+// Fields of a tensor.
+const (
+	TensorType TensorFields = 1 << iota
+	TensorKeySet
+	TensorDType
+	TensorDevice
+	TensorRequiresGrad
+	TensorNDim
+	TensorSizes
+	TensorStrides
+
+	TensorAll TensorFields = 255
+)
+
+// TensorArgs are the operands of TENSOR_MATCH. The metadata compared against is read from Example when the entry is made.
+type TensorArgs struct {
+	Example       Const
+	Fields        TensorFields
+	StaticSizes   uint64 // bit i: size of dimension i is compared; needs TensorSizes
+	StaticStrides uint64 // bit i: stride of dimension i is compared; needs TensorStrides
+}
+
+// Args are a guard's operands; which of them count depends on its kind.
+type Args struct {
+	Obj, Obj2 Const
+	Keep      Keep
+	N         int
+	Str       string
+	Flag      bool
+	Tensor    *TensorArgs
+	Other     Source
+}
+
+// Guard is one assumption about one place. Two guards with the same ID are the same guard.
+type Guard struct {
+	Name     string      // of the place: Origin.Name(), or "" for the whole process
+	Source   GuardSource // of the place
+	CreateFn CreateFn
+	Key      string // tells apart guards of one kind on one name: HASATTR's attribute
+	Origin   Source // nil for guards of the whole process
+	Args     Args
+	Line     UserLine
+}
+
+// GuardID is what makes a guard the same as another: comparable, so usable as a map key.
+type GuardID struct {
+	Name     string
+	Source   GuardSource
+	CreateFn CreateFn
+	Key      string
+}
+
+// ID is the guard's identity.
+func (g Guard) ID() GuardID { return GuardID{g.Name, g.Source, g.CreateFn, g.Key} }
+
+// IsNNModule reports whether the guard is about the inside of an nn.Module.
+func (g Guard) IsNNModule() bool { return g.Source.IsNNModule() }
+
+// At returns the guard marked as made while line was translated.
+func (g Guard) At(line UserLine) Guard {
+	g.Line = line
+	return g
+}
+
+// Compare orders guards whatever order they were made in: by family, length of the name, name, kind, key.
+func (g Guard) Compare(other Guard) int {
+	return cmp.Or(
+		cmp.Compare(g.Source, other.Source),
+		cmp.Compare(len(g.Name), len(other.Name)),
+		strings.Compare(g.Name, other.Name),
+		cmp.Compare(g.CreateFn, other.CreateFn),
+		strings.Compare(g.Key, other.Key),
+	)
+}
+
+// Create runs the guard's GuardBuilder method on the builder of its family.
+func (g Guard) Create(local, global *GuardBuilder) error {
+	builder := global
+	if g.Source.IsLocal() {
+		builder = local
+	}
+	return builder.create(g)
+}

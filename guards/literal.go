@@ -1,0 +1,194 @@
+package guards
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// quote gives a Python string literal of s, as repr() would for plain ASCII text.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for i, w := 0, 0; i < len(s); i += w {
+		var r rune
+		r, w = utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r < ' ' || r == 0x7f || r == utf8.RuneError && w == 1:
+			b.WriteString(`\x` + hex2(s[i]))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
+func hex2(c byte) string {
+	const digits = "0123456789abcdef"
+	return string([]byte{digits[c>>4], digits[c&15]})
+}
+
+// isIdentifier reports whether s can be used as a bare name in the text.
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return s != "" && !keywords[s]
+}
+
+var keywords = nameSet(`False None True and as assert async await break class continue def del elif else except finally for
+	from global if import in is lambda nonlocal not or pass raise return try while with yield`)
+
+// reserved are the names the text itself uses; a variable of that name is printed as L['name'] or G['name'].
+var reserved = nameSet(`G L inf nan range slice frozenset type list len Ellipsis`)
+
+func nameSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		set[w] = true
+	}
+	return set
+}
+
+// isReserved reports whether the text uses the name for something of its own.
+func isReserved(name string) bool { return reserved[name] || strings.HasPrefix(name, "___") }
+
+// member prints an attribute.
+func member(base Source, name string, p *printer) string {
+	if isIdentifier(name) {
+		return base.text(p) + "." + name
+	}
+	return "___instance_attr(" + base.text(p) + ", " + quote(name) + ")"
+}
+
+// constText prints a constant so that the text can be executed: as its literal, or as a look-up in the entry's pool.
+func constText(c Const) string {
+	if isLiteral(c.Text) {
+		return c.Text
+	}
+	return "___object(" + strconv.FormatUint(c.ID, 10) + ")"
+}
+
+// isLiteral reports whether text is a repr that reads back as the value: numbers, strings, bytes, None, True, False,
+// Ellipsis, inf, nan, and tuples, frozensets, ranges and slices of these. Anything else, `<object at ...>` and shortened
+// texts included, is none.
+func isLiteral(text string) bool {
+	s := literalScanner{text: text}
+	return s.value(0) && s.at == len(text)
+}
+
+// literalScanner reads one literal by recursive descent; depth is bounded since texts come from the user's values.
+type literalScanner struct {
+	text string
+	at   int
+}
+
+const maxLiteralDepth = 50
+
+func (s *literalScanner) peek(prefix string) bool { return strings.HasPrefix(s.text[s.at:], prefix) }
+
+func (s *literalScanner) take(prefix string) bool {
+	if !s.peek(prefix) {
+		return false
+	}
+	s.at += len(prefix)
+	return true
+}
+
+func (s *literalScanner) value(depth int) bool {
+	if depth > maxLiteralDepth {
+		return false
+	}
+	for _, word := range []string{"None", "True", "False", "Ellipsis"} {
+		if s.take(word) {
+			return true
+		}
+	}
+	switch {
+	case s.take("frozenset({"):
+		return s.items(depth, "})", false)
+	case s.take("frozenset("):
+		return s.take(")")
+	case s.take("range("), s.take("slice("):
+		return s.items(depth, ")", false)
+	case s.take("("):
+		if s.take(")") {
+			return true
+		}
+		mark := s.at
+		if s.items(depth, ")", true) {
+			return true
+		}
+		s.at = mark
+		return s.number() && s.take(")") // a complex number: (1+2j)
+	case s.peek("'"), s.peek(`"`), s.peek("b'"), s.peek(`b"`):
+		return s.str()
+	}
+	return s.number()
+}
+
+// items reads values up to the closing text; a tuple of one has a comma after it, and must.
+func (s *literalScanner) items(depth int, closing string, tuple bool) bool {
+	for n := 1; ; n++ {
+		if !s.value(depth + 1) {
+			return false
+		}
+		if tuple && n == 1 && s.take(",)") {
+			return true
+		}
+		if s.take(closing) {
+			return !tuple || n > 1
+		}
+		if !s.take(", ") {
+			return false
+		}
+	}
+}
+
+// str reads a string or bytes literal.
+func (s *literalScanner) str() bool {
+	s.take("b")
+	mark := s.text[s.at]
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '\\':
+			s.at++
+		case c == mark:
+			s.at++
+			return true
+		case c < ' ':
+			return false
+		}
+	}
+	return false
+}
+
+// number reads an int, a float or the sum that is a complex number's repr.
+func (s *literalScanner) number() bool {
+	start := s.at
+	for s.at < len(s.text) && strings.IndexByte("0123456789+-.einfaj", s.text[s.at]) >= 0 {
+		s.at++
+	}
+	word := s.text[start:s.at]
+	if word == "" {
+		return false
+	}
+	if _, err := strconv.ParseComplex(strings.Replace(word, "j", "i", 1), 128); err == nil {
+		return true
+	}
+	digits := strings.TrimPrefix(word, "-")
+	return digits != "" && strings.Trim(digits, "0123456789") == "" && (len(digits) == 1 || digits[0] != '0')
+}

@@ -1,0 +1,226 @@
+package guards
+
+import "fmt"
+
+// Op is an operation of a guard program; a row of kinds.table.
+type Op uint8
+
+type operandClass uint8
+
+const (
+	operandNone operandClass = iota
+	operandObject
+	operandHeld
+	operandName
+	operandLiteral
+	operandInt
+	operandReg
+	operandField
+	operandOffset
+	operandCache
+	operandTensor
+	operandCount
+)
+
+type opInfo struct {
+	name    string
+	access  bool
+	a, b    operandClass
+	failure string
+}
+
+// String is the operation's spelling in kinds.table.
+func (o Op) String() string {
+	if o >= numOps {
+		return fmt.Sprintf("OP_%d", uint8(o))
+	}
+	return opTable[o].name
+}
+
+// IsAccess reports whether the operation writes a register.
+func (o Op) IsAccess() bool { return o < numOps && opTable[o].access }
+
+// Flags of a node.
+const (
+	FlagPresent uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on
+	FlagState   uint8 = 2 // TENSORS: torch's global state is compared too
+)
+
+// Node is one step of a program; C's gd_guard_node has the same 16 bytes.
+type Node struct {
+	Op    Op
+	Flags uint8
+	Dst   uint16 // register an access writes
+	Src   uint16 // register read
+	Part  uint16 // text part it belongs to
+	A, B  uint32
+}
+
+// ConstUse is a constant of a program. Index is that of the translation's pool, or -1 for a str made when the program is
+// installed: an interned Name.
+type ConstUse struct {
+	Index int
+	Keep  Keep
+	Name  string
+}
+
+// TensorSpec is a row of the final tensor check.
+type TensorSpec struct {
+	Reg           uint16
+	Fields        TensorFields
+	StaticSizes   uint64
+	StaticStrides uint64
+	Example       Const
+}
+
+// Program is what C runs before a translation serves a call.
+//
+// Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins dict, the rest are
+// written by access nodes, each once and before it is read. A node that cannot do its work (an attribute that is not there)
+// fails like a check. The first node is VALID, a TENSORS node is the last.
+type Program struct {
+	Nodes     []Node
+	NumSlots  int
+	NumRegs   int
+	NumCaches int
+	Consts    []ConstUse
+	Tensors   []TensorSpec
+	Parts     []string
+	PartLines []UserLine
+	Extra     []uint16 // registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
+}
+
+// Limits that keep every operand inside its field with room to spare; a translation over them is left to CPython.
+const (
+	maxRegs  = 1 << 15
+	maxParts = 1 << 16
+)
+
+// Verify checks all that C relies on. A program that fails is never installed.
+func (p *Program) Verify() error {
+	if p.NumSlots < 0 || p.NumRegs < p.NumSlots+2 || p.NumRegs > maxRegs {
+		return fmt.Errorf("guards: %d registers for %d slots", p.NumRegs, p.NumSlots)
+	}
+	if len(p.Parts) == 0 || len(p.Parts) > maxParts || len(p.PartLines) != len(p.Parts) {
+		return fmt.Errorf("guards: %d parts with %d lines", len(p.Parts), len(p.PartLines))
+	}
+	if p.NumCaches < 0 || p.NumCaches > len(p.Nodes) {
+		return fmt.Errorf("guards: %d caches for %d nodes", p.NumCaches, len(p.Nodes))
+	}
+	for i, c := range p.Consts {
+		if c.Keep < KeepStrong || c.Keep > KeepOwner || c.Index < -1 || (c.Index == -1 && c.Keep != KeepStrong) {
+			return fmt.Errorf("guards: constant %d: bad index %d or keep %d", i, c.Index, c.Keep)
+		}
+	}
+	if len(p.Nodes) == 0 || p.Nodes[0].Op != OpValid {
+		return fmt.Errorf("guards: a program starts with VALID")
+	}
+	v := verifier{p: p, written: make([]bool, p.NumRegs), caches: make([]bool, p.NumCaches)}
+	for i := 0; i < p.NumSlots+2; i++ {
+		v.written[i] = true
+	}
+	for i := range p.Nodes {
+		if err := v.node(i, &p.Nodes[i]); err != nil {
+			return fmt.Errorf("guards: node %d, %v: %w", i, p.Nodes[i].Op, err)
+		}
+	}
+	return v.extra()
+}
+
+type verifier struct {
+	p       *Program
+	written []bool
+	caches  []bool // used by a node already: a cache belongs to one node
+	part    uint16
+}
+
+func (v *verifier) node(i int, n *Node) error {
+	if n.Op >= numOps {
+		return fmt.Errorf("unknown operation")
+	}
+	if int(n.Part) >= len(v.p.Parts) || n.Part < v.part {
+		return fmt.Errorf("part %d after %d of %d", n.Part, v.part, len(v.p.Parts))
+	}
+	v.part = n.Part
+	if (n.Op == OpValid) != (i == 0) {
+		return fmt.Errorf("VALID stands first and only there")
+	}
+	if n.Op == OpTensors && i != len(v.p.Nodes)-1 {
+		return fmt.Errorf("TENSORS stands last")
+	}
+	if err := v.read(uint32(n.Src)); err != nil {
+		return err
+	}
+	if err := v.operand(n, opTable[n.Op].a, n.A); err != nil {
+		return err
+	}
+	if err := v.operand(n, opTable[n.Op].b, n.B); err != nil {
+		return err
+	}
+	if !n.Op.IsAccess() {
+		return nil
+	}
+	if int(n.Dst) < v.p.NumSlots+2 || int(n.Dst) >= v.p.NumRegs || v.written[n.Dst] {
+		return fmt.Errorf("register %d cannot be written here", n.Dst)
+	}
+	v.written[n.Dst] = true
+	return nil
+}
+
+// read allows a register that is written by then. A frame without slots still has register 0: the globals.
+func (v *verifier) read(reg uint32) error {
+	if uint64(reg) >= uint64(v.p.NumRegs) || !v.written[reg] {
+		return fmt.Errorf("register %d is read before it is written", reg)
+	}
+	return nil
+}
+
+func (v *verifier) operand(n *Node, class operandClass, x uint32) error {
+	switch class {
+	case operandObject, operandHeld, operandName, operandLiteral:
+		if uint64(x) >= uint64(len(v.p.Consts)) {
+			return fmt.Errorf("constant %d of %d", x, len(v.p.Consts))
+		}
+		keep := v.p.Consts[x].Keep
+		if class == operandHeld && keep == KeepOwner || class >= operandName && keep != KeepStrong {
+			return fmt.Errorf("constant %d is read but kept as %d", x, keep)
+		}
+	case operandReg:
+		return v.read(x)
+	case operandField:
+		if x >= uint32(numFuncFields) {
+			return fmt.Errorf("field %d", x)
+		}
+	case operandOffset:
+		if x%8 != 0 || x > 1<<20 {
+			return fmt.Errorf("offset %d", x)
+		}
+	case operandCache:
+		if uint64(x) >= uint64(len(v.caches)) || v.caches[x] {
+			return fmt.Errorf("cache %d is absent or another node's", x)
+		}
+		v.caches[x] = true
+	case operandTensor:
+		if uint64(n.A)+uint64(n.B) > uint64(len(v.p.Tensors)) {
+			return fmt.Errorf("tensors %d+%d of %d", n.A, n.B, len(v.p.Tensors))
+		}
+		for _, t := range v.p.Tensors[n.A : n.A+n.B] {
+			if err := v.read(uint32(t.Reg)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v *verifier) extra() error {
+	for i, reg := range v.p.Extra {
+		if err := v.read(uint32(reg)); err != nil {
+			return fmt.Errorf("guards: extra value %d: %w", i, err)
+		}
+		if int(reg) < v.p.NumSlots+i || i > 0 && reg <= v.p.Extra[i-1] {
+			return fmt.Errorf("guards: extra registers %v do not ascend from %d", v.p.Extra, v.p.NumSlots)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package guards
+
+// Set is a persistent set of guards in the order they were added. The zero value is empty. Adding and uniting cost O(1)
+// and leave the operands as they were; duplicates are removed when the set is read, and the reading is kept.
+type Set struct{ root *setNode }
+
+// setNode is a leaf (guard) or the union of two sets. Nodes are shared between sets and never change, but for flat, the
+// remembered reading.
+type setNode struct {
+	guard       *Guard
+	left, right *setNode
+	flat        []Guard
+	index       map[GuardID]int
+}
+
+// NewSet returns the set of the given guards.
+func NewSet(gs ...Guard) Set { return Set{}.Add(gs...) }
+
+// Add returns the set with gs added. A TENSOR_MATCH for a place that has one is merged with it.
+func (s Set) Add(gs ...Guard) Set {
+	for i := range gs {
+		g := gs[i]
+		s = s.Union(Set{&setNode{guard: &g}})
+	}
+	return s
+}
+
+// Union returns the set of the guards of s and of the others.
+func (s Set) Union(others ...Set) Set {
+	for _, o := range others {
+		switch {
+		case o.root == nil || o.root == s.root:
+		case s.root == nil:
+			s = o
+		default:
+			s = Set{&setNode{left: s.root, right: o.root}}
+		}
+	}
+	return s
+}
+
+// Len is the number of distinct guards.
+func (s Set) Len() int { return len(s.Guards()) }
+
+// Each calls f for every guard, in the order of adding.
+func (s Set) Each(f func(Guard)) {
+	for _, g := range s.Guards() {
+		f(g)
+	}
+}
+
+// Contains reports whether a guard of the same identity is in the set.
+func (s Set) Contains(g Guard) bool {
+	if s.root == nil {
+		return false
+	}
+	s.Guards()
+	_, ok := s.root.index[g.ID()]
+	return ok
+}
+
+// Guards are the distinct guards in the order of adding; the caller must not change the slice.
+func (s Set) Guards() []Guard {
+	if s.root == nil {
+		return nil
+	}
+	if s.root.index == nil {
+		s.root.flatten()
+	}
+	return s.root.flat
+}
+
+// flatten reads the tree with a stack of its own: a set grown one by one is a chain as deep as it is long.
+func (n *setNode) flatten() {
+	index := map[GuardID]int{}
+	var flat []Guard
+	seen := map[*setNode]bool{}
+	stack := []*setNode{n}
+	for len(stack) > 0 {
+		top := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[top] {
+			continue
+		}
+		seen[top] = true
+		switch {
+		case top.guard != nil:
+			flat = addGuard(flat, index, *top.guard)
+		case top.index != nil:
+			for _, g := range top.flat {
+				flat = addGuard(flat, index, g)
+			}
+		default:
+			stack = append(stack, top.right, top.left)
+		}
+	}
+	n.flat, n.index = flat, index
+}
+
+func addGuard(flat []Guard, index map[GuardID]int, g Guard) []Guard {
+	at, found := index[g.ID()]
+	if !found {
+		index[g.ID()] = len(flat)
+		return append(flat, g)
+	}
+	if g.CreateFn == CreateTensorMatch && g.Args.Tensor != nil {
+		flat[at].Args.Tensor = flat[at].Args.Tensor.merge(g.Args.Tensor)
+	}
+	return flat
+}
+
+// merge compares what either compares; the example is t's. Neither operand changes.
+func (t *TensorArgs) merge(o *TensorArgs) *TensorArgs {
+	if t == nil {
+		return o
+	}
+	return &TensorArgs{
+		Example:       t.Example,
+		Fields:        t.Fields | o.Fields,
+		StaticSizes:   t.StaticSizes | o.StaticSizes,
+		StaticStrides: t.StaticStrides | o.StaticStrides,
+	}
+}

@@ -1,0 +1,154 @@
+package guards
+
+import "strconv"
+
+// AttrSource is an attribute kept by an instance itself, in its inline values or its __dict__. No descriptor, property or
+// __getattr__ is looked at; the translator has guarded that the class has none.
+type AttrSource struct {
+	origin
+	Attr string
+}
+
+// NewAttrSource returns the instance attribute base.name.
+func NewAttrSource(base Source, name string) *AttrSource {
+	s := &AttrSource{from(base), name}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *AttrSource) text(p *printer) string { return member(s.base, s.Attr, p) }
+
+// ModuleAttrSource is a variable of a Python module object.
+type ModuleAttrSource struct {
+	origin
+	Attr string
+}
+
+// NewModuleAttrSource returns base.name from the module's dict; a module's __getattr__ is not asked.
+func NewModuleAttrSource(base Source, name string) *ModuleAttrSource {
+	s := &ModuleAttrSource{from(base), name}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *ModuleAttrSource) text(p *printer) string { return member(s.base, s.Attr, p) }
+
+// SlotSource is a __slots__ member.
+type SlotSource struct {
+	origin
+	Attr   string
+	Offset int // in bytes; checked against the class's member descriptor before anything is read
+}
+
+// NewSlotSource returns base.name, which lies at the byte offset.
+func NewSlotSource(base Source, name string, offset int) *SlotSource {
+	s := &SlotSource{from(base), name, offset}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *SlotSource) text(p *printer) string { return member(s.base, s.Attr, p) }
+
+// InstanceDictSource is the __dict__ of an instance that has one. Looking never makes one.
+type InstanceDictSource struct{ origin }
+
+// NewInstanceDictSource returns base.__dict__.
+func NewInstanceDictSource(base Source) *InstanceDictSource {
+	s := &InstanceDictSource{from(base)}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *InstanceDictSource) text(p *printer) string {
+	return "___instance_dict(" + s.base.text(p) + ")"
+}
+
+// TypeSource is the type of a value.
+type TypeSource struct{ origin }
+
+// NewTypeSource returns type(base).
+func NewTypeSource(base Source) *TypeSource {
+	s := &TypeSource{from(base)}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *TypeSource) text(p *printer) string { return "type(" + s.base.text(p) + ")" }
+
+// TypeAttrSource is what a type's MRO gives for a name, raw: functions unbound, descriptors as they are.
+type TypeAttrSource struct {
+	origin
+	Attr string
+}
+
+// NewTypeAttrSource returns the look-up of name in the type at base.
+func NewTypeAttrSource(base Source, name string) *TypeAttrSource {
+	s := &TypeAttrSource{from(base), name}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *TypeAttrSource) text(p *printer) string {
+	return "___type_lookup(" + s.base.text(p) + ", " + quote(s.Attr) + ")"
+}
+
+// MroSource is an entry of the dict of one class of a type's MRO.
+type MroSource struct {
+	origin
+	Index int
+	Attr  string
+}
+
+// NewMroSource returns base.__mro__[i].__dict__[name].
+func NewMroSource(base Source, i int, name string) *MroSource {
+	s := &MroSource{from(base), i, name}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *MroSource) text(p *printer) string {
+	return s.base.text(p) + ".__mro__[" + strconv.Itoa(s.Index) + "].__dict__[" + quote(s.Attr) + "]"
+}
+
+// FuncField is a part of a function or method object.
+type FuncField int
+
+// The fields; the first five are of functions. A missing __defaults__, __kwdefaults__ or __closure__ reads as None.
+const (
+	FuncCode FuncField = iota
+	FuncClosure
+	FuncDefaults
+	FuncKwDefaults
+	FuncGlobals
+	MethodSelf
+	MethodFunc
+
+	numFuncFields
+)
+
+var funcFieldNames = [numFuncFields]string{
+	"__code__", "__closure__", "__defaults__", "__kwdefaults__", "__globals__", "__self__", "__func__",
+}
+
+// String is the attribute's name.
+func (f FuncField) String() string {
+	if f < 0 || f >= numFuncFields {
+		return "unknown"
+	}
+	return funcFieldNames[f]
+}
+
+// FunctionFieldSource is a field of a function or bound method, read from the object's struct.
+type FunctionFieldSource struct {
+	origin
+	Field FuncField
+}
+
+// NewFunctionFieldSource returns base's field.
+func NewFunctionFieldSource(base Source, field FuncField) *FunctionFieldSource {
+	s := &FunctionFieldSource{from(base), field}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *FunctionFieldSource) text(p *printer) string { return member(s.base, s.Field.String(), p) }

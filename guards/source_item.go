@@ -1,0 +1,99 @@
+package guards
+
+import "strconv"
+
+// GetItemSource is a dict's value for a key, from the dict's own storage: __missing__ and an overridden __getitem__ are not
+// asked. Keys are pure: str, int, bool, None, tuples of these, or objects compared by identity (types, enum members).
+type GetItemSource struct {
+	origin
+	Key Const
+}
+
+// NewDictGetItemSource returns base[key].
+func NewDictGetItemSource(base Source, key Const) *GetItemSource {
+	s := &GetItemSource{from(base), key}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *GetItemSource) text(p *printer) string { return s.base.text(p) + "[" + constText(s.Key) + "]" }
+
+// ODictGetItemSource is GetItemSource for a dict subclass: the printed form goes around its __getitem__.
+type ODictGetItemSource struct{ GetItemSource }
+
+// NewODictGetItemSource returns dict.__getitem__(base, key).
+func NewODictGetItemSource(base Source, key Const) *ODictGetItemSource {
+	s := &ODictGetItemSource{GetItemSource{from(base), key}}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *ODictGetItemSource) text(p *printer) string {
+	return "___dict_getitem(" + s.base.text(p) + ", " + constText(s.Key) + ")"
+}
+
+// IndexSource is an item of a list or tuple, from its storage.
+type IndexSource struct {
+	origin
+	Index int // negative counts from the end
+}
+
+// NewIndexSource returns base[i].
+func NewIndexSource(base Source, i int) *IndexSource {
+	s := &IndexSource{from(base), i}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *IndexSource) text(p *printer) string {
+	return s.base.text(p) + "[" + strconv.Itoa(s.Index) + "]"
+}
+
+// DictKeySource is the i-th key of a dict, in the dict's order.
+type DictKeySource struct {
+	origin
+	Index int
+}
+
+// NewDictKeySource returns list(base)[i].
+func NewDictKeySource(base Source, i int) *DictKeySource {
+	s := &DictKeySource{from(base), i}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *DictKeySource) text(p *printer) string {
+	return "list(" + s.base.text(p) + ")[" + strconv.Itoa(s.Index) + "]"
+}
+
+// TupleIteratorGetItemSource is the i-th item a tuple iterator has still to give.
+type TupleIteratorGetItemSource struct {
+	origin
+	Index int
+}
+
+// NewTupleIteratorGetItemSource returns the i-th item left in the iterator at base.
+func NewTupleIteratorGetItemSource(base Source, i int) *TupleIteratorGetItemSource {
+	s := &TupleIteratorGetItemSource{from(base), i}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *TupleIteratorGetItemSource) text(p *printer) string {
+	return "___tuple_iterator_getitem(" + s.base.text(p) + ", " + strconv.Itoa(s.Index) + ")"
+}
+
+// GlobalWeakRefSource is the referent of a weak reference kept in a global; None once it died.
+type GlobalWeakRefSource struct {
+	origin
+	Global string
+}
+
+// NewGlobalWeakRefSource returns globals[name]().
+func NewGlobalWeakRefSource(name string) *GlobalWeakRefSource {
+	s := &GlobalWeakRefSource{from(NewGlobalSource(name)), name}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *GlobalWeakRefSource) text(p *printer) string { return s.base.text(p) + "()" }
