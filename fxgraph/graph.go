@@ -1,0 +1,222 @@
+// Package fxgraph is the graph of one translated frame: FX's nodes as plain data. It knows of no Python object; where an
+// operand or a target is one, it holds the object's index in the translation's constant pool and its printed form.
+//
+// The text of a graph is FX's own:
+//
+//	graph():
+//	    %x : [num_users=1] = placeholder[target=x]
+//	    %add : [num_users=1] = call_function[target=operator.add](args = (%x, 1), kwargs = {})
+//	    return (add,)
+//
+// (print.go; constants are printed by repr, where FX uses str). Dump adds pool indices, user stacks and flags, and Parse reads
+// both forms back (parse.go).
+//
+// The package never runs an operation, looks at a value or asks Python anything.
+package fxgraph
+
+import "fmt"
+
+// OpKind is one of FX's node kinds.
+type OpKind uint8
+
+// The kinds, as FX has them.
+const (
+	Placeholder OpKind = iota
+	GetAttr
+	CallFunction
+	CallMethod
+	CallModule
+	Output
+)
+
+var opNames = [...]string{"placeholder", "get_attr", "call_function", "call_method", "call_module", "output"}
+
+// String returns FX's spelling.
+func (k OpKind) String() string {
+	if int(k) < len(opNames) {
+		return opNames[k]
+	}
+	return fmt.Sprintf("op(%d)", uint8(k))
+}
+
+// NoPool is the pool index of a target or literal that is known by its text alone.
+const NoPool = -1
+
+// Target is what a node calls or reads. Text is what the graph prints: a qualified name ("torch.relu", "operator.add") for
+// CallFunction, the method's name, the dotted path of a module or attribute, the name of an input. Pool is the
+// callable's index in the constant pool for CallFunction, else NoPool.
+type Target struct {
+	Pool int
+	Text string
+}
+
+// Arg is an operand: *Node, Lit, List, Tuple, Dict or Slice.
+type Arg interface{}
+
+// Lit is a constant: its index in the pool and its repr.
+type Lit struct {
+	Pool int
+	Text string
+}
+
+// List is a Python list of operands.
+type List struct{ Items []Arg }
+
+// Tuple is a Python tuple of operands.
+type Tuple struct{ Items []Arg }
+
+// Dict is a Python dict of operands, in insertion order; Keys[i] belongs to Values[i] and holds no nodes.
+type Dict struct{ Keys, Values []Arg }
+
+// Slice is a Python slice; none of the three is nil (a missing bound is the literal None).
+type Slice struct{ Start, Stop, Step Arg }
+
+// Kwarg is a keyword operand.
+type Kwarg struct {
+	Name  string
+	Value Arg
+}
+
+// Frame is one user frame of a node's stack.
+type Frame struct {
+	Name string // the function's name
+	File string
+	Line int // from 1; 0 when unknown
+}
+
+// Node is one operation. Graph's methods make nodes and keep Users and Index; operands are changed by SetArgs only.
+type Node struct {
+	Op     OpKind
+	Name   string // unique in the graph, a Python identifier
+	Target Target
+	Args   []Arg
+	Kwargs []Kwarg
+	Stack  []Frame // user frames, innermost first
+	// Inplace says that the call may change one of its operands: never dead, never moved. Whoever adds the node sets it.
+	Inplace bool
+	// Index is the position in Graph.Nodes(); -1 when the node was erased.
+	Index int
+	users map[*Node]int // user -> number of operands that are this node
+}
+
+// NumUsers is the number of distinct nodes that use this one.
+func (n *Node) NumUsers() int { return len(n.users) }
+
+// UsedBy tells whether user has this node among its operands.
+func (n *Node) UsedBy(user *Node) bool { return n.users[user] > 0 }
+
+// String returns the node's name.
+func (n *Node) String() string { return n.Name }
+
+// Graph is a list of nodes in execution order. The zero value is not usable: NewGraph.
+type Graph struct {
+	nodes []*Node
+	names namespace
+}
+
+// NewGraph returns an empty graph.
+func NewGraph() *Graph { return &Graph{names: newNamespace()} }
+
+// Nodes returns the nodes in execution order; Nodes()[n.Index] == n. The slice is the graph's own: do not change it.
+func (g *Graph) Nodes() []*Node { return g.nodes }
+
+// Placeholder adds a graph input. Its name is made from name, which stays as the target. An input may be added when it is
+// first met; PlaceholdersFirst brings them to the front.
+func (g *Graph) Placeholder(name string) *Node {
+	return g.add(Placeholder, Target{NoPool, name}, nil, nil)
+}
+
+// GetAttr adds a read of a dotted path below the graph module.
+func (g *Graph) GetAttr(path string) *Node {
+	return g.add(GetAttr, Target{NoPool, path}, nil, nil)
+}
+
+// CallFunction adds a call of a callable of the pool. The graph keeps args and kwargs.
+func (g *Graph) CallFunction(target Target, args []Arg, kwargs []Kwarg) *Node {
+	return g.add(CallFunction, target, args, kwargs)
+}
+
+// CallMethod adds args[0].name(*args[1:], **kwargs).
+func (g *Graph) CallMethod(name string, args []Arg, kwargs []Kwarg) *Node {
+	return g.add(CallMethod, Target{NoPool, name}, args, kwargs)
+}
+
+// CallModule adds a call of the submodule at a dotted path.
+func (g *Graph) CallModule(path string, args []Arg, kwargs []Kwarg) *Node {
+	return g.add(CallModule, Target{NoPool, path}, args, kwargs)
+}
+
+// Output ends the graph with its result. Backends get a tuple always: aot_eager refuses anything else.
+func (g *Graph) Output(value Arg) *Node {
+	return g.add(Output, Target{NoPool, "output"}, []Arg{value}, nil)
+}
+
+// OutputNode returns the output node, nil while there is none.
+func (g *Graph) OutputNode() *Node {
+	if k := len(g.nodes); k > 0 && g.nodes[k-1].Op == Output {
+		return g.nodes[k-1]
+	}
+	return nil
+}
+
+func (g *Graph) add(op OpKind, target Target, args []Arg, kwargs []Kwarg) *Node {
+	return g.insert(&Node{Op: op, Name: g.names.create(targetName(op, target)), Target: target}, args, kwargs)
+}
+
+func (g *Graph) insert(n *Node, args []Arg, kwargs []Kwarg) *Node {
+	n.Index = len(g.nodes)
+	g.nodes = append(g.nodes, n)
+	g.SetArgs(n, args, kwargs)
+	return n
+}
+
+// SetArgs replaces a node's operands and keeps the users of the old and new ones right.
+func (g *Graph) SetArgs(n *Node, args []Arg, kwargs []Kwarg) {
+	n.eachInput(func(in *Node) {
+		if in.users[n]--; in.users[n] == 0 {
+			delete(in.users, n)
+		}
+	})
+	n.Args, n.Kwargs = args, kwargs
+	n.eachInput(func(in *Node) {
+		if in.users == nil {
+			in.users = map[*Node]int{}
+		}
+		in.users[n]++
+	})
+}
+
+// eachInput calls f for every operand that is a node, as often as it occurs.
+func (n *Node) eachInput(f func(*Node)) {
+	for _, a := range n.Args {
+		EachNode(a, f)
+	}
+	for _, k := range n.Kwargs {
+		EachNode(k.Value, f)
+	}
+}
+
+// EachNode calls f for every node inside an operand, in printed order.
+func EachNode(a Arg, f func(*Node)) {
+	switch x := a.(type) {
+	case *Node:
+		f(x)
+	case List:
+		for _, i := range x.Items {
+			EachNode(i, f)
+		}
+	case Tuple:
+		for _, i := range x.Items {
+			EachNode(i, f)
+		}
+	case Dict:
+		for i := range x.Values {
+			EachNode(x.Keys[i], f)
+			EachNode(x.Values[i], f)
+		}
+	case Slice:
+		EachNode(x.Start, f)
+		EachNode(x.Stop, f)
+		EachNode(x.Step, f)
+	}
+}

@@ -1,0 +1,144 @@
+package fxgraph
+
+import (
+	"strconv"
+	"strings"
+)
+
+// namespace gives each node a name of its own, by FX's rules (torch.fx.graph._Namespace, 2.15): the base name from the target,
+// then base_1, base_2; Python's keywords and builtins are never names. testdata/names.txt has FX's answers.
+type namespace struct {
+	used  map[string]bool
+	count map[string]int // last number given for a base
+}
+
+func newNamespace() namespace {
+	return namespace{used: map[string]bool{}, count: map[string]int{}}
+}
+
+// targetName is what a node is named after, before it is made unique.
+func targetName(op OpKind, t Target) string {
+	name := t.Text
+	switch op {
+	case CallFunction:
+		name = functionName(name)
+	default:
+		if len(name) > 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
+			name = name[2 : len(name)-2]
+		}
+	}
+	return snakeCase(name)
+}
+
+// functionName is the __name__ of the callable that a qualified name prints: its last part, for an overload of
+// torch.ops (torch.ops.aten.add.Tensor) the last two.
+func functionName(qualified string) string {
+	last := strings.LastIndexByte(qualified, '.')
+	if last < 0 {
+		return qualified
+	}
+	if strings.HasPrefix(qualified, "torch.ops.") && strings.Count(qualified, ".") >= 4 {
+		last = strings.LastIndexByte(qualified[:last], '.')
+	}
+	return qualified[last+1:]
+}
+
+// snakeCase puts _ between a lower-case and an upper-case ASCII letter and lowers all.
+func snakeCase(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if i > 0 && 'A' <= s[i] && s[i] <= 'Z' && 'a' <= s[i-1] && s[i-1] <= 'z' {
+			b.WriteByte('_')
+		}
+		b.WriteByte(s[i])
+	}
+	return strings.ToLower(b.String())
+}
+
+// create returns an unused name close to candidate and marks it used.
+func (ns *namespace) create(candidate string) string {
+	candidate = legalName(candidate)
+	base, num, numbered := splitNumber(candidate)
+	if !numbered || ns.used[candidate] {
+		num = ns.count[base]
+		if illegalNames[candidate] {
+			num++
+			candidate = base + "_" + strconv.Itoa(num)
+		}
+	}
+	for ns.used[candidate] {
+		num++
+		candidate = base + "_" + strconv.Itoa(num)
+	}
+	ns.used[candidate] = true
+	ns.count[base] = num
+	return candidate
+}
+
+// claim marks a name that a text gave as used; false when it was.
+func (ns *namespace) claim(name string) bool {
+	if ns.used[name] {
+		return false
+	}
+	base, num, _ := splitNumber(name)
+	ns.used[name] = true
+	ns.count[base] = max(ns.count[base], num)
+	return true
+}
+
+// legalName replaces each run of characters that no ASCII identifier has by one underscore.
+func legalName(s string) string {
+	var b strings.Builder
+	illegal := false
+	for i := 0; i < len(s); i++ {
+		if isWord(s[i]) {
+			b.WriteByte(s[i])
+		} else if !illegal {
+			b.WriteByte('_')
+		}
+		illegal = !isWord(s[i])
+	}
+	name := b.String()
+	switch {
+	case name == "":
+		return "_unnamed"
+	case isDigit(name[0]):
+		return "_" + name
+	}
+	return name
+}
+
+// splitNumber takes "relu_12" apart. A number too large for an int is part of the base.
+func splitNumber(name string) (base string, num int, ok bool) {
+	i := len(name)
+	for i > 0 && isDigit(name[i-1]) {
+		i--
+	}
+	if i == len(name) || i < 2 || name[i-1] != '_' {
+		return name, 0, false
+	}
+	n, err := strconv.Atoi(name[i:])
+	if err != nil {
+		return name, 0, false
+	}
+	return name[:i-1], n, true
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isWord(c byte) bool {
+	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// IsIdentifier tells whether s could be a name or target part: ASCII letters, digits and _, no digit first.
+func isIdentifier(s string) bool {
+	if s == "" || isDigit(s[0]) {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if !isWord(s[i]) {
+			return false
+		}
+	}
+	return true
+}
