@@ -1,0 +1,134 @@
+// Package eager is the pass-through backend: every operation of the graph becomes the instructions the user's program had for
+// it, in the transformed function itself. No GraphModule, no extra call.
+package eager
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Backend implements translate.Backend.
+type Backend struct{}
+
+// Inline implements translate.Backend.
+func (Backend) Inline() bool { return true }
+
+// Name implements translate.Backend.
+func (Backend) Name() string { return "eager" }
+
+// Compile implements translate.Backend; an inline backend is never asked.
+func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object) (py.Object, error) {
+	return py.Object{}, exc.Break(exc.Reconstruct, "the inline backend takes no whole graph")
+}
+
+// binary maps functions of the operator module to BINARY_OP's argument.
+var binary = map[string]opcode.BinaryOp{
+	"add": opcode.NB_ADD, "and_": opcode.NB_AND, "floordiv": opcode.NB_FLOOR_DIVIDE, "lshift": opcode.NB_LSHIFT,
+	"matmul": opcode.NB_MATRIX_MULTIPLY, "mul": opcode.NB_MULTIPLY, "mod": opcode.NB_REMAINDER, "or_": opcode.NB_OR,
+	"pow": opcode.NB_POWER, "rshift": opcode.NB_RSHIFT, "sub": opcode.NB_SUBTRACT, "truediv": opcode.NB_TRUE_DIVIDE,
+	"xor": opcode.NB_XOR, "iadd": opcode.NB_INPLACE_ADD, "iand": opcode.NB_INPLACE_AND,
+	"ifloordiv": opcode.NB_INPLACE_FLOOR_DIVIDE, "ilshift": opcode.NB_INPLACE_LSHIFT,
+	"imatmul": opcode.NB_INPLACE_MATRIX_MULTIPLY, "imul": opcode.NB_INPLACE_MULTIPLY, "imod": opcode.NB_INPLACE_REMAINDER,
+	"ior": opcode.NB_INPLACE_OR, "ipow": opcode.NB_INPLACE_POWER, "irshift": opcode.NB_INPLACE_RSHIFT,
+	"isub": opcode.NB_INPLACE_SUBTRACT, "itruediv": opcode.NB_INPLACE_TRUE_DIVIDE, "ixor": opcode.NB_INPLACE_XOR,
+}
+
+var compare = map[string]opcode.CompareOp{
+	"lt": opcode.CMP_LT, "le": opcode.CMP_LE, "eq": opcode.CMP_EQ, "ne": opcode.CMP_NE, "gt": opcode.CMP_GT, "ge": opcode.CMP_GE,
+}
+
+var unary = map[string]int{"pos": 0, "neg": 1, "invert": 2}
+
+// EmitNode implements translate.Backend.
+func (Backend) EmitNode(e translate.NodeEmitter, n *fxgraph.Node) error {
+	if n.Op == fxgraph.CallMethod {
+		if err := e.LoadArg(n.Args[0]); err != nil {
+			return err
+		}
+		e.LoadMethod(n.Target.Text)
+		names, err := arguments(e, n.Args[1:], n.Kwargs)
+		if err != nil {
+			return err
+		}
+		e.CallMethod(len(n.Args)-1+len(names), names)
+		return nil
+	}
+	if name, ok := strings.CutPrefix(n.Target.Text, "operator."); ok && name != "abs" {
+		return operator(e, n, name)
+	}
+	if n.Target.Text == "builtins.getattr" {
+		return operator(e, n, "getattr")
+	}
+	e.PushNull()
+	e.LoadPool(n.Target.Pool)
+	names, err := arguments(e, n.Args, n.Kwargs)
+	if err != nil {
+		return err
+	}
+	e.Call(len(n.Args)+len(names), names)
+	return nil
+}
+
+func arguments(e translate.NodeEmitter, args []fxgraph.Arg, kwargs []fxgraph.Kwarg) ([]string, error) {
+	for _, a := range args {
+		if err := e.LoadArg(a); err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for _, kw := range kwargs {
+		if err := e.LoadArg(kw.Value); err != nil {
+			return nil, err
+		}
+		names = append(names, kw.Name)
+	}
+	return names, nil
+}
+
+// operator writes a node whose target is a function of the operator module (or getattr) as the instruction it stands for.
+func operator(e translate.NodeEmitter, n *fxgraph.Node, name string) error {
+	if name == "setitem" { // value, object, key
+		if err := all(e, n.Args[2], n.Args[0], n.Args[1]); err != nil {
+			return err
+		}
+		e.StoreSubscr()
+		e.LoadConst(py.None())
+		return nil
+	}
+	if name == "getattr" {
+		if err := e.LoadArg(n.Args[0]); err != nil {
+			return err
+		}
+		e.LoadAttr(py.GoString(e.PoolObject(n.Args[1].(fxgraph.Lit).Pool)))
+		return nil
+	}
+	if err := all(e, n.Args...); err != nil {
+		return err
+	}
+	if name == "getitem" {
+		e.BinarySubscr()
+	} else if op, ok := binary[name]; ok {
+		e.BinaryOp(int(op))
+	} else if op, ok := compare[name]; ok {
+		e.CompareOp(int(op))
+	} else if op, ok := unary[name]; ok {
+		e.UnaryOp(op)
+	} else {
+		return exc.Break(exc.Reconstruct, "operator %s", name)
+	}
+	return nil
+}
+
+func all(e translate.NodeEmitter, args ...fxgraph.Arg) error {
+	for _, a := range args {
+		if err := e.LoadArg(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

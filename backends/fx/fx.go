@@ -1,0 +1,62 @@
+// Package fx hands whole graphs to Python backends: it writes the graph as flat rows, from which
+// godynamo._runtime.compile_fx builds a real torch.fx.GraphModule, calls the backend and checks what comes back.
+package fx
+
+import (
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Backend implements translate.Backend for a Python callable.
+type Backend struct {
+	options py.Object
+	name    string
+}
+
+// New returns the backend an Options object names.
+func New(s *py.Scope, options py.Object) (*Backend, error) {
+	name, err := s.GetAttr(options, "backend_name")
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{options: options, name: py.GoString(name)}, nil
+}
+
+// Inline implements translate.Backend.
+func (*Backend) Inline() bool { return false }
+
+// Name implements translate.Backend.
+func (b *Backend) Name() string { return b.name }
+
+// EmitNode implements translate.Backend; never asked.
+func (*Backend) EmitNode(translate.NodeEmitter, *fxgraph.Node) error {
+	return exc.Break(exc.Reconstruct, "backend takes whole graphs")
+}
+
+// Compile implements translate.Backend.
+func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object) (py.Object, error) {
+	runtime, err := s.Import("godynamo._runtime")
+	if err != nil {
+		return py.Object{}, err
+	}
+	ref, err := s.GetAttr(runtime, "Ref")
+	if err != nil {
+		return py.Object{}, err
+	}
+	g.PlaceholdersFirst()
+	var rows []py.Object
+	for _, n := range g.Nodes() {
+		row, err := translate.NodeRow(s, n, pool, ref)
+		if err != nil {
+			return py.Object{}, err
+		}
+		rows = append(rows, row)
+	}
+	backend, err := s.GetAttr(b.options, "backend")
+	if err != nil {
+		return py.Object{}, err
+	}
+	return s.CallMethod(runtime, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options)
+}

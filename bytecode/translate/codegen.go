@@ -1,0 +1,575 @@
+package translate
+
+import (
+	"sort"
+	"strconv"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// Operands of local instructions are written with the space they belong to and get their slots at the end, when it is
+// known how many values the guards hand over.
+const (
+	spaceSlot    = iota << 24 // parameters: the frame's slots
+	spaceExtra                // parameters: values the guards have fetched
+	spaceTemp                 // values computed here; numbered once a value, folded into few slots by liveness
+	spaceClosure              // closure cells of the generated function: what marshal refuses in co_consts
+	spaceMask    = 0xff << 24
+)
+
+// row marks instructions [start, end) with a chain; -1 ends at the next row.
+type mark struct {
+	start int
+	chain *chain
+	drop  bool
+}
+
+// Codegen (PyCodegen) writes the transformed function: the events in order, then the end of the frame.
+type Codegen struct {
+	out       *OutputGraph
+	list      []*bytecode.Instruction
+	consts    []py.Object
+	constIdx  map[py.Object]int
+	names     []string
+	nameIdx   map[string]int
+	closure   []py.Object
+	closIdx   map[py.Object]int
+	extras    []guards.Source
+	extraIdx  map[string]int
+	nodeTemp  map[*fxgraph.Node]int
+	slotTemp  map[int]int
+	numTemps  int
+	pos       bytecode.Position
+	marks     []mark
+	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
+	needsHook bool
+}
+
+func newCodegen(out *OutputGraph) *Codegen {
+	return &Codegen{
+		out: out, constIdx: map[py.Object]int{}, nameIdx: map[string]int{}, closIdx: map[py.Object]int{},
+		extraIdx: map[string]int{}, nodeTemp: map[*fxgraph.Node]int{}, slotTemp: map[int]int{},
+		loaded: map[*fxgraph.Node]bool{}, pos: bytecode.NoPosition,
+	}
+}
+
+func (c *Codegen) emit(op opcode.Op, arg int) *bytecode.Instruction {
+	inst := bytecode.New(op, arg).At(c.pos)
+	c.list = append(c.list, inst)
+	return inst
+}
+
+// at sets the user position that the following instructions stand for.
+func (c *Codegen) at(ch *chain, drop bool) {
+	if ch == nil {
+		return
+	}
+	root := ch
+	for root.parent != nil {
+		root = root.parent
+	}
+	c.pos = root.inst.Pos
+	if n := len(c.marks); n > 0 && c.marks[n-1].chain == ch && c.marks[n-1].drop == drop {
+		return
+	}
+	c.marks = append(c.marks, mark{len(c.list), ch, drop})
+}
+
+func (c *Codegen) name(s string) int {
+	i, ok := c.nameIdx[s]
+	if !ok {
+		i = len(c.names)
+		c.names = append(c.names, s)
+		c.nameIdx[s] = i
+	}
+	return i
+}
+
+// LoadConst implements variables.Emitter: what marshal takes sits in co_consts, all else in a closure cell, where the
+// garbage collector sees it.
+func (c *Codegen) LoadConst(o py.Object) {
+	if marshals(c.out.scope, o) {
+		i, ok := c.constIdx[o]
+		if !ok {
+			i = len(c.consts)
+			c.consts = append(c.consts, o)
+			c.constIdx[o] = i
+		}
+		c.emit(opcode.LOAD_CONST, i)
+		return
+	}
+	i, ok := c.closIdx[o]
+	if !ok {
+		i = len(c.closure)
+		c.closure = append(c.closure, o)
+		c.closIdx[o] = i
+	}
+	c.emit(opcode.LOAD_DEREF, spaceClosure|i)
+}
+
+func marshals(s *py.Scope, o py.Object) bool {
+	switch o.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Code:
+		return true
+	case py.Tuple:
+		for _, it := range s.Items(o) {
+			if !marshals(s, it) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// LoadInt implements variables.Emitter.
+func (c *Codegen) LoadInt(i int) { c.LoadConst(c.out.scope.Int(int64(i))) }
+
+// LoadStr implements variables.Emitter.
+func (c *Codegen) LoadStr(text string) { c.LoadConst(c.out.scope.Name(text)) }
+
+// Load implements variables.Emitter.
+func (c *Codegen) Load(v variables.VariableTracker) error {
+	if l, ok := v.(*variables.LazyVariable); ok {
+		if !l.Realized() {
+			return c.loadSource(l.Source())
+		}
+		v = l.Real()
+	}
+	if s := variables.SlotOf(v); s != nil {
+		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(s.Index))
+		return nil
+	}
+	if k, ok := v.(*variables.ConstantVariable); ok && (k.Src == nil || marshals(c.out.scope, k.Value)) {
+		c.LoadConst(k.Value)
+		return nil
+	}
+	if v.Source() != nil {
+		return c.loadSource(v.Source())
+	}
+	switch x := v.(type) {
+	case *variables.TensorVariable:
+		c.loadNode(x.Node)
+		return nil
+	case *variables.TensorSequence:
+		c.loadNode(x.Node)
+		return nil
+	}
+	if r, ok := v.(variables.Reconstructer); ok {
+		return r.Reconstruct(c)
+	}
+	return exc.Break(exc.Reconstruct, "%s", v.Kind())
+}
+
+// loadSource loads a value that the guards have fetched: a slot, or a further parameter.
+func (c *Codegen) loadSource(src guards.Source) error {
+	switch s := src.(type) {
+	case *guards.LocalSource:
+		c.emit(opcode.LOAD_FAST, spaceSlot|s.Slot)
+		return nil
+	case *guards.ConstSource:
+		c.LoadConst(c.out.pool[s.Const.Index])
+		return nil
+	}
+	i, ok := c.extraIdx[src.Name()]
+	if !ok {
+		i = len(c.extras)
+		c.extras = append(c.extras, src)
+		c.extraIdx[src.Name()] = i
+	}
+	c.emit(opcode.LOAD_FAST, spaceExtra|i)
+	return nil
+}
+
+func (c *Codegen) loadNode(n *fxgraph.Node) {
+	if in, ok := c.out.inputOf[n]; ok {
+		_ = c.loadSource(in.Source())
+		return
+	}
+	c.loaded[n] = true
+	c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(n))
+}
+
+func (c *Codegen) tempOfNode(n *fxgraph.Node) int {
+	t, ok := c.nodeTemp[n]
+	if !ok {
+		t = c.numTemps
+		c.numTemps++
+		c.nodeTemp[n] = t
+	}
+	return t
+}
+
+func (c *Codegen) tempOfSlot(i int) int {
+	t, ok := c.slotTemp[i]
+	if !ok {
+		t = c.numTemps
+		c.numTemps++
+		c.slotTemp[i] = t
+	}
+	return t
+}
+
+func (c *Codegen) newTemp() int {
+	c.numTemps++
+	return c.numTemps - 1
+}
+
+// The plain ones of variables.Emitter and NodeEmitter.
+func (c *Codegen) LoadAttr(name string)     { c.emit(opcode.LOAD_ATTR, c.name(name)) }
+func (c *Codegen) LoadMethod(name string)   { c.emit(opcode.LOAD_METHOD, c.name(name)) }
+func (c *Codegen) PushNull()                { c.emit(opcode.PUSH_NULL, 0) }
+func (c *Codegen) StoreAttr(name string)    { c.emit(opcode.STORE_ATTR, c.name(name)) }
+func (c *Codegen) DeleteAttr(name string)   { c.emit(opcode.DELETE_ATTR, c.name(name)) }
+func (c *Codegen) StoreSubscr()             { c.emit(opcode.STORE_SUBSCR, 0) }
+func (c *Codegen) DeleteSubscr()            { c.emit(opcode.DELETE_SUBSCR, 0) }
+func (c *Codegen) StoreGlobal(name string)  { c.emit(opcode.STORE_GLOBAL, c.name(name)) }
+func (c *Codegen) DeleteGlobal(name string) { c.emit(opcode.DELETE_GLOBAL, c.name(name)) }
+func (c *Codegen) BuildTuple(n int)         { c.emit(opcode.BUILD_TUPLE, n) }
+func (c *Codegen) BuildList(n int)          { c.emit(opcode.BUILD_LIST, n) }
+func (c *Codegen) BuildMap(n int)           { c.emit(opcode.BUILD_MAP, n) }
+func (c *Codegen) BuildSet(n int)           { c.emit(opcode.BUILD_SET, n) }
+func (c *Codegen) BuildSlice(n int)         { c.emit(opcode.BUILD_SLICE, n) }
+func (c *Codegen) ListAppend()              { c.emit(opcode.LIST_APPEND, 1) }
+func (c *Codegen) GetIter()                 { c.emit(opcode.GET_ITER, 0) }
+func (c *Codegen) PopTop()                  { c.emit(opcode.POP_TOP, 0) }
+func (c *Codegen) Copy(i int)               { c.emit(opcode.COPY, i) }
+func (c *Codegen) Swap(i int)               { c.emit(opcode.SWAP, i) }
+func (c *Codegen) BinaryOp(op int)          { c.emit(opcode.BINARY_OP, op) }
+func (c *Codegen) CompareOp(op int)         { c.emit(opcode.COMPARE_OP, op) }
+func (c *Codegen) BinarySubscr()            { c.emit(opcode.BINARY_SUBSCR, 0) }
+
+// UnaryOp writes + (0), - (1) or ~ (2).
+func (c *Codegen) UnaryOp(op int) {
+	c.emit([]opcode.Op{opcode.UNARY_POSITIVE, opcode.UNARY_NEGATIVE, opcode.UNARY_INVERT}[op], 0)
+}
+
+// Call writes a call of the callable below nargs arguments, the last len(kwnames) of them by keyword. NULL sits below
+// the callable.
+func (c *Codegen) Call(nargs int, kwnames []string) {
+	if len(kwnames) > 0 {
+		items := make([]py.Object, len(kwnames))
+		for i, n := range kwnames {
+			items[i] = c.out.scope.Name(n)
+		}
+		t := c.out.scope.Tuple(items...)
+		c.consts = append(c.consts, t)
+		c.emit(opcode.KW_NAMES, len(c.consts)-1)
+	}
+	c.emit(opcode.CALL, nargs)
+}
+
+// CallMethod writes the call after LOAD_METHOD.
+func (c *Codegen) CallMethod(nargs int, kwnames []string) { c.Call(nargs, kwnames) }
+
+// MakeFunction implements variables.Emitter.
+func (c *Codegen) MakeFunction(code py.Object, _, _ string, flags int) {
+	c.LoadConst(code)
+	c.emit(opcode.MAKE_FUNCTION, flags)
+}
+
+// LoadArg implements NodeEmitter.
+func (c *Codegen) LoadArg(a fxgraph.Arg) error {
+	all := func(items []fxgraph.Arg) error {
+		for _, it := range items {
+			if err := c.LoadArg(it); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch x := a.(type) {
+	case *fxgraph.Node:
+		c.loadNode(x)
+	case fxgraph.Lit:
+		c.LoadConst(c.out.pool[x.Pool])
+	case fxgraph.List:
+		if err := all(x.Items); err != nil {
+			return err
+		}
+		c.BuildList(len(x.Items))
+	case fxgraph.Tuple:
+		if err := all(x.Items); err != nil {
+			return err
+		}
+		c.BuildTuple(len(x.Items))
+	case fxgraph.Slice:
+		if err := all([]fxgraph.Arg{x.Start, x.Stop, x.Step}); err != nil {
+			return err
+		}
+		c.BuildSlice(3)
+	case fxgraph.Dict:
+		for i := range x.Keys {
+			if err := all([]fxgraph.Arg{x.Keys[i], x.Values[i]}); err != nil {
+				return err
+			}
+		}
+		c.BuildMap(len(x.Keys))
+	default:
+		return exc.Break(exc.Reconstruct, "graph operand %T", a)
+	}
+	return nil
+}
+
+// LoadPool implements NodeEmitter.
+func (c *Codegen) LoadPool(i int) { c.LoadConst(c.out.pool[i]) }
+
+// PoolObject implements NodeEmitter.
+func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
+
+// runEvents writes all events. A backend that takes whole graphs gets its call first; the effects follow in order.
+func (c *Codegen) runEvents() error {
+	if c.out.backend.Inline() {
+		for _, e := range c.out.events {
+			if err := c.runEvent(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, e := range c.out.events {
+		if e.node == nil {
+			if err := c.runEvent(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Codegen) runEvent(e *event) error {
+	c.at(e.chain, false)
+	if e.node == nil {
+		if err := e.emit(c); err != nil {
+			return err
+		}
+		if e.slot != nil {
+			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfSlot(e.slot.Index))
+		}
+		return nil
+	}
+	if err := c.out.backend.EmitNode(c, e.node); err != nil {
+		return err
+	}
+	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy drops it when nothing loads it
+	return nil
+}
+
+// graphCall puts the call of the compiled graph in front of what has been written.
+func (c *Codegen) graphCall() error {
+	o := c.out
+	if o.backend.Inline() || o.numOps == 0 {
+		return nil
+	}
+	var outputs []*fxgraph.Node
+	for _, n := range o.graph.Nodes() {
+		if c.loaded[n] {
+			outputs = append(outputs, n)
+		}
+	}
+	args := make([]fxgraph.Arg, len(outputs))
+	for i, n := range outputs {
+		args[i] = n
+	}
+	o.graph.Output(fxgraph.Tuple{Items: args})
+	var inputs []py.Object
+	for _, in := range o.inputs {
+		inputs = append(inputs, in.Example)
+	}
+	fn, err := o.backend.Compile(o.scope, o.graph, o.pool, inputs)
+	if err != nil {
+		return err
+	}
+	body := c.list
+	shift := c.marks
+	c.list, c.marks = nil, nil
+	c.pos = bytecode.NoPosition
+	for _, e := range o.events {
+		if e.node != nil {
+			c.at(e.chain, false)
+			break
+		}
+	}
+	c.PushNull()
+	c.LoadConst(fn)
+	for _, in := range o.inputs {
+		if err := c.loadSource(in.Source()); err != nil {
+			return err
+		}
+	}
+	c.Call(len(o.inputs), nil)
+	if len(outputs) == 0 {
+		c.PopTop()
+	} else {
+		c.emit(opcode.UNPACK_SEQUENCE, len(outputs))
+		for _, n := range outputs {
+			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
+		}
+	}
+	n := len(c.list)
+	for _, m := range shift {
+		c.marks = append(c.marks, mark{m.start + n, m.chain, m.drop})
+	}
+	c.list = append(c.list, body...)
+	return nil
+}
+
+// tidy drops stores of values nobody loads, joins a store with the load right behind it, and gives temps as few slots as
+// their lifetimes allow, so that no tensor lives longer than its last use by more than one operation.
+func (c *Codegen) tidy() int {
+	loads := map[int]int{}
+	for _, in := range c.list {
+		if in.Op == opcode.LOAD_FAST && in.Arg&spaceMask == spaceTemp {
+			loads[in.Arg]++
+		}
+	}
+	out := c.list[:0:0]
+	remap := make([]int, len(c.list)+1)
+	for i := 0; i < len(c.list); i++ {
+		in := c.list[i]
+		remap[i] = len(out)
+		if in.Op == opcode.STORE_FAST && in.Arg&spaceMask == spaceTemp {
+			if loads[in.Arg] == 0 {
+				in.Op, in.Arg = opcode.POP_TOP, 0
+			} else if loads[in.Arg] == 1 && i+1 < len(c.list) && c.list[i+1].Op == opcode.LOAD_FAST && c.list[i+1].Arg == in.Arg {
+				remap[i+1] = len(out)
+				i++
+				continue
+			}
+		}
+		out = append(out, in)
+	}
+	remap[len(c.list)] = len(out)
+	for i := range c.marks {
+		c.marks[i].start = remap[c.marks[i].start]
+	}
+	c.list = out
+	last := map[int]int{}
+	for i, in := range c.list {
+		if (in.Op == opcode.LOAD_FAST || in.Op == opcode.STORE_FAST) && in.Arg&spaceMask == spaceTemp {
+			last[in.Arg] = i
+		}
+	}
+	var free []int
+	slots := 0
+	place := map[int]int{}
+	for i, in := range c.list {
+		if (in.Op != opcode.LOAD_FAST && in.Op != opcode.STORE_FAST) || in.Arg&spaceMask != spaceTemp {
+			continue
+		}
+		v := in.Arg
+		p, ok := place[v]
+		if !ok {
+			if n := len(free); n > 0 {
+				p, free = free[n-1], free[:n-1]
+			} else {
+				p = slots
+				slots++
+			}
+			place[v] = p
+		}
+		if last[v] == i {
+			free = append(free, p)
+		}
+		in.Arg = spaceTemp | p
+	}
+	return slots
+}
+
+// finish lowers what was written into a code object. order gives, for each parameter after the slots, the index in extras.
+func (c *Codegen) finish(order []int) *bytecode.Code {
+	f := c.out
+	temps := c.tidy()
+	root := f.rootCode()
+	nslots, nextra := len(f.frame.Slots), len(order)
+	place := make([]int, nextra)
+	for p, e := range order {
+		place[e] = p
+	}
+	code := &bytecode.Code{
+		Name: root.code.Name, QualName: root.code.QualName, Filename: root.code.Filename, FirstLine: root.code.FirstLine,
+		Flags: opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS, ArgCount: nslots + nextra, Names: c.names, NumConsts: len(c.consts),
+	}
+	used := map[string]bool{}
+	local := func(name string, kind byte) {
+		for base, i := name, 1; used[name]; i++ {
+			name = base + "_" + itoa(i)
+		}
+		used[name] = true
+		code.Locals = append(code.Locals, bytecode.Local{Name: name, Kind: kind})
+	}
+	for i := 0; i < nslots; i++ {
+		local(root.slotName(i), opcode.CO_FAST_LOCAL)
+	}
+	for i := 0; i < nextra; i++ {
+		local("___guarded"+itoa(i), opcode.CO_FAST_LOCAL)
+	}
+	for i := 0; i < temps; i++ {
+		local("___temp"+itoa(i), opcode.CO_FAST_LOCAL)
+	}
+	for i := range c.closure {
+		local("___const"+itoa(i), opcode.CO_FAST_FREE)
+	}
+	for _, in := range c.list {
+		switch in.Op {
+		case opcode.LOAD_FAST, opcode.STORE_FAST, opcode.LOAD_DEREF, opcode.DELETE_FAST:
+			i := in.Arg &^ spaceMask
+			switch in.Arg & spaceMask {
+			case spaceExtra:
+				i = nslots + place[i]
+			case spaceTemp:
+				i += nslots + nextra
+			case spaceClosure:
+				i += nslots + nextra + temps
+			}
+			in.Arg = i
+		}
+	}
+	var prologue []*bytecode.Instruction
+	if len(c.closure) > 0 {
+		prologue = append(prologue, bytecode.New(opcode.COPY_FREE_VARS, len(c.closure)))
+	}
+	prologue = append(prologue, bytecode.New(opcode.RESUME, 0))
+	code.Instructions = append(prologue, c.list...)
+	return code
+}
+
+// rows turns marks into the traceback table, once Lower has given the instructions their offsets.
+func (c *Codegen) rows(code *bytecode.Code) ([]TracebackRow, []*chain) {
+	prologue := len(code.Instructions) - len(c.list)
+	at := func(i int) int {
+		if i += prologue; i < len(code.Instructions) {
+			return code.Instructions[i].Offset
+		}
+		return 1 << 30
+	}
+	var rows []TracebackRow
+	var chains []*chain
+	index := map[*chain]int{}
+	for i, m := range c.marks {
+		end := 1 << 30
+		if i+1 < len(c.marks) {
+			end = at(c.marks[i+1].start)
+		}
+		if m.chain.depth == 1 && !m.drop {
+			continue // the line table tells it all
+		}
+		k, ok := index[m.chain]
+		if !ok {
+			k = len(chains)
+			index[m.chain] = k
+			chains = append(chains, m.chain)
+		}
+		rows = append(rows, TracebackRow{Start: at(m.start), End: end, Chain: k, Drop: m.drop})
+	}
+	sort.Slice(rows, func(a, b int) bool { return rows[a].Start < rows[b].Start })
+	return rows, chains
+}

@@ -1,0 +1,207 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// maxRestarts bounds how often one frame is translated anew; each restart has one more entry in the log.
+const maxRestarts = 100
+
+// ConvertFrameAssert translates one frame. Its errors: *exc.Unsupported (nopython, or where the frame cannot be split),
+// *exc.SkipFrame, *exc.Raised and *py.Error (to the user), anything else is a bug.
+func ConvertFrameAssert(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer) (*Result, error) {
+	log := newSpeculationLog()
+	for i := 0; i < maxRestarts; i++ {
+		r, err := attempt(s, f, opts, b, inst, log)
+		if _, again := err.(*exc.RestartAnalysis); again {
+			if opts.NoPython {
+				for _, why := range log.entries {
+					return nil, why
+				}
+			}
+			continue
+		}
+		return r, err
+	}
+	return nil, &exc.SkipFrame{Reason: "too many restarts"}
+}
+
+// ConvertFrame proxies to ConvertFrameAssert and turns a break where the frame cannot be split into "run in CPython".
+func ConvertFrame(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer) (*Result, error) {
+	r, err := ConvertFrameAssert(s, f, opts, b, inst)
+	if u, ok := err.(*unbreakable); ok && !opts.NoPython {
+		return &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why}, nil
+	}
+	return r, err
+}
+
+func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, log *SpeculationLog) (*Result, error) {
+	w, err := variables.NewWorld(s)
+	if err != nil {
+		return nil, err
+	}
+	w.QueueEffects = opts.QueueEffects
+	o := newOutputGraph(s, w, f, opts, b, inst)
+	d, err := o.decode(f.Code)
+	if err != nil {
+		return nil, err
+	}
+	if d.code.Flags&(opcode.CO_GENERATOR|opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR|opcode.CO_ITERABLE_COROUTINE) != 0 {
+		return nil, &exc.SkipFrame{Reason: "generator or coroutine", Always: true}
+	}
+	if d.code.Flags&opcode.CO_NEWLOCALS == 0 {
+		return nil, &exc.SkipFrame{Reason: "module or class body", Always: true}
+	}
+	tx := &InstructionTranslator{out: o, d: d, globals: f.Globals, builtins: f.Builtins, log: log,
+		locals: make([]variables.VariableTracker, len(d.code.Locals))}
+	tx.symbolicLocals()
+	if err := tx.run(); err != nil && err != errDone {
+		return nil, err
+	}
+	return o.result, nil
+}
+
+// symbolicLocals makes one VariableBuilder call per bound variable of the frame, in the order of its variables.
+func (tx *InstructionTranslator) symbolicLocals() {
+	f, code := tx.out.frame, tx.d.code
+	root := &rootInfo{code, f}
+	free := len(code.Locals) - (len(f.Slots) - f.NumArgs)
+	for i, obj := range f.Slots {
+		local := i
+		if i >= f.NumArgs {
+			local = free + i - f.NumArgs
+		}
+		if !obj.IsNull() {
+			tx.locals[local] = tx.Build(obj, guards.NewLocalSource(root.slotName(i), i))
+			if tx.out.world.IsTensor(obj) {
+				tx.out.sawTensor = true
+			}
+		}
+	}
+}
+
+// writeReturn ends the outermost frame with a value.
+func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error {
+	o := tx.out
+	if !o.sawTensor && o.numOps == 0 {
+		return o.nothingToCapture(false)
+	}
+	if err := o.Freeze(tx, v); err != nil {
+		return &exc.SkipFrame{Reason: err.Error()}
+	}
+	c := newCodegen(o)
+	o.codegen = c
+	if err := c.runEvents(); err != nil {
+		return err
+	}
+	c.at(tx.chainHere(), false)
+	if err := c.Load(v); err != nil {
+		return err
+	}
+	c.emit(opcode.RETURN_VALUE, 0)
+	return o.finalize(c)
+}
+
+// nothingToCapture: neither a tensor among the arguments nor an operation of torch's was met. The verdict holds for these
+// argument types, never for the code object.
+func (o *OutputGraph) nothingToCapture(hook bool) error {
+	var set guards.Set
+	root := o.rootCode()
+	for i, obj := range o.frame.Slots[:o.frame.NumArgs] {
+		if !obj.IsNull() {
+			set = set.Add(guards.TypeMatch(guards.NewLocalSource(root.slotName(i), i), o.Const(obj.Type())))
+		}
+	}
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), set, nil, guards.Options{GuardNNModules: o.opts.GuardNNModules})
+	if err != nil {
+		return err
+	}
+	o.result = &Result{Program: m.Program(), Pool: o.pool, NeedsHook: hook, Breaks: o.breaks, BreakLine: o.breakLine, Nothing: true}
+	return errDone
+}
+
+// finalize turns the written instructions, the graph and the guards into the frame's result.
+func (o *OutputGraph) finalize(c *Codegen) error {
+	if !o.sawTensor && o.numOps == 0 {
+		return o.nothingToCapture(true)
+	}
+	if err := c.graphCall(); err != nil {
+		return err
+	}
+	o.aliasGuards()
+	values := c.extras
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, values, guards.Options{GuardNNModules: o.opts.GuardNNModules})
+	if err != nil {
+		return err
+	}
+	p := m.Program()
+	order := extraOrder(p.Extra)
+	code := c.finish(order)
+	raw, err := bytecode.Lower(code, Version)
+	if err != nil {
+		return err
+	}
+	rows, chains := c.rows(code)
+	obj, err := o.installer.NewCode(o.scope, raw, c.consts)
+	if err != nil {
+		return err
+	}
+	var closure py.Object
+	if len(c.closure) > 0 {
+		cells := make([]py.Object, len(c.closure))
+		for i, v := range c.closure {
+			cells[i] = o.scope.NewCell(v)
+		}
+		closure = o.scope.Tuple(cells...)
+	}
+	fn, err := o.scope.NewFunction(obj, o.frame.Globals, closure, code.Name, code.QualName, py.Object{})
+	if err != nil {
+		return err
+	}
+	regs := make([]uint16, len(order))
+	for i, e := range order {
+		regs[i] = p.Extra[e]
+	}
+	numGraphs := 0
+	if o.numOps > 0 {
+		numGraphs = 1
+	}
+	o.result = &Result{
+		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: rows, Chains: chains, NeedsHook: c.needsHook,
+		Breaks: o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
+		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),
+	}
+	return errDone
+}
+
+// extraOrder sorts the handed-over values by register, as the C core takes them.
+func extraOrder(regs []uint16) []int {
+	order := make([]int, len(regs))
+	for i := range order {
+		order[i] = i
+	}
+	for i := 1; i < len(order); i++ {
+		for j := i; j > 0 && regs[order[j]] < regs[order[j-1]]; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+		}
+	}
+	return order
+}
+
+// AsUnsupported finds the graph break behind an error.
+func AsUnsupported(err error, out **exc.Unsupported) bool {
+	switch e := err.(type) {
+	case *exc.Unsupported:
+		*out = e
+		return true
+	case *unbreakable:
+		*out = e.Unsupported
+		return true
+	}
+	return false
+}

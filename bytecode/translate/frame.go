@@ -1,0 +1,140 @@
+// Package translate runs a frame's bytecode symbolically: InstructionTranslator turns instructions into VariableTrackers,
+// OutputGraph collects the graph, the guards, the effects and, in the end, the instructions of the transformed function.
+//
+// Translating has no effect outside itself. Where the frame must be split, the translation starts again from the first
+// instruction with one more entry in the SpeculationLog, and this time stops there: the rest of the frame becomes a resume
+// function. The package writes no C; code objects, functions and resume callables are made through Installer.
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Frame is what a call brings: code, globals, and the slots (arguments in localsplus order, then the closure's cells).
+type Frame struct {
+	Function, Code, Globals, Builtins py.Object
+	Slots                             []py.Object
+	NumArgs                           int
+}
+
+// Options are the settings of one optimize() call that translating depends on.
+type Options struct {
+	NoPython       bool
+	FullGuards     bool // config.tensor_guards == "full", or a backend that takes whole graphs
+	QueueEffects   bool
+	GuardNNModules bool
+	MaxSteps       int // instructions of one translation, inlined ones included
+	InlineDepth    int
+}
+
+// Backend turns the captured graph into something that runs. The eager one is written inline, as instructions; others get the
+// whole graph at once.
+type Backend interface {
+	// Inline tells whether EmitNode is to be used instead of Compile.
+	Inline() bool
+	// EmitNode writes one operation; the result is left on the stack.
+	EmitNode(e NodeEmitter, n *fxgraph.Node) error
+	// Compile hands the graph over and returns what runs it: called with the inputs, it returns a sequence of the outputs.
+	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object) (py.Object, error)
+	Name() string
+}
+
+// NodeEmitter is the part of the code generator an inline backend writes to.
+type NodeEmitter interface {
+	LoadArg(a fxgraph.Arg) error
+	LoadPool(index int)
+	LoadConst(o py.Object)
+	LoadAttr(name string)
+	LoadMethod(name string)
+	PushNull()
+	BinaryOp(op int)
+	CompareOp(op int)
+	UnaryOp(op int)
+	BinarySubscr()
+	StoreSubscr()
+	Call(nargs int, kwnames []string)
+	CallMethod(nargs int, kwnames []string)
+	// PoolText is the printed form of a constant.
+	PoolObject(index int) py.Object
+}
+
+// Installer makes CPython objects of what a translation yields; pyhook implements it over the C core.
+type Installer interface {
+	// Decode reads a code object; consts are its constants, kept by the scope.
+	Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error)
+	// NewCode builds a code object.
+	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
+	// Resume returns the callable for the rest of a frame of code, from the place and with the stack and locals that key names;
+	// make yields its function when there is none yet.
+	Resume(s *py.Scope, code py.Object, key string, make func() (py.Object, error)) (py.Object, error)
+}
+
+// Version of the Python whose code is read and written.
+var Version = bytecode.Version{Major: 3, Minor: 11}
+
+// Result is a finished translation.
+type Result struct {
+	Function    py.Object // zero: nothing to capture, run the original
+	Program     *guards.Program
+	Pool        []py.Object // what Program's constants index
+	Parts       []string
+	ExtraRegs   []uint16
+	Rows        []TracebackRow
+	Chains      []*chain
+	NeedsHook   bool
+	Breaks      []*exc.Unsupported
+	BreakLine   int
+	NumOps      int
+	GraphText   func() string
+	NumGraphs   int
+	Inlined     []string
+	ResumeNames []string
+	Text        string // of the guards
+	Nothing     bool   // nothing to capture
+	Skipped     string // why the whole frame is left to CPython
+}
+
+// TracebackRow says which user frames the code units start .. end-1 stand for.
+type TracebackRow struct {
+	Start, End, Chain int
+	Drop              bool
+}
+
+// chain is the user's stack at an operation: outermost first.
+type chain struct {
+	parent  *chain
+	code    py.Object
+	globals py.Object
+	name    string
+	file    string
+	inst    *bytecode.Instruction
+	depth   int
+}
+
+// Levels lists the chain outermost first.
+func (c *chain) Levels() []ChainLevel {
+	out := make([]ChainLevel, c.depth)
+	for k := c; k != nil; k = k.parent {
+		out[k.depth-1] = ChainLevel{Code: k.code, Globals: k.globals, Lasti: k.inst.Offset * 2, Line: int(k.inst.Pos.Line)}
+	}
+	return out
+}
+
+// ChainLevel is one user frame: its code, the byte offset of the instruction, the line.
+type ChainLevel struct {
+	Code, Globals py.Object
+	Lasti, Line   int
+}
+
+// stack is the chain as exc prints it, innermost first.
+func (c *chain) stack() []exc.Frame {
+	var out []exc.Frame
+	for k := c; k != nil; k = k.parent {
+		out = append(out, exc.Frame{Name: k.name, File: k.file, Line: int(k.inst.Pos.Line)})
+	}
+	return out
+}

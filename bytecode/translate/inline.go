@@ -1,0 +1,214 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Inline implements variables.Translator: the callee runs in a child translator.
+func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+	if tx.depth+1 > tx.out.opts.InlineDepth {
+		return nil, exc.Break(exc.InlineTooDeep, "%d levels", tx.depth+1)
+	}
+	codeObj, globals, globalsSrc, err := tx.functionParts(fn)
+	if err != nil {
+		return nil, err
+	}
+	if py.IsGeneratorCode(codeObj) {
+		return nil, exc.Break(exc.Generator, "%s", variables.Describe(tx, fn))
+	}
+	d, err := tx.out.decode(codeObj)
+	if err != nil {
+		return nil, err
+	}
+	child := &InstructionTranslator{
+		out: tx.out, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtins,
+		globalsSrc: globalsSrc, locals: make([]variables.VariableTracker, len(d.code.Locals)),
+	}
+	if globals == tx.globals {
+		child.stored, child.globalsSrc = tx.stored, tx.globalsSrc
+		if child.stored == nil {
+			tx.stored = map[string]variables.VariableTracker{}
+			child.stored = tx.stored
+		}
+	}
+	if err := bindArguments(tx, fn, d.code, child.locals, args, kwargs); err != nil {
+		return nil, err
+	}
+	if err := bindClosure(tx, fn, d.code, child.locals); err != nil {
+		return nil, err
+	}
+	tx.out.inlined = append(tx.out.inlined, d.code.QualName)
+	if err := child.run(); err != nil {
+		return nil, err
+	}
+	return child.result, nil
+}
+
+func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (code, globals py.Object, src guards.Source, err error) {
+	if fn.Fn.IsNull() {
+		return fn.Code, fn.GlobalsDict, fn.GlobalsSrc, nil
+	}
+	code, _ = tx.Scope().FunctionField(fn.Fn, py.FuncCode)
+	globals, _ = tx.Scope().FunctionField(fn.Fn, py.FuncGlobals)
+	if globals == tx.out.frame.Globals {
+		return code, globals, nil, nil
+	}
+	if fn.Source() == nil {
+		return code, globals, guards.NewConstSource(tx.out.Const(globals), "___globals"), nil
+	}
+	return code, globals, guards.NewFunctionFieldSource(fn.Source(), guards.FuncGlobals), nil
+}
+
+// bindArguments fills the parameters' locals as CPython's calling convention says. A call it would refuse is the
+// program's own TypeError.
+func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, locals []variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) error {
+	wrong := func(what string) error {
+		return &exc.Observed{TypeName: "TypeError", Text: c.QualName + "() " + what}
+	}
+	npos, total := c.ArgCount, c.ArgCount+c.KwOnlyArgCount
+	varargs, varkw := -1, -1
+	next := total
+	if c.Flags&opcode.CO_VARARGS != 0 {
+		varargs = next
+		next++
+	}
+	if c.Flags&opcode.CO_VARKEYWORDS != 0 {
+		varkw = next
+	}
+	for i, a := range args {
+		if i < npos {
+			locals[i] = a
+		}
+	}
+	if varargs >= 0 {
+		var rest []variables.VariableTracker
+		if len(args) > npos {
+			rest = append(rest, args[npos:]...)
+		}
+		locals[varargs] = variables.NewTuple(rest, nil)
+	} else if len(args) > npos {
+		return wrong("takes fewer positional arguments")
+	}
+	var extra []variables.Kw
+next:
+	for _, kw := range kwargs {
+		for i := c.PosOnlyArgCount; i < total; i++ {
+			if c.Locals[i].Name == kw.Name {
+				if locals[i] != nil {
+					return wrong("got multiple values for argument '" + kw.Name + "'")
+				}
+				locals[i] = kw.Value
+				continue next
+			}
+		}
+		if varkw < 0 {
+			return wrong("got an unexpected keyword argument '" + kw.Name + "'")
+		}
+		extra = append(extra, kw)
+	}
+	if varkw >= 0 {
+		d, err := variables.Call(tx, variables.NewBuiltin(tx.World().DictType, "dict", nil), nil, extra)
+		if err != nil {
+			return err
+		}
+		locals[varkw] = d
+	}
+	for i := 0; i < total; i++ {
+		if locals[i] != nil {
+			continue
+		}
+		v, err := defaultOf(tx, fn, c, i)
+		if err != nil {
+			return err
+		}
+		if v == nil {
+			return wrong("missing a required argument: '" + c.Locals[i].Name + "'")
+		}
+		locals[i] = v
+	}
+	return nil
+}
+
+// defaultOf is the default of parameter i; nil when it has none.
+func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, i int) (variables.VariableTracker, error) {
+	name := c.Locals[i].Name
+	if fn.Fn.IsNull() {
+		if i < c.ArgCount {
+			if k := i - (c.ArgCount - len(fn.Defaults)); k >= 0 {
+				return fn.Defaults[k], nil
+			}
+			return nil, nil
+		}
+		for _, kw := range fn.KwDefaults {
+			if kw.Name == name {
+				return kw.Value, nil
+			}
+		}
+		return nil, nil
+	}
+	s := tx.Scope()
+	src := fn.Source()
+	if src == nil {
+		src = guards.NewConstSource(tx.out.Const(fn.Fn), "___function_"+c.Name)
+	}
+	if i < c.ArgCount {
+		d, ok := s.FunctionField(fn.Fn, py.FuncDefaults)
+		if !ok {
+			return nil, nil
+		}
+		items := s.Items(d)
+		k := i - (c.ArgCount - len(items))
+		if k < 0 {
+			return nil, nil
+		}
+		field := guards.NewFunctionFieldSource(src, guards.FuncDefaults)
+		tx.out.AddGuards(guards.ListLength(field, tx.out.Const(d.Type()), len(items)))
+		return tx.Build(items[k], guards.NewIndexSource(field, k)), nil
+	}
+	d, ok := s.FunctionField(fn.Fn, py.FuncKwDefaults)
+	if !ok {
+		return nil, nil
+	}
+	v, ok := s.DictGetName(d, name)
+	if !ok {
+		return nil, nil
+	}
+	field := guards.NewFunctionFieldSource(src, guards.FuncKwDefaults)
+	return tx.Build(v, guards.NewDictGetItemSource(field, tx.out.Const(s.Name(name)))), nil
+}
+
+// bindClosure fills the free variables' slots with the function's cells.
+func bindClosure(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, locals []variables.VariableTracker) error {
+	first := len(c.Locals)
+	for first > 0 && c.Locals[first-1].Kind&opcode.CO_FAST_FREE != 0 {
+		first--
+	}
+	n := len(c.Locals) - first
+	if n == 0 {
+		return nil
+	}
+	if fn.Fn.IsNull() {
+		for i, cell := range fn.Closure {
+			locals[first+i] = cell
+		}
+		return nil
+	}
+	closure, ok := tx.Scope().FunctionField(fn.Fn, py.FuncClosure)
+	if !ok {
+		return &exc.SkipFrame{Reason: "function without its closure"}
+	}
+	src := fn.Source()
+	if src == nil {
+		src = guards.NewConstSource(tx.out.Const(fn.Fn), "___function_"+c.Name)
+	}
+	field := guards.NewFunctionFieldSource(src, guards.FuncClosure)
+	for i, cell := range tx.Scope().Items(closure) {
+		locals[first+i] = tx.Build(cell, guards.NewIndexSource(field, i))
+	}
+	return nil
+}

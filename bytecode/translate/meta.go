@@ -1,0 +1,220 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// metaSession computes metadata of graph nodes by torch's FakeTensor (python/godynamo/_fake.py), when the program asks. It
+// runs each node once, in order, whatever is asked.
+type metaSession struct {
+	object py.Object
+	rows   int // nodes of the graph already handed over
+}
+
+// Meta implements variables.Output.
+func (o *OutputGraph) Meta(_ variables.Translator, t *variables.TensorVariable) (*variables.TensorMeta, error) {
+	if !t.Example.IsNull() && !t.Changed {
+		return o.readMeta(t.Example)
+	}
+	o.needAll()
+	v, err := o.fake(t.Node)
+	if err != nil {
+		return nil, err
+	}
+	return o.readMeta(v)
+}
+
+// NodeValue implements variables.Output.
+func (o *OutputGraph) NodeValue(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
+	o.needAll()
+	v, err := o.fake(n)
+	if err != nil {
+		return py.Object{}, err
+	}
+	k, err := o.scope.Len(v)
+	if err != nil {
+		return py.Object{}, err
+	}
+	return o.scope.Int(int64(k)), nil
+}
+
+func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) {
+	s := o.scope
+	m := &variables.TensorMeta{}
+	var err error
+	ints := func(v py.Object, e error) []int {
+		if e != nil {
+			err = e
+			return nil
+		}
+		var out []int
+		for _, it := range s.Items(v) {
+			n, ok := py.AsInt(it)
+			if !ok {
+				err = exc.Break(exc.TensorMetadata, "a size that is no integer")
+			}
+			out = append(out, int(n))
+		}
+		return out
+	}
+	attr := func(name string) py.Object {
+		v, e := s.GetAttr(tensor, name)
+		if e != nil {
+			err = e
+		}
+		return v
+	}
+	m.Shape = ints(s.GetAttr(tensor, "shape"))
+	m.Stride = ints(s.CallMethod(tensor, "stride"))
+	m.Dtype, m.Device, m.Layout = attr("dtype"), attr("device"), attr("layout")
+	m.RequiresGrad = attr("requires_grad") == py.True()
+	if err != nil {
+		if _, ok := err.(*exc.Unsupported); !ok {
+			err = exc.Break(exc.TensorMetadata, "%v", err)
+		}
+		return nil, err
+	}
+	return m, nil
+}
+
+// fake returns the fake value of a node, running the nodes before it that have not run.
+func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
+	s := o.scope
+	if o.meta == nil {
+		m, err := s.Import("godynamo._fake")
+		if err != nil {
+			return py.Object{}, err
+		}
+		obj, err := s.CallMethod(m, "Session")
+		if err != nil {
+			return py.Object{}, err
+		}
+		o.meta = &metaSession{object: obj}
+	}
+	nodes := o.graph.Nodes()
+	for ; o.meta.rows < len(nodes); o.meta.rows++ {
+		node := nodes[o.meta.rows]
+		if in, ok := o.inputOf[node]; ok {
+			if _, err := s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), in.Example); err != nil {
+				return py.Object{}, exc.Break(exc.TensorMetadata, "%v", err)
+			}
+			continue
+		}
+		row, err := NodeRow(s, node, o.pool, o.runtimeRef())
+		if err != nil {
+			return py.Object{}, err
+		}
+		if _, err := s.CallMethod(o.meta.object, "run", s.Int(int64(node.Index)), row); err != nil {
+			return py.Object{}, exc.Break(exc.TensorMetadata, "%s: %v", node.Name, err)
+		}
+	}
+	v, err := s.CallMethod(o.meta.object, "value", s.Int(int64(n.Index)))
+	if err != nil {
+		return py.Object{}, exc.Break(exc.TensorMetadata, "%s: %v", n.Name, err)
+	}
+	return v, nil
+}
+
+func (o *OutputGraph) runtimeRef() py.Object {
+	m, err := o.scope.Import("godynamo._runtime")
+	if err != nil {
+		panic(err)
+	}
+	r, err := o.scope.GetAttr(m, "Ref")
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// NodeRow turns a node into the flat row Python builds FX nodes from: (op, name, target, args, kwargs, stack_trace).
+// References to nodes are Ref(index).
+func NodeRow(s *py.Scope, n *fxgraph.Node, pool []py.Object, ref py.Object) (py.Object, error) {
+	args := make([]py.Object, len(n.Args))
+	var err error
+	for i, a := range n.Args {
+		if args[i], err = argObject(s, a, pool, ref); err != nil {
+			return py.Object{}, err
+		}
+	}
+	var pairs [][2]py.Object
+	for _, kw := range n.Kwargs {
+		v, err := argObject(s, kw.Value, pool, ref)
+		if err != nil {
+			return py.Object{}, err
+		}
+		pairs = append(pairs, [2]py.Object{s.Name(kw.Name), v})
+	}
+	kwargs, err := s.Dict(pairs...)
+	if err != nil {
+		return py.Object{}, err
+	}
+	target := s.Name(n.Target.Text)
+	if n.Op == fxgraph.CallFunction {
+		target = pool[n.Target.Pool]
+	}
+	return s.Tuple(s.Name(n.Op.String()), s.Str(n.Name), target, s.Tuple(args...), kwargs, s.Str(stackTrace(n.Stack))), nil
+}
+
+func argObject(s *py.Scope, a fxgraph.Arg, pool []py.Object, ref py.Object) (py.Object, error) {
+	list := func(items []fxgraph.Arg) ([]py.Object, error) {
+		out := make([]py.Object, len(items))
+		for i, it := range items {
+			v, err := argObject(s, it, pool, ref)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = v
+		}
+		return out, nil
+	}
+	switch x := a.(type) {
+	case *fxgraph.Node:
+		return s.Call(ref, s.Int(int64(x.Index)))
+	case fxgraph.Lit:
+		return pool[x.Pool], nil
+	case fxgraph.List:
+		items, err := list(x.Items)
+		return s.List(items...), err
+	case fxgraph.Tuple:
+		items, err := list(x.Items)
+		return s.Tuple(items...), err
+	case fxgraph.Slice:
+		items, err := list([]fxgraph.Arg{x.Start, x.Stop, x.Step})
+		if err != nil {
+			return py.Object{}, err
+		}
+		m, err := s.Import("builtins")
+		if err != nil {
+			return py.Object{}, err
+		}
+		return s.CallMethod(m, "slice", items...)
+	case fxgraph.Dict:
+		keys, err := list(x.Keys)
+		if err != nil {
+			return py.Object{}, err
+		}
+		values, err := list(x.Values)
+		if err != nil {
+			return py.Object{}, err
+		}
+		var pairs [][2]py.Object
+		for i := range keys {
+			pairs = append(pairs, [2]py.Object{keys[i], values[i]})
+		}
+		return s.Dict(pairs...)
+	}
+	return py.Object{}, exc.Break(exc.Reconstruct, "graph operand %T", a)
+}
+
+func stackTrace(frames []fxgraph.Frame) string {
+	out := ""
+	for i := len(frames) - 1; i >= 0; i-- {
+		f := frames[i]
+		out += "  File \"" + f.File + "\", line " + itoa(f.Line) + ", in " + f.Name + "\n"
+	}
+	return out
+}

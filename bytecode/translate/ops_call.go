@@ -1,0 +1,151 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {
+	tx.kwargs = nil
+	for _, n := range tx.Scope().Items(tx.d.consts[inst.Arg]) {
+		tx.kwargs = append(tx.kwargs, py.GoString(n))
+	}
+	return nil
+}
+
+// call implements CALL.
+//
+//	stack: NULL callable args -- result, or method self args -- result      arg: number of args
+//	breaks: GD0201 and what the callee asks for
+func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
+	args := tx.popn(inst.Arg)
+	second, first := tx.pop(), tx.pop()
+	fn := second
+	if first != nil { // an unbound method with its object
+		fn = first
+		args = append([]variables.VariableTracker{second}, args...)
+	}
+	names := tx.kwargs
+	tx.kwargs = nil
+	npos := len(args) - len(names)
+	kwargs := make([]variables.Kw, len(names))
+	for i, n := range names {
+		kwargs[i] = variables.Kw{Name: n, Value: args[npos+i]}
+	}
+	r, err := variables.Call(tx, fn, args[:npos:npos], kwargs)
+	if err != nil {
+		return notBranch(err)
+	}
+	tx.push(r)
+	return nil
+}
+
+// callFunctionEx implements CALL_FUNCTION_EX.
+//
+//	stack: NULL callable args [kwargs] -- result      arg: 1 when there is a mapping of keywords
+func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) error {
+	var kwargs []variables.Kw
+	if inst.Arg&1 != 0 {
+		v, err := variables.Realize(tx, tx.pop())
+		if err != nil {
+			return err
+		}
+		d, ok := v.(*variables.DictVariable)
+		if !ok {
+			return exc.Break(exc.CallUnsupported, "keywords from %s", variables.Describe(tx, v))
+		}
+		keys, err := d.Items(tx)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			name, ok := variables.ConstStr(tx, k)
+			if !ok {
+				return &exc.Observed{TypeName: "TypeError", Text: "keywords must be strings"}
+			}
+			val, err := d.GetItem(tx, k)
+			if err != nil {
+				return err
+			}
+			kwargs = append(kwargs, variables.Kw{Name: name, Value: val})
+		}
+	}
+	args, err := variables.Unpack(tx, tx.pop())
+	if err != nil {
+		return err
+	}
+	fn := tx.pop()
+	tx.pop() // NULL
+	r, err := variables.Call(tx, fn, args, kwargs)
+	if err != nil {
+		return notBranch(err)
+	}
+	tx.push(r)
+	return nil
+}
+
+// makeFunction implements MAKE_FUNCTION.
+//
+//	stack: [defaults] [kwdefaults] [annotations] [closure] code -- function      arg: which of them are there
+func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error {
+	code, ok := variables.AsConstant(tx, tx.pop())
+	if !ok || code.Kind() != py.Code {
+		return &exc.SkipFrame{Reason: "function made of no code object"}
+	}
+	d, err := tx.out.decode(code)
+	if err != nil {
+		return err
+	}
+	f := &variables.FunctionVariable{Code: code, GlobalsDict: tx.globals, GlobalsSrc: tx.globalsSrc, Name: d.code.Name, QualName: d.code.QualName}
+	if inst.Arg&8 != 0 {
+		cells, err := variables.Unpack(tx, tx.pop())
+		if err != nil {
+			return err
+		}
+		for _, c := range cells {
+			v, err := variables.Realize(tx, c)
+			if err != nil {
+				return err
+			}
+			cell, ok := v.(*variables.CellVariable)
+			if !ok {
+				return &exc.SkipFrame{Reason: "closure of no cells"}
+			}
+			f.Closure = append(f.Closure, cell)
+		}
+	}
+	if inst.Arg&4 != 0 {
+		f.Annotations = tx.pop()
+	}
+	if inst.Arg&2 != 0 {
+		v, err := variables.Realize(tx, tx.pop())
+		if err != nil {
+			return err
+		}
+		kd, ok := v.(*variables.DictVariable)
+		if !ok {
+			return &exc.SkipFrame{Reason: "keyword defaults of no dict"}
+		}
+		keys, _ := kd.Items(tx)
+		for _, k := range keys {
+			name, _ := variables.ConstStr(tx, k)
+			val, err := kd.GetItem(tx, k)
+			if err != nil {
+				return err
+			}
+			f.KwDefaults = append(f.KwDefaults, variables.Kw{Name: name, Value: val})
+		}
+	}
+	if inst.Arg&1 != 0 {
+		if f.Defaults, err = variables.Unpack(tx, tx.pop()); err != nil {
+			return err
+		}
+	}
+	if tx.globals != tx.out.frame.Globals {
+		f.Foreign = true // MAKE_FUNCTION in the transformed code would give it other globals
+	}
+	tx.push(f)
+	return nil
+}

@@ -1,0 +1,272 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+func (tx *InstructionTranslator) nop(*bytecode.Instruction) error { return nil }
+
+func (tx *InstructionTranslator) popTop(*bytecode.Instruction) error {
+	tx.pop()
+	return nil
+}
+
+func (tx *InstructionTranslator) pushNull(*bytecode.Instruction) error {
+	tx.push(nil)
+	return nil
+}
+
+func (tx *InstructionTranslator) copyTop(inst *bytecode.Instruction) error {
+	tx.push(tx.top(inst.Arg))
+	return nil
+}
+
+func (tx *InstructionTranslator) swap(inst *bytecode.Instruction) error {
+	n := len(tx.stack)
+	tx.stack[n-1], tx.stack[n-inst.Arg] = tx.stack[n-inst.Arg], tx.stack[n-1]
+	return nil
+}
+
+// returnValue implements RETURN_VALUE.
+//
+//	stack: value --
+func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
+	v := tx.pop()
+	if tx.parent == nil {
+		return tx.writeReturn(v)
+	}
+	tx.result, tx.done = v, true
+	return nil
+}
+
+// loadConst implements LOAD_CONST: what the compiler put into co_consts is known and immutable.
+func (tx *InstructionTranslator) loadConst(inst *bytecode.Instruction) error {
+	o := tx.d.consts[inst.Arg]
+	if o.Kind() == py.Tuple {
+		tx.push(constTuple(tx, o))
+		return nil
+	}
+	tx.push(variables.NewConstant(o, nil))
+	return nil
+}
+
+func constTuple(tx *InstructionTranslator, o py.Object) variables.VariableTracker {
+	var items []variables.VariableTracker
+	for _, it := range tx.Scope().Items(o) {
+		if it.Kind() == py.Tuple {
+			items = append(items, constTuple(tx, it))
+		} else {
+			items = append(items, variables.NewConstant(it, nil))
+		}
+	}
+	return variables.NewTuple(items, nil)
+}
+
+func (tx *InstructionTranslator) loadFast(inst *bytecode.Instruction) error {
+	v := tx.locals[inst.Arg]
+	if v == nil {
+		return &exc.Observed{TypeName: "UnboundLocalError", Text: tx.d.code.Locals[inst.Arg].Name}
+	}
+	tx.push(v)
+	return nil
+}
+
+func (tx *InstructionTranslator) storeFast(inst *bytecode.Instruction) error {
+	tx.locals[inst.Arg] = tx.pop()
+	return nil
+}
+
+func (tx *InstructionTranslator) deleteFast(inst *bytecode.Instruction) error {
+	if tx.locals[inst.Arg] == nil {
+		return &exc.Observed{TypeName: "UnboundLocalError", Text: tx.d.code.Locals[inst.Arg].Name}
+	}
+	tx.locals[inst.Arg] = nil
+	return nil
+}
+
+// loadGlobal implements LOAD_GLOBAL.
+//
+//	stack: -- [NULL] value      arg: name index shifted left by one; bit 0 pushes NULL
+func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
+	name := tx.d.code.Names[inst.Arg>>1]
+	v, err := tx.global(name)
+	if err != nil {
+		return err
+	}
+	if inst.Arg&1 != 0 {
+		tx.push(nil)
+	}
+	tx.push(v)
+	return nil
+}
+
+func (tx *InstructionTranslator) global(name string) (variables.VariableTracker, error) {
+	if v, ok := tx.stored[name]; ok {
+		return v, nil
+	}
+	s := tx.Scope()
+	if v, ok := s.DictGetName(tx.globals, name); ok {
+		if tx.globalsSrc == nil {
+			return tx.Build(v, guards.NewGlobalSource(name)), nil
+		}
+		return tx.Build(v, guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(s.Name(name)))), nil
+	}
+	if v, ok := s.DictGetName(tx.builtins, name); ok {
+		if tx.globalsSrc != nil {
+			tx.out.AddGuards(guards.DictContains(tx.globalsSrc, tx.out.Const(s.Name(name)), false))
+		}
+		return tx.Build(v, guards.NewBuiltinSource(name)), nil
+	}
+	return nil, &exc.Observed{TypeName: "NameError", Text: name}
+}
+
+func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
+	if tx.globals != tx.out.frame.Globals {
+		return exc.Break(exc.StoreUnsupported, "global of another module")
+	}
+	name := tx.d.code.Names[inst.Arg]
+	v := tx.pop()
+	if tx.stored == nil {
+		tx.stored = map[string]variables.VariableTracker{}
+	}
+	tx.stored[name] = v
+	return tx.out.Effect(tx, []variables.VariableTracker{v}, func(e variables.Emitter) error {
+		if err := e.Load(v); err != nil {
+			return err
+		}
+		e.StoreGlobal(name)
+		return nil
+	})
+}
+
+func (tx *InstructionTranslator) makeCell(inst *bytecode.Instruction) error {
+	tx.locals[inst.Arg] = variables.NewCell(tx.locals[inst.Arg])
+	return nil
+}
+
+func (tx *InstructionTranslator) loadClosure(inst *bytecode.Instruction) error {
+	v, err := variables.Realize(tx, tx.locals[inst.Arg])
+	tx.push(v)
+	return err
+}
+
+func (tx *InstructionTranslator) cell(inst *bytecode.Instruction) (*variables.CellVariable, error) {
+	v := tx.locals[inst.Arg]
+	if v == nil {
+		return nil, &exc.SkipFrame{Reason: "a cell that is not there"}
+	}
+	v, err := variables.Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := v.(*variables.CellVariable)
+	if !ok {
+		return nil, &exc.SkipFrame{Reason: "a slot that holds no cell"}
+	}
+	return c, nil
+}
+
+func (tx *InstructionTranslator) loadDeref(inst *bytecode.Instruction) error {
+	c, err := tx.cell(inst)
+	if err != nil {
+		return err
+	}
+	v, err := c.Get(tx)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return &exc.Observed{TypeName: "NameError", Text: tx.d.code.Locals[inst.Arg].Name}
+	}
+	tx.push(v)
+	return nil
+}
+
+func (tx *InstructionTranslator) storeDeref(inst *bytecode.Instruction) error {
+	c, err := tx.cell(inst)
+	if err != nil {
+		return err
+	}
+	return c.Set(tx, tx.pop())
+}
+
+func (tx *InstructionTranslator) deleteDeref(inst *bytecode.Instruction) error {
+	c, err := tx.cell(inst)
+	if err != nil {
+		return err
+	}
+	return c.Set(tx, nil)
+}
+
+func (tx *InstructionTranslator) loadAssertionError(*bytecode.Instruction) error {
+	v, err := tx.Scope().GetAttr(tx.builtinsModule(), "AssertionError")
+	if err != nil {
+		return err
+	}
+	tx.push(variables.NewClass(v, nil))
+	return nil
+}
+
+func (tx *InstructionTranslator) builtinsModule() py.Object {
+	m, err := tx.Scope().Import("builtins")
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// importName implements IMPORT_NAME of modules that are imported already: then the statement only looks them up.
+func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
+	fromlist, level := tx.pop(), tx.pop()
+	name := tx.d.code.Names[inst.Arg]
+	lv, ok := variables.ConstInt(tx, level)
+	from, ok2 := variables.AsConstant(tx, fromlist)
+	if !ok || !ok2 || lv != 0 {
+		return exc.Break(exc.CallUnsupported, "relative import")
+	}
+	s := tx.Scope()
+	sys, err := s.Import("sys")
+	if err != nil {
+		return err
+	}
+	modules, err := s.GetAttr(sys, "modules")
+	if err != nil {
+		return err
+	}
+	full, ok := s.DictGetName(modules, name)
+	if !ok || full.Kind() != py.Module {
+		return exc.Break(exc.CallUnsupported, "import of %s, not imported before", name)
+	}
+	pick := name
+	if from == py.None() {
+		for i := 0; i < len(name); i++ {
+			if name[i] == '.' {
+				pick = name[:i]
+				break
+			}
+		}
+	}
+	m, ok := s.DictGetName(modules, pick)
+	if !ok || m.Kind() != py.Module {
+		return exc.Break(exc.CallUnsupported, "import of %s", name)
+	}
+	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(modules), "___sys_modules"), tx.out.Const(s.Name(pick)))
+	tx.push(tx.Build(m, src))
+	return nil
+}
+
+func (tx *InstructionTranslator) importFrom(inst *bytecode.Instruction) error {
+	v, err := variables.GetAttr(tx, tx.top(1), tx.d.code.Names[inst.Arg])
+	if err != nil {
+		return err
+	}
+	tx.push(v)
+	return nil
+}
+
+var _ = opcode.NOP

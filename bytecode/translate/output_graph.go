@@ -1,0 +1,410 @@
+package translate
+
+import (
+	"fmt"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// event is one thing the transformed function does, in program order: an operation of the graph, or an effect (which may
+// leave a value in a slot).
+type event struct {
+	node  *fxgraph.Node
+	emit  func(e variables.Emitter) error
+	slot  *variables.Slot
+	chain *chain
+}
+
+// OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
+// tracer that the trackers write to (variables.Output).
+type OutputGraph struct {
+	scope     *py.Scope
+	world     *variables.World
+	frame     *Frame
+	opts      *Options
+	backend   Backend
+	installer Installer
+
+	graph     *fxgraph.Graph
+	pool      []py.Object
+	poolIndex map[py.Object]int
+	consts    []guards.Const
+	guards    guards.Set
+
+	inputs     []*variables.TensorVariable
+	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
+	inputOf    map[*fxgraph.Node]*variables.TensorVariable
+
+	events   []*event
+	numSlots int
+	meta     *metaSession
+
+	current   *InstructionTranslator // the translator that is running, for positions
+	freezing  map[variables.VariableTracker]bool
+	steps     int
+	numOps    int
+	sawTensor bool
+	inlined   []string
+	codes     map[py.Object]*decoded
+	codegen   *Codegen
+	breaks    []*exc.Unsupported
+	breakLine int
+	resumes   []string
+	result    *Result
+}
+
+func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
+	return &OutputGraph{
+		scope: s, world: w, frame: f, opts: o, backend: b, installer: i,
+		graph: fxgraph.NewGraph(), poolIndex: map[py.Object]int{},
+		tensorArgs: map[*variables.TensorVariable]*guards.TensorArgs{},
+		inputOf:    map[*fxgraph.Node]*variables.TensorVariable{},
+		freezing:   map[variables.VariableTracker]bool{},
+		codes:      map[py.Object]*decoded{},
+	}
+}
+
+// Const implements variables.Output.
+func (o *OutputGraph) Const(obj py.Object) guards.Const {
+	if i, ok := o.poolIndex[obj]; ok {
+		return o.consts[i]
+	}
+	i := len(o.pool)
+	o.scope.Hold(obj)
+	c := guards.Const{Index: i, Text: o.constText(obj), ID: obj.ID()}
+	o.pool = append(o.pool, obj)
+	o.consts = append(o.consts, c)
+	o.poolIndex[obj] = i
+	return c
+}
+
+// constText prints a constant; only types whose repr is CPython's or torch's own are asked for it.
+func (o *OutputGraph) constText(obj py.Object) string {
+	switch obj.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Range, py.Slice,
+		py.FrozenSet, py.Tuple:
+		return o.scope.Repr(obj)
+	case py.Function, py.Builtin, py.MethodDescr:
+		return o.world.CallableName(o.scope, obj)
+	case py.TypeKind, py.TypeSub:
+		return py.TypeName(obj)
+	}
+	if o.world.IsTorchConstant(obj.Type()) {
+		return o.scope.Repr(obj)
+	}
+	return py.TypeName(obj.Type())
+}
+
+// AddGuards implements variables.Output.
+func (o *OutputGraph) AddGuards(gs ...guards.Guard) {
+	line := guards.UserLine{}
+	if o.current != nil {
+		line = o.current.userLine()
+	}
+	for i := range gs {
+		if gs[i].Line == (guards.UserLine{}) {
+			gs[i].Line = line
+		}
+	}
+	o.guards = o.guards.Add(gs...)
+}
+
+// TensorInput implements variables.Output.
+func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object, src guards.Source) (*variables.TensorVariable, error) {
+	o.sawTensor = true
+	if t := obj.Type(); t != o.world.TensorType && t != o.world.ParameterType {
+		return nil, exc.Break(exc.TensorSubclass, "%s is a %s", src.Name(), py.TypeName(t))
+	}
+	node := o.graph.Placeholder(sanitize(src.Name()))
+	t := variables.NewTensorInput(node, obj, src)
+	if obj.Type() != o.world.TensorType {
+		t.Class = obj.Type()
+	}
+	args := &guards.TensorArgs{Example: o.Const(obj), Fields: fieldType}
+	if o.opts.FullGuards {
+		args.Fields = fieldAll
+	}
+	args.StaticSizes, args.StaticStrides = ^uint64(0), ^uint64(0)
+	o.tensorArgs[t] = args
+	o.inputOf[node] = t
+	o.inputs = append(o.inputs, t)
+	o.AddGuards(guards.TensorMatch(src, args))
+	return t, nil
+}
+
+// fields of gd_tensor_spec (core/golib.h).
+const (
+	fieldType   = 1
+	fieldSizes  = 64
+	fieldStride = 128
+	fieldAll    = 255
+)
+
+// NeedField implements variables.Output. A field asked of a computed tensor rests on the metadata of all inputs.
+func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
+	if a, ok := o.tensorArgs[t]; ok {
+		a.Fields |= field
+		return
+	}
+	o.needAll()
+}
+
+func (o *OutputGraph) needAll() {
+	for _, a := range o.tensorArgs {
+		a.Fields |= fieldAll
+	}
+}
+
+func sanitize(name string) string {
+	out := []byte("l_")
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' {
+			out = append(out, c)
+		} else if n := len(out); n > 0 && out[n-1] != '_' {
+			out = append(out, '_')
+		}
+	}
+	for len(out) > 1 && out[len(out)-1] == '_' {
+		out = out[:len(out)-1]
+	}
+	if name == string(out[2:]) && name != "" {
+		return name
+	}
+	return string(out)
+}
+
+// checkEvent refuses what cannot be put in order here: inside a try block an exception of the operation would have to
+// meet the user's handler.
+func (o *OutputGraph) checkEvent(tx variables.Translator) error {
+	if tx.InsideTry() {
+		return exc.Break(exc.InsideBlock, "operation inside try or with")
+	}
+	return nil
+}
+
+// CallFunction implements variables.Output.
+func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
+	a, k, err := o.operands(tx, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	c := o.Const(target)
+	node := o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: name}, a, k)
+	return o.added(node), nil
+}
+
+// CallMethod implements variables.Output.
+func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
+	a, k, err := o.operands(tx, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return o.added(o.graph.CallMethod(name, a, k)), nil
+}
+
+func (o *OutputGraph) operands(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
+	if err := o.checkEvent(tx); err != nil {
+		return nil, nil, err
+	}
+	a := make([]fxgraph.Arg, len(args))
+	var err error
+	for i, v := range args {
+		if a[i], err = variables.AsProxy(tx, v); err != nil {
+			return nil, nil, err
+		}
+	}
+	var k []fxgraph.Kwarg
+	for _, kw := range kwargs {
+		p, err := variables.AsProxy(tx, kw.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		k = append(k, fxgraph.Kwarg{Name: kw.Name, Value: p})
+	}
+	return a, k, nil
+}
+
+func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
+	o.sawTensor = true
+	o.numOps++
+	ch := o.position()
+	if !o.backend.Inline() && ch != nil {
+		for _, f := range ch.stack() {
+			n.Stack = append(n.Stack, fxgraph.Frame{Name: f.Name, File: f.File, Line: f.Line})
+		}
+	}
+	o.events = append(o.events, &event{node: n, chain: ch})
+	return n
+}
+
+func (o *OutputGraph) position() *chain {
+	if o.current == nil {
+		return nil
+	}
+	return o.current.chainHere()
+}
+
+// Effect implements variables.Output.
+func (o *OutputGraph) Effect(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) error {
+	if err := o.checkEvent(tx); err != nil {
+		return err
+	}
+	for _, v := range values {
+		if err := o.Freeze(tx, v); err != nil {
+			return err
+		}
+	}
+	o.events = append(o.events, &event{emit: emit, chain: o.position()})
+	return nil
+}
+
+// EffectValue implements variables.Output.
+func (o *OutputGraph) EffectValue(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) (*variables.Slot, error) {
+	if err := o.Effect(tx, values, emit); err != nil {
+		return nil, err
+	}
+	s := o.newSlot()
+	o.events[len(o.events)-1].slot = s
+	return s, nil
+}
+
+func (o *OutputGraph) newSlot() *variables.Slot {
+	o.numSlots++
+	return &variables.Slot{Index: o.numSlots - 1}
+}
+
+// Freeze implements variables.Output: afterwards v can be loaded, and stays one object.
+func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracker) error {
+	if l, ok := v.(*variables.LazyVariable); ok {
+		if !l.Realized() {
+			return nil // loaded through its source
+		}
+		v = l.Real()
+	}
+	if variables.Materialized(v) {
+		return nil
+	}
+	switch x := v.(type) {
+	case *variables.TensorVariable, *variables.TensorSequence:
+		return nil
+	case *variables.ConstantVariable, *variables.RangeVariable, *variables.ClassVariable, *variables.BuiltinVariable,
+		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod:
+		return nil
+	case *variables.CellVariable:
+		return o.freezeCell(tx, x)
+	case *variables.ObjectVariable:
+		return o.freezeObject(tx, x)
+	}
+	if o.freezing[v] {
+		return exc.Break(exc.Reconstruct, "%s refers to itself", v.Kind())
+	}
+	o.freezing[v] = true
+	defer delete(o.freezing, v)
+	snapshot := v
+	if s, ok := v.(variables.Snapshotter); ok {
+		snapshot = s.Snapshot()
+	}
+	if c, ok := v.(variables.Container); ok {
+		for _, child := range c.Children() {
+			if err := o.Freeze(tx, child); err != nil {
+				return err
+			}
+		}
+	}
+	r, ok := snapshot.(variables.Reconstructer)
+	if !ok {
+		return exc.Break(exc.Reconstruct, "%s", v.Kind())
+	}
+	if err := o.checkEvent(tx); err != nil {
+		return err
+	}
+	s := o.newSlot()
+	o.events = append(o.events, &event{emit: r.Reconstruct, slot: s, chain: o.position()})
+	variables.SetSlot(v, s)
+	return nil
+}
+
+// freezeCell makes a cell real: first the empty cell, since what it holds may refer to it (a recursive inner function).
+func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVariable) error {
+	contents, err := c.Get(tx)
+	if err != nil {
+		return err
+	}
+	s := o.newSlot()
+	o.events = append(o.events, &event{emit: variables.NewCell(nil).Reconstruct, slot: s, chain: o.position()})
+	variables.SetSlot(c, s)
+	if contents == nil {
+		return nil
+	}
+	return c.Set(tx, contents)
+}
+
+// freezeObject makes an instance real: first the bare object, then its attributes in the program's order.
+func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectVariable) error {
+	if err := o.checkEvent(tx); err != nil {
+		return err
+	}
+	s := o.newSlot()
+	o.events = append(o.events, &event{emit: v.ReconstructEmpty, slot: s, chain: o.position()})
+	variables.SetSlot(v, s)
+	for _, a := range v.Stored() {
+		if err := v.StoreThrough(tx, a.Name, a.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aliasGuards keeps apart what the program changed from everything of its type that was looked at: with the two being one
+// object, the translation would be another.
+func (o *OutputGraph) aliasGuards() {
+	type place struct {
+		obj py.Object
+		v   variables.VariableTracker
+	}
+	var all []place
+	o.world.Tracked(func(obj py.Object, v variables.VariableTracker) {
+		if v.Source() != nil {
+			switch v.(type) {
+			case *variables.ListVariable, *variables.DictVariable, *variables.SetVariable, *variables.ObjectVariable, *variables.CellVariable:
+				all = append(all, place{obj, v})
+			}
+		}
+	})
+	for _, m := range all {
+		if !variables.Mutated(m.v) {
+			continue
+		}
+		for _, other := range all {
+			if other.v != m.v && other.v.Kind() == m.v.Kind() && other.obj.Type() == m.obj.Type() {
+				if a, b := m.v.Source(), other.v.Source(); a.Name() < b.Name() || !variables.Mutated(other.v) {
+					o.AddGuards(guards.NoAlias(a, b))
+				}
+			}
+		}
+	}
+	if o.opts.FullGuards && o.graphMutates() {
+		for i, a := range o.inputs {
+			for _, b := range o.inputs[i+1:] {
+				o.AddGuards(guards.NoAlias(a.Source(), b.Source()))
+			}
+		}
+	}
+}
+
+func (o *OutputGraph) graphMutates() bool {
+	for _, e := range o.events {
+		if e.node != nil && e.node.Inplace {
+			return true
+		}
+	}
+	return false
+}
+
+// GraphText is the graph as fx prints it.
+func (o *OutputGraph) GraphText() string { return fmt.Sprint(o.graph) }

@@ -1,0 +1,288 @@
+package translate
+
+import (
+	"errors"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// decoded is a code object ready to be run symbolically; kept for one translation, since one callee is often inlined many
+// times.
+type decoded struct {
+	object py.Object
+	code   *bytecode.Code
+	consts []py.Object
+	index  map[*bytecode.Instruction]int
+}
+
+func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
+	if d, ok := o.codes[code]; ok {
+		return d, nil
+	}
+	raw, consts, err := o.installer.Decode(o.scope, code)
+	if err != nil {
+		return nil, err
+	}
+	c, err := bytecode.Decode(raw, Version)
+	if err != nil {
+		return nil, err
+	}
+	d := &decoded{object: code, code: c, consts: consts, index: make(map[*bytecode.Instruction]int, len(c.Instructions))}
+	for i, in := range c.Instructions {
+		d.index[in] = i
+	}
+	o.codes[code] = d
+	return d, nil
+}
+
+func (o *OutputGraph) rootCode() *rootInfo { return &rootInfo{o.codes[o.frame.Code].code, o.frame} }
+
+type rootInfo struct {
+	code  *bytecode.Code
+	frame *Frame
+}
+
+// slotName names the i-th slot: an argument, or the free variable whose cell it holds.
+func (r *rootInfo) slotName(i int) string {
+	if i < r.frame.NumArgs {
+		return r.code.Locals[i].Name
+	}
+	n := len(r.frame.Slots) - r.frame.NumArgs
+	return r.code.Locals[len(r.code.Locals)-n+i-r.frame.NumArgs].Name
+}
+
+// InstructionTranslator runs one frame's instructions on trackers. An inlined call has a translator of its own, with the
+// caller as parent and the same OutputGraph.
+type InstructionTranslator struct {
+	out    *OutputGraph
+	parent *InstructionTranslator
+	depth  int
+	d      *decoded
+
+	globals    py.Object
+	builtins   py.Object
+	globalsSrc guards.Source // nil: the frame's own globals
+	stored     map[string]variables.VariableTracker
+
+	locals []variables.VariableTracker // localsplus; nil: unbound
+	stack  []variables.VariableTracker // nil stands for NULL
+	ip     int
+	inst   *bytecode.Instruction
+	kwargs []string // set by KW_NAMES for the next CALL
+
+	result variables.VariableTracker
+	done   bool
+	here   *chain
+
+	log *SpeculationLog // outermost only
+}
+
+// errDone ends the outermost frame early: its rest has been written already.
+var errDone = errors.New("frame written")
+
+// Scope implements variables.Translator.
+func (tx *InstructionTranslator) Scope() *py.Scope { return tx.out.scope }
+
+// Output implements variables.Translator.
+func (tx *InstructionTranslator) Output() variables.Output { return tx.out }
+
+// World implements variables.Translator.
+func (tx *InstructionTranslator) World() *variables.World { return tx.out.world }
+
+// Globals implements variables.Translator.
+func (tx *InstructionTranslator) Globals() py.Object { return tx.globals }
+
+// Build implements variables.Translator: values are looked at when they are used.
+func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
+	return variables.NewLazy(obj, src)
+}
+
+// InsideTry implements variables.Translator.
+func (tx *InstructionTranslator) InsideTry() bool {
+	for t := tx; t != nil; t = t.parent {
+		if t.inst != nil && t.inst.Handler != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (tx *InstructionTranslator) chainHere() *chain {
+	if tx.here != nil && tx.here.inst == tx.inst {
+		return tx.here
+	}
+	var up *chain
+	depth := 1
+	if tx.parent != nil {
+		up = tx.parent.chainHere()
+		depth = up.depth + 1
+	}
+	tx.here = &chain{parent: up, code: tx.d.object, globals: tx.globals, name: tx.d.code.Name, file: tx.d.code.Filename, inst: tx.inst, depth: depth}
+	return tx.here
+}
+
+func (tx *InstructionTranslator) userLine() guards.UserLine {
+	if tx.inst == nil {
+		return guards.UserLine{File: tx.d.code.Filename, Line: tx.d.code.FirstLine}
+	}
+	return guards.UserLine{File: tx.d.code.Filename, Line: int(tx.inst.Pos.Line)}
+}
+
+func (tx *InstructionTranslator) push(v variables.VariableTracker) { tx.stack = append(tx.stack, v) }
+
+func (tx *InstructionTranslator) pop() variables.VariableTracker {
+	v := tx.stack[len(tx.stack)-1]
+	tx.stack = tx.stack[:len(tx.stack)-1]
+	return v
+}
+
+// popn removes the n topmost values and returns them in source order.
+func (tx *InstructionTranslator) popn(n int) []variables.VariableTracker {
+	vs := append([]variables.VariableTracker(nil), tx.stack[len(tx.stack)-n:]...)
+	tx.stack = tx.stack[:len(tx.stack)-n]
+	return vs
+}
+
+func (tx *InstructionTranslator) top(i int) variables.VariableTracker {
+	return tx.stack[len(tx.stack)-i]
+}
+
+func (tx *InstructionTranslator) jump(target *bytecode.Instruction) { tx.ip = tx.d.index[target] }
+
+// run executes instructions until the frame returns.
+func (tx *InstructionTranslator) run() error {
+	before := tx.out.current
+	tx.out.current = tx
+	defer func() { tx.out.current = before }()
+	list := tx.d.code.Instructions
+	for !tx.done {
+		if tx.ip >= len(list) {
+			return &exc.SkipFrame{Reason: "ran off the end of the code"}
+		}
+		if err := tx.step(list[tx.ip]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step executes exactly one instruction.
+func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
+	o := tx.out
+	o.steps++
+	if o.steps > o.opts.MaxSteps {
+		return &exc.SkipFrame{Reason: "translation of more than " + itoa(o.opts.MaxSteps) + " instructions", Always: true}
+	}
+	if o.steps&0xfff == 0 {
+		if err := o.scope.CheckSignals(); err != nil {
+			return err
+		}
+	}
+	tx.inst = inst
+	h := &handlers[inst.Op]
+	step := o.steps
+	if tx.parent == nil && h.breaks {
+		if why, ok := tx.log.failedAt(step); ok {
+			return tx.breakHere(inst, why)
+		}
+	}
+	tx.ip++
+	var err error
+	if h.run == nil {
+		err = exc.Break(exc.OpcodeUnsupported, "%s", missing(inst.Op))
+	} else {
+		err = h.run(tx, inst)
+	}
+	if err == nil {
+		return nil
+	}
+	return tx.failed(step, inst, h, err)
+}
+
+// missing is the text for an instruction without a handler.
+func missing(op opcode.Op) string {
+	if reason, ok := noHandler[op]; ok {
+		return op.String() + ", " + reason
+	}
+	return op.String()
+}
+
+// failed decides what an error of a handler means. An inlined frame hands it to its caller; in the outermost frame a break
+// is written into the log and the translation starts again.
+func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h *handler, err error) error {
+	if o, ok := err.(*exc.Observed); ok {
+		err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
+		if tx.parent != nil && tx.InsideTry() {
+			err = exc.Break(exc.InsideBlock, "%s inside try", o.TypeName)
+		}
+	}
+	u, ok := err.(*exc.Unsupported)
+	if !ok {
+		return err
+	}
+	if u.DataDependent && (tx.parent != nil || !isBranch(inst.Op)) {
+		u.DataDependent = false
+	}
+	u.Stack = append(u.Stack, exc.Frame{Name: tx.d.code.Name, File: tx.d.code.Filename, Line: int(inst.Pos.Line)})
+	if tx.parent != nil {
+		return err
+	}
+	if !h.breaks {
+		return &unbreakable{u, "no split at " + inst.Op.String()}
+	}
+	if inst.Handler != nil {
+		return &unbreakable{u, "the split would be inside a with or try block"}
+	}
+	return tx.log.add(step, u)
+}
+
+// unbreakable is a graph break where the frame cannot be split: the frame is left to CPython.
+type unbreakable struct {
+	*exc.Unsupported
+	why string
+}
+
+func (u *unbreakable) Error() string { return u.Unsupported.Error() + "; " + u.why }
+
+func isBranch(op opcode.Op) bool {
+	switch op {
+	case opcode.POP_JUMP_IF_FALSE, opcode.POP_JUMP_IF_TRUE, opcode.JUMP_IF_FALSE_OR_POP, opcode.JUMP_IF_TRUE_OR_POP:
+		return true
+	}
+	return false
+}
+
+// SuperArgs implements variables.Translator.
+func (tx *InstructionTranslator) SuperArgs() (cls, self variables.VariableTracker, err error) {
+	for i, l := range tx.d.code.Locals {
+		if l.Name != "__class__" || tx.locals[i] == nil {
+			continue
+		}
+		c, err := variables.Realize(tx, tx.locals[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		cell, ok := c.(*variables.CellVariable)
+		if !ok {
+			break
+		}
+		if cls, err = cell.Get(tx); err != nil {
+			return nil, nil, err
+		}
+		first := tx.locals[0]
+		if fc, ok := first.(*variables.CellVariable); ok {
+			if first, err = fc.Get(tx); err != nil {
+				return nil, nil, err
+			}
+		}
+		if cls != nil && first != nil {
+			return cls, first, nil
+		}
+	}
+	return nil, nil, exc.Break(exc.CallUnsupported, "super(): no arguments")
+}

@@ -1,0 +1,77 @@
+// Package exc names what can go wrong while a frame is translated, by consequence: a graph break (Unsupported), a frame
+// left to CPython (SkipFrame), a second try knowing more (RestartAnalysis), an exception of the user's own program
+// (Observed), a failure to be raised to the user (Raise). Anything else that reaches the entry point is a bug of ours.
+//
+// Break codes, reasons and hints are fixed text from the catalog in catalog.go, so that counts of them add up;
+// docs/graph_breaks.md is printed from it.
+package exc
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Frame is one level of the user's stack: code name, file and line.
+type Frame struct {
+	Name, File string
+	Line       int
+}
+
+// Unsupported asks for a graph break.
+type Unsupported struct {
+	Code    Code
+	Context string  // what was at hand; free text
+	Stack   []Frame // innermost first; every frame passed adds itself
+	// DataDependent marks a branch on a tensor's value: the step loop splits the frame into two arms.
+	DataDependent bool
+}
+
+func (e *Unsupported) Error() string {
+	row := e.Code.Entry()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", row.ID, row.Reason)
+	if e.Context != "" {
+		fmt.Fprintf(&b, " (%s)", e.Context)
+	}
+	return b.String()
+}
+
+// Reason is the fixed text of the break with its context.
+func (e *Unsupported) Reason() string {
+	row := e.Code.Entry()
+	if e.Context == "" {
+		return row.Reason
+	}
+	return row.Reason + ": " + e.Context
+}
+
+// Break returns the error that asks for a graph break.
+func Break(code Code, format string, args ...any) error {
+	return &Unsupported{Code: code, Context: fmt.Sprintf(format, args...)}
+}
+
+// SkipFrame leaves a code object to CPython. With Always the verdict holds for every later call of it.
+type SkipFrame struct {
+	Reason string
+	Always bool
+}
+
+func (e *SkipFrame) Error() string { return "skip frame: " + e.Reason }
+
+// RestartAnalysis asks the driver to translate the same frame again; the SpeculationLog has one more entry.
+type RestartAnalysis struct{ Reason string }
+
+func (e *RestartAnalysis) Error() string { return "restart: " + e.Reason }
+
+// Observed says that the user's program raises here: ask CPython, which evaluated an operation on known values, raised
+// ErrType. The frame is split before the instruction, and CPython raises it for real.
+type Observed struct {
+	TypeName, Text string
+}
+
+func (e *Observed) Error() string { return "the program raises " + e.TypeName + ": " + e.Text }
+
+// Raised says that a Python exception is set and must reach the user (a backend that failed, KeyboardInterrupt).
+type Raised struct{ What string }
+
+func (e *Raised) Error() string { return "raise to the user: " + e.What }

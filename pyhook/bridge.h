@@ -1,0 +1,19 @@
+/* Calls through the core's function table, for cgo: it cannot call function pointers itself. */
+#ifndef GD_BRIDGE_H
+#define GD_BRIDGE_H
+
+#include <Python.h>
+#include "core/golib.h"
+
+extern const gd_core_api *gd_core; /* set once by gdInit */
+
+int gdb_code_view(PyObject *code, gd_code_view *out);
+void gdb_code_view_release(gd_code_view *view);
+PyObject *gdb_code_new(const gd_code_spec *spec);
+PyObject *gdb_entry_new(const gd_entry_spec *spec);
+int gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed);
+PyObject *gdb_resume_new(PyObject *owner, PyObject *function);
+void gdb_set_core(const gd_core_api *core);
+void gdb_fill_golib(gd_golib_api *out);
+
+#endif

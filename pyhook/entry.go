@@ -1,0 +1,139 @@
+// Package pyhook is the boundary with CPython on the Go side: the exported functions that the C core calls, and the making of
+// code objects, functions and guarded entries from what a translation yields.
+//
+// Each exported function opens a scope and recovers first thing. Nothing is kept between two calls but the facts of package
+// variables; no goroutine is started.
+package pyhook
+
+// #cgo CFLAGS: -I${SRCDIR}/py/compat -I${SRCDIR} -Wno-deprecated-declarations
+// #cgo LDFLAGS: -Wl,--unresolved-symbols=ignore-all
+// #include "bridge.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"unsafe"
+
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// gdInit is what _C looks up: it takes the core's functions and hands out ours. 0, or -1 on an ABI mismatch.
+//
+//export gdInit
+func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
+	defer func() {
+		if recover() != nil {
+			status = -1
+		}
+	}()
+	if core.abi != C.GD_ABI_VERSION {
+		return -1
+	}
+	C.gdb_set_core(core)
+	C.gdb_fill_golib(out)
+	return 0
+}
+
+// gdTranslate translates one frame; see gd_request and gd_reply.
+//
+//export gdTranslate
+func gdTranslate(req *C.gd_request, reply *C.gd_reply) {
+	scope := py.OpenScope()
+	defer scope.Close()
+	defer func() {
+		if r := recover(); r != nil {
+			report(scope, fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+			reply.status = C.GD_PASS
+			reply.entry = nil
+		}
+	}()
+	status, entry := translateRequest(scope, req)
+	reply.status = C.int32_t(status)
+	reply.entry = (*C.PyObject)(entry)
+}
+
+func object(p *C.PyObject) py.Object { return py.At(unsafe.Pointer(p)) }
+
+// translateRequest does one miss from end to end. The entry is a new reference.
+func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
+	function := object(req.function)
+	code, _ := s.FunctionField(function, py.FuncCode)
+	globals, _ := s.FunctionField(function, py.FuncGlobals)
+	f := &translate.Frame{Function: function, Code: code, Globals: globals, NumArgs: int(req.nargs)}
+	builtins, err := s.GetAttr(function, "__builtins__")
+	if err != nil {
+		report(s, err)
+		return C.GD_PASS, nil
+	}
+	f.Builtins = builtins
+	for _, p := range unsafe.Slice((**C.PyObject)(unsafe.Pointer(req.slots)), int(req.nslots)) {
+		f.Slots = append(f.Slots, object(p))
+	}
+	settings, err := readSettings(s, object(req.options))
+	if err != nil {
+		report(s, err)
+		return C.GD_PASS, nil
+	}
+	inst := &installer{owner: object(req.owner)}
+	result, err := translate.ConvertFrame(s, f, &settings.Options, settings.backend, inst)
+	var entry unsafe.Pointer
+	if err == nil {
+		entry, err = inst.install(s, f, result)
+	}
+	t := &translation{scope: s, settings: settings, frame: f, request: req, result: result}
+	if err == nil {
+		t.tell("ok", nil)
+		return C.GD_OK, entry
+	}
+	return t.failed(err), nil
+}
+
+// failed maps an error of the translation to what C is to do.
+func (t *translation) failed(err error) int {
+	var unsupported *exc.Unsupported
+	var skip *exc.SkipFrame
+	var raised *exc.Raised
+	var python *py.Error
+	switch {
+	case errors.As(err, &skip):
+		t.tell("skipped", skip)
+		if t.settings.NoPython {
+			return t.raiseUnsupported(skip.Reason, nil)
+		}
+		if skip.Always {
+			return C.GD_SKIP
+		}
+		return C.GD_PASS
+	case translate.AsUnsupported(err, &unsupported):
+		t.tell("skipped", unsupported)
+		if t.settings.NoPython {
+			return t.raiseUnsupported(unsupported.Reason(), unsupported)
+		}
+		return C.GD_PASS
+	case errors.As(err, &raised):
+		return C.GD_RAISE
+	case errors.As(err, &python):
+		if t.userError(python) {
+			t.scope.Restore(python)
+			return C.GD_RAISE
+		}
+	}
+	report(t.scope, err)
+	return C.GD_PASS
+}
+
+// report counts and logs a bug of ours; the frame runs in CPython.
+func report(s *py.Scope, err error) {
+	m, e := s.Import("godynamo._runtime")
+	if e != nil {
+		return
+	}
+	d, e := s.Dict([2]py.Object{s.Name("error"), s.Str(err.Error())})
+	if e == nil {
+		_, _ = s.CallMethod(m, "internal_error", d)
+	}
+}

@@ -1,0 +1,145 @@
+package pyhook
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// translation is one miss, as told to Python afterwards.
+type translation struct {
+	scope    *py.Scope
+	settings *settings
+	frame    *translate.Frame
+	request  *C.gd_request
+	result   *translate.Result
+}
+
+// infoDict is what an entry knows of its translation, for explain(): counts, breaks, inlined callees, graph text.
+func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
+	names := func(list []string) py.Object {
+		out := make([]py.Object, len(list))
+		for i, n := range list {
+			out[i] = s.Str(n)
+		}
+		return s.Tuple(out...)
+	}
+	graph := ""
+	if r.GraphText != nil && r.NumOps > 0 && r.NumOps <= 200 {
+		graph = r.GraphText()
+	}
+	breaks := make([]py.Object, len(r.Breaks))
+	for i, b := range r.Breaks {
+		breaks[i] = breakTuple(s, b)
+	}
+	return s.Dict(
+		[2]py.Object{s.Name("ops"), s.Int(int64(r.NumOps))},
+		[2]py.Object{s.Name("graphs"), s.Int(int64(r.NumGraphs))},
+		[2]py.Object{s.Name("graph"), s.Str(graph)},
+		[2]py.Object{s.Name("guards"), s.Str(r.Text)},
+		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
+		[2]py.Object{s.Name("inlined"), names(r.Inlined)},
+		[2]py.Object{s.Name("resumes"), names(r.ResumeNames)},
+		[2]py.Object{s.Name("nothing_to_capture"), py.Bool(r.Nothing)},
+		[2]py.Object{s.Name("skipped"), s.Str(r.Skipped)},
+	)
+}
+
+// breakTuple is (code, reason, hint, ((name, file, line), ...)), innermost frame first.
+func breakTuple(s *py.Scope, u *exc.Unsupported) py.Object {
+	row := u.Code.Entry()
+	var stack []py.Object
+	for _, f := range u.Stack {
+		stack = append(stack, s.Tuple(s.Name(f.Name), s.Name(f.File), s.Int(int64(f.Line))))
+	}
+	return s.Tuple(s.Name(row.ID), s.Str(u.Reason()), s.Name(row.Hint), s.Tuple(stack...))
+}
+
+// tell reports a finished translation to godynamo._runtime.translated: counters, logs, explain.
+func (t *translation) tell(status string, why error) {
+	s := t.scope
+	m, err := s.Import("godynamo._runtime")
+	if err != nil {
+		return
+	}
+	reason := ""
+	if why != nil {
+		reason = why.Error()
+		if u, ok := why.(*exc.Unsupported); ok {
+			reason = u.Reason()
+		}
+	}
+	info := py.None()
+	if t.result != nil {
+		if d, err := infoDict(s, t.result); err == nil {
+			info = d
+		}
+	}
+	failures := py.None()
+	if t.request.failures != nil {
+		failures = object(t.request.failures)
+	}
+	breaks := []py.Object{}
+	if u, ok := why.(*exc.Unsupported); ok {
+		breaks = append(breaks, breakTuple(s, u))
+	}
+	fn := py.None()
+	if t.result != nil && !t.result.Function.IsNull() {
+		fn = t.result.Function
+	}
+	d, err := s.Dict(
+		[2]py.Object{s.Name("status"), s.Name(status)},
+		[2]py.Object{s.Name("reason"), s.Str(reason)},
+		[2]py.Object{s.Name("code"), t.frame.Code},
+		[2]py.Object{s.Name("function"), fn},
+		[2]py.Object{s.Name("owner"), object(t.request.owner)},
+		[2]py.Object{s.Name("kind"), s.Int(int64(t.request.kind))},
+		[2]py.Object{s.Name("entries"), s.Int(int64(t.request.nentries))},
+		[2]py.Object{s.Name("failures"), failures},
+		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
+		[2]py.Object{s.Name("info"), info},
+	)
+	if err == nil {
+		_, _ = s.CallMethod(m, "translated", d)
+	}
+}
+
+// raiseUnsupported sets exc.Unsupported for nopython=True, with the report explain prints.
+func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
+	s := t.scope
+	m, err := s.Import("godynamo._runtime")
+	if err != nil {
+		return C.GD_PASS
+	}
+	breaks := []py.Object{}
+	if u != nil {
+		breaks = append(breaks, breakTuple(s, u))
+	}
+	d, err := s.Dict(
+		[2]py.Object{s.Name("reason"), s.Str(reason)},
+		[2]py.Object{s.Name("code"), t.frame.Code},
+		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
+	)
+	if err != nil {
+		return C.GD_PASS
+	}
+	_, err = s.CallMethod(m, "raise_unsupported", d)
+	if e, ok := err.(*py.Error); ok {
+		s.Restore(e)
+		return C.GD_RAISE
+	}
+	return C.GD_PASS
+}
+
+// userError tells Python exceptions that are meant for the user: a backend that failed, Ctrl-C.
+func (t *translation) userError(e *py.Error) bool {
+	m, err := t.scope.Import("godynamo._runtime")
+	if err != nil {
+		return false
+	}
+	r, err := t.scope.CallMethod(m, "is_user_error", e.Value)
+	return err == nil && r == py.True()
+}

@@ -1,0 +1,273 @@
+package pyhook
+
+// #include <stdlib.h>
+// #include <string.h>
+// #include "bridge.h"
+import "C"
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// installer makes CPython objects of what a translation yields, through the C core (translate.Installer).
+type installer struct {
+	owner py.Object // the callable that gets the entry
+}
+
+func goBytes(b C.gd_bytes) []byte { return C.GoBytes(unsafe.Pointer(b.data), C.int(b.len)) }
+
+func goString(b C.gd_bytes) string {
+	return C.GoStringN((*C.char)(unsafe.Pointer(b.data)), C.int(b.len))
+}
+
+// Decode implements translate.Installer: one call into C for the whole code object.
+func (*installer) Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error) {
+	view := (*C.gd_code_view)(C.calloc(1, C.sizeof_gd_code_view))
+	defer C.free(unsafe.Pointer(view))
+	if C.gdb_code_view((*C.PyObject)(code.Ptr()), view) < 0 {
+		return nil, nil, s.Err()
+	}
+	defer C.gdb_code_view_release(view)
+	raw := &bytecode.Raw{
+		Name: goString(view.name), QualName: goString(view.qualname), Filename: goString(view.filename),
+		Code: goBytes(view.code), LineTable: goBytes(view.linetable), ExceptionTable: goBytes(view.exceptiontable),
+		Flags: int(view.flags), FirstLine: int(view.firstlineno), ArgCount: int(view.argcount),
+		PosOnlyArgCount: int(view.posonlyargcount), KwOnlyArgCount: int(view.kwonlyargcount),
+		StackSize: int(view.stacksize), NumConsts: int(view.nconsts),
+	}
+	for _, b := range unsafe.Slice(view.names, int(view.nnames)) {
+		raw.Names = append(raw.Names, goString(b))
+	}
+	for _, b := range unsafe.Slice(view.localsplusnames, int(view.nlocalsplus)) {
+		raw.LocalsPlusNames = append(raw.LocalsPlusNames, goString(b))
+	}
+	raw.LocalsPlusKinds = C.GoBytes(unsafe.Pointer(view.localspluskinds), C.int(view.nlocalsplus))
+	consts := make([]py.Object, 0, raw.NumConsts)
+	for _, p := range unsafe.Slice((**C.PyObject)(unsafe.Pointer(view.consts)), raw.NumConsts) {
+		consts = append(consts, s.Hold(object(p)))
+	}
+	return raw, consts, nil
+}
+
+// arena keeps Go memory still while C reads it, and frees the C arrays it made.
+type arena struct {
+	pin  runtime.Pinner
+	free []unsafe.Pointer
+}
+
+func (a *arena) close() {
+	for _, p := range a.free {
+		C.free(p)
+	}
+	a.pin.Unpin()
+}
+
+func (a *arena) alloc(n int, size uintptr) unsafe.Pointer {
+	p := C.calloc(C.size_t(max(n, 1)), C.size_t(size))
+	a.free = append(a.free, p)
+	return p
+}
+
+func (a *arena) bytes(b []byte) C.gd_bytes {
+	p := a.alloc(len(b)+1, 1)
+	if len(b) > 0 {
+		C.memcpy(p, unsafe.Pointer(&b[0]), C.size_t(len(b)))
+	}
+	return C.gd_bytes{data: (*C.char)(p), len: C.size_t(len(b))}
+}
+
+func (a *arena) text(s string) C.gd_bytes { return a.bytes([]byte(s)) }
+
+func (a *arena) texts(list []string) *C.gd_bytes {
+	p := (*C.gd_bytes)(a.alloc(len(list), C.sizeof_gd_bytes))
+	for i, s := range list {
+		unsafe.Slice(p, len(list))[i] = a.text(s)
+	}
+	return p
+}
+
+// NewCode implements translate.Installer.
+func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error) {
+	a := &arena{}
+	defer a.close()
+	spec := (*C.gd_code_spec)(a.alloc(1, C.sizeof_gd_code_spec))
+	spec.name, spec.qualname, spec.filename = a.text(raw.Name), a.text(raw.QualName), a.text(raw.Filename)
+	spec.code, spec.linetable, spec.exceptiontable = a.bytes(raw.Code), a.bytes(raw.LineTable), a.bytes(raw.ExceptionTable)
+	spec.flags, spec.firstlineno = C.int32_t(raw.Flags), C.int32_t(raw.FirstLine)
+	spec.argcount, spec.posonlyargcount = C.int32_t(raw.ArgCount), C.int32_t(raw.PosOnlyArgCount)
+	spec.kwonlyargcount, spec.stacksize = C.int32_t(raw.KwOnlyArgCount), C.int32_t(raw.StackSize)
+	spec.consts = (*C.PyObject)(s.Tuple(consts...).Ptr())
+	spec.nnames, spec.nlocalsplus = C.int32_t(len(raw.Names)), C.int32_t(len(raw.LocalsPlusNames))
+	spec.names, spec.localsplusnames = a.texts(raw.Names), a.texts(raw.LocalsPlusNames)
+	spec.localspluskinds = (*C.uint8_t)(unsafe.Pointer(a.bytes(raw.LocalsPlusKinds).data))
+	p := C.gdb_code_new(spec)
+	if p == nil {
+		return py.Object{}, s.Err()
+	}
+	return s.Adopt(object(p)), nil
+}
+
+// Resume implements translate.Installer: resume callables are kept on their owner by (code, place, stack and locals), so that
+// every translation of one frame that splits at the same place shares them.
+func (i *installer) Resume(s *py.Scope, code py.Object, key string, make func() (py.Object, error)) (py.Object, error) {
+	table, err := s.GetAttr(i.owner, "resumes")
+	if err != nil {
+		return py.Object{}, err
+	}
+	k := s.Tuple(code, s.Str(key))
+	if v, ok := s.DictGet(table, k); ok {
+		return v, nil
+	}
+	fn, err := make()
+	if err != nil {
+		return py.Object{}, err
+	}
+	p := C.gdb_resume_new((*C.PyObject)(i.owner.Ptr()), (*C.PyObject)(fn.Ptr()))
+	if p == nil {
+		return py.Object{}, s.Err()
+	}
+	w := s.Adopt(object(p))
+	_, err = s.CallMethod(table, "__setitem__", k, w)
+	return w, err
+}
+
+var errGuardFails = errors.New("the guards fail on the frame they were built from")
+
+// install makes the entry. Its program is checked on the very frame it was built from.
+func (i *installer) install(s *py.Scope, f *translate.Frame, r *translate.Result) (unsafe.Pointer, error) {
+	a := &arena{}
+	defer a.close()
+	spec := (*C.gd_entry_spec)(a.alloc(1, C.sizeof_gd_entry_spec))
+	spec.function = (*C.PyObject)(r.Function.Ptr())
+	if r.Function.IsNull() {
+		spec.flags |= C.GD_ENTRY_RUN_ORIGINAL
+	}
+	if r.NeedsHook {
+		spec.flags |= C.GD_ENTRY_NEEDS_HOOK
+	}
+	if r.Program == nil {
+		m, err := guards.NewCheckFunctionManager(len(f.Slots), guards.Set{}, nil, guards.Options{})
+		if err != nil {
+			return nil, err
+		}
+		r.Program, r.Text = m.Program(), m.Text()
+	}
+	i.program(s, a, spec, r)
+	i.traceback(a, s, spec, r)
+	i.texts(s, spec, r)
+	info, err := infoDict(s, r)
+	if err != nil {
+		return nil, err
+	}
+	spec.info = (*C.PyObject)(info.Ptr())
+	spec.orig_code = (*C.PyObject)(f.Code.Ptr())
+	p := C.gdb_entry_new(spec)
+	if p == nil {
+		return nil, s.Err()
+	}
+	slots := (**C.PyObject)(a.alloc(len(f.Slots), unsafe.Sizeof(uintptr(0))))
+	for k, o := range f.Slots {
+		unsafe.Slice(slots, len(f.Slots))[k] = (*C.PyObject)(o.Ptr())
+	}
+	failed := (*C.int32_t)(a.alloc(1, 4))
+	switch C.gdb_entry_check(p, slots, C.uint32_t(len(f.Slots)), (*C.PyObject)(f.Globals.Ptr()), failed) {
+	case 1:
+		return unsafe.Pointer(p), nil
+	case 0:
+		s.Adopt(object(p))
+		part := "?"
+		if n := int(*failed); n >= 0 && n < len(r.Program.Nodes) {
+			part = r.Program.Parts[r.Program.Nodes[n].Part]
+		}
+		return nil, errors.Join(errGuardFails, errors.New(part))
+	}
+	s.Adopt(object(p))
+	return nil, s.Err()
+}
+
+// constObject is a constant of the program: an object of the translation's pool, or a name made for the program.
+func constObject(s *py.Scope, r *translate.Result, c guards.ConstUse) py.Object {
+	if c.Index < 0 {
+		return s.Interned(c.Name)
+	}
+	return r.Pool[c.Index]
+}
+
+func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, r *translate.Result) {
+	p := r.Program
+	nodes := (*C.gd_guard_node)(a.alloc(len(p.Nodes), C.sizeof_gd_guard_node))
+	for k, n := range p.Nodes {
+		unsafe.Slice(nodes, len(p.Nodes))[k] = C.gd_guard_node{
+			op: C.uint8_t(n.Op), flags: C.uint8_t(n.Flags), dst: C.uint16_t(n.Dst), src: C.uint16_t(n.Src),
+			part: C.uint16_t(n.Part), a: C.uint32_t(n.A), b: C.uint32_t(n.B),
+		}
+	}
+	spec.nodes, spec.nnodes = nodes, C.uint32_t(len(p.Nodes))
+	spec.nslots, spec.nregs, spec.ncaches = C.uint32_t(p.NumSlots), C.uint32_t(p.NumRegs), C.uint32_t(p.NumCaches)
+	consts := (*C.gd_const_spec)(a.alloc(len(p.Consts), C.sizeof_gd_const_spec))
+	for k, c := range p.Consts {
+		unsafe.Slice(consts, len(p.Consts))[k] = C.gd_const_spec{
+			object: (*C.PyObject)(constObject(s, r, c).Ptr()), keep: C.int32_t(c.Keep),
+		}
+	}
+	spec.consts, spec.nconsts = consts, C.uint32_t(len(p.Consts))
+	tensors := (*C.gd_tensor_spec)(a.alloc(len(p.Tensors), C.sizeof_gd_tensor_spec))
+	for k, t := range p.Tensors {
+		unsafe.Slice(tensors, len(p.Tensors))[k] = C.gd_tensor_spec{
+			reg: C.uint16_t(t.Reg), fields: C.uint16_t(t.Fields), static_sizes: C.uint64_t(t.StaticSizes),
+			static_strides: C.uint64_t(t.StaticStrides), example: (*C.PyObject)(r.Pool[t.Example.Index].Ptr()),
+		}
+	}
+	spec.tensors, spec.ntensors = tensors, C.uint32_t(len(p.Tensors))
+	extra := (*C.uint32_t)(a.alloc(len(r.ExtraRegs), 4))
+	for k, v := range r.ExtraRegs {
+		unsafe.Slice(extra, len(r.ExtraRegs))[k] = C.uint32_t(v)
+	}
+	spec.extra_regs, spec.nextra = extra, C.uint32_t(len(r.ExtraRegs))
+}
+
+func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, r *translate.Result) {
+	if len(r.Rows) == 0 {
+		return
+	}
+	rows := (*C.gd_tb_row)(a.alloc(len(r.Rows), C.sizeof_gd_tb_row))
+	for k, row := range r.Rows {
+		c := C.gd_tb_row{start: C.uint32_t(row.Start), end: C.uint32_t(row.End), chain: C.uint32_t(row.Chain)}
+		if row.Drop {
+			c.flags = C.GD_TB_DROP
+		}
+		unsafe.Slice(rows, len(r.Rows))[k] = c
+	}
+	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(r.Rows))
+	chains := make([]py.Object, len(r.Chains))
+	for k, ch := range r.Chains {
+		var levels []py.Object
+		for _, l := range ch.Levels() {
+			levels = append(levels, s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line))))
+		}
+		chains[k] = s.Tuple(levels...)
+	}
+	spec.chains = (*C.PyObject)(s.Tuple(chains...).Ptr())
+}
+
+func (*installer) texts(s *py.Scope, spec *C.gd_entry_spec, r *translate.Result) {
+	parts := make([]py.Object, len(r.Program.Parts))
+	lines := make([]py.Object, len(parts))
+	for k, p := range r.Program.Parts {
+		parts[k] = s.Str(p)
+		lines[k] = py.None()
+		if k < len(r.Program.PartLines) && r.Program.PartLines[k].File != "" {
+			l := r.Program.PartLines[k]
+			lines[k] = s.Tuple(s.Name(l.File), s.Int(int64(l.Line)))
+		}
+	}
+	spec.parts = (*C.PyObject)(s.Tuple(parts...).Ptr())
+	spec.part_lines = (*C.PyObject)(s.Tuple(lines...).Ptr())
+}

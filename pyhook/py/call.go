@@ -1,0 +1,330 @@
+package py
+
+// #include <stdlib.h>
+// #include "helpers.h"
+import "C"
+
+import (
+	"unsafe"
+
+	python3 "github.com/DataDog/go-python3"
+)
+
+// Name returns an interned str for s, one per scope.
+func (s *Scope) Name(text string) Object {
+	if o, ok := s.names[text]; ok {
+		return o
+	}
+	o := s.Str(text)
+	s.names[text] = o
+	return o
+}
+
+// Str makes a str from UTF-8.
+func (s *Scope) Str(text string) Object {
+	var p *C.char
+	if len(text) > 0 {
+		p = (*C.char)(unsafe.Pointer(unsafe.StringData(text)))
+	}
+	return s.take(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate))
+}
+
+var errorsSurrogate = C.CString("surrogatepass")
+
+// Interned is the interned str of a name, as code objects and dicts of attributes hold it.
+func (s *Scope) Interned(text string) Object {
+	c := C.CString(text)
+	defer C.free(unsafe.Pointer(c))
+	return s.take(C.PyUnicode_InternFromString(c))
+}
+
+// Int makes an int.
+func (s *Scope) Int(v int64) Object { return s.Adopt(Object{python3.PyLong_FromLongLong(v)}) }
+
+// Float makes a float.
+func (s *Scope) Float(v float64) Object { return s.Adopt(Object{python3.PyFloat_FromDouble(v)}) }
+
+// Bytes makes a bytes object.
+func (s *Scope) Bytes(b []byte) Object {
+	var p *C.char
+	if len(b) > 0 {
+		p = (*C.char)(unsafe.Pointer(&b[0]))
+	}
+	return s.take(C.PyBytes_FromStringAndSize(p, C.Py_ssize_t(len(b))))
+}
+
+func cArray(items []Object) **C.PyObject {
+	if len(items) == 0 {
+		return nil
+	}
+	return (**C.PyObject)(unsafe.Pointer(&items[0]))
+}
+
+// Tuple makes a tuple of the items.
+func (s *Scope) Tuple(items ...Object) Object {
+	return s.take(C.gdpy_tuple(cArray(items), C.Py_ssize_t(len(items))))
+}
+
+// List makes a list of the items.
+func (s *Scope) List(items ...Object) Object {
+	return s.take(C.gdpy_list(cArray(items), C.Py_ssize_t(len(items))))
+}
+
+// Dict makes a dict of pairs.
+func (s *Scope) Dict(pairs ...[2]Object) (Object, error) {
+	d := s.take(C.PyDict_New())
+	for _, kv := range pairs {
+		if C.PyDict_SetItem(d.c(), kv[0].c(), kv[1].c()) < 0 {
+			return Object{}, s.Err()
+		}
+	}
+	return d, nil
+}
+
+// result turns a new reference or NULL into an Object or the Python error.
+func (s *Scope) result(p *C.PyObject) (Object, error) {
+	if p == nil {
+		return Object{}, s.Err()
+	}
+	return s.take(p), nil
+}
+
+// Call calls f with positional arguments.
+func (s *Scope) Call(f Object, args ...Object) (Object, error) {
+	return s.result(C.gdpy_call(f.c(), cArray(args), C.Py_ssize_t(len(args)), nil))
+}
+
+// CallKw calls f; the last len(names) of args are keyword arguments.
+func (s *Scope) CallKw(f Object, args []Object, names []string) (Object, error) {
+	if len(names) == 0 {
+		return s.Call(f, args...)
+	}
+	kw := make([]Object, len(names))
+	for i, n := range names {
+		kw[i] = s.Name(n)
+	}
+	return s.result(C.gdpy_call(f.c(), cArray(args), C.Py_ssize_t(len(args)-len(names)), s.Tuple(kw...).c()))
+}
+
+// CallMethod calls o.name(*args).
+func (s *Scope) CallMethod(o Object, name string, args ...Object) (Object, error) {
+	m, err := s.GetAttr(o, name)
+	if err != nil {
+		return Object{}, err
+	}
+	return s.Call(m, args...)
+}
+
+// GetAttr is getattr(o, name): it may run the user's code, so only for our own modules and for types known to be plain.
+func (s *Scope) GetAttr(o Object, name string) (Object, error) {
+	p := o.p.GetAttr(s.Name(name).p)
+	if p == nil {
+		return Object{}, s.Err()
+	}
+	return s.Adopt(Object{p}), nil
+}
+
+// SetAttr is setattr(o, name, v).
+func (s *Scope) SetAttr(o Object, name string, v Object) error {
+	if o.p.SetAttr(s.Name(name).p, v.p) != 0 {
+		return s.Err()
+	}
+	return nil
+}
+
+// Import imports a module by its dotted name.
+func (s *Scope) Import(name string) (Object, error) {
+	p := python3.PyImport_ImportModule(name)
+	if p == nil {
+		return Object{}, s.Err()
+	}
+	return s.Adopt(Object{p}), nil
+}
+
+// InstanceAttr reads an attribute from the instance's own storage; never runs user code, never makes a __dict__.
+func (s *Scope) InstanceAttr(o Object, name string) (Object, bool) {
+	v := s.take(C.gdpy_instance_attr(o.c(), s.Name(name).c()))
+	return v, !v.IsNull()
+}
+
+// InstanceDict is the instance's __dict__ where one exists already.
+func (s *Scope) InstanceDict(o Object) (Object, bool) {
+	v := s.take(C.gdpy_instance_dict(o.c()))
+	return v, !v.IsNull()
+}
+
+// HasInstanceStorage tells whether instances like o can have attributes of their own.
+func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c()) != 0 }
+
+// TypeLookup is _PyType_Lookup: the raw value along the MRO, descriptors not called.
+func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
+	v := s.take(C.gdpy_type_lookup(typ.c(), s.Name(name).c()))
+	return v, !v.IsNull()
+}
+
+// MroIndex is the index in typ.__mro__ of the class that defines name, or -1.
+func (s *Scope) MroIndex(typ Object, name string) int {
+	return int(C.gdpy_mro_index(typ.c(), s.Name(name).c()))
+}
+
+// Items returns the items of a list or tuple (or of a subclass, by storage).
+func (s *Scope) Items(o Object) []Object {
+	n := int(C.gdpy_seq_size(o.c()))
+	if n == 0 {
+		return nil
+	}
+	out := make([]Object, n)
+	C.gdpy_seq_items(o.c(), cArray(out))
+	for _, v := range out {
+		s.Adopt(v)
+	}
+	return out
+}
+
+// SeqLen is the length of a list or tuple.
+func SeqLen(o Object) int { return int(C.gdpy_seq_size(o.c())) }
+
+// DictLen is the length of a dict.
+func DictLen(o Object) int { return int(C.PyDict_Size(o.c())) }
+
+// DictItems returns keys and values in order, by storage.
+func (s *Scope) DictItems(d Object) (keys, values []Object) {
+	n := DictLen(d)
+	if n == 0 {
+		return nil, nil
+	}
+	keys, values = make([]Object, n), make([]Object, n)
+	n = int(C.gdpy_dict_items(d.c(), cArray(keys), cArray(values), C.Py_ssize_t(n)))
+	keys, values = keys[:n], values[:n]
+	for i := range keys {
+		s.Adopt(keys[i])
+		s.Adopt(values[i])
+	}
+	return keys, values
+}
+
+// DictGet looks a key up by storage; the key's hash and equality must be pure.
+func (s *Scope) DictGet(d, key Object) (Object, bool) {
+	p := C.PyDict_GetItemWithError(d.c(), key.c())
+	if p == nil {
+		C.PyErr_Clear()
+		return Object{}, false
+	}
+	return s.Hold(wrapC(p)), true
+}
+
+// DictGetName looks a str key up.
+func (s *Scope) DictGetName(d Object, name string) (Object, bool) { return s.DictGet(d, s.Name(name)) }
+
+// DictSet stores into a dict of ours.
+func (s *Scope) DictSet(d Object, key string, v Object) {
+	C.PyDict_SetItem(d.c(), s.Name(key).c(), v.c())
+}
+
+// Binary evaluates an NB_* operator (opcode.BinaryOp) by CPython.
+func (s *Scope) Binary(op int, a, b Object) (Object, error) {
+	return s.result(C.gdpy_binary(C.int(op), a.c(), b.c()))
+}
+
+// Unary evaluates + (0), - (1), ~ (2), not (3).
+func (s *Scope) Unary(op int, a Object) (Object, error) {
+	return s.result(C.gdpy_unary(C.int(op), a.c()))
+}
+
+// Compare evaluates a rich comparison: < <= == != > >= are 0 to 5.
+func (s *Scope) Compare(op int, a, b Object) (Object, error) {
+	return s.result(C.PyObject_RichCompare(a.c(), b.c(), C.int(op)))
+}
+
+// Contains is v in o.
+func (s *Scope) Contains(o, v Object) (bool, error) {
+	r := C.PySequence_Contains(o.c(), v.c())
+	if r < 0 {
+		return false, s.Err()
+	}
+	return r == 1, nil
+}
+
+// Truth is bool(o).
+func (s *Scope) Truth(o Object) (bool, error) {
+	r := C.PyObject_IsTrue(o.c())
+	if r < 0 {
+		return false, s.Err()
+	}
+	return r == 1, nil
+}
+
+// Len is len(o).
+func (s *Scope) Len(o Object) (int, error) {
+	r := o.p.Length()
+	if r < 0 {
+		return 0, s.Err()
+	}
+	return r, nil
+}
+
+// GetItem is o[key].
+func (s *Scope) GetItem(o, key Object) (Object, error) {
+	return s.result(C.PyObject_GetItem(o.c(), key.c()))
+}
+
+// IsInstance is isinstance(o, cls).
+func (s *Scope) IsInstance(o, cls Object) (bool, error) {
+	r := o.p.IsInstance(cls.p)
+	if r < 0 {
+		return false, s.Err()
+	}
+	return r == 1, nil
+}
+
+// IsSubclass is issubclass(o, cls).
+func (s *Scope) IsSubclass(o, cls Object) (bool, error) {
+	r := o.p.IsSubclass(cls.p)
+	if r < 0 {
+		return false, s.Err()
+	}
+	return r == 1, nil
+}
+
+// IsSubtype walks the MRO without calling anything.
+func IsSubtype(a, b Object) bool {
+	return C.PyType_IsSubtype((*C.PyTypeObject)(unsafe.Pointer(a.p)), (*C.PyTypeObject)(unsafe.Pointer(b.p))) != 0
+}
+
+// Repr is repr(o), "<repr failed>" when that raises.
+func (s *Scope) Repr(o Object) string {
+	p := o.p.Repr()
+	if p == nil {
+		C.PyErr_Clear()
+		return "<repr failed>"
+	}
+	return GoString(s.Adopt(Object{p}))
+}
+
+// GoString is the text of a str, "" for what is none or cannot be encoded.
+func GoString(o Object) string {
+	if o.IsNull() {
+		return ""
+	}
+	var n C.Py_ssize_t
+	p := C.gdpy_utf8(o.c(), &n)
+	if p == nil {
+		return ""
+	}
+	return C.GoStringN(p, C.int(n))
+}
+
+// AsInt is the value of an int that fits 64 bits.
+func AsInt(o Object) (int64, bool) {
+	var over C.int
+	v := C.gdpy_int(o.c(), &over)
+	return int64(v), over == 0
+}
+
+// Index calls operator.index by CPython.
+func (s *Scope) Index(o Object) (Object, error) { return s.result(C.PyNumber_Index(o.c())) }
+
+// TypeName is type.__name__ without calling anything.
+func TypeName(typ Object) string {
+	return C.GoString((*C.PyTypeObject)(unsafe.Pointer(typ.p)).tp_name)
+}

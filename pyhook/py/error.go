@@ -1,0 +1,42 @@
+package py
+
+// #include "helpers.h"
+import "C"
+
+import "fmt"
+
+// Error is a Python exception that an asked operation raised; CPython's own error indicator is clear.
+type Error struct {
+	Type, Value Object
+	Text        string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", TypeName(e.Type), e.Text) }
+
+// Err takes the current Python exception. Without one it reports that, which is a bug of the caller's.
+func (s *Scope) Err() error {
+	var t, v *C.PyObject
+	if C.gdpy_take_error(&t, &v) == 0 {
+		return fmt.Errorf("py: a call failed without setting an exception")
+	}
+	e := &Error{Type: s.take(t), Value: s.take(v)}
+	if p := e.Value.p.Str(); p != nil {
+		e.Text = GoString(s.Adopt(Object{p}))
+	} else {
+		C.PyErr_Clear()
+	}
+	return e
+}
+
+// Restore sets a taken exception again, so that it reaches the caller of the exported function.
+func (s *Scope) Restore(e *Error) {
+	C.PyErr_SetObject(e.Type.c(), e.Value.c())
+}
+
+// CheckSignals runs pending signal handlers; an error means that one raised (KeyboardInterrupt).
+func (s *Scope) CheckSignals() error {
+	if C.PyErr_CheckSignals() < 0 {
+		return s.Err()
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package py
+
+// #include <stdlib.h>
+// #include "helpers.h"
+import "C"
+
+import "unsafe"
+
+// Fields of a function object, in helpers.c's order.
+const (
+	FuncCode = iota
+	FuncGlobals
+	FuncClosure
+	FuncDefaults
+	FuncKwDefaults
+	FuncModule
+	FuncQualName
+	FuncName
+)
+
+// FunctionField reads a field of an exact function; false when it is NULL.
+func (s *Scope) FunctionField(f Object, field int) (Object, bool) {
+	v := s.take(C.gdpy_function_field(f.c(), C.int(field)))
+	return v, !v.IsNull()
+}
+
+// MethodParts returns __func__ and __self__ of a bound method.
+func (s *Scope) MethodParts(m Object) (fn, self Object) {
+	return s.take(C.gdpy_method_field(m.c(), 0)), s.take(C.gdpy_method_field(m.c(), 1))
+}
+
+// NewFunction makes a function over code and globals; closure is a tuple of cells or the zero Object.
+func (s *Scope) NewFunction(code, globals, closure Object, name, qualname string, module Object) (Object, error) {
+	n, q := C.CString(name), C.CString(qualname)
+	defer C.free(unsafe.Pointer(n))
+	defer C.free(unsafe.Pointer(q))
+	return s.result(C.gdpy_function(code.c(), globals.c(), closure.c(), n, q, module.c()))
+}
+
+// NewCell makes a cell that holds v.
+func (s *Scope) NewCell(v Object) Object { return s.take(C.gdpy_cell(v.c())) }
+
+// CellContents returns what a cell holds; false when it is empty.
+func (s *Scope) CellContents(c Object) (Object, bool) {
+	v := s.take(C.gdpy_cell_get(c.c()))
+	return v, !v.IsNull()
+}
+
+// MemberValue reads a __slots__ member: its value and byte offset; false when it is unset or of another kind.
+func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
+	var off C.Py_ssize_t
+	v = s.take(C.gdpy_member_value(descr.c(), o.c(), &off))
+	return v, int(off), !v.IsNull()
+}
+
+// PropertyParts returns fget and fset (None where absent).
+func (s *Scope) PropertyParts(p Object) (get, set Object, err error) {
+	var g, t *C.PyObject
+	if C.gdpy_property_parts(p.c(), &g, &t) < 0 {
+		return Object{}, Object{}, s.Err()
+	}
+	return s.take(g), s.take(t), nil
+}
+
+// WrappedCallable is __func__ of a staticmethod or classmethod object.
+func (s *Scope) WrappedCallable(o Object) (Object, error) {
+	return s.result(C.gdpy_wrapped_callable(o.c()))
+}
+
+// Descriptor tells whether type(o) has __get__, and whether it has __set__ or __delete__ (a data descriptor).
+func Descriptor(o Object) (get, data bool) {
+	r := int(C.gdpy_is_descriptor(o.c()))
+	return r&1 != 0, r&2 != 0
+}
+
+// IsGeneratorCode tells code of generators, coroutines and async generators.
+func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(code.c()) != 0 }
+
+// TypeFact is a property of a type object's slots.
+type TypeFact int
+
+// The facts gdpy_type_flags tells.
+const (
+	GenericGetAttr TypeFact = iota
+	GenericSetAttr
+	HeapType
+	HasIterNext
+	HasCall
+	IdentityHash
+	IdentityCompare
+	PlainMetaGetAttr
+)
+
+// Is tells a fact of a type.
+func Is(typ Object, fact TypeFact) bool { return C.gdpy_type_flags(typ.c(), C.int(fact)) != 0 }

@@ -1,0 +1,391 @@
+#define Py_BUILD_CORE 1 /* inline values: pycore_dict.h, pycore_object.h; before Python.h, which they must agree with */
+#include "helpers.h"
+
+#include "internal/pycore_dict.h"
+#include "internal/pycore_object.h"
+#include "structmember.h"
+
+int gdpy_kind(PyObject *o)
+{
+    static struct {
+        PyTypeObject *type;
+        int kind;
+    } rows[] = {
+        {&PyBool_Type, GDK_BOOL}, {&PyLong_Type, GDK_INT}, {&PyFloat_Type, GDK_FLOAT}, {&PyUnicode_Type, GDK_STR},
+        {&PyTuple_Type, GDK_TUPLE}, {&PyList_Type, GDK_LIST}, {&PyDict_Type, GDK_DICT}, {&PyFunction_Type, GDK_FUNCTION},
+        {&PyMethod_Type, GDK_METHOD}, {&PyCFunction_Type, GDK_BUILTIN}, {&PyType_Type, GDK_TYPE},
+        {&PyModule_Type, GDK_MODULE}, {&PySet_Type, GDK_SET}, {&PyFrozenSet_Type, GDK_FROZENSET},
+        {&PySlice_Type, GDK_SLICE}, {&PyRange_Type, GDK_RANGE}, {&PyComplex_Type, GDK_COMPLEX},
+        {&PyBytes_Type, GDK_BYTES}, {&PyMethodDescr_Type, GDK_METHOD_DESCR},
+        {&PyWrapperDescr_Type, GDK_WRAPPER_DESCR}, {&PyGetSetDescr_Type, GDK_GETSET},
+        {&PyMemberDescr_Type, GDK_MEMBER}, {&PyCode_Type, GDK_CODE}, {&PyCell_Type, GDK_CELL},
+        {&PyProperty_Type, GDK_PROPERTY}, {&PyStaticMethod_Type, GDK_STATICMETHOD},
+        {&PyClassMethod_Type, GDK_CLASSMETHOD}, {&_PyMethodWrapper_Type, GDK_METHOD_WRAPPER},
+        {&PyDictProxy_Type, GDK_MAPPINGPROXY}, {&PyByteArray_Type, GDK_BYTEARRAY}, {&PyListIter_Type, GDK_LIST_ITER},
+        {&PyTupleIter_Type, GDK_TUPLE_ITER}, {&PyRangeIter_Type, GDK_RANGE_ITER}, {&PySuper_Type, GDK_SUPER},
+        {&PyClassMethodDescr_Type, GDK_CLASSMETHOD_DESCR},
+    };
+    if (o == NULL) {
+        return GDK_NULL;
+    }
+    if (o == Py_None) {
+        return GDK_NONE;
+    }
+    PyTypeObject *t = Py_TYPE(o);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].type == t) {
+            return rows[i].kind;
+        }
+    }
+    if (o == Py_Ellipsis) {
+        return GDK_ELLIPSIS;
+    }
+    if (o == Py_NotImplemented) {
+        return GDK_NOTIMPLEMENTED;
+    }
+    if (PyType_Check(o)) {
+        return GDK_TYPE_SUB;
+    }
+    if (PyTuple_Check(o)) {
+        return GDK_TUPLE_SUB;
+    }
+    if (PyList_Check(o)) {
+        return GDK_LIST_SUB;
+    }
+    if (PyDict_Check(o)) {
+        return GDK_DICT_SUB;
+    }
+    if (PyModule_Check(o)) {
+        return GDK_MODULE;
+    }
+    if (PyExceptionInstance_Check(o)) {
+        return GDK_EXCEPTION;
+    }
+    return GDK_OTHER;
+}
+
+PyObject *gdpy_type(PyObject *o) { return (PyObject *)Py_TYPE(o); }
+
+/* CPython 3.11 keeps the attributes of most instances in a values array beside a keys table shared by the type
+ * (Objects/dictobject.c, _PyObject_GetInstanceAttribute): asking for __dict__ would convert it for good. */
+static PyObject *inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
+{
+    PyDictKeysObject *keys = ((PyHeapTypeObject *)t)->ht_cached_keys;
+    if (keys == NULL || !DK_IS_UNICODE(keys)) {
+        return NULL;
+    }
+    PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
+    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++) {
+        PyObject *key = entries[i].me_key;
+        if (key == name || (key != NULL && PyUnicode_Compare(key, name) == 0)) {
+            PyObject *v = values->values[i];
+            Py_XINCREF(v);
+            return v;
+        }
+    }
+    return NULL;
+}
+
+static PyObject *existing_dict(PyObject *o, PyDictValues **values)
+{
+    PyTypeObject *t = Py_TYPE(o);
+    *values = NULL;
+    if (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+        *values = *_PyObject_ValuesPointer(o);
+        return *_PyObject_ManagedDictPointer(o);
+    }
+    Py_ssize_t offset = t->tp_dictoffset;
+    if (offset == 0) {
+        return NULL;
+    }
+    if (offset < 0) {
+        Py_ssize_t n = Py_SIZE(o);
+        size_t size = _PyObject_VAR_SIZE(t, n < 0 ? -n : n);
+        offset += (Py_ssize_t)size;
+    }
+    return *(PyObject **)((char *)o + offset);
+}
+
+PyObject *gdpy_instance_attr(PyObject *o, PyObject *name)
+{
+    PyDictValues *values;
+    PyObject *d = existing_dict(o, &values);
+    if (values != NULL) {
+        return inline_value(Py_TYPE(o), values, name);
+    }
+    if (d == NULL) {
+        return NULL;
+    }
+    PyObject *v = PyDict_GetItemWithError(d, name);
+    if (v == NULL) {
+        PyErr_Clear();
+    }
+    Py_XINCREF(v);
+    return v;
+}
+
+PyObject *gdpy_instance_dict(PyObject *o)
+{
+    PyDictValues *values;
+    PyObject *d = existing_dict(o, &values);
+    if (values != NULL) {
+        return NULL;
+    }
+    Py_XINCREF(d);
+    return d;
+}
+
+int gdpy_has_instance_storage(PyObject *o)
+{
+    PyTypeObject *t = Py_TYPE(o);
+    return (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) || t->tp_dictoffset != 0;
+}
+
+PyObject *gdpy_type_lookup(PyObject *type, PyObject *name)
+{
+    PyObject *v = _PyType_Lookup((PyTypeObject *)type, name);
+    Py_XINCREF(v);
+    return v;
+}
+
+int gdpy_mro_index(PyObject *type, PyObject *name)
+{
+    PyObject *mro = ((PyTypeObject *)type)->tp_mro;
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
+        PyObject *d = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        int has = d != NULL ? PyDict_Contains(d, name) : 0;
+        if (has < 0) {
+            PyErr_Clear();
+        }
+        if (has == 1) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+Py_ssize_t gdpy_seq_size(PyObject *o) { return PyList_Check(o) ? PyList_GET_SIZE(o) : PyTuple_GET_SIZE(o); }
+
+void gdpy_seq_items(PyObject *o, PyObject **out)
+{
+    Py_ssize_t n = gdpy_seq_size(o);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        out[i] = PyList_Check(o) ? PyList_GET_ITEM(o, i) : PyTuple_GET_ITEM(o, i);
+        Py_INCREF(out[i]);
+    }
+}
+
+Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room)
+{
+    Py_ssize_t pos = 0, n = 0;
+    PyObject *k, *v;
+    while (n < room && PyDict_Next(d, &pos, &k, &v)) {
+        Py_INCREF(k);
+        Py_INCREF(v);
+        keys[n] = k;
+        values[n] = v;
+        n++;
+    }
+    return n;
+}
+
+PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n)
+{
+    PyObject *t = PyTuple_New(n);
+    for (Py_ssize_t i = 0; t != NULL && i < n; i++) {
+        Py_INCREF(items[i]);
+        PyTuple_SET_ITEM(t, i, items[i]);
+    }
+    return t;
+}
+
+PyObject *gdpy_list(PyObject **items, Py_ssize_t n)
+{
+    PyObject *t = PyList_New(n);
+    for (Py_ssize_t i = 0; t != NULL && i < n; i++) {
+        Py_INCREF(items[i]);
+        PyList_SET_ITEM(t, i, items[i]);
+    }
+    return t;
+}
+
+PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
+{
+    return PyObject_Vectorcall(f, args, (size_t)n, kwnames);
+}
+
+static PyObject *power(PyObject *a, PyObject *b) { return PyNumber_Power(a, b, Py_None); }
+static PyObject *ipower(PyObject *a, PyObject *b) { return PyNumber_InPlacePower(a, b, Py_None); }
+
+PyObject *gdpy_binary(int op, PyObject *a, PyObject *b)
+{
+    /* the order of NB_ADD .. NB_INPLACE_XOR in Include/opcode.h of 3.11 */
+    static PyObject *(*const table[])(PyObject *, PyObject *) = {
+        PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply,
+        PyNumber_Multiply, PyNumber_Remainder, PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract,
+        PyNumber_TrueDivide, PyNumber_Xor, PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide,
+        PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder,
+        PyNumber_InPlaceOr, ipower, PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide,
+        PyNumber_InPlaceXor,
+    };
+    return table[op](a, b);
+}
+
+PyObject *gdpy_unary(int op, PyObject *a)
+{
+    switch (op) {
+    case 0:
+        return PyNumber_Positive(a);
+    case 1:
+        return PyNumber_Negative(a);
+    case 2:
+        return PyNumber_Invert(a);
+    default: {
+        int t = PyObject_Not(a);
+        return t < 0 ? NULL : PyBool_FromLong(t);
+    }
+    }
+}
+
+const char *gdpy_utf8(PyObject *s, Py_ssize_t *len)
+{
+    if (!PyUnicode_Check(s)) {
+        return NULL;
+    }
+    const char *p = PyUnicode_AsUTF8AndSize(s, len);
+    if (p == NULL) {
+        PyErr_Clear();
+    }
+    return p;
+}
+
+PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, const char *name, const char *qualname,
+                        PyObject *module)
+{
+    PyObject *f = PyFunction_New(code, globals);
+    if (f == NULL) {
+        return NULL;
+    }
+    PyObject *n = PyUnicode_FromString(name), *q = PyUnicode_FromString(qualname);
+    int bad = n == NULL || q == NULL || PyObject_SetAttrString(f, "__name__", n) < 0 ||
+              PyObject_SetAttrString(f, "__qualname__", q) < 0 ||
+              (module != NULL && PyObject_SetAttrString(f, "__module__", module) < 0) ||
+              (closure != NULL && PyFunction_SetClosure(f, closure) < 0);
+    Py_XDECREF(n);
+    Py_XDECREF(q);
+    if (bad) {
+        Py_DECREF(f);
+        return NULL;
+    }
+    return f;
+}
+
+PyObject *gdpy_cell(PyObject *value) { return PyCell_New(value); }
+PyObject *gdpy_cell_get(PyObject *cell)
+{
+    PyObject *v = PyCell_GET(cell);
+    Py_XINCREF(v);
+    return v;
+}
+
+PyObject *gdpy_function_field(PyObject *f, int field)
+{
+    PyFunctionObject *fn = (PyFunctionObject *)f;
+    PyObject *fields[] = {fn->func_code,     fn->func_globals, fn->func_closure,  fn->func_defaults,
+                          fn->func_kwdefaults, fn->func_module,  fn->func_qualname, fn->func_name};
+    Py_XINCREF(fields[field]);
+    return fields[field];
+}
+
+PyObject *gdpy_method_field(PyObject *m, int field)
+{
+    PyObject *v = field == 0 ? PyMethod_GET_FUNCTION(m) : PyMethod_GET_SELF(m);
+    Py_INCREF(v);
+    return v;
+}
+
+long long gdpy_int(PyObject *o, int *overflow)
+{
+    long long v = PyLong_AsLongLongAndOverflow(o, overflow);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        *overflow = 1;
+    }
+    return v;
+}
+
+PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset)
+{
+    PyMemberDef *m = ((PyMemberDescrObject *)descr)->d_member;
+    if (m->type != T_OBJECT_EX) {
+        return NULL;
+    }
+    *offset = m->offset;
+    PyObject *v = *(PyObject **)((char *)o + m->offset);
+    Py_XINCREF(v);
+    return v;
+}
+
+int gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set)
+{
+    *get = PyObject_GetAttrString(p, "fget");
+    *set = PyObject_GetAttrString(p, "fset");
+    return *get != NULL && *set != NULL ? 0 : -1;
+}
+
+PyObject *gdpy_wrapped_callable(PyObject *o) { return PyObject_GetAttrString(o, "__func__"); }
+
+int gdpy_take_error(PyObject **type, PyObject **value)
+{
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (t == NULL) {
+        *type = *value = NULL;
+        return 0;
+    }
+    PyErr_NormalizeException(&t, &v, &tb);
+    *type = t;
+    *value = v;
+    Py_XDECREF(tb);
+    return 1;
+}
+
+int gdpy_is_descriptor(PyObject *o)
+{
+    PyTypeObject *t = Py_TYPE(o);
+    return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
+}
+
+int gdpy_is_coroutine_code(PyObject *code)
+{
+    return (((PyCodeObject *)code)->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+}
+
+PyObject *gdpy_true(void) { return Py_True; }
+PyObject *gdpy_false(void) { return Py_False; }
+PyObject *gdpy_none(void) { return Py_None; }
+PyObject *gdpy_ellipsis(void) { return Py_Ellipsis; }
+PyObject *gdpy_cell_type(void) { return (PyObject *)&PyCell_Type; }
+
+int gdpy_type_flags(PyObject *type, int what)
+{
+    PyTypeObject *t = (PyTypeObject *)type;
+    switch (what) {
+    case 0:
+        return t->tp_getattro == PyObject_GenericGetAttr;
+    case 1:
+        return t->tp_setattro == PyObject_GenericSetAttr;
+    case 2:
+        return (t->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
+    case 3:
+        return t->tp_iternext != NULL;
+    case 4:
+        return t->tp_call != NULL;
+    case 5:
+        return t->tp_hash == PyBaseObject_Type.tp_hash;
+    case 6:
+        return t->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+    default:
+        return Py_TYPE(t)->tp_getattro == PyType_Type.tp_getattro;
+    }
+}

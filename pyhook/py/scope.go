@@ -1,0 +1,68 @@
+package py
+
+// #include "helpers.h"
+import "C"
+
+import python3 "github.com/DataDog/go-python3"
+
+// Scope keeps the objects of one translation alive. Not for use by two threads; must be closed with the GIL held.
+type Scope struct {
+	owned  []*python3.PyObject
+	names  map[string]Object
+	closed bool
+}
+
+// OpenScope starts a scope; the caller holds the GIL until Close.
+func OpenScope() *Scope {
+	return &Scope{owned: make([]*python3.PyObject, 0, 256), names: make(map[string]Object, 64)}
+}
+
+// Close releases every reference the scope took.
+func (s *Scope) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	for _, p := range s.owned {
+		p.DecRef()
+	}
+	s.owned = nil
+}
+
+// take leaves a new reference with the scope.
+func (s *Scope) take(p *C.PyObject) Object {
+	o := wrapC(p)
+	if o.p != nil {
+		s.owned = append(s.owned, o.p)
+	}
+	return o
+}
+
+// Adopt leaves a new reference, got from C, with the scope.
+func (s *Scope) Adopt(o Object) Object {
+	if o.p != nil {
+		s.owned = append(s.owned, o.p)
+	}
+	return o
+}
+
+// Hold takes a further reference to an object found elsewhere (a slot, a borrowed field).
+func (s *Scope) Hold(o Object) Object {
+	if o.p != nil {
+		o.p.IncRef()
+		s.owned = append(s.owned, o.p)
+	}
+	return o
+}
+
+// Keep gives a reference that outlives the scope: whoever takes it releases it.
+func (s *Scope) Keep(o Object) Owned {
+	o.p.IncRef()
+	return Owned{o}
+}
+
+// Owned is a reference that outlives its scope; Release gives it up.
+type Owned struct{ Object }
+
+// Release drops the reference; the GIL must be held.
+func (o Owned) Release() { o.p.DecRef() }

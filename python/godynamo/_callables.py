@@ -1,0 +1,282 @@
+"""What the translator asks of callables and types: read from torch itself, once per object and process.
+
+The Go side fetches :func:`facts` at its first translation and keeps the objects; the functions below are called
+while translating only, never on a hit.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import enum
+import functools
+import operator
+import types
+from collections import OrderedDict
+from typing import Any, Callable
+
+import torch
+import torch.nn.functional as F
+import torch.overrides
+
+from . import _C, _runtime
+
+MISSING = object()
+
+_TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
+_SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
+_CALLABLE_TYPES = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    type,
+    torch._ops.OpOverloadPacket,
+    torch._ops.OpOverload,
+)
+
+
+def _op_namespaces() -> list[Any]:
+    names = ("_nn", "_fft", "_linalg", "_special", "_sparse", "_nested")
+    return [torch._C._VariableFunctions] + [getattr(torch._C, n) for n in names if hasattr(torch._C, n)]
+
+
+@functools.lru_cache(maxsize=1)
+def _ops() -> dict[Any, str]:
+    """Every C function that torch's op namespaces offer, with its name."""
+    table: dict[Any, str] = {}
+    for space in _op_namespaces():
+        for name in dir(space):
+            fn = getattr(space, name, None)
+            if isinstance(fn, types.BuiltinFunctionType) and not name.startswith("__"):
+                table.setdefault(fn, name if space is torch._C._VariableFunctions else space.__name__.removeprefix("torch.") + "." + name)
+    return table
+
+
+@functools.lru_cache(maxsize=1)
+def _special() -> dict[Any, str]:
+    """Callables whose meaning while translating is not the call itself."""
+    import godynamo
+
+    table: dict[Any, str] = {}
+
+    def put(word: str, *paths: str) -> None:
+        for path in paths:
+            obj: Any = torch
+            for part in path.split("."):
+                obj = getattr(obj, part, None)
+            if obj is not None:
+                table[obj] = word
+
+    put("state", "is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype", "get_default_device",
+        "_C._get_tracing_state", "is_autocast_enabled", "get_autocast_dtype", "is_autocast_cpu_enabled",
+        "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "get_num_threads",
+        "_C._is_tracing", "_C._get_deterministic_algorithms", "is_autocast_cache_enabled")
+    put("torch_function_check", "overrides.has_torch_function", "_C._has_torch_function",
+        "_C._has_torch_function_unary", "_C._has_torch_function_variadic", "overrides.has_torch_function_unary",
+        "overrides.has_torch_function_variadic")
+    put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
+    put("false", "jit.is_scripting", "jit.is_tracing", "_jit_internal.is_scripting", "onnx.is_in_onnx_export",
+        "compiler.is_exporting")
+    put("first", "jit.annotate")
+    put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
+    table[torch._jit_internal.is_scripting] = "false"
+    table[godynamo.is_compiling] = "true"
+    table[godynamo.graph_break] = "graph_break"
+    return table
+
+
+# Python functions of torch's that are not inlined: they touch process-wide state or machinery the translator does not follow.
+_OPAQUE_MODULES = (
+    "torch._dynamo", "torch._inductor", "torch.utils.data", "torch.distributed", "torch.autograd", "torch.serialization",
+    "torch.optim", "torch.cuda", "torch.random", "torch.jit", "torch.fx", "torch.export", "torch._guards", "torch.storage",
+    "torch.multiprocessing", "torch.profiler", "torch.backends", "torch._functorch", "torch.nn.init", "torch._tensor_str",
+)
+
+_cache: dict[Any, str] = {}
+
+
+def classify(obj: Any) -> str:
+    """What a callable is to the translator: "" for the user's own, "inline", or a word TorchVariable.Call knows.
+
+    Registered functions (allow_in_graph, disallow_in_graph, disable) are looked up each time, torch's own are cached.
+    """
+    if not isinstance(obj, _CALLABLE_TYPES):
+        return ""
+    registered = _runtime.registered_kind(obj)
+    if registered:
+        return str(registered)
+    if isinstance(obj, type):
+        return ""
+    known = _cache.get(obj)
+    if known is not None:
+        return known
+    module = getattr(obj, "__module__", None) or ""
+    word = _classify(obj, module)
+    if isinstance(obj, types.BuiltinFunctionType) and word == "":
+        return ""
+    if not isinstance(obj, types.FunctionType) or module.split(".", 1)[0] == "torch":
+        _cache[obj] = word
+    return word
+
+
+def _classify(obj: Any, module: str) -> str:
+    special = _special().get(obj)
+    if special:
+        return special
+    if obj in _ops() or isinstance(obj, (torch._ops.OpOverloadPacket, torch._ops.OpOverload)):
+        return "op"
+    if isinstance(obj, types.BuiltinFunctionType):
+        return ""
+    if isinstance(obj, types.FunctionType):
+        if module == "godynamo" or module.startswith("godynamo."):
+            return "opaque" if not module.startswith("godynamo.polyfills") else "inline"
+        if module.startswith(_OPAQUE_MODULES) and not module.startswith("torch.nn.modules"):
+            return "opaque"
+    return ""
+
+
+_NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "numpy", "cuda", "__array__"}
+
+
+def method_kind(name: str, nargs: int, kwnames: tuple[str, ...]) -> str:
+    """Result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ..."""
+    if name in _NOT_METHODS:
+        return "unknown"
+    fn = getattr(torch.Tensor, name, None)
+    if isinstance(fn, types.FunctionType):
+        return "inline" if fn.__module__ == "torch._tensor" and not name.startswith("__") else "unknown"
+    if name.endswith("_") and not name.endswith("__"):
+        return "self"
+    return _runtime.method_kind(name, nargs, kwnames)
+
+
+def result_kind(fn: Any, nargs: int, kwnames: tuple[str, ...], argkinds: str) -> str:
+    """Result kind of a torch function called with ``nargs`` positional arguments of the given kinds."""
+    name = callable_name(fn)
+    if name.endswith("_") and not name.endswith("__"):
+        return "self"
+    return _runtime.result_kind_call(fn, nargs, kwnames, argkinds)
+
+
+def callable_name(fn: Any) -> str:
+    """The name a graph prints: qualified for torch's operations."""
+    name = _ops().get(fn) or getattr(fn, "__name__", None) or type(fn).__name__
+    module = getattr(fn, "__module__", None) or ""
+    if fn in _ops() or module.startswith("torch"):
+        return "torch." + name
+    return str(name)
+
+
+def mode_active() -> bool:
+    return bool(torch._C._len_torch_function_stack() > 0)
+
+
+_BUILTIN_NAMES: dict[Any, str] = {}
+for _name in dir(operator):
+    _obj = getattr(operator, _name)
+    if isinstance(_obj, types.BuiltinFunctionType):
+        _BUILTIN_NAMES.setdefault(_obj, "operator." + _name)
+for _name in dir(builtins):
+    _obj = getattr(builtins, _name)
+    if isinstance(_obj, (types.BuiltinFunctionType, type)) and not (
+        isinstance(_obj, type) and issubclass(_obj, BaseException)
+    ):
+        _BUILTIN_NAMES[_obj] = _name
+del _BUILTIN_NAMES[object]
+
+
+def builtin_name(obj: Any) -> str:
+    """Name of a function or type of builtins or operator; dotted name of another C function; "" for classes."""
+    try:
+        known = _BUILTIN_NAMES.get(obj)
+    except TypeError:
+        return ""
+    if known:
+        return known
+    if isinstance(obj, type):
+        return ""
+    return str(getattr(obj, "__qualname__", "") or "builtin")
+
+
+def equal_to(value: Any) -> Callable[[Any], bool]:
+    """A guard predicate; ``value`` is of a type of torch's or a frozenset of plain constants."""
+    return lambda other: type(other) is not None and other == value
+
+
+def named_tuple_fields(cls: type) -> str:
+    fields = getattr(cls, "_fields", None)
+    if not isinstance(fields, tuple) or not fields or cls.__bases__ == ():
+        return ""
+    if "__new__" in cls.__dict__ and getattr(cls.__new__, "__module__", "").startswith("namedtuple_"):
+        return ",".join(fields)
+    base = cls.__mro__[1]
+    if "__new__" not in cls.__dict__ and "__init__" not in cls.__dict__ and base is not tuple:
+        return named_tuple_fields(base)
+    return ""
+
+
+def pure_instance_check(cls: Any) -> bool:
+    """isinstance against cls runs no user code: plain metaclasses, abc's own, unions and tuples of such."""
+    if isinstance(cls, tuple):
+        return all(pure_instance_check(c) for c in cls)
+    if isinstance(cls, types.UnionType):
+        return all(pure_instance_check(c) for c in cls.__args__)
+    if not isinstance(cls, type):
+        return False
+    check = type(cls).__instancecheck__
+    if check is type.__instancecheck__:
+        return True
+    if check is abc.ABCMeta.__instancecheck__:
+        return "__subclasshook__" not in cls.__dict__ or cls.__module__ in ("collections.abc", "typing", "abc")
+    return cls.__module__.split(".", 1)[0] in ("torch", "enum", "typing")
+
+
+def tensor_type_is(t: type, cls: Any) -> bool:
+    """isinstance(x, cls) for a tensor x of exact type t that the graph computes."""
+    if isinstance(cls, tuple):
+        return any(tensor_type_is(t, c) for c in cls)
+    if not isinstance(cls, type):
+        return False
+    if cls is torch.nn.Parameter or issubclass(cls, torch.nn.Parameter):
+        return issubclass(t, cls)
+    return issubclass(t, cls)
+
+
+def plain_layout(cls: type) -> bool:
+    """Instances of cls are made of a dict or slots alone: no base class written in C but object."""
+    return all(c is object or (c.__flags__ & (1 << 9)) for c in cls.__mro__)
+
+
+def bound_self(fn: Any) -> Any:
+    """What a C function is bound to, MISSING for functions of modules and classes."""
+    owner = getattr(fn, "__self__", None)
+    if owner is None or isinstance(owner, (types.ModuleType, type)):
+        return MISSING
+    return owner
+
+
+def facts() -> dict[str, Any]:
+    """The objects the Go side tells kinds apart by."""
+    return {
+        "list": list, "tuple": tuple, "dict": dict, "set": set, "frozenset": frozenset, "slice": slice, "range": range,
+        "function": types.FunctionType, "method": types.MethodType, "type": type, "ABCMeta": abc.ABCMeta,
+        "BaseException": BaseException, "object": object, "partial": functools.partial, "OrderedDict": OrderedDict,
+        "Enum": enum.Enum, "EnumMeta": enum.EnumMeta, "Tensor": torch.Tensor, "Parameter": torch.nn.Parameter,
+        "Size": torch.Size, "Module": torch.nn.Module, "Callable": _C.Callable,
+        "object_getattribute": object.__getattribute__, "module_getattr": torch.nn.Module.__getattr__,
+        "module_setattr": torch.nn.Module.__setattr__, "getattr": getattr, "sorted": sorted, "print": print,
+        "missing": MISSING, "operators": {n: getattr(operator, n) for n in dir(operator) if not n.startswith("__")},
+        "builtins": dict(vars(builtins)), "torch_constants": dict.fromkeys(_TORCH_CONSTANTS),
+        "singletons": dict.fromkeys(_SINGLETONS), "method_kind": method_kind, "result_kind": result_kind,
+        "callable_name": callable_name, "mode_active": mode_active, "is_pure": _runtime.is_pure_call,
+        "classify": classify, "builtin_name": builtin_name, "equal_to": equal_to,
+        "named_tuple_fields": named_tuple_fields, "pure_instance_check": pure_instance_check,
+        "tensor_type_is": tensor_type_is, "bound_self": bound_self, "is_tensor": torch.is_tensor,
+        "plain_layout": plain_layout,
+    }
+
+
+__all__ = ["classify", "facts"]
+_ = F  # imported so that torch.nn.functional's module object exists before it is classified

@@ -1,0 +1,293 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+var pyNone = py.None()
+
+// noAlias is the guard that two places hold different objects.
+func noAlias(a, b guards.Source) guards.Guard { return guards.NoAlias(a, b) }
+
+// wrap is VariableBuilder._wrap: an object read through src becomes the tracker of its kind, and the guards that
+// make the tracker true are installed. One object reached by two paths gives one tracker.
+func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
+	if v, ok := tx.World().seen(tx, obj, src); ok {
+		return v, nil
+	}
+	v, gs, err := wrapKind(tx, obj, src)
+	if err != nil {
+		return nil, err
+	}
+	if len(gs) > 0 {
+		tx.Output().AddGuards(gs...)
+		v.base().set = v.base().set.Add(gs...)
+	}
+	tx.World().remember(obj, v)
+	return v, nil
+}
+
+// wrapKnown wraps an object that needs no guard: it follows from what has been guarded.
+func wrapKnown(tx Translator, obj py.Object) VariableTracker {
+	switch k := obj.Kind(); k {
+	case py.TypeKind, py.TypeSub:
+		if name, ok := tx.World().BuiltinName(tx.Scope(), obj); ok {
+			return NewBuiltin(obj, name, nil)
+		}
+		return NewClass(obj, nil)
+	case py.Function:
+		return NewFunction(obj, guards.NewConstSource(tx.Output().Const(obj), "___function"))
+	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.MethodWrapper:
+		name, _ := tx.World().BuiltinName(tx.Scope(), obj)
+		return NewBuiltin(obj, name, nil)
+	}
+	return NewConstant(obj, nil)
+}
+
+func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
+	out, s, w := tx.Output(), tx.Scope(), tx.World()
+	typ := out.Const(obj.Type())
+	equals := func() []guards.Guard { return guards.EqualsMatch(src, typ, out.Const(obj)) }
+	same := func(keep guards.Keep) []guards.Guard {
+		return []guards.Guard{guards.IDMatch(src, out.Const(obj), keep)}
+	}
+	ofType := []guards.Guard{guards.TypeMatch(src, typ)}
+	switch obj.Kind() {
+	case py.NoneKind, py.BoolKind, py.EllipsisKind, py.NotImplemented:
+		return NewConstant(obj, src), same(guards.KeepStrong), nil
+	case py.Int, py.Float, py.Complex, py.Str, py.Bytes:
+		return NewConstant(obj, src), equals(), nil
+	case py.FrozenSet:
+		if isImmutable(tx, obj) {
+			return NewConstant(obj, src), equals(), nil
+		}
+	case py.Range:
+		return NewRangeObject(obj, src), equals(), nil
+	case py.Slice:
+		v, err := newSliceObject(tx, obj)
+		if err != nil {
+			return nil, nil, err
+		}
+		v.base().Src = src
+		return v, equals(), nil
+	case py.Tuple, py.List:
+		items := s.Items(obj)
+		vs := make([]VariableTracker, len(items))
+		for i, it := range items {
+			vs[i] = tx.Build(it, guards.NewIndexSource(src, i))
+		}
+		gs := append(ofType, guards.ListLength(src, typ, len(items)))
+		if obj.Kind() == py.Tuple {
+			return NewTuple(vs, src), gs, nil
+		}
+		return NewList(vs, src), gs, nil
+	case py.TupleSub:
+		return wrapTupleSubclass(tx, obj, src, ofType)
+	case py.Dict:
+		return wrapDict(tx, obj, src)
+	case py.DictSub:
+		if obj.Type() == w.OrderedDictType {
+			return wrapDict(tx, obj, src)
+		}
+	case py.SetKind:
+		return wrapSet(tx, obj, src)
+	case py.Function:
+		return wrapFunction(tx, obj, src, ofType)
+	case py.Method:
+		fn, self := s.MethodParts(obj)
+		f := tx.Build(fn, guards.NewFunctionFieldSource(src, guards.MethodFunc))
+		me := tx.Build(self, guards.NewFunctionFieldSource(src, guards.MethodSelf))
+		return NewMethod(f, me, src), ofType, nil
+	case py.Module:
+		return NewModule(obj, src), []guards.Guard{guards.PyModuleMatch(src, out.Const(obj))}, nil
+	case py.Cell:
+		return NewRealCell(obj, src), ofType, nil
+	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.MethodWrapper, py.ClassMethodDescr:
+		return wrapCallable(tx, obj, src)
+	case py.TypeKind, py.TypeSub:
+		class, err := w.Classify(s, obj)
+		if err != nil {
+			return nil, nil, err
+		}
+		if name, ok := w.BuiltinName(s, obj); ok && class == "" {
+			return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil
+		}
+		if class != "" {
+			return NewTorch(obj, class, src), same(guards.KeepWeak), nil
+		}
+		return NewClass(obj, src), same(guards.KeepWeak), nil
+	}
+	if w.IsTensor(obj) {
+		t, err := out.TensorInput(tx, obj, src)
+		return t, nil, err
+	}
+	if w.IsTorchConstant(obj.Type()) {
+		if w.IsSingletonType(obj.Type()) {
+			return NewConstant(obj, src), same(guards.KeepStrong), nil
+		}
+		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(w.EqualTo(s, obj)), "== "+s.Repr(obj))), nil
+	}
+	if w.IsEnum(s, obj) {
+		return NewConstant(obj, src), same(guards.KeepWeak), nil
+	}
+	if fn := w.CallableFunction(obj); !fn.IsNull() {
+		return wrapOurs(tx, obj, fn, src)
+	}
+	if py.IsSubtype(obj.Type(), w.PartialType) {
+		return wrapPartial(tx, obj, src, ofType)
+	}
+	class, err := w.Classify(s, obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	if class != "" {
+		return NewTorch(obj, class, src), same(guards.KeepStrong), nil
+	}
+	switch obj.Kind() {
+	case py.Other:
+		if py.Is(obj.Type(), py.HeapType) && !py.Is(obj.Type(), py.HasIterNext) {
+			return NewObject(obj, src), ofType, nil
+		}
+	}
+	return nil, nil, unsupported(exc.UntrackedObject, "%s of type %s", src.Name(), py.TypeName(obj.Type()))
+}
+
+func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
+	w := tx.World()
+	_, named := w.NamedTupleFields(tx.Scope(), obj.Type())
+	if obj.Type() != w.SizeType && !named {
+		return nil, nil, unsupported(exc.UntrackedObject, "tuple subclass %s", py.TypeName(obj.Type()))
+	}
+	items := tx.Scope().Items(obj)
+	vs := make([]VariableTracker, len(items))
+	for i, it := range items {
+		vs[i] = tx.Build(it, guards.NewIndexSource(src, i))
+	}
+	return NewTupleOf(vs, obj.Type(), src), ofType, nil
+}
+
+func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
+	out, s := tx.Output(), tx.Scope()
+	keys, values := s.DictItems(obj)
+	d := NewDict(src)
+	typ := out.Const(obj.Type())
+	if obj.Kind() == py.DictSub {
+		d.class = obj.Type()
+	}
+	for i, k := range keys {
+		if !isImmutable(tx, k) {
+			return nil, nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
+		}
+		if err := d.put(tx, NewConstant(k, nil), tx.Build(values[i], guards.NewDictGetItemSource(src, out.Const(k)))); err != nil {
+			return nil, nil, err
+		}
+	}
+	g := guards.TypeMatch(src, typ)
+	if len(keys) == 0 {
+		return d, []guards.Guard{g, guards.DictLength(src, 0)}, nil
+	}
+	return d, []guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, nil
+}
+
+func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
+	out, s := tx.Output(), tx.Scope()
+	l, err := s.Call(tx.World().ListType, obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	var items []VariableTracker
+	for _, o := range s.Items(l) {
+		if !isImmutable(tx, o) {
+			return nil, nil, unsupported(exc.UntrackedObject, "set with an item of type %s", py.TypeName(o.Type()))
+		}
+		items = append(items, NewConstant(o, nil))
+	}
+	frozen, err := s.Call(tx.World().FrozenSetType, obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := NewSet(tx, items, false, src)
+	if err != nil {
+		return nil, nil, err
+	}
+	typ := guards.TypeMatch(src, out.Const(obj.Type()))
+	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(tx.World().EqualTo(s, frozen)), "== "+s.Repr(frozen))}, nil
+}
+
+// wrapFunction guards a function by its code, not by its identity: closures made anew with the same code need no new
+// translation, and a replaced __code__ needs one. Defaults and cells are guarded where they are read.
+func wrapFunction(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
+	s, w := tx.Scope(), tx.World()
+	class, err := w.Classify(s, obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	if class != "" && class != "inline" {
+		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, tx.Output().Const(obj))}, nil
+	}
+	code, _ := s.FunctionField(obj, py.FuncCode)
+	g := guards.IDMatch(guards.NewFunctionFieldSource(src, guards.FuncCode), tx.Output().Const(code), guards.KeepStrong)
+	return NewFunction(obj, src), append(ofType, g), nil
+}
+
+func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
+	w, s, out := tx.World(), tx.Scope(), tx.Output()
+	class, err := w.Classify(s, obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	if class != "" {
+		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, out.Const(obj))}, nil
+	}
+	name, _ := w.BuiltinName(s, obj)
+	if self, ok := w.BoundSelf(s, obj); ok { // a bound C method of a real object (list.append taken as a value)
+		owner := tx.Build(self, guards.NewAttrSource(src, "__self__"))
+		_ = owner
+		return nil, nil, unsupported(exc.UntrackedObject, "bound method %s", s.Repr(obj))
+	}
+	return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil
+}
+
+// wrapOurs sees through one of our own callables: calling it is calling what it wraps.
+func wrapOurs(tx Translator, obj, fn py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
+	out := tx.Output()
+	gs := []guards.Guard{guards.IDMatch(src, out.Const(obj), guards.KeepWeak)}
+	f := NewFunction(fn, guards.NewConstSource(out.Const(fn), "___wrapped"))
+	if self, ok := tx.World().CallableSelf(obj); ok {
+		me := tx.Build(self, guards.NewConstSource(out.Const(self), "___wrapped_self"))
+		return NewMethod(f, me, src), gs, nil
+	}
+	return f, gs, nil
+}
+
+func wrapPartial(tx Translator, obj py.Object, src guards.Source, _ []guards.Guard) (VariableTracker, []guards.Guard, error) {
+	s, out := tx.Scope(), tx.Output()
+	p := &PartialVariable{Base: Base{Src: src}}
+	part := func(name string) (py.Object, guards.Source, error) {
+		o, err := s.GetAttr(obj, name)
+		return o, guards.NewConstSource(out.Const(o), "___partial_"+name), err
+	}
+	fn, fsrc, err := part("func")
+	if err != nil {
+		return nil, nil, observed(err)
+	}
+	p.Fn = tx.Build(fn, fsrc)
+	args, asrc, err := part("args")
+	if err != nil {
+		return nil, nil, observed(err)
+	}
+	for i, a := range s.Items(args) {
+		p.Args = append(p.Args, tx.Build(a, guards.NewIndexSource(asrc, i)))
+	}
+	kws, ksrc, err := part("keywords")
+	if err != nil {
+		return nil, nil, observed(err)
+	}
+	keys, values := s.DictItems(kws)
+	for i, k := range keys {
+		p.Kwargs = append(p.Kwargs, Kw{py.GoString(k), tx.Build(values[i], guards.NewDictGetItemSource(ksrc, out.Const(k)))})
+	}
+	return p, []guards.Guard{guards.IDMatch(src, out.Const(obj), guards.KeepWeak)}, nil
+}

@@ -1,0 +1,679 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// BuiltinVariable is a function or type of the builtins module (or another C callable): handlers below for those that
+// touch tracked values, CPython itself for the rest when all arguments are known and the call is pure.
+type BuiltinVariable struct {
+	Base
+	Fn   py.Object
+	name string
+}
+
+// NewBuiltin returns the tracker of a C callable.
+func NewBuiltin(fn py.Object, name string, src guards.Source) *BuiltinVariable {
+	return &BuiltinVariable{Base: Base{Src: src}, Fn: fn, name: name}
+}
+
+// Kind implements VariableTracker.
+func (*BuiltinVariable) Kind() string { return "BuiltinVariable" }
+
+// AsConstant implements Constant.
+func (b *BuiltinVariable) AsConstant(Translator) (py.Object, bool) { return b.Fn, true }
+
+// PythonType implements Typed.
+func (b *BuiltinVariable) PythonType(Translator) (py.Object, error) { return b.Fn.Type(), nil }
+
+// Reconstruct implements Reconstructer.
+func (b *BuiltinVariable) Reconstruct(e Emitter) error {
+	e.LoadConst(b.Fn)
+	return nil
+}
+
+// GetAttr implements AttrGetter.
+func (b *BuiltinVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if k := b.Fn.Kind(); k == py.TypeKind || k == py.TypeSub {
+		return NewClass(b.Fn, nil).GetAttr(tx, name)
+	}
+	v, err := tx.Scope().GetAttr(b.Fn, name)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return immutableResult(tx, v)
+}
+
+type builtinHandler func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+
+// builtinHandlers: name in builtins → what it does to tracked values. A handler that returns (nil, nil) leaves the call to
+// constant folding. Filled in init since handlers reach Call again.
+var builtinHandlers map[string]builtinHandler
+
+func init() {
+	builtinHandlers = map[string]builtinHandler{
+		"len":        positional(1, 1, builtinLen),
+		"isinstance": positional(2, 2, builtinIsInstance),
+		"issubclass": positional(2, 2, builtinIsSubclass),
+		"getattr":    positional(2, 3, builtinGetAttr),
+		"hasattr":    positional(2, 2, builtinHasAttr),
+		"setattr":    positional(3, 3, builtinSetAttr),
+		"delattr":    positional(2, 2, builtinDelAttr),
+		"type":       positional(1, 1, builtinType),
+		"callable":   positional(1, 1, builtinCallable),
+		"tuple":      positional(0, 1, builtinTuple),
+		"list":       positional(0, 1, builtinList),
+		"dict":       builtinDict,
+		"set":        positional(0, 1, builtinSet),
+		"iter":       positional(1, 1, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return Iter(tx, a[0]) }),
+		"next":       positional(1, 2, builtinNext),
+		"range":      builtinRange,
+		"slice":      positional(1, 3, builtinSlice),
+		"enumerate":  builtinEnumerate,
+		"zip":        builtinZip,
+		"map":        builtinMap,
+		"filter":     positional(2, 2, builtinFilter),
+		"reversed":   positional(1, 1, builtinReversed),
+		"sorted":     builtinSorted,
+		"sum":        builtinSum,
+		"min":        extremum("min", CompareLt),
+		"max":        extremum("max", CompareGt),
+		"any":        positional(1, 1, anyAll(true)),
+		"all":        positional(1, 1, anyAll(false)),
+		"abs":        positional(1, 1, builtinAbs),
+		"bool":       positional(0, 1, builtinBool),
+		"print":      builtinPrint,
+		"super":      positional(0, 2, builtinSuper),
+		"id":         nil,
+		"pow":        positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
+		"divmod":     positional(2, 2, builtinDivmod),
+	}
+}
+
+func operatorOrFold(tx Translator, op int, a []VariableTracker) (VariableTracker, error) {
+	return Binary(tx, op, a[0], a[1])
+}
+
+// positional checks the number of arguments; another number, or keywords, is left to constant folding (CPython's own error).
+func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (VariableTracker, error)) builtinHandler {
+	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		if len(args) < lo || len(args) > hi || len(kwargs) > 0 {
+			return nil, nil
+		}
+		return h(tx, args)
+	}
+}
+
+// Call implements Caller.
+func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if h := builtinHandlers[b.name]; h != nil {
+		r, err := h(tx, args, kwargs)
+		if err != nil || r != nil {
+			return r, err
+		}
+	}
+	if r, ok, err := b.operatorFunction(tx, args, kwargs); ok || err != nil {
+		return r, err
+	}
+	for _, a := range args {
+		a, err := Realize(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		if isTensor(a) {
+			return nil, unsupported(exc.TensorToPython, "%s of a tensor", b.name)
+		}
+	}
+	pure, err := tx.World().IsPure(tx.Scope(), b.Fn)
+	if err != nil {
+		return nil, err
+	}
+	if !pure {
+		return nil, unsupported(exc.CallUnsupported, "%s", tx.Scope().Repr(b.Fn))
+	}
+	return foldCall(tx, b.Fn, args, kwargs)
+}
+
+// operatorFunction is a function of the operator module on tracked values.
+func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	name, ok := strings.CutPrefix(b.name, "operator.")
+	if !ok || len(kwargs) > 0 {
+		return nil, false, nil
+	}
+	name = strings.Trim(name, "_")
+	if len(args) == 2 {
+		for i, n := range binarySpecial {
+			if n == name {
+				r, err := Binary(tx, i, args[0], args[1])
+				return r, true, err
+			}
+			if "i"+n == name {
+				r, err := Binary(tx, i+len(binaryNames), args[0], args[1])
+				return r, true, err
+			}
+		}
+		for i, n := range compareNames {
+			if n == name {
+				r, err := Compare(tx, i, args[0], args[1])
+				return r, true, err
+			}
+		}
+		if name == "getitem" {
+			r, err := GetItem(tx, args[0], args[1])
+			return r, true, err
+		}
+	}
+	if len(args) == 1 {
+		for i, n := range []string{"pos", "neg", "invert", "not"} {
+			if n == name {
+				r, err := Unary(tx, i, args[0])
+				return r, true, err
+			}
+		}
+		if name == "truth" {
+			t, err := Truth(tx, args[0])
+			return BoolConst(t), true, err
+		}
+	}
+	return nil, false, nil
+}
+
+func builtinLen(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	n, err := Len(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := a[0].(*TensorVariable); ok {
+		t.need(tx, "shape")
+	}
+	return IntConst(tx, n), nil
+}
+
+// builtinIsInstance follows isinstance: the type's MRO, abstract classes by CPython, a real object where one exists.
+func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	cls, ok := AsConstant(tx, mustRealize(tx, a[1]))
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "isinstance with %s", Describe(tx, a[1]))
+	}
+	s := tx.Scope()
+	var real py.Object
+	switch x := v.(type) {
+	case *TensorVariable:
+		real = x.Example
+	case *ConstantVariable:
+		real = x.Value
+	}
+	if !real.IsNull() && (isTensor(v) || tx.World().PureInstanceCheck(s, cls)) {
+		r, err := s.IsInstance(real, cls)
+		return BoolConst(r), observed(err)
+	}
+	t, err := PythonType(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if !isTensor(v) && !tx.World().PureInstanceCheck(s, cls) {
+		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that decides for itself")
+	}
+	if isTensor(v) {
+		return BoolConst(tx.World().TensorTypeIs(s, t, cls)), nil
+	}
+	r, err := s.IsSubclass(t, cls)
+	return BoolConst(r), observed(err)
+}
+
+func mustRealize(tx Translator, v VariableTracker) VariableTracker {
+	r, err := Realize(tx, v)
+	if err != nil {
+		return v
+	}
+	return r
+}
+
+func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	c, ok := AsConstant(tx, mustRealize(tx, a[0]))
+	cls, ok2 := AsConstant(tx, mustRealize(tx, a[1]))
+	if !ok || !ok2 || !tx.World().PureInstanceCheck(tx.Scope(), cls) {
+		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
+	}
+	r, err := tx.Scope().IsSubclass(c, cls)
+	return BoolConst(r), observed(err)
+}
+
+func builtinGetAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	mustRealize(tx, a[1])
+	name, ok := ConstStr(tx, a[1])
+	if !ok {
+		return nil, unsupported(exc.AttrUnsupported, "getattr with name %s", Describe(tx, a[1]))
+	}
+	v, err := GetAttr(tx, a[0], name)
+	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" && len(a) == 3 {
+		return a[2], nil
+	}
+	return v, err
+}
+
+func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	mustRealize(tx, a[1])
+	name, ok := ConstStr(tx, a[1])
+	if !ok {
+		return nil, unsupported(exc.AttrUnsupported, "hasattr with name %s", Describe(tx, a[1]))
+	}
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := v.(*TensorVariable); ok {
+		class, err := t.PythonType(tx)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := tx.Scope().TypeLookup(class, name); ok && name != "grad_fn" {
+			return BoolConst(true), nil
+		}
+		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor")
+	}
+	_, err = GetAttr(tx, v, name)
+	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {
+		return BoolConst(false), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return BoolConst(true), nil
+}
+
+func builtinSetAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	mustRealize(tx, a[1])
+	name, ok := ConstStr(tx, a[1])
+	if !ok {
+		return nil, unsupported(exc.StoreUnsupported, "setattr with name %s", Describe(tx, a[1]))
+	}
+	return NoneConst(), SetAttr(tx, a[0], name, a[2])
+}
+
+func builtinDelAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	mustRealize(tx, a[1])
+	name, ok := ConstStr(tx, a[1])
+	if !ok {
+		return nil, unsupported(exc.StoreUnsupported, "delattr with name %s", Describe(tx, a[1]))
+	}
+	return NoneConst(), SetAttr(tx, a[0], name, nil)
+}
+
+func builtinType(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	t, err := PythonType(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	return wrapKnown(tx, t), nil
+}
+
+func builtinCallable(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		return BoolConst(py.Is(o.Class, py.HasCall)), nil
+	}
+	if _, ok := v.(Caller); ok {
+		return BoolConst(true), nil
+	}
+	return BoolConst(false), nil
+}
+
+func builtinTuple(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 0 {
+		return NewTuple(nil, nil), nil
+	}
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := v.(*TupleVariable); ok && t.class.IsNull() {
+		return t, nil
+	}
+	items, err := Unpack(tx, v)
+	return NewTuple(items, nil), err
+}
+
+func builtinList(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 0 {
+		return NewList(nil, nil), nil
+	}
+	items, err := Unpack(tx, a[0])
+	return NewList(items, nil), err
+}
+
+func builtinDict(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	pairs, err := dictPairs(tx, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	d := NewDict(nil)
+	for _, p := range pairs {
+		if err := d.put(tx, p[0], p[1]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func builtinSet(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 0 {
+		return NewSet(tx, nil, false, nil)
+	}
+	items, err := Unpack(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	return NewSet(tx, items, false, nil)
+}
+
+func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	it, ok := v.(Iterator)
+	if !ok {
+		return nil, unsupported(exc.IterUnsupported, "next of %s", Describe(tx, v))
+	}
+	item, ok, err := it.Next(tx)
+	if err != nil || ok {
+		return item, err
+	}
+	if len(a) == 2 {
+		return a[1], nil
+	}
+	return nil, &exc.Observed{TypeName: "StopIteration"}
+}
+
+func builtinRange(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	for _, a := range args {
+		if isTensor(mustRealize(tx, a)) {
+			return nil, unsupported(exc.TensorToPython, "range of a tensor")
+		}
+	}
+	objs, ok := constants(tx, args)
+	if !ok || len(kwargs) > 0 {
+		return nil, unsupported(exc.CallUnsupported, "range of unknown bounds")
+	}
+	r, err := tx.Scope().Call(tx.World().RangeType, objs...)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return NewRangeObject(r, nil), nil
+}
+
+func builtinSlice(_ Translator, a []VariableTracker) (VariableTracker, error) {
+	parts := [3]VariableTracker{NoneConst(), NoneConst(), NoneConst()}
+	if len(a) == 1 {
+		parts[1] = a[0]
+	} else {
+		copy(parts[:], a)
+	}
+	return NewSlice(parts[0], parts[1], parts[2]), nil
+}
+
+func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	switch v.(type) {
+	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable:
+	default:
+		return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, v))
+	}
+	items, err := Unpack(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
+		items[i], items[j] = items[j], items[i]
+	}
+	t := NewTuple(items, nil)
+	return NewSequenceIterator(t, t, 0), nil
+}
+
+func builtinSorted(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) != 1 {
+		return nil, nil
+	}
+	items, err := Unpack(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	sorted, err := sortValues(tx, items, kwargs)
+	return NewList(sorted, nil), err
+}
+
+func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) == 0 || len(args) > 2 || len(kwargs) > 1 {
+		return nil, nil
+	}
+	var acc VariableTracker = IntConst(tx, 0)
+	if len(args) == 2 {
+		acc = args[1]
+	}
+	for _, kw := range kwargs {
+		if kw.Name != "start" {
+			return nil, nil
+		}
+		acc = kw.Value
+	}
+	items, err := Unpack(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		if acc, err = Binary(tx, 0, acc, it); err != nil {
+			return nil, err
+		}
+	}
+	return acc, nil
+}
+
+// extremum is min or max of values whose comparison is known.
+func extremum(name string, op int) builtinHandler {
+	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		var key, def VariableTracker
+		for _, kw := range kwargs {
+			switch kw.Name {
+			case "key":
+				key = kw.Value
+			case "default":
+				def = kw.Value
+			default:
+				return nil, nil
+			}
+		}
+		items := args
+		if len(args) == 1 {
+			var err error
+			if items, err = Unpack(tx, args[0]); err != nil {
+				return nil, err
+			}
+		}
+		if len(items) == 0 {
+			if def != nil {
+				return def, nil
+			}
+			return nil, &exc.Observed{TypeName: "ValueError", Text: name + "() arg is an empty sequence"}
+		}
+		keyed := func(v VariableTracker) (VariableTracker, error) {
+			if key == nil {
+				return v, nil
+			}
+			if c, ok := AsConstant(tx, mustRealize(tx, key)); ok && c == py.None() {
+				return v, nil
+			}
+			return Call(tx, key, []VariableTracker{v}, nil)
+		}
+		best := items[0]
+		bestKey, err := keyed(best)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range items[1:] {
+			k, err := keyed(it)
+			if err != nil {
+				return nil, err
+			}
+			r, err := Compare(tx, op, k, bestKey)
+			if err != nil {
+				return nil, err
+			}
+			better, err := Truth(tx, r)
+			if err != nil {
+				return nil, asCallBreak(err, name)
+			}
+			if better {
+				best, bestKey = it, k
+			}
+		}
+		return best, nil
+	}
+}
+
+// asCallBreak turns a data-dependent truth inside a builtin into the break of that call: there are no two arms to make.
+func asCallBreak(err error, name string) error {
+	if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
+		return unsupported(exc.TensorToPython, "%s: %s", name, u.Context)
+	}
+	return err
+}
+
+func anyAll(stop bool) func(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	return func(tx Translator, a []VariableTracker) (VariableTracker, error) {
+		items, err := Unpack(tx, a[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range items {
+			t, err := Truth(tx, it)
+			if err != nil {
+				return nil, asCallBreak(err, "any/all")
+			}
+			if t == stop {
+				return BoolConst(stop), nil
+			}
+		}
+		return BoolConst(!stop), nil
+	}
+}
+
+func builtinAbs(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if isTensor(v) {
+		return tensorOperator(tx, "abs", false, v)
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__abs__")
+		if err != nil || m != nil {
+			if err != nil {
+				return nil, err
+			}
+			return Call(tx, m, nil, nil)
+		}
+	}
+	return nil, nil
+}
+
+func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 0 {
+		return BoolConst(false), nil
+	}
+	t, err := Truth(tx, a[0])
+	if err != nil {
+		return nil, asCallBreak(err, "bool")
+	}
+	return BoolConst(t), nil
+}
+
+func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if !isTensor(mustRealize(tx, a[0])) && !isTensor(mustRealize(tx, a[1])) {
+		return nil, nil
+	}
+	q, err := Binary(tx, 2, a[0], a[1])
+	if err != nil {
+		return nil, err
+	}
+	r, err := Binary(tx, 6, a[0], a[1])
+	return NewTuple([]VariableTracker{q, r}, nil), err
+}
+
+// builtinPrint replays the call at its place, when printing the values runs none of the user's code.
+func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if !tx.World().QueueEffects {
+		return nil, unsupported(exc.CallUnsupported, "print")
+	}
+	all := append([]VariableTracker(nil), args...)
+	for _, kw := range kwargs {
+		if kw.Name == "file" {
+			return nil, unsupported(exc.CallUnsupported, "print to a file")
+		}
+		all = append(all, kw.Value)
+	}
+	for _, v := range all {
+		if !printable(tx, v) {
+			return nil, unsupported(exc.CallUnsupported, "print of %s", Describe(tx, v))
+		}
+	}
+	fn := tx.World().Print
+	return NoneConst(), tx.Output().Effect(tx, all, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := loadAll(e, all); err != nil {
+			return err
+		}
+		e.Call(len(all), kwNames(kwargs))
+		e.PopTop()
+		return nil
+	})
+}
+
+func printable(tx Translator, v VariableTracker) bool {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return false
+	}
+	switch x := v.(type) {
+	case *ConstantVariable, *RangeVariable, *TensorVariable, *TensorSequence:
+		return true
+	case *ListVariable, *TupleVariable, *DictVariable:
+		for _, c := range x.(Container).Children() {
+			if !printable(tx, c) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func builtinSuper(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	switch len(a) {
+	case 0:
+		cls, self, err := tx.SuperArgs()
+		if err != nil {
+			return nil, err
+		}
+		return NewSuper(cls, self), nil
+	case 2:
+		return NewSuper(a[0], a[1]), nil
+	}
+	return nil, unsupported(exc.CallUnsupported, "super with one argument")
+}

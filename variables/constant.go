@@ -1,0 +1,184 @@
+package variables
+
+import (
+	"strconv"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// ConstantVariable is a value known wholly and immutable: numbers, text, None, dtypes, enum members. CPython computes with it.
+type ConstantVariable struct {
+	Base
+	Value py.Object
+}
+
+// NewConstant returns the tracker of a constant; src nil when the program wrote or computed it.
+func NewConstant(value py.Object, src guards.Source) *ConstantVariable {
+	return &ConstantVariable{Base: Base{Src: src}, Value: value}
+}
+
+// Kind implements VariableTracker.
+func (*ConstantVariable) Kind() string { return "ConstantVariable" }
+
+// AsConstant implements Constant.
+func (c *ConstantVariable) AsConstant(Translator) (py.Object, bool) { return c.Value, true }
+
+// PythonType implements Typed.
+func (c *ConstantVariable) PythonType(Translator) (py.Object, error) { return c.Value.Type(), nil }
+
+// Truth implements Truther.
+func (c *ConstantVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(c.Value) }
+
+// AsProxy implements Proxy.
+func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	k := tx.Output().Const(c.Value)
+	return fxgraph.Lit{Pool: k.Index, Text: k.Text}, nil
+}
+
+// Reconstruct implements Reconstructer.
+func (c *ConstantVariable) Reconstruct(e Emitter) error {
+	e.LoadConst(c.Value)
+	return nil
+}
+
+// NoneConst, BoolConst, IntConst and StrConst are constants the translator makes.
+func NoneConst() *ConstantVariable { return NewConstant(py.None(), nil) }
+
+// BoolConst is True or False.
+func BoolConst(b bool) *ConstantVariable { return NewConstant(py.Bool(b), nil) }
+
+// IntConst is an int.
+func IntConst(tx Translator, v int) *ConstantVariable {
+	return NewConstant(tx.Scope().Int(int64(v)), nil)
+}
+
+// StrConst is a str.
+func StrConst(tx Translator, s string) *ConstantVariable {
+	return NewConstant(tx.Scope().Name(s), nil)
+}
+
+// AsConstant returns the real object behind v when all of it is known and immutable, or a container of such.
+func AsConstant(tx Translator, v VariableTracker) (py.Object, bool) {
+	if l, ok := v.(*LazyVariable); ok {
+		if l.real == nil {
+			return py.Object{}, false
+		}
+		v = l.real
+	}
+	if c, ok := v.(Constant); ok {
+		return c.AsConstant(tx)
+	}
+	return py.Object{}, false
+}
+
+// constants returns the real objects of all values, or false.
+func constants(tx Translator, vs []VariableTracker) ([]py.Object, bool) {
+	out := make([]py.Object, len(vs))
+	for i, v := range vs {
+		o, ok := AsConstant(tx, v)
+		if !ok {
+			return nil, false
+		}
+		out[i] = o
+	}
+	return out, true
+}
+
+// ConstInt is the value of an int (or bool) constant.
+func ConstInt(tx Translator, v VariableTracker) (int, bool) {
+	o, ok := AsConstant(tx, v)
+	if !ok || (o.Kind() != py.Int && o.Kind() != py.BoolKind) {
+		return 0, false
+	}
+	i, ok := py.AsInt(o)
+	return int(i), ok
+}
+
+// ConstStr is the text of a str constant.
+func ConstStr(tx Translator, v VariableTracker) (string, bool) {
+	o, ok := AsConstant(tx, v)
+	if !ok || o.Kind() != py.Str {
+		return "", false
+	}
+	return py.GoString(o), true
+}
+
+// immutableResult wraps what CPython computed from constants: containers become trackers of the program's own, so that the
+// program may change them.
+func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
+	switch o.Kind() {
+	case py.List, py.Tuple:
+		items := tx.Scope().Items(o)
+		out := make([]VariableTracker, len(items))
+		for i, it := range items {
+			v, err := immutableResult(tx, it)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = v
+		}
+		if o.Kind() == py.List {
+			return NewList(out, nil), nil
+		}
+		return NewTuple(out, nil), nil
+	case py.Dict:
+		keys, values := tx.Scope().DictItems(o)
+		d := NewDict(nil)
+		for i := range keys {
+			v, err := immutableResult(tx, values[i])
+			if err != nil {
+				return nil, err
+			}
+			d.put(tx, NewConstant(keys[i], nil), v)
+		}
+		return d, nil
+	case py.Range:
+		return NewRangeObject(o, nil), nil
+	case py.Slice:
+		return newSliceObject(tx, o)
+	}
+	if isImmutable(tx, o) {
+		return NewConstant(o, nil), nil
+	}
+	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
+}
+
+// isImmutable tells objects that a ConstantVariable may stand for.
+func isImmutable(tx Translator, o py.Object) bool {
+	switch o.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
+		return true
+	case py.FrozenSet, py.Tuple:
+		return deepImmutable(tx, o)
+	}
+	return tx.World().IsTorchConstant(o.Type()) || tx.World().IsEnum(tx.Scope(), o)
+}
+
+func deepImmutable(tx Translator, o py.Object) bool {
+	if o.Kind() == py.FrozenSet {
+		l, err := tx.Scope().Call(tx.World().ListType, o)
+		if err != nil {
+			return false
+		}
+		o = l
+	}
+	for _, it := range tx.Scope().Items(o) {
+		if !isImmutable(tx, it) {
+			return false
+		}
+	}
+	return true
+}
+
+// observed turns an exception of CPython's into the program's own: the frame is split there and CPython raises it.
+func observed(err error) error {
+	if e, ok := err.(*py.Error); ok {
+		return &exc.Observed{TypeName: py.TypeName(e.Type), Text: e.Text}
+	}
+	return err
+}
+
+func quote(s string) string { return strconv.Quote(s) }

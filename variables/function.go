@@ -1,0 +1,392 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// FunctionVariable is a Python function: one that exists (Fn), or one the frame made by MAKE_FUNCTION (Fn zero).
+type FunctionVariable struct {
+	Base
+	Fn py.Object
+
+	// of a function the frame made
+	Code, GlobalsDict py.Object
+	GlobalsSrc        guards.Source
+	Name, QualName    string
+	Closure           []*CellVariable
+	Defaults          []VariableTracker
+	KwDefaults        []Kw
+	Annotations       VariableTracker // tuple of names and values, or nil
+	Foreign           bool            // made by an inlined function of another module
+	attrs             []Kw // attributes set on it (functools.wraps)
+}
+
+// NewFunction returns the tracker of an existing function; with a source the caller has guarded its code.
+func NewFunction(fn py.Object, src guards.Source) *FunctionVariable {
+	return &FunctionVariable{Base: Base{Src: src}, Fn: fn}
+}
+
+// Kind implements VariableTracker.
+func (f *FunctionVariable) Kind() string {
+	if f.Fn.IsNull() {
+		return "NestedUserFunctionVariable"
+	}
+	return "UserFunctionVariable"
+}
+
+// Children implements Container.
+func (f *FunctionVariable) Children() []VariableTracker {
+	var out []VariableTracker
+	for _, c := range f.Closure {
+		out = append(out, c)
+	}
+	out = append(out, f.Defaults...)
+	if f.Annotations != nil {
+		out = append(out, f.Annotations)
+	}
+	for _, kw := range f.attrs {
+		out = append(out, kw.Value)
+	}
+	for _, kw := range f.KwDefaults {
+		out = append(out, kw.Value)
+	}
+	return out
+}
+
+// PythonType implements Typed.
+func (f *FunctionVariable) PythonType(tx Translator) (py.Object, error) {
+	return tx.World().FunctionType, nil
+}
+
+// AsConstant implements Constant: an existing function without state of the frame's.
+func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
+	return py.Object{}, false
+}
+
+// Call implements Caller: the function is inlined.
+func (f *FunctionVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	return tx.Inline(f, args, kwargs)
+}
+
+// GetAttr implements AttrGetter.
+func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	for i := len(f.attrs) - 1; i >= 0; i-- {
+		if f.attrs[i].Name == name {
+			return f.attrs[i].Value, nil
+		}
+	}
+	if f.Fn.IsNull() {
+		switch name {
+		case "__name__":
+			return StrConst(tx, f.Name), nil
+		case "__qualname__":
+			return StrConst(tx, f.QualName), nil
+		}
+		return nil, unsupported(exc.AttrUnsupported, "%s of a nested function", name)
+	}
+	s := tx.Scope()
+	if d, ok := s.InstanceDict(f.Fn); ok {
+		if v, ok := s.DictGetName(d, name); ok && f.Src != nil {
+			return tx.Build(v, guards.NewAttrSource(f.Src, name)), nil
+		}
+	}
+	switch name {
+	case "__name__", "__qualname__", "__module__", "__doc__":
+		v, err := s.GetAttr(f.Fn, name)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, v)
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of a function", name)
+}
+
+// SetAttr implements AttrSetter on functions the frame made.
+func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
+	if !f.Fn.IsNull() || Materialized(f) || value == nil {
+		return unsupported(exc.StoreUnsupported, "attribute %s of a function", name)
+	}
+	f.attrs = append(f.attrs, Kw{name, value})
+	return nil
+}
+
+// Reconstruct implements Reconstructer for functions the frame made.
+func (f *FunctionVariable) Reconstruct(e Emitter) error {
+	if !f.Fn.IsNull() {
+		e.LoadConst(f.Fn)
+		return nil
+	}
+	flags := 0
+	if len(f.Defaults) > 0 {
+		if err := loadAll(e, f.Defaults); err != nil {
+			return err
+		}
+		e.BuildTuple(len(f.Defaults))
+		flags |= 1
+	}
+	if len(f.KwDefaults) > 0 {
+		for _, kw := range f.KwDefaults {
+			e.LoadStr(kw.Name)
+			if err := e.Load(kw.Value); err != nil {
+				return err
+			}
+		}
+		e.BuildMap(len(f.KwDefaults))
+		flags |= 2
+	}
+	if f.Foreign {
+		return unsupported(exc.Reconstruct, "function of another module")
+	}
+	if f.Annotations != nil {
+		if err := e.Load(f.Annotations); err != nil {
+			return err
+		}
+		flags |= 4
+	}
+	if len(f.Closure) > 0 {
+		for _, c := range f.Closure {
+			if err := e.Load(c); err != nil {
+				return err
+			}
+		}
+		e.BuildTuple(len(f.Closure))
+		flags |= 8
+	}
+	e.MakeFunction(f.Code, f.Name, f.QualName, flags)
+	for _, kw := range f.attrs {
+		e.Copy(1)
+		if err := e.Load(kw.Value); err != nil {
+			return err
+		}
+		e.Swap(2)
+		e.StoreAttr(kw.Name)
+	}
+	return nil
+}
+
+// CellVariable is a cell: one of the frame's free variables, or one the frame (or an inlined function) made.
+type CellVariable struct {
+	Base
+	Real     py.Object // of an existing cell
+	contents VariableTracker
+	loaded   bool
+}
+
+// NewCell returns the tracker of a cell the program makes; contents nil when empty.
+func NewCell(contents VariableTracker) *CellVariable {
+	return &CellVariable{contents: contents, loaded: true}
+}
+
+// NewRealCell returns the tracker of an existing cell, read through src.
+func NewRealCell(cell py.Object, src guards.Source) *CellVariable {
+	return &CellVariable{Base: Base{Src: src}, Real: cell}
+}
+
+// Kind implements VariableTracker.
+func (*CellVariable) Kind() string { return "CellVariable" }
+
+// Children implements Container.
+func (c *CellVariable) Children() []VariableTracker {
+	if c.loaded && c.contents != nil {
+		return []VariableTracker{c.contents}
+	}
+	return nil
+}
+
+// PythonType implements Typed.
+func (c *CellVariable) PythonType(Translator) (py.Object, error) { return py.CellType(), nil }
+
+// Get returns the contents; nil when the cell is empty.
+func (c *CellVariable) Get(tx Translator) (VariableTracker, error) {
+	if !c.loaded {
+		c.loaded = true
+		v, ok := tx.Scope().CellContents(c.Real)
+		if !ok {
+			tx.Output().AddGuards(guards.CellEmpty(c.Src))
+			return nil, nil
+		}
+		c.contents = tx.Build(v, guards.NewCellSource(c.Src))
+	}
+	return c.contents, nil
+}
+
+// Set stores into the cell (nil empties it); a real cell gets it at once.
+func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
+	c.contents, c.loaded = v, true
+	if v == nil {
+		return writeThrough(tx, c, nil, func(e Emitter, _ []VariableTracker) error {
+			if err := e.Load(c); err != nil {
+				return err
+			}
+			e.DeleteAttr("cell_contents")
+			return nil
+		})
+	}
+	return writeThrough(tx, c, []VariableTracker{v}, func(e Emitter, vs []VariableTracker) error {
+		if err := loadAll(e, []VariableTracker{vs[0], c}); err != nil {
+			return err
+		}
+		e.StoreAttr("cell_contents")
+		return nil
+	})
+}
+
+// Snapshot implements Snapshotter.
+func (c *CellVariable) Snapshot() VariableTracker { return NewCell(c.contents) }
+
+// Reconstruct implements Reconstructer: types.CellType(contents).
+func (c *CellVariable) Reconstruct(e Emitter) error {
+	e.PushNull()
+	e.LoadConst(py.CellType())
+	n := 0
+	if c.contents != nil {
+		if err := e.Load(c.contents); err != nil {
+			return err
+		}
+		n = 1
+	}
+	e.Call(n, nil)
+	return nil
+}
+
+// MethodVariable is a Python function bound to an object.
+type MethodVariable struct {
+	Base
+	Fn   VariableTracker
+	Self VariableTracker
+}
+
+// NewMethod binds fn to self.
+func NewMethod(fn, self VariableTracker, src guards.Source) *MethodVariable {
+	return &MethodVariable{Base: Base{Src: src}, Fn: fn, Self: self}
+}
+
+// Kind implements VariableTracker.
+func (*MethodVariable) Kind() string { return "UserMethodVariable" }
+
+// Children implements Container.
+func (m *MethodVariable) Children() []VariableTracker { return []VariableTracker{m.Fn, m.Self} }
+
+// PythonType implements Typed.
+func (m *MethodVariable) PythonType(tx Translator) (py.Object, error) {
+	return tx.World().MethodType, nil
+}
+
+// Call implements Caller.
+func (m *MethodVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	return Call(tx, m.Fn, append([]VariableTracker{m.Self}, args...), kwargs)
+}
+
+// GetAttr implements AttrGetter.
+func (m *MethodVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	switch name {
+	case "__self__":
+		return m.Self, nil
+	case "__func__":
+		return m.Fn, nil
+	}
+	return GetAttr(tx, m.Fn, name)
+}
+
+// Reconstruct implements Reconstructer: types.MethodType(fn, self).
+func (m *MethodVariable) Reconstruct(e Emitter) error {
+	e.PushNull()
+	e.LoadConst(methodType)
+	if err := loadAll(e, []VariableTracker{m.Fn, m.Self}); err != nil {
+		return err
+	}
+	e.Call(2, nil)
+	return nil
+}
+
+var methodType py.Object // set with the World; immortal
+
+// BoundBuiltin is obj.name where the attribute is a C method of a tracked value: calling it is calling the method.
+type BoundBuiltin struct {
+	Base
+	obj  VariableTracker
+	name string
+}
+
+// Kind implements VariableTracker.
+func (*BoundBuiltin) Kind() string { return "GetAttrVariable" }
+
+// Children implements Container.
+func (b *BoundBuiltin) Children() []VariableTracker { return []VariableTracker{b.obj} }
+
+// Call implements Caller.
+func (b *BoundBuiltin) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	return CallMethod(tx, b.obj, b.name, args, kwargs)
+}
+
+// Truth implements Truther.
+func (b *BoundBuiltin) Truth(Translator) (bool, error) { return true, nil }
+
+// Reconstruct implements Reconstructer.
+func (b *BoundBuiltin) Reconstruct(e Emitter) error {
+	if err := e.Load(b.obj); err != nil {
+		return err
+	}
+	e.LoadAttr(b.name)
+	return nil
+}
+
+// PartialVariable is a functools.partial.
+type PartialVariable struct {
+	Base
+	Fn     VariableTracker
+	Args   []VariableTracker
+	Kwargs []Kw
+}
+
+// Kind implements VariableTracker.
+func (*PartialVariable) Kind() string { return "FunctoolsPartialVariable" }
+
+// Children implements Container.
+func (p *PartialVariable) Children() []VariableTracker {
+	out := append([]VariableTracker{p.Fn}, p.Args...)
+	for _, kw := range p.Kwargs {
+		out = append(out, kw.Value)
+	}
+	return out
+}
+
+// Call implements Caller.
+func (p *PartialVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	kws := append([]Kw(nil), p.Kwargs...)
+next:
+	for _, kw := range kwargs {
+		for i := range kws {
+			if kws[i].Name == kw.Name {
+				kws[i] = kw
+				continue next
+			}
+		}
+		kws = append(kws, kw)
+	}
+	return Call(tx, p.Fn, append(append([]VariableTracker(nil), p.Args...), args...), kws)
+}
+
+// Truth implements Truther.
+func (p *PartialVariable) Truth(Translator) (bool, error) { return true, nil }
+
+// Reconstruct implements Reconstructer.
+func (p *PartialVariable) Reconstruct(e Emitter) error {
+	e.PushNull()
+	e.LoadConst(partialType)
+	if err := loadAll(e, append([]VariableTracker{p.Fn}, p.Args...)); err != nil {
+		return err
+	}
+	names := kwNames(p.Kwargs)
+	for _, kw := range p.Kwargs {
+		if err := e.Load(kw.Value); err != nil {
+			return err
+		}
+	}
+	e.Call(1+len(p.Args)+len(names), names)
+	return nil
+}
+
+var partialType py.Object // set with the World; immortal

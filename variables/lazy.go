@@ -1,0 +1,73 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// LazyVariable is a value of the frame that nobody has looked at: it is guarded by nothing, and passes through
+// assignments, calls and returns as it is.
+type LazyVariable struct {
+	Base
+	obj  py.Object
+	real VariableTracker
+}
+
+// NewLazy wraps obj, read through src.
+func NewLazy(obj py.Object, src guards.Source) *LazyVariable {
+	return &LazyVariable{Base: Base{Src: src}, obj: obj}
+}
+
+// Kind implements VariableTracker.
+func (l *LazyVariable) Kind() string {
+	if l.real != nil {
+		return l.real.Kind()
+	}
+	return "LazyVariable"
+}
+
+// Guards implements VariableTracker: those of the looked-at value.
+func (l *LazyVariable) Guards() guards.Set {
+	if l.real != nil {
+		return l.real.Guards()
+	}
+	return l.set
+}
+
+// Peek is the real object behind a lazy value, without looking at it for the program: no guard follows.
+func (l *LazyVariable) Peek() py.Object { return l.obj }
+
+// Realized tells whether the value has been looked at.
+func (l *LazyVariable) Realized() bool { return l.real != nil }
+
+// Real is the looked-at tracker, nil before.
+func (l *LazyVariable) Real() VariableTracker { return l.real }
+
+// Realize looks at a lazy value: its kind is determined and guarded. Other trackers are returned as they are.
+func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
+	l, ok := v.(*LazyVariable)
+	if !ok {
+		return v, nil
+	}
+	if l.real == nil {
+		real, err := wrap(tx, l.obj, l.Src)
+		if err != nil {
+			return nil, err
+		}
+		l.real = real
+	}
+	return l.real, nil
+}
+
+// RealizeAll realizes every value of a list into a new one.
+func RealizeAll(tx Translator, vs []VariableTracker) ([]VariableTracker, error) {
+	out := make([]VariableTracker, len(vs))
+	for i, v := range vs {
+		r, err := Realize(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = r
+	}
+	return out, nil
+}

@@ -1,0 +1,876 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// AsProxy returns the graph operand for v.
+func AsProxy(tx Translator, v VariableTracker) (fxgraph.Arg, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := v.(Proxy); ok {
+		return p.AsProxy(tx)
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s as an operand of the graph", Describe(tx, v))
+}
+
+// PythonType returns type(v).
+func PythonType(tx Translator, v VariableTracker) (py.Object, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if t, ok := v.(Typed); ok {
+		return t.PythonType(tx)
+	}
+	return py.Object{}, unsupported(exc.CallUnsupported, "type of %s", Describe(tx, v))
+}
+
+// Truth is bool(v) where it is known; a tensor's asks for a split with DataDependent set.
+func Truth(tx Translator, v VariableTracker) (bool, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return false, err
+	}
+	if t, ok := v.(Truther); ok {
+		b, err := t.Truth(tx)
+		return b, observed(err)
+	}
+	switch v.(type) {
+	case *FunctionVariable, *MethodVariable, *BuiltinVariable, *TorchVariable, *ModuleVariable:
+		return true, nil
+	}
+	return false, unsupported(exc.OperatorUnsupported, "truth of %s", Describe(tx, v))
+}
+
+// Len is len(v).
+func Len(tx Translator, v VariableTracker) (int, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return 0, err
+	}
+	if l, ok := v.(Lener); ok {
+		return l.Len(tx)
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		n, err := tx.Scope().Len(o)
+		return n, observed(err)
+	}
+	return 0, unsupported(exc.CallUnsupported, "len of %s", Describe(tx, v))
+}
+
+// Unpack returns all items that iterating v gives.
+func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if it, ok := v.(Iterator); ok {
+		var out []VariableTracker
+		for len(out) < maxUnroll {
+			item, ok, err := it.Next(tx)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				return out, nil
+			}
+			out = append(out, item)
+		}
+		return nil, unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
+	}
+	if s, ok := v.(Sequence); ok {
+		items, err := s.Items(tx)
+		return append([]VariableTracker(nil), items...), err
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		switch o.Kind() {
+		case py.Str, py.Bytes:
+			l, err := tx.Scope().Call(tx.World().ListType, o)
+			if err != nil {
+				return nil, observed(err)
+			}
+			var out []VariableTracker
+			for _, it := range tx.Scope().Items(l) {
+				out = append(out, NewConstant(it, nil))
+			}
+			return out, nil
+		case py.NoneKind, py.Int, py.Float, py.BoolKind, py.Complex:
+			return nil, &exc.Observed{TypeName: "TypeError", Text: "object is not iterable"}
+		}
+	}
+	if obj, ok := v.(*ObjectVariable); ok {
+		it, err := Iter(tx, obj)
+		if err != nil {
+			return nil, err
+		}
+		if it != VariableTracker(obj) {
+			return Unpack(tx, it)
+		}
+	}
+	return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
+}
+
+// Iter is iter(v).
+func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := v.(Iterator); ok {
+		return v, nil
+	}
+	if s, ok := v.(Sequence); ok {
+		if _, err := s.Items(tx); err != nil {
+			return nil, err
+		}
+		return NewSequenceIterator(v, s, 0), nil
+	}
+	if obj, ok := v.(*ObjectVariable); ok {
+		m, err := obj.lookupSpecial(tx, "__iter__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			r, err := Call(tx, m, nil, nil)
+			if err != nil {
+				return nil, err
+			}
+			return Iter(tx, r)
+		}
+	}
+	items, err := Unpack(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	t := NewTuple(items, nil)
+	return NewSequenceIterator(t, t, 0), nil
+}
+
+// Call is fn(*args, **kwargs).
+func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	fn, err := Realize(tx, fn)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := fn.(Caller); ok {
+		return c.Call(tx, args, kwargs)
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s", Describe(tx, fn))
+}
+
+// CallMethod is obj.name(*args, **kwargs).
+func CallMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	obj, err := Realize(tx, obj)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := obj.(MethodCaller); ok {
+		return m.CallMethod(tx, name, args, kwargs)
+	}
+	if _, ok := AsConstant(tx, obj); ok {
+		return callConstantMethod(tx, obj, name, args, kwargs)
+	}
+	fn, err := GetAttr(tx, obj, name)
+	if err != nil {
+		return nil, err
+	}
+	return Call(tx, fn, args, kwargs)
+}
+
+// callConstantMethod asks CPython for a method of an immutable value with known arguments.
+func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	o, ok := AsConstant(tx, obj)
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "method %s of %s", name, Describe(tx, obj))
+	}
+	m, err := tx.Scope().GetAttr(o, name)
+	if err != nil {
+		return nil, observed(err)
+	}
+	if k := m.Kind(); k != py.Builtin && k != py.MethodWrapper {
+		return Call(tx, wrapKnown(tx, m), args, kwargs)
+	}
+	return foldCall(tx, m, args, kwargs)
+}
+
+// foldCall calls a pure function on known values while translating.
+func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	all := append([]VariableTracker(nil), args...)
+	names := make([]string, len(kwargs))
+	for i, kw := range kwargs {
+		all = append(all, kw.Value)
+		names[i] = kw.Name
+	}
+	if _, err := RealizeAll(tx, all); err != nil {
+		return nil, err
+	}
+	objs, ok := constants(tx, all)
+	if !ok {
+		for _, a := range all {
+			if _, ok := AsConstant(tx, a); !ok {
+				return nil, unsupported(exc.CallUnsupported, "%s of %s", tx.Scope().Repr(fn), Describe(tx, a))
+			}
+		}
+	}
+	r, err := tx.Scope().CallKw(fn, objs, names)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return immutableResult(tx, r)
+}
+
+// GetAttr is obj.name.
+func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
+	obj, err := Realize(tx, obj)
+	if err != nil {
+		return nil, err
+	}
+	if g, ok := obj.(AttrGetter); ok {
+		return g.GetAttr(tx, name)
+	}
+	if o, ok := AsConstant(tx, obj); ok {
+		r, err := tx.Scope().GetAttr(o, name)
+		if err != nil {
+			return nil, observed(err)
+		}
+		if k := r.Kind(); k == py.Builtin || k == py.MethodWrapper || k == py.Method {
+			return &BoundBuiltin{obj: obj, name: name}, nil
+		}
+		return immutableResult(tx, r)
+	}
+	if name == "__class__" {
+		t, err := PythonType(tx, obj)
+		if err != nil {
+			return nil, err
+		}
+		return NewClass(t, nil), nil
+	}
+	if _, ok := obj.(MethodCaller); ok {
+		t, err := PythonType(tx, obj)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := tx.Scope().TypeLookup(t, name); !ok {
+			return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
+		}
+		return &BoundBuiltin{obj: obj, name: name}, nil
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
+}
+
+// SetAttr is obj.name = value; value nil deletes.
+func SetAttr(tx Translator, obj VariableTracker, name string, value VariableTracker) error {
+	obj, err := Realize(tx, obj)
+	if err != nil {
+		return err
+	}
+	if s, ok := obj.(AttrSetter); ok {
+		return s.SetAttr(tx, name, value)
+	}
+	return unsupported(exc.StoreUnsupported, "attribute %s of %s", name, Describe(tx, obj))
+}
+
+// GetItem is obj[key].
+func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
+	obj, err := Realize(tx, obj)
+	if err != nil {
+		return nil, err
+	}
+	if key, err = Realize(tx, key); err != nil {
+		return nil, err
+	}
+	if g, ok := obj.(ItemGetter); ok {
+		return g.GetItem(tx, key)
+	}
+	if s, ok := obj.(Sequence); ok {
+		return sequenceItem(tx, obj, s, key)
+	}
+	o, ok := AsConstant(tx, obj)
+	k, ok2 := AsConstant(tx, key)
+	if ok && ok2 {
+		r, err := tx.Scope().GetItem(o, k)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, r)
+	}
+	return nil, unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, obj), Describe(tx, key))
+}
+
+// sequenceItem indexes or slices a list, tuple or range by asking CPython for the positions.
+func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key VariableTracker) (VariableTracker, error) {
+	items, err := seq.Items(tx)
+	if err != nil {
+		return nil, err
+	}
+	if i, ok := ConstInt(tx, key); ok {
+		if i < 0 {
+			i += len(items)
+		}
+		if i < 0 || i >= len(items) {
+			return nil, &exc.Observed{TypeName: "IndexError", Text: "index out of range"}
+		}
+		return items[i], nil
+	}
+	k, ok := AsConstant(tx, key)
+	if !ok || k.Kind() != py.Slice {
+		return nil, unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, obj), Describe(tx, key))
+	}
+	s := tx.Scope()
+	bounds, err := s.CallMethod(k, "indices", s.Int(int64(len(items))))
+	if err != nil {
+		return nil, observed(err)
+	}
+	b := s.Items(bounds)
+	start, _ := py.AsInt(b[0])
+	stop, _ := py.AsInt(b[1])
+	step, _ := py.AsInt(b[2])
+	out := []VariableTracker{}
+	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
+		out = append(out, items[i])
+	}
+	switch v := obj.(type) {
+	case *ListVariable:
+		return NewList(out, nil), nil
+	case *TupleVariable:
+		if v.class == tx.World().SizeType {
+			return NewTupleOf(out, v.class, nil), nil
+		}
+		return NewTuple(out, nil), nil
+	case *RangeVariable:
+		r, err := s.GetItem(v.Value, k)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return NewRangeObject(r, nil), nil
+	}
+	return nil, unsupported(exc.SubscriptUnsupported, "slice of %s", Describe(tx, obj))
+}
+
+// SetItem is obj[key] = value; value nil deletes.
+func SetItem(tx Translator, obj, key, value VariableTracker) error {
+	obj, err := Realize(tx, obj)
+	if err != nil {
+		return err
+	}
+	if key, err = Realize(tx, key); err != nil {
+		return err
+	}
+	if s, ok := obj.(ItemSetter); ok {
+		return s.SetItem(tx, key, value)
+	}
+	return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, obj))
+}
+
+// Is is `a is b` where it is known.
+func Is(tx Translator, a, b VariableTracker) (bool, error) {
+	a, err := Realize(tx, a)
+	if err != nil {
+		return false, err
+	}
+	if b, err = Realize(tx, b); err != nil {
+		return false, err
+	}
+	if a == b {
+		return true, nil
+	}
+	ca, aok := a.(*ConstantVariable)
+	cb, bok := b.(*ConstantVariable)
+	if aok && bok {
+		return sameConstant(tx, ca, cb)
+	}
+	if aok != bok { // a constant against a tracked object: never the same object, tuples apart
+		o := ca
+		other := b
+		if bok {
+			o, other = cb, a
+		}
+		if k := o.Value.Kind(); k != py.Tuple && k != py.FrozenSet {
+			if _, isTuple := other.(*TupleVariable); !isTuple {
+				return false, nil
+			}
+		}
+		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
+	}
+	switch x := a.(type) {
+	case *ClassVariable:
+		if y, ok := b.(*ClassVariable); ok {
+			return x.Class == y.Class, nil
+		}
+	case *BuiltinVariable:
+		if y, ok := b.(*BuiltinVariable); ok {
+			return x.Fn == y.Fn, nil
+		}
+	case *TorchVariable:
+		if y, ok := b.(*TorchVariable); ok {
+			return x.Fn == y.Fn, nil
+		}
+	case *FunctionVariable:
+		if y, ok := b.(*FunctionVariable); ok && !x.Fn.IsNull() && !y.Fn.IsNull() {
+			if x.Src != nil && y.Src != nil {
+				return false, unsupported(exc.OperatorUnsupported, "identity of two functions")
+			}
+			return x.Fn == y.Fn, nil
+		}
+	case *TensorVariable:
+		if y, ok := b.(*TensorVariable); ok {
+			return x.sameTensor(tx, y)
+		}
+	}
+	if a.Source() != nil && b.Source() != nil {
+		tx.Output().AddGuards(noAlias(a.Source(), b.Source()))
+	}
+	return false, nil
+}
+
+// sameConstant decides identity of two constants: small and interned ones by their objects when both were read from the
+// frame by identity, singletons always.
+func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
+	ka, kb := a.Value.Kind(), b.Value.Kind()
+	singleton := func(k py.Kind) bool {
+		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented || k == py.Other
+	}
+	if singleton(ka) || singleton(kb) {
+		return a.Value == b.Value, nil
+	}
+	if ka == py.Int && kb == py.Int {
+		x, ok1 := py.AsInt(a.Value)
+		y, ok2 := py.AsInt(b.Value)
+		small := func(v int64) bool { return v >= -5 && v <= 256 }
+		if ok1 && ok2 && (small(x) || small(y)) {
+			return x == y, nil
+		}
+	}
+	if a.Value.Type() != b.Value.Type() {
+		return false, nil
+	}
+	return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
+}
+
+// Equal is bool(a == b) where it is known.
+func Equal(tx Translator, a, b VariableTracker) (bool, error) {
+	if a == b {
+		if _, ok := a.(*TensorVariable); ok {
+			return true, nil // containers compare by identity first
+		}
+	}
+	r, err := Compare(tx, CompareEq, a, b)
+	if err != nil {
+		return false, err
+	}
+	return Truth(tx, r)
+}
+
+// Comparison numbers of COMPARE_OP.
+const (
+	CompareLt = iota
+	CompareLe
+	CompareEq
+	CompareNe
+	CompareGt
+	CompareGe
+)
+
+var compareNames = [...]string{"lt", "le", "eq", "ne", "gt", "ge"}
+
+// Compare is a rich comparison.
+func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+	a, err := Realize(tx, a)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = Realize(tx, b); err != nil {
+		return nil, err
+	}
+	if isTensor(a) || isTensor(b) {
+		return tensorOperator(tx, compareNames[op], false, a, b)
+	}
+	if oa, ok := AsConstant(tx, a); ok {
+		if ob, ok := AsConstant(tx, b); ok {
+			r, err := tx.Scope().Compare(op, oa, ob)
+			if err != nil {
+				return nil, observed(err)
+			}
+			return NewConstant(r, nil), nil
+		}
+	}
+	if r, ok, err := compareObjects(tx, op, a, b); ok || err != nil {
+		return r, err
+	}
+	if op == CompareEq || op == CompareNe {
+		sa, oka := a.(Sequence)
+		sb, okb := b.(Sequence)
+		if oka && okb && a.Kind() == b.Kind() {
+			if _, isDict := a.(*DictVariable); !isDict {
+				same, err := equalItems(tx, sa, sb)
+				if err != nil {
+					return nil, err
+				}
+				return BoolConst(same == (op == CompareEq)), nil
+			}
+		}
+		if identityKind(a) && identityKind(b) {
+			same, err := Is(tx, a, b)
+			if err != nil {
+				return nil, err
+			}
+			return BoolConst(same == (op == CompareEq)), nil
+		}
+	}
+	return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
+}
+
+// identityKind tells kinds whose == is identity, or that never equal a value of another kind.
+func identityKind(v VariableTracker) bool {
+	switch c := v.(type) {
+	case *FunctionVariable, *ClassVariable, *BuiltinVariable, *TorchVariable, *ModuleVariable:
+		return true
+	case *ConstantVariable:
+		k := c.Value.Kind()
+		return k == py.NoneKind || k == py.Str || k == py.Int || k == py.BoolKind
+	}
+	return false
+}
+
+func equalItems(tx Translator, a, b Sequence) (bool, error) {
+	x, err := a.Items(tx)
+	if err != nil {
+		return false, err
+	}
+	y, err := b.Items(tx)
+	if err != nil || len(x) != len(y) {
+		return false, err
+	}
+	for i := range x {
+		if x[i] == y[i] {
+			continue
+		}
+		same, err := Equal(tx, x[i], y[i])
+		if err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// compareObjects runs a user class's own comparison.
+func compareObjects(tx Translator, op int, a, b VariableTracker) (VariableTracker, bool, error) {
+	try := func(x, y VariableTracker, name string) (VariableTracker, bool, error) {
+		o, ok := x.(*ObjectVariable)
+		if !ok {
+			return nil, false, nil
+		}
+		m, err := o.lookupSpecial(tx, name)
+		if err != nil || m == nil {
+			return nil, false, err
+		}
+		r, err := Call(tx, m, []VariableTracker{y}, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
+			return nil, false, nil
+		}
+		return r, true, nil
+	}
+	swapped := [...]int{CompareGt, CompareGe, CompareEq, CompareNe, CompareLt, CompareLe}
+	if r, ok, err := try(a, b, "__"+compareNames[op]+"__"); ok || err != nil {
+		return r, ok, err
+	}
+	if r, ok, err := try(b, a, "__"+compareNames[swapped[op]]+"__"); ok || err != nil {
+		return r, ok, err
+	}
+	if op == CompareNe {
+		r, ok, err := try(a, b, "__eq__")
+		if ok && err == nil {
+			t, err := Truth(tx, r)
+			return BoolConst(!t), true, err
+		}
+		return nil, false, err
+	}
+	_, ao := a.(*ObjectVariable)
+	_, bo := b.(*ObjectVariable)
+	if (ao || bo) && op == CompareEq {
+		same, err := Is(tx, a, b)
+		return BoolConst(same), true, err
+	}
+	return nil, false, nil
+}
+
+// binaryRow names an NB_* operator: its operator-module function and the special method.
+var binaryNames = [...]string{"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor"}
+var binarySpecial = [...]string{"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"}
+
+// Binary is a BINARY_OP; op counts as opcode.BinaryOp, in-place operators from 13 on.
+func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+	inplace := op >= len(binaryNames)
+	n := op
+	if inplace {
+		n -= len(binaryNames)
+	}
+	a, err := Realize(tx, a)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = Realize(tx, b); err != nil {
+		return nil, err
+	}
+	if isTensor(a) || isTensor(b) {
+		if l, ok := a.(*ListVariable); !ok || !inplace || l == nil {
+			return tensorOperator(tx, binaryNames[n], inplace, a, b)
+		}
+	}
+	if r, ok, err := listOperator(tx, n, inplace, a, b); ok || err != nil {
+		return r, err
+	}
+	if oa, ok := AsConstant(tx, a); ok {
+		if ob, ok := AsConstant(tx, b); ok {
+			if tooBig(tx, n, oa, ob) {
+				return nil, unsupported(exc.TooLarge, "constant of great size")
+			}
+			r, err := tx.Scope().Binary(op, oa, ob)
+			if err != nil {
+				return nil, observed(err)
+			}
+			return immutableResult(tx, r)
+		}
+	}
+	return objectOperator(tx, n, inplace, a, b)
+}
+
+// tooBig keeps constant folding from making giants (2 ** 10**9, "a" * 10**9) while translating.
+func tooBig(tx Translator, n int, a, b py.Object) bool {
+	y, ok := py.AsInt(b)
+	if b.Kind() != py.Int {
+		return false
+	}
+	switch binaryNames[n] {
+	case "pow", "lshift":
+		return a.Kind() == py.Int && (!ok || y > 4096)
+	case "mul":
+		k := a.Kind()
+		return (k == py.Str || k == py.Bytes || k == py.Tuple) && (!ok || y > maxUnroll)
+	}
+	return false
+}
+
+func listOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+	switch x := a.(type) {
+	case *ListVariable:
+		switch binaryNames[n] {
+		case "add":
+			if inplace {
+				_, err := x.CallMethod(tx, "extend", []VariableTracker{b}, nil)
+				return x, true, err
+			}
+			if y, ok := b.(*ListVariable); ok {
+				return NewList(append(append([]VariableTracker(nil), x.items...), y.items...), nil), true, nil
+			}
+		case "mul":
+			if k, ok := ConstInt(tx, b); ok && k*len(x.items) <= maxUnroll && !inplace {
+				return NewList(repeat(x.items, k), nil), true, nil
+			}
+		}
+	case *TupleVariable:
+		switch binaryNames[n] {
+		case "add":
+			if y, ok := b.(*TupleVariable); ok {
+				if x.class.IsNull() && y.class.IsNull() {
+					return NewTuple(append(append([]VariableTracker(nil), x.items...), y.items...), nil), true, nil
+				}
+			}
+		case "mul":
+			if k, ok := ConstInt(tx, b); ok && x.class.IsNull() && k*len(x.items) <= maxUnroll {
+				return NewTuple(repeat(x.items, k), nil), true, nil
+			}
+		}
+	case *DictVariable:
+		if y, ok := b.(*DictVariable); ok && binaryNames[n] == "or_" && x.class.IsNull() {
+			if inplace {
+				return x, true, x.update(tx, []VariableTracker{y}, nil)
+			}
+			r, err := x.CallMethod(tx, "copy", nil, nil)
+			if err != nil {
+				return nil, true, err
+			}
+			return r, true, r.(*DictVariable).update(tx, []VariableTracker{y}, nil)
+		}
+	}
+	if k, ok := ConstInt(tx, a); ok && binaryNames[n] == "mul" {
+		if y, ok := b.(*ListVariable); ok && k*len(y.items) <= maxUnroll {
+			return NewList(repeat(y.items, k), nil), true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+func repeat(items []VariableTracker, k int) []VariableTracker {
+	var out []VariableTracker
+	for i := 0; i < k; i++ {
+		out = append(out, items...)
+	}
+	return out
+}
+
+// objectOperator runs a user class's special methods in CPython's order: in-place, left (right first when its type is a
+// proper subclass), reflected.
+func objectOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (VariableTracker, error) {
+	try := func(x, y VariableTracker, name string) (VariableTracker, bool, error) {
+		o, ok := x.(*ObjectVariable)
+		if !ok {
+			return nil, false, nil
+		}
+		m, err := o.lookupSpecial(tx, name)
+		if err != nil || m == nil {
+			return nil, false, err
+		}
+		r, err := Call(tx, m, []VariableTracker{y}, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
+			return nil, false, nil
+		}
+		return r, true, nil
+	}
+	type step struct {
+		x, y VariableTracker
+		name string
+	}
+	var steps []step
+	if inplace {
+		steps = append(steps, step{a, b, "__i" + binarySpecial[n] + "__"})
+	}
+	left := step{a, b, "__" + binarySpecial[n] + "__"}
+	right := step{b, a, "__r" + binarySpecial[n] + "__"}
+	if properSubclass(tx, b, a) {
+		steps = append(steps, right, left)
+	} else {
+		steps = append(steps, left, right)
+	}
+	for _, s := range steps {
+		if r, ok, err := try(s.x, s.y, s.name); ok || err != nil {
+			return r, err
+		}
+	}
+	return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+}
+
+func properSubclass(tx Translator, b, a VariableTracker) bool {
+	bo, ok := b.(*ObjectVariable)
+	if !ok {
+		return false
+	}
+	ao, ok := a.(*ObjectVariable)
+	return ok && bo.Class != ao.Class && py.IsSubtype(bo.Class, ao.Class)
+}
+
+var unaryNames = [...]string{"pos", "neg", "invert"}
+
+// Unary is + (0), - (1), ~ (2) or not (3).
+func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if op == 3 {
+		t, err := Truth(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		return BoolConst(!t), nil
+	}
+	if isTensor(v) {
+		return tensorOperator(tx, unaryNames[op], false, v)
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		r, err := tx.Scope().Unary(op, o)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, r)
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__"+unaryNames[op]+"__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return Call(tx, m, nil, nil)
+		}
+	}
+	return nil, unsupported(exc.OperatorUnsupported, "%s %s", unaryNames[op], Describe(tx, v))
+}
+
+// Contains is `v in c`.
+func Contains(tx Translator, c, v VariableTracker) (bool, error) {
+	c, err := Realize(tx, c)
+	if err != nil {
+		return false, err
+	}
+	if v, err = Realize(tx, v); err != nil {
+		return false, err
+	}
+	switch x := c.(type) {
+	case *DictVariable:
+		_, ok, err := x.get(tx, v)
+		return ok, err
+	case *SetVariable:
+		_, ok, err := x.d.get(tx, v)
+		return ok, err
+	case *DictViewVariable:
+		if x.what == "keys" {
+			_, ok, err := x.dict.get(tx, v)
+			return ok, err
+		}
+	case *ObjectVariable:
+		m, err := x.lookupSpecial(tx, "__contains__")
+		if err != nil {
+			return false, err
+		}
+		if m != nil {
+			r, err := Call(tx, m, []VariableTracker{v}, nil)
+			if err != nil {
+				return false, err
+			}
+			return Truth(tx, r)
+		}
+	case *TensorVariable:
+		return false, unsupported(exc.TensorToPython, "membership in a tensor")
+	}
+	if oc, ok := AsConstant(tx, c); ok {
+		if ov, ok := AsConstant(tx, v); ok {
+			r, err := tx.Scope().Contains(oc, ov)
+			return r, observed(err)
+		}
+	}
+	if s, ok := c.(Sequence); ok {
+		items, err := s.Items(tx)
+		if err != nil {
+			return false, err
+		}
+		for _, it := range items {
+			it, err := Realize(tx, it)
+			if err != nil {
+				return false, err
+			}
+			if it == v {
+				return true, nil
+			}
+			same, err := Equal(tx, it, v)
+			if err != nil {
+				return false, err
+			}
+			if same {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	return false, unsupported(exc.OperatorUnsupported, "%s in %s", Describe(tx, v), Describe(tx, c))
+}

@@ -1,0 +1,350 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// ListVariable is an exact list whose items are tracked.
+type ListVariable struct {
+	Base
+	items []VariableTracker
+}
+
+// NewList returns a list; src nil when the program made it.
+func NewList(items []VariableTracker, src guards.Source) *ListVariable {
+	return &ListVariable{Base: Base{Src: src}, items: items}
+}
+
+// Kind implements VariableTracker.
+func (*ListVariable) Kind() string { return "ListVariable" }
+
+// Children implements Container.
+func (l *ListVariable) Children() []VariableTracker { return l.items }
+
+// Items implements Sequence.
+func (l *ListVariable) Items(Translator) ([]VariableTracker, error) { return l.items, nil }
+
+// Len implements Lener.
+func (l *ListVariable) Len(Translator) (int, error) { return len(l.items), nil }
+
+// Truth implements Truther.
+func (l *ListVariable) Truth(Translator) (bool, error) { return len(l.items) > 0, nil }
+
+// PythonType implements Typed.
+func (l *ListVariable) PythonType(tx Translator) (py.Object, error) { return tx.World().ListType, nil }
+
+// AsProxy implements Proxy.
+func (l *ListVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	items, err := proxies(tx, l.items)
+	return fxgraph.List{Items: items}, err
+}
+
+// Snapshot implements Snapshotter.
+func (l *ListVariable) Snapshot() VariableTracker {
+	return NewList(append([]VariableTracker(nil), l.items...), nil)
+}
+
+// Reconstruct implements Reconstructer.
+func (l *ListVariable) Reconstruct(e Emitter) error {
+	if err := loadAll(e, l.items); err != nil {
+		return err
+	}
+	e.BuildList(len(l.items))
+	return nil
+}
+
+// TupleVariable is a tuple whose items are tracked: an exact one, or of a subclass (torch.Size, a namedtuple) when class is set.
+type TupleVariable struct {
+	Base
+	items []VariableTracker
+	class py.Object // zero: exact tuple
+}
+
+// NewTuple returns an exact tuple.
+func NewTuple(items []VariableTracker, src guards.Source) *TupleVariable {
+	return &TupleVariable{Base: Base{Src: src}, items: items}
+}
+
+// NewTupleOf returns a tuple of a subclass.
+func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *TupleVariable {
+	return &TupleVariable{Base: Base{Src: src}, items: items, class: class}
+}
+
+// Kind implements VariableTracker.
+func (t *TupleVariable) Kind() string {
+	if !t.class.IsNull() {
+		return "NamedTupleVariable"
+	}
+	return "TupleVariable"
+}
+
+// Children implements Container.
+func (t *TupleVariable) Children() []VariableTracker { return t.items }
+
+// Items implements Sequence.
+func (t *TupleVariable) Items(Translator) ([]VariableTracker, error) { return t.items, nil }
+
+// Len implements Lener.
+func (t *TupleVariable) Len(Translator) (int, error) { return len(t.items), nil }
+
+// Truth implements Truther.
+func (t *TupleVariable) Truth(Translator) (bool, error) { return len(t.items) > 0, nil }
+
+// PythonType implements Typed.
+func (t *TupleVariable) PythonType(tx Translator) (py.Object, error) {
+	if !t.class.IsNull() {
+		return t.class, nil
+	}
+	return tx.World().TupleType, nil
+}
+
+// AsConstant implements Constant.
+func (t *TupleVariable) AsConstant(tx Translator) (py.Object, bool) {
+	items, ok := constants(tx, t.items)
+	if !ok {
+		return py.Object{}, false
+	}
+	o := tx.Scope().Tuple(items...)
+	if t.class.IsNull() {
+		return o, true
+	}
+	if t.class != tx.World().SizeType {
+		return py.Object{}, false
+	}
+	o, err := tx.Scope().Call(t.class, o)
+	return o, err == nil
+}
+
+// AsProxy implements Proxy.
+func (t *TupleVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	if !t.class.IsNull() && t.class != tx.World().SizeType {
+		return nil, unsupported(exc.CallUnsupported, "a %s as an operand", py.TypeName(t.class))
+	}
+	items, err := proxies(tx, t.items)
+	return fxgraph.Tuple{Items: items}, err
+}
+
+// Reconstruct implements Reconstructer.
+func (t *TupleVariable) Reconstruct(e Emitter) error {
+	if t.class.IsNull() {
+		if err := loadAll(e, t.items); err != nil {
+			return err
+		}
+		e.BuildTuple(len(t.items))
+		return nil
+	}
+	// tuple.__new__(class, items): what a namedtuple's own constructor and torch.Size do
+	e.PushNull()
+	e.LoadConst(t.class)
+	e.LoadAttr("__new__")
+	e.LoadConst(t.class)
+	if err := loadAll(e, t.items); err != nil {
+		return err
+	}
+	if isSize(t.class) {
+		e.BuildTuple(len(t.items))
+		e.Call(2, nil)
+	} else {
+		e.Call(len(t.items)+1, nil)
+	}
+	return nil
+}
+
+func isSize(class py.Object) bool { return py.TypeName(class) == "torch.Size" }
+
+func loadAll(e Emitter, vs []VariableTracker) error {
+	for _, v := range vs {
+		if err := e.Load(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func proxies(tx Translator, vs []VariableTracker) ([]fxgraph.Arg, error) {
+	out := make([]fxgraph.Arg, len(vs))
+	for i, v := range vs {
+		a, err := AsProxy(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = a
+	}
+	return out, nil
+}
+
+// SliceVariable is a slice whose parts are tracked.
+type SliceVariable struct {
+	Base
+	parts [3]VariableTracker // start, stop, step
+}
+
+// NewSlice returns the slice of three parts.
+func NewSlice(start, stop, step VariableTracker) *SliceVariable {
+	return &SliceVariable{parts: [3]VariableTracker{start, stop, step}}
+}
+
+func newSliceObject(tx Translator, o py.Object) (VariableTracker, error) {
+	var parts [3]VariableTracker
+	for i, name := range []string{"start", "stop", "step"} {
+		p, err := tx.Scope().GetAttr(o, name)
+		if err != nil {
+			return nil, err
+		}
+		if !isImmutable(tx, p) {
+			return nil, unsupported(exc.UntrackedObject, "slice of %s", py.TypeName(p.Type()))
+		}
+		parts[i] = NewConstant(p, nil)
+	}
+	return NewSlice(parts[0], parts[1], parts[2]), nil
+}
+
+// Kind implements VariableTracker.
+func (*SliceVariable) Kind() string { return "SliceVariable" }
+
+// Children implements Container.
+func (s *SliceVariable) Children() []VariableTracker { return s.parts[:] }
+
+// AsConstant implements Constant.
+func (s *SliceVariable) AsConstant(tx Translator) (py.Object, bool) {
+	parts, ok := constants(tx, s.parts[:])
+	if !ok {
+		return py.Object{}, false
+	}
+	o, err := tx.Scope().Call(tx.World().SliceType, parts...)
+	return o, err == nil
+}
+
+// PythonType implements Typed.
+func (s *SliceVariable) PythonType(tx Translator) (py.Object, error) {
+	return tx.World().SliceType, nil
+}
+
+// AsProxy implements Proxy.
+func (s *SliceVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	p, err := proxies(tx, s.parts[:])
+	if err != nil {
+		return nil, err
+	}
+	return fxgraph.Slice{Start: p[0], Stop: p[1], Step: p[2]}, nil
+}
+
+// Reconstruct implements Reconstructer.
+func (s *SliceVariable) Reconstruct(e Emitter) error {
+	if err := loadAll(e, s.parts[:]); err != nil {
+		return err
+	}
+	e.BuildSlice(3)
+	return nil
+}
+
+// RangeVariable is a range, known wholly.
+type RangeVariable struct {
+	ConstantVariable
+	items []VariableTracker
+}
+
+// NewRangeObject returns the tracker of a range object; a range of the frame has been guarded by EQUALS_MATCH.
+func NewRangeObject(o py.Object, src guards.Source) *RangeVariable {
+	return &RangeVariable{ConstantVariable: ConstantVariable{Base: Base{Src: src}, Value: o}}
+}
+
+// Kind implements VariableTracker.
+func (*RangeVariable) Kind() string { return "RangeVariable" }
+
+// maxUnroll bounds the items of a range or repeated sequence that are tracked one by one.
+const maxUnroll = 100_000
+
+// Items implements Sequence.
+func (r *RangeVariable) Items(tx Translator) ([]VariableTracker, error) {
+	if r.items != nil {
+		return r.items, nil
+	}
+	n, err := tx.Scope().Len(r.Value)
+	if err != nil || n > maxUnroll {
+		return nil, unsupported(exc.TooLarge, "range of more than %d items", maxUnroll)
+	}
+	l, err := tx.Scope().Call(tx.World().ListType, r.Value)
+	if err != nil {
+		return nil, err
+	}
+	r.items = make([]VariableTracker, 0, n)
+	for _, o := range tx.Scope().Items(l) {
+		r.items = append(r.items, NewConstant(o, nil))
+	}
+	return r.items, nil
+}
+
+// Len implements Lener.
+func (r *RangeVariable) Len(tx Translator) (int, error) { return tx.Scope().Len(r.Value) }
+
+// Reconstruct implements Reconstructer: ranges are no constants of marshal's, so range(...) is called.
+func (r *RangeVariable) Reconstruct(e Emitter) error {
+	e.LoadConst(r.Value)
+	return nil
+}
+
+// SequenceIterator walks the known items of a sequence. A list that grows while it is walked is seen growing.
+type SequenceIterator struct {
+	Base
+	seq   Sequence
+	owner VariableTracker // the sequence's tracker, for kinds that stay alive in the iterator
+	index int
+}
+
+// NewSequenceIterator returns an iterator over seq's items from index on.
+func NewSequenceIterator(owner VariableTracker, seq Sequence, index int) *SequenceIterator {
+	return &SequenceIterator{seq: seq, owner: owner, index: index}
+}
+
+// Kind implements VariableTracker.
+func (*SequenceIterator) Kind() string { return "SequenceIterator" }
+
+// Children implements Container.
+func (s *SequenceIterator) Children() []VariableTracker { return []VariableTracker{s.owner} }
+
+// Next implements Iterator.
+func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
+	if Materialized(s) {
+		return nil, false, unsupported(exc.IterUnsupported, "an iterator that other code holds")
+	}
+	items, err := s.seq.Items(tx)
+	if err != nil {
+		return nil, false, err
+	}
+	if s.index >= len(items) {
+		s.index = len(items)
+		return nil, false, nil
+	}
+	s.index++
+	return items[s.index-1], true, nil
+}
+
+// PythonType implements Typed.
+func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
+	return py.Object{}, unsupported(exc.IterUnsupported, "type of an iterator")
+}
+
+// Snapshot implements Snapshotter.
+func (s *SequenceIterator) Snapshot() VariableTracker {
+	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index}
+}
+
+// Reconstruct implements Reconstructer: iter(seq), moved on by its own __setstate__.
+func (s *SequenceIterator) Reconstruct(e Emitter) error {
+	if err := e.Load(s.owner); err != nil {
+		return err
+	}
+	e.GetIter()
+	if s.index > 0 {
+		e.Copy(1)
+		e.LoadMethod("__setstate__")
+		e.LoadInt(s.index)
+		e.CallMethod(1, nil)
+		e.PopTop()
+	}
+	return nil
+}

@@ -1,0 +1,480 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// TensorVariable is a tensor: a node of the graph. Its metadata is computed only when the program asks.
+type TensorVariable struct {
+	Base
+	Node    *fxgraph.Node
+	Example py.Object // the real tensor of a graph input; zero for what the graph computes
+	Class   py.Object // zero: torch.Tensor
+	meta    *TensorMeta
+	Changed bool // an in-place operation ran on it: the example no longer tells its metadata
+}
+
+// TensorMeta is what a program may ask of a tensor besides its data. Sizes in elements.
+type TensorMeta struct {
+	Shape, Stride         []int
+	Dtype, Device, Layout py.Object
+	RequiresGrad          bool
+}
+
+// NewTensor returns the tensor a node computes.
+func NewTensor(node *fxgraph.Node) *TensorVariable { return &TensorVariable{Node: node} }
+
+// NewTensorInput returns the tensor of a graph input; obj is the real one.
+func NewTensorInput(node *fxgraph.Node, obj py.Object, src guards.Source) *TensorVariable {
+	return &TensorVariable{Base: Base{Src: src}, Node: node, Example: obj}
+}
+
+func isTensor(v VariableTracker) bool {
+	switch v.(type) {
+	case *TensorVariable:
+		return true
+	}
+	return false
+}
+
+// Kind implements VariableTracker.
+func (*TensorVariable) Kind() string { return "TensorVariable" }
+
+// AsProxy implements Proxy.
+func (t *TensorVariable) AsProxy(Translator) (fxgraph.Arg, error) { return t.Node, nil }
+
+// PythonType implements Typed.
+func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
+	if !t.Class.IsNull() {
+		return t.Class, nil
+	}
+	return tx.World().TensorType, nil
+}
+
+// Truth implements Truther: it depends on data, so the step loop splits the frame.
+func (t *TensorVariable) Truth(Translator) (bool, error) {
+	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: t.describe(), DataDependent: true}
+}
+
+func (t *TensorVariable) describe() string {
+	if t.Src != nil {
+		return "tensor " + t.Src.Name()
+	}
+	return "result of " + t.Node.Target.Text
+}
+
+// Meta returns the metadata, computed once, as long as no in-place operation has changed it.
+func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
+	if t.meta == nil {
+		m, err := tx.Output().Meta(tx, t)
+		if err != nil {
+			return nil, err
+		}
+		t.meta = m
+	}
+	return t.meta, nil
+}
+
+// sameTensor decides `is` between two tensors: one node, one object; an input against what the graph computed afresh differs,
+// unless an operation may hand its argument through.
+func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, error) {
+	if t.Node == o.Node {
+		return true, nil
+	}
+	if t.Src != nil && o.Src != nil {
+		tx.Output().AddGuards(noAlias(t.Src, o.Src))
+		return false, nil
+	}
+	return false, unsupported(exc.OperatorUnsupported, "identity of two tensors")
+}
+
+// Len implements Lener.
+func (t *TensorVariable) Len(tx Translator) (int, error) {
+	m, err := t.Meta(tx)
+	if err != nil {
+		return 0, err
+	}
+	if len(m.Shape) == 0 {
+		return 0, &exc.Observed{TypeName: "TypeError", Text: "len() of a 0-d tensor"}
+	}
+	return m.Shape[0], nil
+}
+
+// Items implements Sequence: what iterating a tensor gives, x.unbind(0), as Tensor.__iter__ does.
+func (t *TensorVariable) Items(tx Translator) ([]VariableTracker, error) {
+	n, err := t.Len(tx)
+	if err != nil {
+		return nil, err
+	}
+	node, err := tx.Output().CallMethod(tx, "unbind", []VariableTracker{t, IntConst(tx, 0)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return (&TensorSequence{Node: node, n: n}).Items(tx)
+}
+
+func intTuple(tx Translator, vs []int, class py.Object) VariableTracker {
+	items := make([]VariableTracker, len(vs))
+	for i, v := range vs {
+		items[i] = IntConst(tx, v)
+	}
+	if class.IsNull() {
+		return NewTuple(items, nil)
+	}
+	return NewTupleOf(items, class, nil)
+}
+
+func product(vs []int) int {
+	n := 1
+	for _, v := range vs {
+		n *= v
+	}
+	return n
+}
+
+// metaAttr answers attributes that are metadata.
+func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
+	read := map[string]func(m *TensorMeta) VariableTracker{
+		"shape":         func(m *TensorMeta) VariableTracker { return intTuple(tx, m.Shape, tx.World().SizeType) },
+		"ndim":          func(m *TensorMeta) VariableTracker { return IntConst(tx, len(m.Shape)) },
+		"dtype":         func(m *TensorMeta) VariableTracker { return NewConstant(m.Dtype, nil) },
+		"device":        func(m *TensorMeta) VariableTracker { return NewConstant(m.Device, nil) },
+		"layout":        func(m *TensorMeta) VariableTracker { return NewConstant(m.Layout, nil) },
+		"requires_grad": func(m *TensorMeta) VariableTracker { return BoolConst(m.RequiresGrad) },
+	}[name]
+	if read == nil {
+		return nil, false, nil
+	}
+	m, err := t.Meta(tx)
+	if err != nil {
+		return nil, true, err
+	}
+	t.need(tx, name)
+	return read(m), true, nil
+}
+
+// fields of gd_tensor_spec that each question rests on.
+var neededFields = map[string]uint16{
+	"shape": 32 | 64, "ndim": 32, "dtype": 4, "device": 8, "layout": 2, "requires_grad": 16, "stride": 32 | 64 | 128, "": 32 | 64,
+	"is_contiguous": 32 | 64 | 128,
+}
+
+func (t *TensorVariable) need(tx Translator, what string) {
+	fields, ok := neededFields[what]
+	if !ok {
+		fields = neededFields[""]
+	}
+	tx.Output().NeedField(t, fields)
+}
+
+// flagAttrs are boolean attributes that follow from the device, dtype and layout alone: asked of the example or a fake.
+var flagAttrs = map[string]bool{
+	"is_cuda": true, "is_cpu": true, "is_meta": true, "is_sparse": true, "is_mkldnn": true, "is_quantized": true,
+	"is_nested": true, "is_mps": true, "is_xpu": true, "is_leaf": true, "itemsize": true, "nbytes": true, "names": false,
+}
+
+// tensorAttrs are attributes whose value is a tensor made from this one.
+var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, "real": true, "imag": true, "data": true}
+
+// GetAttr implements AttrGetter.
+func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if v, ok, err := t.metaAttr(tx, name); ok {
+		return v, err
+	}
+	if name == "__class__" {
+		c, err := t.PythonType(tx)
+		return NewClass(c, nil), err
+	}
+	if tensorAttrs[name] {
+		node, err := tx.Output().CallFunction(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{t, StrConst(tx, name)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		return NewTensor(node), nil
+	}
+	if flagAttrs[name] && !t.Example.IsNull() {
+		tx.Output().NeedField(t, 255)
+		v, err := tx.Scope().GetAttr(t.Example, name)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, v)
+	}
+	class, err := t.PythonType(tx)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := tx.Scope().TypeLookup(class, name)
+	if !ok {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a tensor", name)
+	}
+	switch d.Kind() {
+	case py.MethodDescr, py.WrapperDescr, py.Function:
+		return &BoundBuiltin{obj: t, name: name}, nil
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of a tensor", name)
+}
+
+// SetAttr implements AttrSetter.
+func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
+	return unsupported(exc.StoreUnsupported, "%s of a tensor", name)
+}
+
+// tensorToPython are methods whose result depends on data.
+var tensorToPython = map[string]bool{
+	"item": true, "tolist": true, "numpy": true, "__bool__": true, "__int__": true, "__float__": true, "__index__": true,
+	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
+}
+
+// CallMethod implements MethodCaller.
+func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if tensorToPython[name] {
+		return nil, unsupported(exc.TensorToPython, "%s()", name)
+	}
+	if len(kwargs) == 0 {
+		if v, ok, err := t.metaMethod(tx, name, args); ok {
+			return v, err
+		}
+	}
+	kind, err := tx.World().MethodKind(tx.Scope(), name, len(args), kwNames(kwargs))
+	if err != nil {
+		return nil, err
+	}
+	if kind == "inline" {
+		class, _ := t.PythonType(tx)
+		fn, ok := tx.Scope().TypeLookup(class, name)
+		if !ok || fn.Kind() != py.Function {
+			return nil, unsupported(exc.CallUnsupported, "Tensor.%s", name)
+		}
+		return tx.Inline(NewFunction(fn, nil), append([]VariableTracker{t}, args...), kwargs)
+	}
+	if kind == "unknown" || kind == "scalar" || kind == "object" {
+		return nil, unsupported(exc.UnknownResult, "Tensor.%s", name)
+	}
+	if isPythonNumberKind(kind) {
+		return nil, unsupported(exc.TensorToPython, "Tensor.%s", name)
+	}
+	all := append([]VariableTracker{t}, args...)
+	node, err := tx.Output().CallMethod(tx, name, all, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	if kind == "self" || (strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")) {
+		t.meta, t.Changed = nil, true
+		node.Inplace = true
+		return t, nil
+	}
+	return wrapNode(tx, node, kind)
+}
+
+func isPythonNumberKind(kind string) bool { return kind == "int" || kind == "float" || kind == "bool" }
+
+func kwNames(kwargs []Kw) []string {
+	out := make([]string, len(kwargs))
+	for i, kw := range kwargs {
+		out[i] = kw.Name
+	}
+	return out
+}
+
+// metaMethod answers methods that only ask for metadata.
+func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
+	switch name {
+	case "size", "stride", "dim", "ndimension", "numel", "nelement", "__len__":
+	case "is_floating_point", "is_complex", "is_contiguous", "element_size":
+		if len(args) > 0 || t.Example.IsNull() {
+			return nil, false, nil
+		}
+		tx.Output().NeedField(t, 255)
+		v, err := tx.Scope().CallMethod(t.Example, name)
+		if err != nil {
+			return nil, true, observed(err)
+		}
+		return NewConstant(v, nil), true, nil
+	default:
+		return nil, false, nil
+	}
+	m, err := t.Meta(tx)
+	if err != nil {
+		return nil, true, err
+	}
+	switch name {
+	case "dim", "ndimension":
+		t.need(tx, "ndim")
+		return IntConst(tx, len(m.Shape)), true, nil
+	case "numel", "nelement":
+		t.need(tx, "shape")
+		return IntConst(tx, product(m.Shape)), true, nil
+	case "__len__":
+		n, err := t.Len(tx)
+		t.need(tx, "shape")
+		return IntConst(tx, n), true, err
+	}
+	vs, class := m.Shape, tx.World().SizeType
+	if name == "stride" {
+		vs, class = m.Stride, py.Object{}
+		t.need(tx, "stride")
+	} else {
+		t.need(tx, "shape")
+	}
+	if len(args) == 0 {
+		return intTuple(tx, vs, class), true, nil
+	}
+	i, ok := ConstInt(tx, args[0])
+	if !ok || len(args) > 1 {
+		return nil, false, nil
+	}
+	if i < 0 {
+		i += len(vs)
+	}
+	if i < 0 || i >= len(vs) {
+		return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Dimension out of range"}
+	}
+	return IntConst(tx, vs[i]), true, nil
+}
+
+// GetItem implements ItemGetter.
+func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	return graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{t, key}, nil, "tensor")
+}
+
+// SetItem implements ItemSetter.
+func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) error {
+	if value == nil {
+		return unsupported(exc.StoreUnsupported, "del of a tensor's item")
+	}
+	node, err := tx.Output().CallFunction(tx, tx.World().Operator("setitem"), "operator.setitem", []VariableTracker{t, key, value}, nil)
+	if err == nil {
+		node.Inplace = true
+	}
+	return err
+}
+
+// tensorOperator adds the node of an operator with at least one tensor operand.
+func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
+	for _, v := range operands {
+		if !isTensor(v) && !isNumber(tx, v) {
+			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
+		}
+	}
+	t, self := operands[0].(*TensorVariable)
+	if inplace && self {
+		name = "i" + strings.TrimSuffix(name, "_")
+	}
+	if name == "invert" || name == "pos" || name == "neg" {
+		inplace = false
+	}
+	node, err := tx.Output().CallFunction(tx, tx.World().Operator(name), "operator."+name, operands, nil)
+	if err != nil {
+		return nil, err
+	}
+	if inplace && self {
+		t.meta, t.Changed = nil, true
+		node.Inplace = true
+		return t, nil
+	}
+	return NewTensor(node), nil
+}
+
+func isNumber(tx Translator, v VariableTracker) bool {
+	o, ok := AsConstant(tx, v)
+	if !ok {
+		return false
+	}
+	switch o.Kind() {
+	case py.Int, py.Float, py.BoolKind, py.Complex:
+		return true
+	}
+	return false
+}
+
+// graphCall adds a call_function node and wraps its result.
+func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, kind string) (VariableTracker, error) {
+	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return wrapNode(tx, node, kind)
+}
+
+// wrapNode makes the tracker of a node's result from its kind (see _callables.py): "tensor", "tensors:N", "list", "none".
+func wrapNode(tx Translator, node *fxgraph.Node, kind string) (VariableTracker, error) {
+	switch {
+	case kind == "tensor":
+		return NewTensor(node), nil
+	case kind == "none":
+		node.Inplace = true
+		return NoneConst(), nil
+	case kind == "list":
+		n, err := tx.Output().NodeValue(tx, node)
+		if err != nil {
+			return nil, err
+		}
+		count, _ := py.AsInt(n)
+		return &TensorSequence{Node: node, n: int(count)}, nil
+	case strings.HasPrefix(kind, "tensors:"):
+		n := 0
+		for _, c := range kind[len("tensors:"):] {
+			n = n*10 + int(c-'0')
+		}
+		return &TensorSequence{Node: node, n: n}, nil
+	}
+	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, kind)
+}
+
+// TensorSequence is a tuple, list or named tuple of tensors that one operation returned; its items are getitem nodes.
+type TensorSequence struct {
+	Base
+	Node  *fxgraph.Node
+	n     int
+	items []VariableTracker
+}
+
+// Kind implements VariableTracker.
+func (*TensorSequence) Kind() string { return "TensorSequence" }
+
+// Items implements Sequence.
+func (s *TensorSequence) Items(tx Translator) ([]VariableTracker, error) {
+	if s.items == nil {
+		for i := 0; i < s.n; i++ {
+			v, err := graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{s, IntConst(tx, i)}, nil, "tensor")
+			if err != nil {
+				return nil, err
+			}
+			s.items = append(s.items, v)
+		}
+	}
+	return s.items, nil
+}
+
+// Len implements Lener.
+func (s *TensorSequence) Len(Translator) (int, error) { return s.n, nil }
+
+// Truth implements Truther.
+func (s *TensorSequence) Truth(Translator) (bool, error) { return s.n > 0, nil }
+
+// AsProxy implements Proxy.
+func (s *TensorSequence) AsProxy(Translator) (fxgraph.Arg, error) { return s.Node, nil }
+
+// GetItem implements ItemGetter.
+func (s *TensorSequence) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	items, err := s.Items(tx)
+	if err != nil {
+		return nil, err
+	}
+	t := NewTuple(items, nil)
+	return sequenceItem(tx, t, t, key)
+}
+
+// GetAttr implements AttrGetter: fields of torch's named results (values, indices, ...).
+func (s *TensorSequence) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if strings.HasPrefix(name, "_") || name == "count" || name == "index" || name == "append" {
+		return nil, unsupported(exc.AttrUnsupported, "%s of an operation's results", name)
+	}
+	return graphCall(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{s, StrConst(tx, name)}, nil, "tensor")
+}

@@ -1,0 +1,191 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// TorchVariable is a callable of torch's that goes into the graph, or whose result is known while translating. What it is,
+// python/godynamo/_callables.py says once per object and process.
+type TorchVariable struct {
+	Base
+	Fn    py.Object
+	class string // _callables.classify's word
+}
+
+// NewTorch returns the tracker of a torch callable.
+func NewTorch(fn py.Object, class string, src guards.Source) *TorchVariable {
+	return &TorchVariable{Base: Base{Src: src}, Fn: fn, class: class}
+}
+
+// Kind implements VariableTracker.
+func (*TorchVariable) Kind() string { return "TorchInGraphFunctionVariable" }
+
+// AsConstant implements Constant.
+func (t *TorchVariable) AsConstant(Translator) (py.Object, bool) { return t.Fn, true }
+
+// PythonType implements Typed.
+func (t *TorchVariable) PythonType(Translator) (py.Object, error) { return t.Fn.Type(), nil }
+
+// Reconstruct implements Reconstructer.
+func (t *TorchVariable) Reconstruct(e Emitter) error {
+	e.LoadConst(t.Fn)
+	return nil
+}
+
+// GetAttr implements AttrGetter.
+func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	v, err := tx.Scope().GetAttr(t.Fn, name)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return immutableResult(tx, v)
+}
+
+// Call implements Caller.
+func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	name := tx.World().CallableName(tx.Scope(), t.Fn)
+	switch {
+	case t.class == "op":
+		return t.callOp(tx, name, args, kwargs)
+	case strings.HasPrefix(t.class, "op:"):
+		return graphCall(tx, t.Fn, name, args, kwargs, t.class[3:])
+	case t.class == "fold":
+		return foldCall(tx, t.Fn, args, kwargs)
+	case t.class == "state":
+		tx.Output().AddGuards(guards.GlobalState())
+		return foldCall(tx, t.Fn, args, kwargs)
+	case t.class == "torch_function_check":
+		return t.overloadCheck(tx, args)
+	case t.class == "true":
+		return BoolConst(true), nil
+	case t.class == "false":
+		return BoolConst(false), nil
+	case t.class == "tensor_predicate":
+		return t.predicate(tx, name, args)
+	case t.class == "graph_break":
+		return nil, unsupported(exc.ExplicitBreak, "%s", name)
+	case t.class == "disabled":
+		return nil, unsupported(exc.Disabled, "%s", name)
+	case t.class == "first":
+		if len(args) == 0 {
+			return nil, unsupported(exc.CallUnsupported, "%s", name)
+		}
+		return args[len(args)-1], nil
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s", name)
+}
+
+// callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
+func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	var kinds strings.Builder
+	for _, a := range args {
+		a, err := Realize(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		kinds.WriteByte(argKind(tx, a))
+	}
+	kind, err := tx.World().ResultKind(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds.String())
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "int", "float", "bool", "scalar", "object", "unknown":
+		return nil, unsupported(exc.UnknownResult, "%s (%s)", name, kind)
+	case "self":
+		first, err := Realize(tx, arg(args, 0))
+		if err != nil {
+			return nil, err
+		}
+		node, err := tx.Output().CallFunction(tx, t.Fn, name, args, kwargs)
+		if err != nil {
+			return nil, err
+		}
+		if x, ok := first.(*TensorVariable); ok {
+			x.meta, x.Changed = nil, true
+			node.Inplace = true
+			return x, nil
+		}
+		return nil, unsupported(exc.UnknownResult, "%s", name)
+	}
+	for _, kw := range kwargs {
+		if kw.Name == "out" {
+			if c, ok := AsConstant(tx, kw.Value); !ok || c != py.None() {
+				return nil, unsupported(exc.CallUnsupported, "%s with out=", name)
+			}
+		}
+	}
+	return graphCall(tx, t.Fn, name, args, kwargs, kind)
+}
+
+// argKind is the letter result_kind_call knows an argument by: T tensor, L list of tensors, i int, f float, b bool, n None, o other.
+func argKind(tx Translator, v VariableTracker) byte {
+	switch x := v.(type) {
+	case *TensorVariable:
+		return 'T'
+	case *ConstantVariable:
+		switch x.Value.Kind() {
+		case py.Int:
+			return 'i'
+		case py.Float:
+			return 'f'
+		case py.BoolKind:
+			return 'b'
+		case py.NoneKind:
+			return 'n'
+		}
+	case *ListVariable, *TupleVariable, *TensorSequence:
+		return 'L'
+	}
+	return 'o'
+}
+
+// overloadCheck is has_torch_function and its kin: plain tensors and Python data override nothing; the torch function mode
+// stack is part of the guarded state.
+func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (VariableTracker, error) {
+	tx.Output().AddGuards(guards.GlobalState())
+	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {
+		return nil, unsupported(exc.TensorSubclass, "a torch function mode is active")
+	}
+	for _, a := range args {
+		items := []VariableTracker{a}
+		if r, err := Realize(tx, a); err != nil {
+			return nil, err
+		} else if s, ok := r.(*TupleVariable); ok {
+			items = s.items
+		}
+		for _, it := range items {
+			r, err := Realize(tx, it)
+			if err != nil {
+				return nil, err
+			}
+			if o, ok := r.(*ObjectVariable); ok {
+				if _, has := tx.Scope().TypeLookup(o.Class, "__torch_function__"); has {
+					return nil, unsupported(exc.TensorSubclass, "%s", py.TypeName(o.Class))
+				}
+			}
+		}
+	}
+	return BoolConst(false), nil
+}
+
+// predicate is torch.is_tensor, is_floating_point, numel and others that ask one tensor for what a method gives too.
+func (t *TorchVariable) predicate(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, arg(args, 0))
+	if err != nil {
+		return nil, err
+	}
+	if name == "is_tensor" {
+		return BoolConst(isTensor(v)), nil
+	}
+	if x, ok := v.(*TensorVariable); ok {
+		if r, ok, err := x.metaMethod(tx, name, args[1:]); ok {
+			return r, err
+		}
+	}
+	return nil, unsupported(exc.UnknownResult, "%s", name)
+}

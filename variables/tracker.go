@@ -1,0 +1,261 @@
+// Package variables holds what is known of a value while a frame is translated: one VariableTracker per value, by family.
+//
+// A tracker says where its value comes from (a guards.Source, when it was read from the frame), which guards it rests on,
+// and what may be done with it. What a kind can do it says by optional interfaces (Caller, AttrGetter, Sequence, ...);
+// GetAttr, Call, Binary and the other functions of this package look for them and return the one Unsupported where there
+// is none. Whatever is known entirely is computed by CPython itself on the real objects.
+//
+// Translating changes nothing outside itself. What the program changes is recorded as an effect at its place among the graph's
+// operations (Output.Effect); a value that leaves the frame is made real (materialized) once, and from then on
+// changes to it are written through.
+package variables
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// VariableTracker is a value of the program while translating. Trackers of mutable values are compared by identity: one
+// object, one tracker.
+type VariableTracker interface {
+	// Source is where the value was read from, nil when the program made it.
+	Source() guards.Source
+	// Guards are the guards the value rests on.
+	Guards() guards.Set
+	// Kind names the Go type, as reasons print it.
+	Kind() string
+	base() *Base
+}
+
+// Base carries what every tracker has.
+type Base struct {
+	Src  guards.Source
+	set  guards.Set
+	slot *Slot // where the materialized value sits, nil as long as it is not
+	// mutated marks a value read from the frame that the program changed: it must not alias others.
+	mutated bool
+}
+
+// Source implements VariableTracker.
+func (b *Base) Source() guards.Source { return b.Src }
+
+// Guards implements VariableTracker.
+func (b *Base) Guards() guards.Set { return b.set }
+func (b *Base) base() *Base        { return b }
+
+// Slot names a local of the transformed function that holds a value once its event has run.
+type Slot struct{ Index int }
+
+// Materialized tells whether a real object exists for v: it came from the frame, or has been built.
+func Materialized(v VariableTracker) bool {
+	b := v.base()
+	return b.Src != nil || b.slot != nil
+}
+
+// SlotOf is the slot of a materialized value, or nil.
+func SlotOf(v VariableTracker) *Slot { return v.base().slot }
+
+// SetSlot records where v was materialized.
+func SetSlot(v VariableTracker, s *Slot) { v.base().slot = s }
+
+// Mutated tells whether a value of the frame's was changed.
+func Mutated(v VariableTracker) bool { return v.base().mutated }
+
+// MakeGuard builds a guard on v's source: Guard(source.name(), source.guard_source(), fn). nil source: no guard, false.
+func MakeGuard(v VariableTracker, build func(guards.Source) guards.Guard) (guards.Guard, bool) {
+	if v.Source() == nil {
+		return guards.Guard{}, false
+	}
+	return build(v.Source()), true
+}
+
+// AddGuards puts further guards on a tracker while it is being made, before anything else has seen it.
+func AddGuards(v VariableTracker, set guards.Set) VariableTracker {
+	b := v.base()
+	b.set = b.set.Union(set)
+	return v
+}
+
+// Propagate unions the guards of all given trackers, recursing into containers.
+func Propagate(vars ...VariableTracker) guards.Set {
+	var out guards.Set
+	for _, v := range vars {
+		if v == nil {
+			continue
+		}
+		out = out.Union(v.Guards())
+		if c, ok := v.(Container); ok {
+			out = out.Union(Propagate(c.Children()...))
+		}
+	}
+	return out
+}
+
+// Container is a tracker with trackers inside.
+type Container interface{ Children() []VariableTracker }
+
+// Kw is a keyword argument.
+type Kw struct {
+	Name  string
+	Value VariableTracker
+}
+
+// Optional interfaces.
+type (
+	// Caller can be called.
+	Caller interface {
+		Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+	}
+	// MethodCaller handles method calls itself, before the attribute is looked up.
+	MethodCaller interface {
+		CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+	}
+	// AttrGetter reads attributes.
+	AttrGetter interface {
+		GetAttr(tx Translator, name string) (VariableTracker, error)
+	}
+	// AttrSetter stores (value nil: deletes) attributes.
+	AttrSetter interface {
+		SetAttr(tx Translator, name string, value VariableTracker) error
+	}
+	// ItemGetter is subscription.
+	ItemGetter interface {
+		GetItem(tx Translator, key VariableTracker) (VariableTracker, error)
+	}
+	// ItemSetter stores (value nil: deletes) items.
+	ItemSetter interface {
+		SetItem(tx Translator, key, value VariableTracker) error
+	}
+	// Sequence can be unpacked whole: its items are known.
+	Sequence interface {
+		Items(tx Translator) ([]VariableTracker, error)
+	}
+	// Lener knows its length.
+	Lener interface {
+		Len(tx Translator) (int, error)
+	}
+	// Iterator is advanced by next().
+	Iterator interface {
+		Next(tx Translator) (v VariableTracker, ok bool, err error)
+	}
+	// Constant is known wholly: CPython may compute with it.
+	Constant interface {
+		// AsConstant returns the real object, false when some part is not known.
+		AsConstant(tx Translator) (py.Object, bool)
+	}
+	// Proxy can stand in a graph.
+	Proxy interface {
+		AsProxy(tx Translator) (fxgraph.Arg, error)
+	}
+	// Typed knows its Python type.
+	Typed interface {
+		PythonType(tx Translator) (py.Object, error)
+	}
+	// Truther knows its truth value.
+	Truther interface {
+		Truth(tx Translator) (bool, error)
+	}
+	// Reconstructer emits instructions that leave the value on the stack.
+	Reconstructer interface {
+		Reconstruct(e Emitter) error
+	}
+	// Snapshotter copies the state that later changes would alter.
+	Snapshotter interface {
+		Snapshot() VariableTracker
+	}
+)
+
+// Emitter writes instructions of the transformed function. Values are loaded only once they are materialized (freeze first).
+type Emitter interface {
+	Load(v VariableTracker) error
+	LoadConst(o py.Object)
+	LoadInt(i int)
+	LoadStr(text string)
+	LoadAttr(name string)
+	LoadMethod(name string)
+	PushNull()
+	Call(nargs int, kwnames []string)
+	CallMethod(nargs int, kwnames []string)
+	StoreAttr(name string)
+	DeleteAttr(name string)
+	StoreSubscr()
+	DeleteSubscr()
+	StoreGlobal(name string)
+	DeleteGlobal(name string)
+	BuildTuple(n int)
+	BuildList(n int)
+	BuildMap(n int)
+	BuildSet(n int)
+	BuildSlice(n int)
+	ListAppend()
+	GetIter()
+	PopTop()
+	Copy(i int)
+	Swap(i int)
+	MakeFunction(code py.Object, name, qualname string, flags int)
+}
+
+// Output is the OutputGraph as trackers see it.
+type Output interface {
+	// AddGuards installs guards of the frame's.
+	AddGuards(gs ...guards.Guard)
+	// Const puts an object into the constant pool.
+	Const(o py.Object) guards.Const
+	// CallFunction adds a call_function node.
+	CallFunction(tx Translator, target py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
+	// CallMethod adds a call_method node; args[0] is the object.
+	CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
+	// TensorInput makes (or finds) the graph input for a tensor read from the frame.
+	TensorInput(tx Translator, obj py.Object, src guards.Source) (*TensorVariable, error)
+	// Freeze makes v loadable at this point of the program: mutable values without a real object are materialized.
+	Freeze(tx Translator, v VariableTracker) error
+	// Effect records a change at its place among the operations; values are frozen first.
+	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
+	// EffectValue is Effect with a result: emit leaves one value on the stack, whose slot is returned.
+	EffectValue(tx Translator, values []VariableTracker, emit func(e Emitter) error) (*Slot, error)
+	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
+	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
+	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.
+	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
+	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
+	NeedField(v *TensorVariable, field uint16)
+}
+
+// Translator is what trackers ask of the InstructionTranslator.
+type Translator interface {
+	Scope() *py.Scope
+	Output() Output
+	World() *World
+	// Build wraps an object read through src, lazily where its kind allows it.
+	Build(obj py.Object, src guards.Source) VariableTracker
+	// Inline runs a Python function in a child translator that shares the output graph.
+	Inline(fn *FunctionVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+	// Globals is the current frame's globals dict.
+	Globals() py.Object
+	// ClassCell returns the frame's __class__ cell value and first argument, for super().
+	SuperArgs() (cls, self VariableTracker, err error)
+	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
+	InsideTry() bool
+}
+
+func unsupported(code exc.Code, format string, args ...any) error { return exc.Break(code, format, args...) }
+
+// Describe is how reasons print a tracker.
+func Describe(tx Translator, v VariableTracker) string {
+	if v == nil {
+		return "NULL"
+	}
+	if c, ok := AsConstant(tx, v); ok {
+		text := tx.Scope().Repr(c)
+		if len(text) > 60 {
+			text = text[:57] + "..."
+		}
+		return text
+	}
+	if v.Source() != nil {
+		return v.Kind() + " " + v.Source().Name()
+	}
+	return v.Kind()
+}

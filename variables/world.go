@@ -1,0 +1,302 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
+// python/godynamo/_callables.py (facts()), and live as long as it: types and functions of imported modules.
+type facts struct {
+	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType py.Object
+	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType      py.Object
+	PartialType, OrderedDictType, EnumType, EnumMeta                            py.Object
+	TensorType, ParameterType, SizeType, NNModule, CallableType                 py.Object
+	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                            py.Object
+	GetAttrBuiltin, Sorted, Print, Missing                                      py.Object
+	operators, builtins, torchConstants, singletons                             py.Object // dicts
+	methodKind, resultKind, callableName, modeActive, isPure, classify          py.Object // functions
+	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs     py.Object
+	boundSelf, isTensor, plainLayout                                            py.Object
+}
+
+var known *facts // one per process; guarded by the GIL
+
+// World is what one translation knows of the objects around it.
+type World struct {
+	*facts
+	objects map[py.Object]VariableTracker
+	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
+	QueueEffects bool
+}
+
+// NewWorld starts a translation's world; the first one of a process asks Python for the facts.
+func NewWorld(s *py.Scope) (*World, error) {
+	if known == nil {
+		f, err := loadFacts(s)
+		if err != nil {
+			return nil, err
+		}
+		known = f
+	}
+	return &World{facts: known, objects: map[py.Object]VariableTracker{}}, nil
+}
+
+func loadFacts(s *py.Scope) (*facts, error) {
+	m, err := s.Import("godynamo._callables")
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.CallMethod(m, "facts")
+	if err != nil {
+		return nil, err
+	}
+	f := &facts{}
+	for name, at := range f.table() {
+		v, ok := s.DictGetName(d, name)
+		if !ok {
+			return nil, &missingFact{name}
+		}
+		*at = s.Keep(v).Object // never released: lives as long as the process
+	}
+	methodType, partialType, objectType = f.MethodType, f.PartialType, f.ObjectType
+	return f, nil
+}
+
+type missingFact struct{ name string }
+
+func (e *missingFact) Error() string { return "variables: _callables.facts() lacks " + e.name }
+
+func (f *facts) table() map[string]*py.Object {
+	return map[string]*py.Object{
+		"list": &f.ListType, "tuple": &f.TupleType, "dict": &f.DictType, "set": &f.SetType, "frozenset": &f.FrozenSetType,
+		"slice": &f.SliceType, "range": &f.RangeType, "function": &f.FunctionType, "method": &f.MethodType,
+		"type": &f.TypeType, "ABCMeta": &f.ABCMeta, "BaseException": &f.BaseException, "object": &f.ObjectType,
+		"partial": &f.PartialType, "OrderedDict": &f.OrderedDictType, "Enum": &f.EnumType, "EnumMeta": &f.EnumMeta,
+		"Tensor": &f.TensorType, "Parameter": &f.ParameterType, "Size": &f.SizeType, "Module": &f.NNModule,
+		"Callable": &f.CallableType, "object_getattribute": &f.ObjectGetAttribute, "module_getattr": &f.ModuleGetAttr,
+		"module_setattr": &f.ModuleSetAttr, "getattr": &f.GetAttrBuiltin, "sorted": &f.Sorted, "print": &f.Print,
+		"missing": &f.Missing, "operators": &f.operators, "builtins": &f.builtins, "torch_constants": &f.torchConstants,
+		"singletons": &f.singletons, "method_kind": &f.methodKind, "result_kind": &f.resultKind,
+		"callable_name": &f.callableName, "mode_active": &f.modeActive, "is_pure": &f.isPure, "classify": &f.classify,
+		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
+		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
+		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout,
+	}
+}
+
+// seen finds the tracker of an object that was reached before by another path; the two places must stay one object.
+func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableTracker, bool) {
+	switch obj.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
+		return nil, false
+	}
+	v, ok := w.objects[obj]
+	if !ok {
+		return nil, false
+	}
+	switch v.(type) {
+	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable, *RangeVariable:
+		return nil, false // guarded by what they are, not by being the same
+	}
+	if v.Source() != nil && v.Source().Name() != src.Name() {
+		tx.Output().AddGuards(guards.DuplicateInput(src, v.Source()))
+	}
+	return v, true
+}
+
+func (w *World) remember(obj py.Object, v VariableTracker) { w.objects[obj] = v }
+
+// Tracked calls f for every object of the frame's that was looked at.
+func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
+	for o, v := range w.objects {
+		f(o, v)
+	}
+}
+
+func contains(s *py.Scope, dict, key py.Object) bool {
+	_, ok := s.DictGet(dict, key)
+	return ok
+}
+
+// IsTorchConstant tells types of torch's immutable values: dtype, device, layout, memory_format, Size.
+func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
+
+// IsSingletonType tells those of them whose values are compared by identity.
+func (w *World) IsSingletonType(typ py.Object) bool { return dictHasType(w.singletons, typ) }
+
+func dictHasType(d, typ py.Object) bool {
+	s := py.Scope{}
+	_, ok := s.DictGet(d, typ)
+	s.Close()
+	return ok
+}
+
+// IsEnum tells members of enum classes.
+func (w *World) IsEnum(_ *py.Scope, o py.Object) bool { return py.IsSubtype(o.Type(), w.EnumType) }
+
+// IsEnumClass tells enum classes.
+func (w *World) IsEnumClass(_ *py.Scope, c py.Object) bool { return py.IsSubtype(c, w.EnumType) }
+
+// Operator is a function of the operator module.
+func (w *World) Operator(name string) py.Object { return lookup(w.operators, name) }
+
+// Builtin is a function or type of the builtins module.
+func (w *World) Builtin(name string) py.Object { return lookup(w.builtins, name) }
+
+// lookup reads a dict of long-lived objects.
+func lookup(d py.Object, name string) py.Object {
+	s := py.OpenScope()
+	defer s.Close()
+	v, ok := s.DictGetName(d, name)
+	if !ok {
+		panic("variables: unknown name " + name)
+	}
+	return v
+}
+
+func (w *World) text(s *py.Scope, fn py.Object, args ...py.Object) (string, error) {
+	r, err := s.Call(fn, args...)
+	if err != nil {
+		return "", err
+	}
+	return py.GoString(r), nil
+}
+
+func (w *World) names(s *py.Scope, names []string) py.Object {
+	out := make([]py.Object, len(names))
+	for i, n := range names {
+		out[i] = s.Name(n)
+	}
+	return s.Tuple(out...)
+}
+
+// MethodKind says what a Tensor method returns (_callables.method_kind).
+func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string) (string, error) {
+	return w.text(s, w.methodKind, s.Name(name), s.Int(int64(nargs)), w.names(s, kwnames))
+}
+
+// ResultKind says what a torch function returns for such arguments (_callables.result_kind).
+func (w *World) ResultKind(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (string, error) {
+	return w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
+}
+
+// CallableName is the printed name of a callable, as graph nodes show it.
+func (w *World) CallableName(s *py.Scope, fn py.Object) string {
+	name, err := w.text(s, w.callableName, fn)
+	if err != nil || name == "" {
+		return "call"
+	}
+	return name
+}
+
+// TorchFunctionModeActive tells whether a TorchFunctionMode is entered.
+func (w *World) TorchFunctionModeActive(s *py.Scope) (bool, error) {
+	r, err := s.Call(w.modeActive)
+	if err != nil {
+		return false, err
+	}
+	return r == py.True(), nil
+}
+
+// IsPure tells callables that may be called while translating (_runtime.is_pure_call).
+func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
+	r, err := s.Call(w.isPure, fn)
+	if err != nil {
+		return false, err
+	}
+	return r == py.True(), nil
+}
+
+// Classify is _callables.classify: what a callable of torch's or ours is to the translator, "" for others.
+func (w *World) Classify(s *py.Scope, obj py.Object) (string, error) { return w.text(s, w.classify, obj) }
+
+// BuiltinName names a function or type of builtins ("len") or operator ("operator.add").
+func (w *World) BuiltinName(s *py.Scope, obj py.Object) (string, bool) {
+	name, err := w.text(s, w.builtinName, obj)
+	return name, err == nil && name != ""
+}
+
+// IsObjectMethod tells whether d is object's own definition of a special method.
+func (w *World) IsObjectMethod(s *py.Scope, name string, d py.Object) bool {
+	own, ok := s.TypeLookup(w.ObjectType, name)
+	return ok && own == d
+}
+
+// CallableFunction is the function one of our own callables wraps; the zero Object for anything else.
+func (w *World) CallableFunction(obj py.Object) py.Object {
+	if w.CallableType.IsNull() || obj.Type() != w.CallableType {
+		return py.Object{}
+	}
+	s := py.OpenScope()
+	defer s.Close()
+	f, err := s.GetAttr(obj, "function")
+	if err != nil || f.Kind() != py.Function {
+		return py.Object{}
+	}
+	return f // kept alive by obj
+}
+
+// CallableSelf is the object one of our own callables is bound to.
+func (w *World) CallableSelf(obj py.Object) (py.Object, bool) {
+	s := py.OpenScope()
+	defer s.Close()
+	o, err := s.GetAttr(obj, "self_object")
+	if err != nil || o == py.None() {
+		return py.Object{}, false
+	}
+	return o, true // kept alive by obj
+}
+
+// NamedTupleFields are the fields of a namedtuple class.
+func (w *World) NamedTupleFields(s *py.Scope, cls py.Object) ([]string, bool) {
+	if !py.IsSubtype(cls, w.TupleType) {
+		return nil, false
+	}
+	r, err := w.text(s, w.namedTupleFields, cls)
+	if err != nil || r == "" {
+		return nil, false
+	}
+	return strings.Split(r, ","), true
+}
+
+func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
+	r, err := s.Call(fn, args...)
+	return err == nil && r == py.True()
+}
+
+// PlainLayout tells classes whose instances are a dict or slots and nothing of C's.
+func (w *World) PlainLayout(s *py.Scope, cls py.Object) bool { return w.truth(s, w.plainLayout, cls) }
+
+// PureInstanceCheck tells classes (or tuples of them) whose instance check runs none of the user's code.
+func (w *World) PureInstanceCheck(s *py.Scope, cls py.Object) bool {
+	return w.truth(s, w.pureInstanceCheck, cls)
+}
+
+// TensorTypeIs is isinstance for a tensor the graph computes, of type t.
+func (w *World) TensorTypeIs(s *py.Scope, t, cls py.Object) bool {
+	return w.truth(s, w.tensorTypeIs, t, cls)
+}
+
+// EqualTo returns a predicate of ours that compares with o.
+func (w *World) EqualTo(s *py.Scope, o py.Object) py.Object {
+	r, err := s.Call(w.equalTo, o)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// BoundSelf is the object a C method is bound to, when that is not a module.
+func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
+	r, err := s.Call(w.boundSelf, fn)
+	if err != nil || r == w.Missing {
+		return py.Object{}, false
+	}
+	return r, true
+}
+
+// IsTensor tells torch.Tensor and its subclasses.
+func (w *World) IsTensor(obj py.Object) bool { return py.IsSubtype(obj.Type(), w.TensorType) }
