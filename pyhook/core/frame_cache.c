@@ -70,6 +70,7 @@ cache_traverse(gd_FrameCache *c, visitproc visit, void *arg)
     }
     Py_VISIT(c->globals);
     Py_VISIT(c->failures);
+    Py_VISIT(c->resumes);
     return 0;
 }
 
@@ -80,6 +81,7 @@ cache_tp_clear(gd_FrameCache *c)
 {
     drop_entries(c, 0);
     Py_CLEAR(c->failures);
+    Py_CLEAR(c->resumes);
     return 0;
 }
 
@@ -176,6 +178,7 @@ gd_frame_cache_clear(gd_FrameCache *c)
     c->warned = 0;
     c->hits = c->misses = 0;
     Py_CLEAR(c->failures);
+    Py_CLEAR(c->resumes);
     drop_entries(c, 1);
 }
 
@@ -264,7 +267,18 @@ static PyMemberDef cache_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
+/* The table of resume callables, made when first asked for: all entries of this code that split at one place share one. */
+static PyObject *
+cache_resumes(gd_FrameCache *cache, void *Py_UNUSED(closure))
+{
+    if (cache->resumes == NULL && (cache->resumes = PyDict_New()) == NULL) {
+        return NULL;
+    }
+    return Py_NewRef(cache->resumes);
+}
+
 static PyGetSetDef cache_getset[] = {
+    {"resumes", (getter)cache_resumes, NULL, "resume callables of this code by place, for the translator", NULL},
     {"failures", (getter)cache_failures, NULL, "the last reasons why entries did not serve, oldest first", NULL},
     {"in_progress", (getter)cache_in_progress, NULL, "a thread is translating this code", NULL},
     {NULL, NULL, NULL, NULL, NULL},

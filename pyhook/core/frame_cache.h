@@ -40,6 +40,7 @@ typedef struct gd_FrameCache {
     void *owner;              /* borrowed, compared only: the Root whose `inner` holds this; NULL for a W's own */
     int in_progress;          /* fork generation + 1 while a thread translates this code; 0: none */
     PyObject *failures;       /* strong list of str, the last ones at its end; or NULL */
+    PyObject *resumes;        /* strong dict or NULL: the translator's resume callables by place, shared by the entries */
     PyObject *weakreflist;
     struct gd_FrameCache *prev, *next; /* all of the process, for reset() */
 } gd_FrameCache;
