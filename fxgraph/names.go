@@ -23,8 +23,8 @@ func targetName(op OpKind, t Target) string {
 	case CallFunction:
 		name = functionName(name)
 	default:
-		if len(name) > 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
-			name = name[2 : len(name)-2]
+		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
+			name = name[2:max(2, len(name)-2)]
 		}
 	}
 	return snakeCase(name)
@@ -75,9 +75,9 @@ func (ns *namespace) create(candidate string) string {
 	return candidate
 }
 
-// claim marks a name that a text gave as used; false when it was.
+// claim marks a name that a text gave as used; false when it was, and for names that create never gives.
 func (ns *namespace) claim(name string) bool {
-	if ns.used[name] {
+	if ns.used[name] || illegalNames[name] {
 		return false
 	}
 	base, num, _ := splitNumber(name)
@@ -130,7 +130,7 @@ func isWord(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// IsIdentifier tells whether s could be a name or target part: ASCII letters, digits and _, no digit first.
+// isIdentifier tells whether s could be a name or target part: ASCII letters, digits and _, no digit first.
 func isIdentifier(s string) bool {
 	if s == "" || isDigit(s[0]) {
 		return false
