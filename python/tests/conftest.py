@@ -1,0 +1,100 @@
+"""What every test shares: the ``row`` marker, one torch thread, a reset of godynamo, the record of rows.
+
+``build/rows.json`` gets the outcome of every test that names rows of docs/conformance.md; ``make conformance`` reads it.
+Under pytest-xdist the controller alone writes it: rows travel with the test reports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS_FILE = Path(os.environ.get("GODYNAMO_ROWS_FILE", ROOT / "build" / "rows.json"))
+
+for _directory in (ROOT / "python",):
+    if str(_directory) not in sys.path:
+        sys.path.insert(0, str(_directory))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "row(*ids): rows of docs/conformance.md that this test proves")
+    config.pluginmanager.register(RowRecorder(config), "godynamo-rows")
+
+
+def rows_of(item) -> list[str]:
+    """The rows an item names, in order of appearance, each once."""
+    return list(dict.fromkeys(row for mark in item.iter_markers("row") for row in mark.args))
+
+
+class RowRecorder:
+    """Collects the outcome of every test with rows and writes them when the session ends."""
+
+    def __init__(self, config):
+        self.config = config
+        self.tests = {}
+        self.worker = hasattr(config, "workerinput")
+
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            rows = rows_of(item)
+            if rows:
+                item.user_properties.append(("rows", rows))
+
+    def pytest_collection_finish(self, session):
+        if self.config.option.collectonly:
+            self.tests = {
+                item.nodeid: {"rows": rows_of(item), "outcome": None} for item in session.items if rows_of(item)
+            }
+
+    def pytest_runtest_logreport(self, report):
+        rows = dict(report.user_properties).get("rows")
+        if self.worker or not rows:
+            return
+        test = self.tests.setdefault(report.nodeid, {"rows": list(rows), "outcome": "passed"})
+        if hasattr(report, "wasxfail"):
+            test["outcome"] = "xfailed"  # an expected failure is a row not met, whichever way it went
+        elif report.failed:
+            test["outcome"] = "failed"
+        elif report.skipped and test["outcome"] == "passed":
+            test["outcome"] = "skipped"
+
+    def pytest_sessionfinish(self, session):
+        if self.worker:
+            return
+        if self.config.option.collectonly:
+            target = os.environ.get("GODYNAMO_ROWS_COLLECT")
+            if target:
+                Path(target).write_text(json.dumps(self.tests))
+            return
+        if not self.tests:
+            return
+        known = json.loads(ROWS_FILE.read_text()) if ROWS_FILE.exists() else {}
+        known.update(self.tests)
+        ROWS_FILE.parent.mkdir(parents=True, exist_ok=True)
+        temporary = ROWS_FILE.with_name(f".{ROWS_FILE.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(known, indent=1, sort_keys=True))
+        os.replace(temporary, ROWS_FILE)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_torch_thread():
+    """Results and timings must not depend on the number of cores."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_godynamo():
+    """No test sees what another one compiled, counted or configured. A no-op until something imports godynamo."""
+    module = sys.modules.get("godynamo")
+    if module is not None and hasattr(module, "reset"):
+        module.reset()
+    yield
+    module = sys.modules.get("godynamo")
+    if module is not None and hasattr(module, "reset"):
+        module.reset()

@@ -1,0 +1,85 @@
+"""Reads `go test -json` from stdin: prints what failed and a line a package, records each test's outcome.
+
+build/go-tests.json maps `directory.TestName` to passed, failed or skipped; a run updates what it ran. Exits with 1 when
+anything failed, also when a package did not compile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+MODULE = "github.com/godynamo/godynamo"
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "build" / "go-tests.json"
+OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+
+
+class Report:
+    """What a stream of test2json events says."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, str] = {}
+        self.failed = False
+        self._output: dict[tuple[str, str], list[str]] = {}
+
+    def feed(self, lines: Iterable[str]) -> Iterable[str]:
+        """Takes events, yields text to show."""
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                yield line  # the go command itself speaks
+                continue
+            yield from self._event(event)
+
+    def _event(self, event: dict[str, str]) -> Iterable[str]:
+        package = event.get("Package") or event.get("ImportPath", "")
+        key = (package, event.get("Test", ""))
+        action = event.get("Action", "")
+        if action == "output":
+            self._output.setdefault(key, []).append(event["Output"])
+        elif action == "build-output":
+            yield event["Output"]
+        elif action == "build-fail":
+            self.failed = True
+        elif action in OUTCOMES:
+            output = self._output.pop(key, [])
+            if key[1]:
+                directory = package.removeprefix(MODULE).lstrip("/") or "."
+                self.outcomes[f"{directory}.{key[1]}"] = OUTCOMES[action]
+            if action == "fail":
+                self.failed = True
+                yield from output
+            elif not key[1]:
+                yield from (text for text in output if text.startswith(("ok", "?", "FAIL", "panic")))
+
+
+def record(outcomes: dict[str, str]) -> None:
+    """Merges outcomes into the record, by rename."""
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    known.update(outcomes)
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    temporary = RECORD.with_name(f".{RECORD.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(known, indent=1, sort_keys=True))
+    os.replace(temporary, RECORD)
+
+
+def main() -> int:
+    """See the module's text."""
+    report = Report()
+    for text in report.feed(sys.stdin):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    record(report.outcomes)
+    passed = sum(outcome == "passed" for outcome in report.outcomes.values())
+    print(f"go test: {passed} passed, {sum(o == 'failed' for o in report.outcomes.values())} failed, "
+          f"{sum(o == 'skipped' for o in report.outcomes.values())} skipped")  # fmt: skip
+    return int(report.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

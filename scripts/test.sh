@@ -1,0 +1,11 @@
+#!/bin/bash
+# All tests: Go, Go with an embedded CPython, pytest. Goes on after a failure, exits with 1 when anything failed.
+# The runners' own summary lines are the last thing printed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+status=0
+scripts/go_test.sh || status=1
+# Timings and fork tests want the machine for themselves; PYTEST_ARGS="-n 2" makes it parallel.
+# shellcheck disable=SC2086
+"$(scripts/venv.sh --path)/bin/python" -m pytest python/tests ${PYTEST_ARGS:-} || status=1
+exit $status
