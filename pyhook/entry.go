@@ -78,8 +78,12 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		report(s, err)
 		return C.GD_PASS, nil
 	}
-	inst := &installer{owner: object(req.owner)}
-	result, err := translate.ConvertFrame(s, f, &settings.Options, settings.backend, inst)
+	inst := &installer{owner: object(req.owner), cache: object(req.cache)}
+	convert := translate.ConvertFrame(settings.backend, &settings.Options, inst)
+	if settings.NoPython {
+		convert = translate.ConvertFrameAssert(settings.backend, true, &settings.Options, inst)
+	}
+	result, err := convert(s, f, int(req.nentries))
 	var entry unsafe.Pointer
 	if err == nil {
 		entry, err = inst.install(s, f, result)

@@ -19,6 +19,7 @@ import (
 // installer makes CPython objects of what a translation yields, through the C core (translate.Installer).
 type installer struct {
 	owner py.Object // the callable that gets the entry
+	cache py.Object // the FrameCache it hangs on
 }
 
 func goBytes(b C.gd_bytes) []byte { return C.GoBytes(unsafe.Pointer(b.data), C.int(b.len)) }
@@ -117,7 +118,7 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 // Resume implements translate.Installer: resume callables are kept on their owner by (code, place, stack and locals), so that
 // every translation of one frame that splits at the same place shares them.
 func (i *installer) Resume(s *py.Scope, code py.Object, key string, make func() (py.Object, error)) (py.Object, error) {
-	table, err := s.GetAttr(i.owner, "resumes")
+	table, err := s.GetAttr(i.cache, "resumes")
 	if err != nil {
 		return py.Object{}, err
 	}

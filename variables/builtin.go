@@ -654,6 +654,10 @@ func printable(tx Translator, v VariableTracker) bool {
 	case *ConstantVariable, *RangeVariable, *TensorVariable, *TensorSequence:
 		return true
 	case *ListVariable, *TupleVariable, *DictVariable:
+		if tx.World().enter() != nil {
+			return false
+		}
+		defer tx.World().leave()
 		for _, c := range x.(Container).Children() {
 			if !printable(tx, c) {
 				return false

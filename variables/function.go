@@ -20,7 +20,7 @@ type FunctionVariable struct {
 	KwDefaults        []Kw
 	Annotations       VariableTracker // tuple of names and values, or nil
 	Foreign           bool            // made by an inlined function of another module
-	attrs             []Kw // attributes set on it (functools.wraps)
+	attrs             []Kw            // attributes set on it (functools.wraps)
 }
 
 // NewFunction returns the tracker of an existing function; with a source the caller has guarded its code.

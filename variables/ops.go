@@ -12,6 +12,10 @@ func AsProxy(tx Translator, v VariableTracker) (fxgraph.Arg, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := tx.World().enter(); err != nil {
+		return nil, err
+	}
+	defer tx.World().leave()
 	if p, ok := v.(Proxy); ok {
 		return p.AsProxy(tx)
 	}
@@ -108,9 +112,7 @@ func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 		if err != nil {
 			return nil, err
 		}
-		if it != VariableTracker(obj) {
-			return Unpack(tx, it)
-		}
+		return Unpack(tx, it)
 	}
 	return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
 }
@@ -140,8 +142,12 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 			if err != nil {
 				return nil, err
 			}
+			if o, ok := r.(*ObjectVariable); ok {
+				return nil, unsupported(exc.IterUnsupported, "iterator of class %s", py.TypeName(o.Class))
+			}
 			return Iter(tx, r)
 		}
+		return nil, unsupported(exc.IterUnsupported, "iteration over a %s", py.TypeName(obj.Class))
 	}
 	items, err := Unpack(tx, v)
 	if err != nil {
@@ -153,6 +159,10 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 
 // Call is fn(*args, **kwargs).
 func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if err := tx.World().enter(); err != nil {
+		return nil, err
+	}
+	defer tx.World().leave()
 	fn, err := Realize(tx, fn)
 	if err != nil {
 		return nil, err
@@ -480,6 +490,10 @@ var compareNames = [...]string{"lt", "le", "eq", "ne", "gt", "ge"}
 
 // Compare is a rich comparison.
 func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+	if err := tx.World().enter(); err != nil {
+		return nil, err
+	}
+	defer tx.World().leave()
 	a, err := Realize(tx, a)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,8 @@
 package variables
 
 import (
+	"reflect"
+
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -71,23 +73,41 @@ func MakeGuard(v VariableTracker, build func(guards.Source) guards.Guard) (guard
 	return build(v.Source()), true
 }
 
-// AddGuards puts further guards on a tracker while it is being made, before anything else has seen it.
+// ReplaceGuards returns a copy of v with exactly these guards. The copy is another object to the program's identity: only for
+// trackers of immutable values, and for those nothing else has seen yet.
+func ReplaceGuards(v VariableTracker, set guards.Set) VariableTracker {
+	old := reflect.ValueOf(v).Elem()
+	copied := reflect.New(old.Type())
+	copied.Elem().Set(old)
+	c := copied.Interface().(VariableTracker)
+	c.base().set = set
+	return c
+}
+
+// AddGuards returns a copy of v with the union of its guards and set.
 func AddGuards(v VariableTracker, set guards.Set) VariableTracker {
-	b := v.base()
-	b.set = b.set.Union(set)
-	return v
+	return ReplaceGuards(v, v.Guards().Union(set))
+}
+
+// AddGuard returns a copy of v with one more guard.
+func AddGuard(v VariableTracker, g guards.Guard) VariableTracker {
+	return ReplaceGuards(v, v.Guards().Add(g))
 }
 
 // Propagate unions the guards of all given trackers, recursing into containers.
 func Propagate(vars ...VariableTracker) guards.Set {
-	var out guards.Set
+	return propagate(guards.Set{}, vars, map[VariableTracker]bool{})
+}
+
+func propagate(out guards.Set, vars []VariableTracker, seen map[VariableTracker]bool) guards.Set {
 	for _, v := range vars {
 		if v == nil {
 			continue
 		}
 		out = out.Union(v.Guards())
-		if c, ok := v.(Container); ok {
-			out = out.Union(Propagate(c.Children()...))
+		if c, ok := v.(Container); ok && !seen[v] {
+			seen[v] = true
+			out = propagate(out, c.Children(), seen)
 		}
 	}
 	return out
@@ -240,7 +260,9 @@ type Translator interface {
 	InsideTry() bool
 }
 
-func unsupported(code exc.Code, format string, args ...any) error { return exc.Break(code, format, args...) }
+func unsupported(code exc.Code, format string, args ...any) error {
+	return exc.Break(code, format, args...)
+}
 
 // Describe is how reasons print a tracker.
 func Describe(tx Translator, v VariableTracker) string {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -28,6 +29,7 @@ var known *facts // one per process; guarded by the GIL
 type World struct {
 	*facts
 	objects map[py.Object]VariableTracker
+	depth   int // nested calls of this package's operations; see enter
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
 }
@@ -86,6 +88,20 @@ func (f *facts) table() map[string]*py.Object {
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout,
 	}
 }
+
+// maxDepth bounds recursion on the program's values: a list that holds itself, a comparison that calls itself. A Go stack
+// overflow cannot be recovered from; 2,000 levels are far from one.
+const maxDepth = 2_000
+
+func (w *World) enter() error {
+	if w.depth >= maxDepth {
+		return unsupported(exc.TooLarge, "values nested more than %d deep", maxDepth)
+	}
+	w.depth++
+	return nil
+}
+
+func (w *World) leave() { w.depth-- }
 
 // seen finds the tracker of an object that was reached before by another path; the two places must stay one object.
 func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableTracker, bool) {
@@ -211,7 +227,9 @@ func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 }
 
 // Classify is _callables.classify: what a callable of torch's or ours is to the translator, "" for others.
-func (w *World) Classify(s *py.Scope, obj py.Object) (string, error) { return w.text(s, w.classify, obj) }
+func (w *World) Classify(s *py.Scope, obj py.Object) (string, error) {
+	return w.text(s, w.classify, obj)
+}
 
 // BuiltinName names a function or type of builtins ("len") or operator ("operator.add").
 func (w *World) BuiltinName(s *py.Scope, obj py.Object) (string, bool) {

@@ -12,32 +12,64 @@ import (
 // maxRestarts bounds how often one frame is translated anew; each restart has one more entry in the log.
 const maxRestarts = 100
 
-// ConvertFrameAssert translates one frame. Its errors: *exc.Unsupported (nopython, or where the frame cannot be split),
-// *exc.SkipFrame, *exc.Raised and *py.Error (to the user), anything else is a bug.
-func ConvertFrameAssert(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer) (*Result, error) {
-	log := newSpeculationLog()
-	for i := 0; i < maxRestarts; i++ {
-		r, err := attempt(s, f, opts, b, inst, log)
-		if _, again := err.(*exc.RestartAnalysis); again {
-			if opts.NoPython {
-				for _, why := range log.entries {
-					return nil, why
-				}
-			}
-			continue
+// Converter translates one frame; cacheSize is the number of translations the frame has already.
+type Converter func(s *py.Scope, f *Frame, cacheSize int) (*Result, error)
+
+// ConvertFrameAssert returns the converter for a backend. With oneGraph the first graph break is its error; without, frames are
+// split. Its errors: *exc.Unsupported (a break), *exc.SkipFrame, *exc.Raised and *py.Error (to the user), anything else is
+// a bug.
+func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst Installer) Converter {
+	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
+		if err := unsupportedKind(s, f); err != nil {
+			return nil, err
 		}
-		return r, err
+		log := newSpeculationLog()
+		for i := 0; i < maxRestarts; i++ {
+			r, err := attempt(s, f, opts, compilerFn, inst, log)
+			if _, again := err.(*exc.RestartAnalysis); !again {
+				return r, err
+			}
+			if oneGraph {
+				return nil, log.last
+			}
+		}
+		return nil, &exc.SkipFrame{Reason: "too many restarts"}
 	}
-	return nil, &exc.SkipFrame{Reason: "too many restarts"}
 }
 
 // ConvertFrame proxies to ConvertFrameAssert and turns a break where the frame cannot be split into "run in CPython".
-func ConvertFrame(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer) (*Result, error) {
-	r, err := ConvertFrameAssert(s, f, opts, b, inst)
-	if u, ok := err.(*unbreakable); ok && !opts.NoPython {
-		return &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why}, nil
+func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
+	convert := ConvertFrameAssert(compilerFn, false, opts, inst)
+	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
+		r, err := convert(s, f, cacheSize)
+		if u, ok := err.(*unbreakable); ok {
+			return &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why}, nil
+		}
+		return r, err
 	}
-	return r, err
+}
+
+// unsupportedKind recognises code that is never translated, up front.
+func unsupportedKind(s *py.Scope, f *Frame) error {
+	flags := codeFlags(s, f.Code)
+	switch {
+	case flags&(opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR|opcode.CO_ITERABLE_COROUTINE) != 0:
+		return &exc.SkipFrame{Reason: "async def", Always: true}
+	case flags&opcode.CO_GENERATOR != 0:
+		return &exc.SkipFrame{Reason: "generator", Always: true}
+	case flags&opcode.CO_NEWLOCALS == 0:
+		return &exc.SkipFrame{Reason: "module or class body", Always: true}
+	}
+	return nil
+}
+
+func codeFlags(s *py.Scope, code py.Object) int {
+	v, err := s.GetAttr(code, "co_flags")
+	if err != nil {
+		return 0
+	}
+	n, _ := py.AsInt(v)
+	return int(n)
 }
 
 func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, log *SpeculationLog) (*Result, error) {
@@ -50,12 +82,6 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	d, err := o.decode(f.Code)
 	if err != nil {
 		return nil, err
-	}
-	if d.code.Flags&(opcode.CO_GENERATOR|opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR|opcode.CO_ITERABLE_COROUTINE) != 0 {
-		return nil, &exc.SkipFrame{Reason: "generator or coroutine", Always: true}
-	}
-	if d.code.Flags&opcode.CO_NEWLOCALS == 0 {
-		return nil, &exc.SkipFrame{Reason: "module or class body", Always: true}
 	}
 	tx := &InstructionTranslator{out: o, d: d, globals: f.Globals, builtins: f.Builtins, log: log,
 		locals: make([]variables.VariableTracker, len(d.code.Locals))}

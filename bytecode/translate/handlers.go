@@ -44,6 +44,7 @@ var noHandler = map[opcode.Op]string{
 	opcode.MATCH_CLASS:                "class patterns run in CPython",
 	opcode.MATCH_KEYS:                 "mapping patterns run in CPython",
 	opcode.RAISE_VARARGS:              "CPython raises",
+	opcode.DELETE_GLOBAL:              "CPython removes globals",
 	opcode.CACHE:                      "gone after decoding",
 	opcode.EXTENDED_ARG:               "gone after decoding",
 	opcode.PRECALL:                    "gone after decoding",

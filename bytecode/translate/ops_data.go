@@ -242,7 +242,6 @@ func (tx *InstructionTranslator) listAppend(inst *bytecode.Instruction) error {
 	return tx.onContainer(inst.Arg, "append", v)
 }
 
-
 func (tx *InstructionTranslator) listExtend(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	return tx.onContainer(inst.Arg, "extend", v)

@@ -186,7 +186,9 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 	if next < len(tx.d.code.Instructions) {
 		after = tx.d.code.Instructions[next]
 	}
-	resume := func(target *bytecode.Instruction, stack []item) error { return tx.callResume(c, inst, target, stack, live) }
+	resume := func(target *bytecode.Instruction, stack []item) error {
+		return tx.callResume(c, inst, target, stack, live)
+	}
 	result := func() item {
 		t := c.newTemp()
 		c.emit(opcode.STORE_FAST, spaceTemp|t)

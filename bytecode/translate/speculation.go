@@ -6,6 +6,7 @@ import "github.com/godynamo/godynamo/internal/exc"
 // frame, counted from 0) and why. Translating is deterministic, so the same step comes round again.
 type SpeculationLog struct {
 	entries map[int]error
+	last    error // the newest entry
 }
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }
@@ -16,6 +17,6 @@ func (l *SpeculationLog) failedAt(step int) (error, bool) {
 }
 
 func (l *SpeculationLog) add(step int, err error) error {
-	l.entries[step] = err
+	l.entries[step], l.last = err, err
 	return &exc.RestartAnalysis{Reason: err.Error()}
 }
