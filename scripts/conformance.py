@@ -33,8 +33,9 @@ def _load(path: Path) -> Any:
 
 
 def collect_pytest() -> tuple[list[table.RowTest], list[str]]:
-    """The pytest tests that name rows, by collecting the suite (markers of parameters included), and pytest's lines about
-    files it could not collect.
+    """The pytest tests that name rows, and pytest's lines about files it could not collect.
+
+    The suite is really collected, so that markers of parameters count.
 
     Raises RuntimeError with pytest's output when it collected nothing at all.
     """

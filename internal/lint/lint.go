@@ -1,0 +1,194 @@
+// Package lint holds the house rules that a program can check, as tests: who may import whom, where C may be written, how
+// long a file may be. docs/style.md gives the reasons.
+//
+// It looks at the repository through `go list` and the file system and imports nothing of the project's.
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"sort"
+	"strings"
+)
+
+const module = "github.com/godynamo/godynamo"
+
+// bindings is the package through which handles on Python objects are made.
+const bindings = "github.com/DataDog/go-python3"
+
+// Package is what `go list -json` says of a package, as far as the rules ask.
+type Package struct {
+	ImportPath   string
+	Dir          string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	GoFiles      []string
+	CgoFiles     []string
+	CFiles       []string
+	HFiles       []string
+}
+
+// Path is the import path within the module; "." for the root.
+func (p *Package) Path() string {
+	if p.ImportPath == module {
+		return "."
+	}
+	return strings.TrimPrefix(p.ImportPath, module+"/")
+}
+
+// list returns the module's packages below dir as built with tags.
+func list(dir string, tags string) ([]*Package, error) {
+	cmd := exec.Command("go", "list", "-e", "-json", "-tags", tags, "./...")
+	cmd.Dir = dir
+	// Listing needs no compiler, but without cgo files that `import "C"` would count as left out.
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var packages []*Package
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		p := new(Package)
+		if err := decoder.Decode(p); err == io.EOF {
+			return packages, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// arrows says who may import whom: a package (the longest prefix of its path that has a row) may import what its row names, and
+// what is below that prefix itself. Everyone may import the packages of everyones.
+var arrows = map[string][]string{
+	"cmd/godynamo-ext": {"pyhook"},
+	// The command line tool sees the pure packages; CPython by pyhook/py, under the tag pyembed.
+	"cmd/godynamo": {"bytecode", "guards", "fxgraph", "pyhook/py", "internal"},
+	"pyhook":       {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache", "backends", "pyhook/py"},
+	"pyhook/py":    {"bytecode", "bytecode/opcode"},
+	// A backend is handed the translation it finishes and emits instructions into it: it implements translate's interface.
+	"backends":           {"bytecode", "bytecode/opcode", "bytecode/translate", "guards", "fxgraph", "variables", "pyhook/py"},
+	"cache":              {"guards", "pyhook/py"},
+	"bytecode/translate": {"bytecode", "bytecode/opcode", "variables", "guards", "fxgraph", "pyhook/py"},
+	"variables":          {"bytecode", "bytecode/opcode", "guards", "fxgraph", "pyhook/py"},
+	"bytecode":           {"bytecode/opcode"},
+	"bytecode/opcode":    {},
+	"guards":             {},
+	"fxgraph":            {},
+	"internal":           {},
+}
+
+// nested lists the packages that have a row of their own although their path lies below another row's: they are not what that
+// row's prefix means.
+var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py"}
+
+var everyones = []string{"internal/exc", "internal/invariants", "internal/counters"}
+
+// covers tells whether pkg is prefix or lies below it, without crossing into a nested package.
+func covers(prefix, pkg string) bool {
+	if pkg != prefix && !strings.HasPrefix(pkg, prefix+"/") {
+		return false
+	}
+	for _, n := range nested {
+		if n != prefix && strings.HasPrefix(n, prefix+"/") && covers(n, pkg) {
+			return false
+		}
+	}
+	return true
+}
+
+// rowOf returns the row of arrows that speaks for pkg; ok is false when none does.
+func rowOf(pkg string) (row string, ok bool) {
+	for p := pkg; p != "."; p = path.Dir(p) {
+		if _, found := arrows[p]; found {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// wrongImports returns one text for each import of packages that no arrow allows, sorted. Test files are free:
+// a test may compare two packages that know nothing of each other.
+func wrongImports(packages []*Package) []string {
+	var wrong []string
+	for _, p := range packages {
+		row, ok := rowOf(p.Path())
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("%s: no row in arrows says what it may import", p.Path()))
+			continue
+		}
+		for _, imported := range p.Imports {
+			if !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+			target := strings.TrimPrefix(imported, module+"/")
+			if !allowed(row, target) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s", p.Path(), target))
+			}
+		}
+	}
+	sort.Strings(wrong)
+	return wrong
+}
+
+func allowed(row, target string) bool {
+	if covers(row, target) {
+		return true
+	}
+	for _, candidates := range [][]string{arrows[row], everyones} {
+		for _, prefix := range candidates {
+			if covers(prefix, target) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// strayC returns one text for each package outside of pyhook that has C in it, sorted.
+func strayC(packages []*Package) []string {
+	var stray []string
+	for _, p := range packages {
+		if p.Path() == "pyhook" || strings.HasPrefix(p.Path(), "pyhook/") {
+			continue
+		}
+		for _, files := range [][]string{p.CgoFiles, p.CFiles, p.HFiles} {
+			for _, file := range files {
+				stray = append(stray, p.Path()+"/"+file)
+			}
+		}
+	}
+	sort.Strings(stray)
+	return stray
+}
+
+// bindingUsers returns the paths of the packages that import go-python3, tests included, sorted.
+func bindingUsers(packages []*Package) []string {
+	var users []string
+	for _, p := range packages {
+		for _, imports := range [][]string{p.Imports, p.TestImports, p.XTestImports} {
+			for _, imported := range imports {
+				if imported == bindings {
+					users = append(users, p.Path())
+				}
+			}
+		}
+	}
+	sort.Strings(users)
+	return users
+}
+
+// pure says whether a package must build without CPython's headers.
+func pure(pkg string) bool {
+	for _, prefix := range []string{"bytecode", "bytecode/opcode", "guards", "fxgraph", "internal"} {
+		if covers(prefix, pkg) {
+			return true
+		}
+	}
+	return false
+}

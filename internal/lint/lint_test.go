@@ -1,0 +1,181 @@
+package lint
+
+import (
+	"bufio"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	root     = "../.."
+	maxLines = 900
+)
+
+func packages(t *testing.T) []*Package {
+	t.Helper()
+	found, err := list(root, "")
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	return found
+}
+
+func TestImportsFollowTheArrows(t *testing.T) {
+	assert.Empty(t, wrongImports(packages(t)), "docs/style.md, Who may import whom")
+}
+
+func TestAnImportAgainstTheArrowsIsFound(t *testing.T) {
+	made := func(path string, imports ...string) *Package {
+		for i := range imports {
+			imports[i] = module + "/" + imports[i]
+		}
+		return &Package{ImportPath: module + "/" + path, Imports: imports}
+	}
+	cases := []struct {
+		name string
+		pkg  *Package
+		want []string
+	}{
+		{"guards may not see the trackers", made("guards", "variables"), []string{"guards imports variables"}},
+		{"bytecode is not translate", made("bytecode", "bytecode/translate"), []string{"bytecode imports bytecode/translate"}},
+		{"a folder below a package is the package's", made("guards/gen", "guards"), nil},
+		{"variables may not turn back to the translator", made("variables", "bytecode/translate"),
+			[]string{"variables imports bytecode/translate"}},
+		{"pyhook reaches the translator", made("pyhook", "bytecode/translate", "bytecode/opcode"), nil},
+		{"handles know of nothing above them", made("pyhook/py", "pyhook"), []string{"pyhook/py imports pyhook"}},
+		{"everyone has the errors", made("fxgraph", "internal/exc"), nil},
+		{"a package without a row says so", made("elsewhere"),
+			[]string{"elsewhere: no row in arrows says what it may import"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, c.want, wrongImports([]*Package{c.pkg}))
+		})
+	}
+}
+
+func TestCIsWrittenBelowPyhookOnly(t *testing.T) {
+	assert.Empty(t, strayC(packages(t)))
+
+	outside := &Package{ImportPath: module + "/guards", CgoFiles: []string{"fast.go"}, CFiles: []string{"fast.c"}}
+	assert.Equal(t, []string{"guards/fast.c", "guards/fast.go"}, strayC([]*Package{outside}))
+}
+
+func TestCIncludesAreNotWrittenElsewhere(t *testing.T) {
+	// C that no Go package lists: a .c file in a folder without Go.
+	for _, file := range sources(t, ".c", ".h") {
+		assert.True(t, strings.HasPrefix(file, "pyhook/"), "%s: C is written under pyhook/ only", file)
+	}
+}
+
+func TestGoPython3IsImportedByPyhookPyOnly(t *testing.T) {
+	embedded, err := list(root, "pyembed")
+	require.NoError(t, err)
+	for _, found := range [][]*Package{packages(t), embedded} {
+		for _, user := range bindingUsers(found) {
+			assert.Equal(t, "pyhook/py", user)
+		}
+	}
+}
+
+func TestPurePackagesImportNothingOfCPython(t *testing.T) {
+	byPath := map[string]*Package{}
+	for _, p := range packages(t) {
+		byPath[p.ImportPath] = p
+	}
+	var visit func(p *Package, seen map[string]bool) []string
+	visit = func(p *Package, seen map[string]bool) []string {
+		var found []string
+		for _, imported := range p.Imports {
+			if imported == "C" || imported == bindings || strings.HasPrefix(imported, module+"/pyhook") {
+				found = append(found, p.Path()+" imports "+imported)
+			}
+			if next := byPath[imported]; next != nil && !seen[imported] {
+				seen[imported] = true
+				found = append(found, visit(next, seen)...)
+			}
+		}
+		return found
+	}
+	for _, p := range byPath {
+		if pure(p.Path()) {
+			assert.Empty(t, visit(p, map[string]bool{}), p.Path())
+		}
+	}
+}
+
+// internalHeader matches an include of one of CPython's internal headers.
+var internalHeader = regexp.MustCompile(`#\s*include\s*[<"]internal/`)
+
+func TestInternalHeadersAreIncludedByPycompatOnly(t *testing.T) {
+	for _, file := range sources(t, ".c", ".h") {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		if internalHeader.Match(text) {
+			assert.Contains(t, filepath.Base(file), "pycompat", "%s includes an internal header of CPython's", file)
+		}
+	}
+}
+
+func TestFilesHaveOneTopic(t *testing.T) {
+	for _, file := range sources(t, ".go", ".c", ".h", ".py", ".pyi", ".sh") {
+		base := filepath.Base(file)
+		if strings.Contains(base, "_gen.") {
+			continue
+		}
+		lines := countLines(t, filepath.Join(root, file))
+		assert.LessOrEqual(t, lines, maxLines, "%s has %d lines: a file with two topics is two files", file, lines)
+	}
+}
+
+// sources returns the repository's files with one of the suffixes, by slash-separated path from the root.
+func sources(t *testing.T, suffixes ...string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") || name == "build" || name == "dist" || name == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		for _, suffix := range suffixes {
+			if strings.HasSuffix(name, suffix) {
+				relative, err := filepath.Rel(root, path)
+				if err != nil {
+					return err
+				}
+				found = append(found, filepath.ToSlash(relative))
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	return found
+}
+
+func countLines(t *testing.T, path string) int {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	lines := 0
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		lines++
+	}
+	require.NoError(t, scanner.Err())
+	return lines
+}
