@@ -27,7 +27,8 @@ typedef struct gd_GuardedCode {
     gd_guard_node *nodes;
     gd_inline_cache *caches;
     PyObject **consts;          /* what is compared by address may be dead: only `strong` ones may be dereferenced */
-    struct gd_tensor_check *tensors; /* guard_eval.c's own form */
+    Py_hash_t *hashes;          /* of the consts that are keys or names */
+    struct gd_tensor_check *tensors; /* guard_eval.h */
     uint16_t *extra_regs;
     PyObject *function;         /* strong or NULL (GD_ENTRY_RUN_ORIGINAL) */
     vectorcallfunc vectorcall;  /* of `function` */

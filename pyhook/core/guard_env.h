@@ -1,0 +1,13 @@
+/* Guards as Python sees them: entries made and checked from tests, and the helpers that make the guard text executable. */
+#ifndef GD_GUARD_ENV_H
+#define GD_GUARD_ENV_H
+
+#include "pycompat.h"
+
+/* Methods of GuardedCode: check, failure, const_by_id, tensor_checks, ... */
+extern PyMethodDef gd_entry_methods[];
+
+/* Adds the GuardedCode type, make_entry, guard_check and the helpers to the module. 0 or -1 */
+int gd_guard_env_init(PyObject *module);
+
+#endif

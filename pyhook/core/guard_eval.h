@@ -1,0 +1,72 @@
+/* What the evaluator, the maker of entries and the failure texts share. */
+#ifndef GD_GUARD_EVAL_H
+#define GD_GUARD_EVAL_H
+
+#include "pycompat.h"
+#include "pycompat_guard_311.h"
+#include "guard_ops_gen.h"
+#include "guarded_code.h"
+#include "tensor_layout.h"
+
+/* Flags of a node; guards/program.go has the same. */
+enum {
+    GD_FLAG_PRESENT = 1, /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on */
+    GD_FLAG_STATE = 2,   /* TENSORS: torch's global state is compared too */
+};
+
+/* Fields of a function or method, guards.FuncField. */
+enum {
+    GD_FUNC_CODE, GD_FUNC_CLOSURE, GD_FUNC_DEFAULTS, GD_FUNC_KWDEFAULTS, GD_FUNC_GLOBALS, GD_METHOD_SELF, GD_METHOD_FUNC,
+    GD_FUNC_FIELDS
+};
+
+/* One tensor as it must be. Numbers are what the layout gives; `state` is set instead where only Python can tell. */
+typedef struct gd_tensor_check {
+    PyTypeObject *type; /* of the example; kept through the entry's weak references */
+    uint64_t keyset;
+    uint16_t reg;
+    uint16_t fields;
+    uint16_t dtype;
+    uint16_t device;    /* type and index as they lie in memory */
+    uint8_t ndim;
+    uint8_t requires_grad;
+    uint8_t size_mask, stride_mask; /* dimensions compared */
+    int64_t sizes[GD_INLINE_DIMS], strides[GD_INLINE_DIMS];
+    uint64_t static_sizes, static_strides;
+    PyObject *state;    /* strong or NULL: what tensor_state said of the example */
+} gd_tensor_check;
+
+/* Reads the example; 0 or -1 with an exception. The check's `state` is then a reference of the entry's. */
+int gd_tensor_check_init(gd_tensor_check *check, const gd_tensor_spec *spec);
+
+/* Which field differs first (a GD_TENSOR_* bit), 0 when none does. Does not look at `state`. */
+int gd_tensor_check_field(const gd_tensor_check *check, PyObject *v);
+
+/* The same for a check with `state`: calls Python. */
+int gd_tensor_check_slow(const gd_tensor_check *check, PyObject *v);
+
+/* Where an instance has the attribute: value borrowed, or NULL. */
+PyObject *gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache);
+
+/* The i-th key in the dict's order, an OrderedDict's own order included; borrowed, NULL when there is none. */
+PyObject *gd_dict_key(PyObject *dict, Py_ssize_t i);
+
+/* Whether the dict has exactly these keys in this order; types count, 1 is not True. */
+int gd_dict_keys_are(PyObject *dict, PyObject *keys);
+
+/* A dict's keys in order as a new tuple; NULL with an exception. */
+PyObject *gd_dict_keys_tuple(PyObject *dict);
+
+/* Whether the module's named_parameters() has exactly these names in this order; runs no code of the module's. */
+int gd_param_names_are(PyObject *module, PyObject *names);
+
+/* Number of items of a builtin container or a subclass of one, from its storage; -1 for other objects. */
+Py_ssize_t gd_storage_length(PyObject *v);
+
+/* What a function or method object has in a field; borrowed; NULL for another object. */
+PyObject *gd_func_field(PyObject *v, uint32_t field);
+
+/* __name__ of a function, class, builtin or module, read without a look-up of attributes: whether it is this str. */
+int gd_name_is(PyObject *v, PyObject *name);
+
+#endif

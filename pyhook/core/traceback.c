@@ -1,0 +1,131 @@
+/* Gives an exception that left transformed code the traceback the user's own code would have given it. */
+#include "guarded_code.h"
+#include "pycompat_guard_311.h"
+
+/* The last row that covers the code unit, or NULL: rows are sorted by `start`. */
+static const gd_tb_row *
+row_at(const gd_GuardedCode *e, uint32_t unit)
+{
+    uint32_t low = 0, high = e->ntb_rows;
+    while (low < high) { /* first row that starts after the unit */
+        uint32_t middle = low + (high - low) / 2;
+        if (e->tb_rows[middle].start <= unit) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (uint32_t i = low; i > 0; i--) {
+        if (unit < e->tb_rows[i - 1].end) {
+            return &e->tb_rows[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line). new, or
+ * NULL with an exception. The frame is a fresh one of the user's code: it never ran and has no locals. */
+static PyObject *
+user_entry(PyObject *item, PyObject *next)
+{
+    PyObject *code, *globals, *entry = NULL;
+    int lasti, line;
+    if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "O!O!ii", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line)) {
+        Py_XDECREF(next);
+        return NULL;
+    }
+    PyFrameObject *frame = gd_py_show_frame((PyCodeObject *)code, globals, lasti);
+    if (frame != NULL) {
+        entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, frame, lasti, line);
+        Py_DECREF(frame);
+    }
+    Py_XDECREF(next);
+    return entry;
+}
+
+/* The entries of one chain, outermost first, before `next` (stolen). new, or NULL with an exception */
+static PyObject *
+user_entries(PyObject *chain, PyObject *next)
+{
+    if (!PyTuple_Check(chain)) {
+        PyErr_SetString(PyExc_TypeError, "a chain of user frames is a tuple");
+        Py_XDECREF(next);
+        return NULL;
+    }
+    for (Py_ssize_t i = PyTuple_GET_SIZE(chain); i-- > 0;) {
+        next = user_entry(PyTuple_GET_ITEM(chain, i), next);
+        if (next == NULL) {
+            return NULL;
+        }
+    }
+    return next;
+}
+
+/* The entry again, before `next` (stolen). new, or NULL with an exception */
+static PyObject *
+copy_entry(PyTracebackObject *tb, PyObject *next)
+{
+    PyObject *copy = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, tb->tb_frame,
+                                           tb->tb_lasti, tb->tb_lineno);
+    Py_XDECREF(next);
+    return copy;
+}
+
+/* Entries looked at from the outermost on. The transformed frame is the first or nearly so when this is called. */
+enum { MAX_ENTRIES = 64 };
+
+/* new traceback with the entries of e's code replaced; NULL without an exception when there is none. */
+static PyObject *
+rewrite(const gd_GuardedCode *e, PyObject *traceback)
+{
+    PyObject *code = ((PyFunctionObject *)e->function)->func_code;
+    PyTracebackObject *entries[MAX_ENTRIES];
+    int n = 0, found = -1;
+    for (PyTracebackObject *tb = (PyTracebackObject *)traceback; tb != NULL && n < MAX_ENTRIES; tb = tb->tb_next) {
+        entries[n] = tb;
+        if (gd_py_frame_code(tb->tb_frame) == code) {
+            found = n;
+            n++;
+            break;
+        }
+        n++;
+    }
+    if (found < 0) {
+        return NULL;
+    }
+    PyTracebackObject *ours = entries[found];
+    const gd_tb_row *row = ours->tb_lasti >= 0 ? row_at(e, (uint32_t)ours->tb_lasti / sizeof(_Py_CODEUNIT)) : NULL;
+    if (row == NULL) {
+        return NULL;
+    }
+    PyObject *rest = Py_XNewRef((PyObject *)ours->tb_next);
+    if (!(row->flags & GD_TB_DROP) || rest == NULL) {
+        if (!PyTuple_Check(e->chains) || row->chain >= PyTuple_GET_SIZE(e->chains)) {
+            Py_XDECREF(rest);
+            return NULL;
+        }
+        rest = user_entries(PyTuple_GET_ITEM(e->chains, row->chain), rest);
+    }
+    for (int i = found; rest != NULL && i-- > 0;) {
+        rest = copy_entry(entries[i], rest);
+    }
+    return rest;
+}
+
+void
+gd_fix_traceback(gd_GuardedCode *e)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (traceback != NULL && PyTraceBack_Check(traceback) && e->function != NULL && e->chains != NULL) {
+        PyObject *fixed = rewrite(e, traceback);
+        if (fixed != NULL) {
+            Py_SETREF(traceback, fixed);
+            if (value != NULL && PyExceptionInstance_Check(value)) {
+                PyException_SetTraceback(value, traceback);
+            }
+        }
+        PyErr_Clear(); /* without memory for it the traceback stays as it is */
+    }
+    PyErr_Restore(type, value, traceback);
+}
