@@ -11,6 +11,6 @@ mkdir -p "$package"
 # Hidden visibility: only PyInit__C is exported, and calls between the core's files need no PLT entry.
 # Written beside and renamed: a process that has the old file mapped keeps it.
 out=$package/_C$suffix
-${CC:-gcc} -O2 -g -std=gnu11 -Wall -Wextra -Werror -fvisibility=hidden -shared -fPIC ${CFLAGS:-} \
-    -I"$include" -I"$core" "$core"/*.c -o "$out.tmp" -ldl -lpthread
-mv -f "$out.tmp" "$out"
+${CC:-gcc} -O2 -g -DNDEBUG -std=gnu11 -Wall -Wextra -Werror -fvisibility=hidden -shared -fPIC ${CFLAGS:-} \
+    -I"$include" -I"$core" "$core"/*.c -o "$out.$$" -ldl -lpthread
+mv -f "$out.$$" "$out"

@@ -58,7 +58,7 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
     return result;
 }
 
-static PyObject *
+static __attribute__((noinline)) PyObject *
 finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObject *const *args, size_t nargsf,
        PyObject *kwnames)
 {
@@ -137,8 +137,8 @@ call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject
     return finish(tstate, w, how, result, args, nargsf, kwnames);
 }
 
-/* A call whose register array does not fit the stack frame, or that binds arguments. */
-static PyObject *
+/* A call whose register array does not fit the stack frame, or that binds arguments. Kept out of the hot path's stack frame. */
+static __attribute__((noinline)) PyObject *
 call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject *const *args, size_t nargsf,
              PyObject *kwnames)
 {
@@ -156,7 +156,7 @@ call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObje
 
 /* The slow door: everything the hot path has no time to ask. NULL with an exception, or *done = 0 when the call may go on
  * (w->cache then fits the function's code). */
-static PyObject *
+static __attribute__((noinline)) PyObject *
 slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames, int *done)
 {
     *done = 1;
@@ -217,9 +217,7 @@ callable_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject
         if (nself) {
             *next++ = w->self_object;
         }
-        for (Py_ssize_t i = 0; i < nargs; i++) {
-            next[i] = args[i];
-        }
+        gd_copy_refs(next, args, nargs);
         gd_copy_cells(cache, w->function, regs);
         int how = gd_serve(tstate, cache, w->root, op, w->function, w->kind, regs, &result);
         if (GD_UNLIKELY(how != GD_SERVED)) {

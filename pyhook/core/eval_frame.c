@@ -111,6 +111,11 @@ ask_trace_rules(PyCodeObject *code)
     int skip = verdict != NULL ? PyObject_IsTrue(verdict) : -1;
     Py_XDECREF(verdict);
     if (skip < 0) {
+        /* Every frame would say the same: the first failure is shown, and what cannot be judged is left alone. */
+        static int shown;
+        if (shown++) {
+            PyErr_Clear();
+        }
         gd_swallow((PyObject *)code);
     }
     extra->flags |= GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);

@@ -461,7 +461,7 @@ static PyObject *
 reset_caches(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     for (gd_FrameCache *c = all_caches; c != NULL;) {
-        if (c->nentries == 0) {
+        if (c->nentries == 0 && c->resumes == NULL) {
             gd_frame_cache_clear(c); /* releases strings at most */
             c = c->next;
             continue;

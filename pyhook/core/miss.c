@@ -104,26 +104,29 @@ report_limit(const miss *m, int limit)
     Py_XDECREF(failures);
 }
 
-/* Whether one more entry is allowed; makes room where the settings say so. */
+/* Whether one more entry is allowed; makes room where the settings say so. The reasons of all entries are taken down first,
+ * those of the evicted ones too. */
 static int
-room_for_entry(const miss *m)
+room_for_entry(miss *m)
 {
-    int limit = m->root->cache_size_limit >= 0 ? m->root->cache_size_limit : gd_runtime.cache_size_limit;
-    gd_frame_cache_sweep(m->cache);
-    if (m->cache->nentries < (uint32_t)limit) {
-        return 1;
-    }
-    GD_COUNT(limit_reached);
-    if (gd_runtime.cache_evict && limit > 0) {
-        while (m->cache->nentries >= (uint32_t)limit) {
-            gd_frame_cache_evict(m->cache);
+    gd_FrameCache *cache = m->cache;
+    uint32_t limit = (uint32_t)(m->root->cache_size_limit >= 0 ? m->root->cache_size_limit : gd_runtime.cache_size_limit);
+    gd_frame_cache_sweep(cache);
+    int full = cache->nentries >= limit;
+    if (full) {
+        GD_COUNT(limit_reached);
+        if (!gd_runtime.cache_evict || limit == 0) {
+            if (!cache->warned) {
+                report_limit(m, (int)limit);
+            }
+            return 0;
         }
-        return 1;
     }
-    if (!m->cache->warned) {
-        report_limit(m, limit);
+    m->failures = cache->nentries > 0 ? collect_failures(m) : NULL;
+    while (cache->nentries >= limit) {
+        gd_frame_cache_evict(cache);
     }
-    return 0;
+    return 1;
 }
 
 /* ---- translation ---- */
@@ -281,7 +284,6 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
     if (!room_for_entry(&m)) {
         return GD_RUN_ORIGINAL;
     }
-    m.failures = cache->nentries > 0 ? collect_failures(&m) : NULL;
     gd_reply reply;
     translate_marked(&m, &reply);
     Py_XDECREF(m.failures);

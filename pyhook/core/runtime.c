@@ -214,8 +214,9 @@ set_callback(PyObject *Py_UNUSED(module), PyObject *args)
     }
     for (size_t i = 0; i < NCALLBACKS; i++) {
         if (strcmp(callbacks[i].name, name) == 0) {
-            Py_XSETREF(callbacks[i].override, callable == Py_None ? NULL : Py_NewRef(callable));
-            Py_RETURN_NONE;
+            PyObject *before = callbacks[i].override;
+            callbacks[i].override = callable == Py_None ? NULL : Py_NewRef(callable);
+            return before != NULL ? before : Py_NewRef(Py_None);
         }
     }
     return PyErr_Format(PyExc_ValueError, "no callback named %s", name);
@@ -325,7 +326,7 @@ static PyMethodDef functions[] = {
     {"counters", counters, METH_NOARGS, "What has happened in this process, by name."},
     {"reset_counters", reset_counters, METH_NOARGS, "Counts from zero; translation ended by internal errors goes on."},
     {"set_callback", set_callback, METH_VARARGS,
-     "set_callback(name, callable or None): replaces limit_reached, internal_error or skip_code."},
+     "set_callback(name, callable or None): replaces limit_reached, internal_error or skip_code; returns what stood there."},
     {"set_translate_callback", set_translate_callback, METH_O,
      "A Python translator in place of the Go library: called at a miss with a dict of the request, returns an entry "
      "(make_entry), None (run this call in CPython) or 'skip' (never translate this code). None takes it out again."},

@@ -1,0 +1,139 @@
+"""What the tests of the core share: a translator in Python, so that neither Go nor torch is needed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from godynamo import _C
+
+#: flags of an entry, as in golib.h
+RUN_ORIGINAL, NEEDS_HOOK = 1, 2
+#: how an entry keeps a constant
+KEEP_STRONG, KEEP_WEAK, KEEP_NONE = 0, 1, 2
+
+
+#: the node every program starts with
+VALID = ("VALID", 0, 0, 0, 0, 0, 0)
+
+
+def make_entry(function: Callable[..., Any] | None, nslots: int, **fields: Any) -> Any:
+    """An entry that holds as long as it is valid, unless ``fields`` say otherwise; without a function the original runs."""
+    spec: dict[str, Any] = {
+        "function": function,
+        "nodes": [VALID],
+        "nregs": nslots + 2,
+        "nslots": nslots,
+        "ncaches": 0,
+        "consts": [],
+        "tensors": [],
+        "extra": [],
+        "flags": 0,
+        "parts": ("___guarded_code.valid",),
+        "info": {},
+    }
+    spec.update(fields)
+    if function is None:
+        spec["flags"] |= RUN_ORIGINAL
+    return _C.make_entry(spec)
+
+
+def marked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, its code marked as made by a translation, as code_new does."""
+    assert isinstance(function, FunctionType)
+    _C.mark_ours(function.__code__)
+    return function
+
+
+class Translator:
+    """A translator that answers each request with what ``answer`` makes of it and remembers the requests."""
+
+    def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
+        self.answer = answer
+        self.requests: list[dict[str, Any]] = []
+
+    def __call__(self, request: dict[str, Any]) -> Any:
+        # No object of the request itself: that would keep alive what the lifetime tests want to see die.
+        row = {k: request[k] for k in ("kind", "nargs", "nentries", "failures")}
+        row.update(name=request["function"].__name__, nslots=len(request["slots"]))
+        self.requests.append(row)
+        return self.answer(request)
+
+    @property
+    def names(self) -> list[str]:
+        return [r["name"] for r in self.requests]
+
+
+@contextlib.contextmanager
+def translator(answer: Callable[[dict[str, Any]], Any]) -> Iterator[Translator]:
+    t = Translator(answer)
+    _C.set_translate_callback(t)
+    try:
+        yield t
+    finally:
+        _C.set_translate_callback(None)
+
+
+@contextlib.contextmanager
+def config(**settings: int) -> Iterator[None]:
+    before = _C.get_config()
+    _C.set_config(**settings)
+    try:
+        yield
+    finally:
+        _C.set_config(**before)
+
+
+@contextlib.contextmanager
+def callback(name: str, function: Callable[..., Any]) -> Iterator[None]:
+    before = _C.set_callback(name, function)
+    try:
+        yield
+    finally:
+        _C.set_callback(name, before)
+
+
+@contextlib.contextmanager
+def extent(of: Any, traced: Callable[..., Any] | tuple[Callable[..., Any], ...] = ()) -> Iterator[None]:
+    """An extent in which the code of ``traced`` alone may be translated; all else is left to CPython by its kind."""
+    functions = traced if isinstance(traced, tuple) else (traced,)
+    codes = {f.__code__ for f in functions}
+    with callback("skip_code", lambda code: code not in codes):
+        token = _C.enter_extent(of)
+        try:
+            yield
+        finally:
+            _C.exit_extent(token)
+
+
+def counted(name: str) -> int:
+    return _C.counters()[name]
+
+
+def slots_of(*slots: Any) -> tuple[Any, ...]:
+    """Stands for transformed code: gives its slots back."""
+    return slots
+
+
+def give_slots(request: dict[str, Any]) -> Any:
+    """A translator's answer: an entry that returns the frame's slots."""
+    return make_entry(slots_of, len(request["slots"]))
+
+
+def outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any]:
+    """What a call comes to: ("returned", value) or (name of the exception, its text)."""
+    try:
+        return "returned", function(*args, **kwargs)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def type_guard(slot: int, kind: type) -> dict[str, Any]:
+    """Fields of an entry that holds when the slot's value is exactly of this type."""
+    return {
+        "nodes": [VALID, ("TYPE_MATCH", 0, 0, slot, 1, 0, 0)],
+        "consts": [(kind, KEEP_WEAK)],
+        "parts": ("___guarded_code.valid", f"___check_type_id(slot_{slot}, {id(kind)})"),
+    }
