@@ -25,15 +25,20 @@ class BuildNative(build_ext):
                 flag for flag in self.compiler.linker_so if not flag.startswith(("-L", "-Wl,-rpath"))
             ]
             super().build_extensions()
-            core = Path(self.get_ext_fullpath("godynamo._C"))
-            native.build_go_library(core.with_name(native.GO_LIBRARY).resolve())
+            # setuptools builds below build_lib and copies from there, also with --inplace.
+            native.build_go_library(Path(self.build_lib).resolve() / "godynamo" / native.GO_LIBRARY)
         except native.BuildError as error:
             raise SystemExit(f"godynamo: {error}") from None
 
+    def copy_extensions_to_source(self) -> None:
+        """The last step of --inplace: both libraries go beside the package's Python files."""
+        super().copy_extensions_to_source()
+        built = Path(self.build_lib) / "godynamo" / native.GO_LIBRARY
+        native.install(built, native.PACKAGE / native.GO_LIBRARY)
+
     def get_outputs(self) -> list[str]:
         """Both libraries: the wheel contains what is listed here."""
-        core = Path(self.get_ext_fullpath("godynamo._C"))
-        return [*super().get_outputs(), str(core.with_name(native.GO_LIBRARY))]
+        return [*super().get_outputs(), str(Path(self.build_lib) / "godynamo" / native.GO_LIBRARY)]
 
 
 setup(

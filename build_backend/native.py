@@ -9,6 +9,7 @@ Nothing here imports anything but the standard library: it runs inside an isolat
 
 from __future__ import annotations
 
+import filecmp
 import os
 import shutil
 import subprocess
@@ -135,6 +136,15 @@ def _embedding() -> dict[str, str]:
     }
 
 
+def install(built: Path, target: Path) -> None:
+    """Puts a built library in its place, by rename: a running process may have the old one mapped."""
+    if target.exists() and target.stat().st_mtime >= built.stat().st_mtime:
+        return
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(built, temporary)
+    os.replace(temporary, target)
+
+
 def go_build_command(output: Path) -> list[str]:
     """The command that writes the Go library to output."""
     # -s -w: without symbol table and DWARF the library is 1.6 instead of 2.3 MB; panics still name functions and lines.
@@ -149,15 +159,16 @@ def build_go_library(output: Path) -> None:
 
     Raises BuildError with the compiler's messages above it.
     """
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    # A fixed name: the linker writes its output's name into the file, and a build without changes should be a no-op.
+    temporary = output.with_name(f".{output.name}.tmp")
     output.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **cgo_environment()}
     try:
         result = subprocess.run(go_build_command(temporary), cwd=ROOT, env=environment, check=False)
         if result.returncode != 0:
             raise BuildError(f"go build of {GO_MAIN} failed")
-        # Renamed, not written over: a running process may have the old library mapped.
-        os.replace(temporary, output)
+        if not (output.exists() and filecmp.cmp(temporary, output, shallow=False)):
+            os.replace(temporary, output)
     finally:
         temporary.unlink(missing_ok=True)
         temporary.with_suffix(".h").unlink(missing_ok=True)

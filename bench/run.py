@@ -1,0 +1,136 @@
+"""make bench: eager, torch.compile and godynamo side by side, in one run.
+
+Writes bench/results/latest.json and prints a table. Each group runs in a process of its own; progress goes to stderr.
+Exits with 1 when a group failed or a side gave another result than eager's; a goal that is missed is shown, no failure.
+
+    bench/run.py [--quick] [--only GROUP ...] [--workload NAME] [--output FILE] [--readme] [--show]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import report
+
+ROOT = Path(__file__).resolve().parent.parent
+LATEST = ROOT / "bench" / "results" / "latest.json"
+README = ROOT / "README.md"
+GROUPS = ("calls", "guards", "capture", "imports", "unrelated")
+ROUNDS, QUICK_ROUNDS = 60, 6
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    cpu = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = names[0] if names else cpu
+    torch_version = subprocess.run(
+        [sys.executable, "-c", "from importlib.metadata import version; print(version('torch'))"],
+        capture_output=True, text=True, check=False,
+    ).stdout.strip()  # fmt: skip
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "torch": torch_version,
+        "commit": commit,
+    }
+
+
+def run_group(name: str, rounds: int, workload: str | None) -> dict[str, Any]:
+    """The result of one group from its own process. Raises RuntimeError when that failed."""
+    command = [sys.executable, str(ROOT / "bench" / "groups.py"), name, str(rounds)]
+    if workload and name == "calls":
+        command.append(workload)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
+    if run.returncode != 0 or not run.stdout.strip():
+        raise RuntimeError(f"exit code {run.returncode}")
+    result: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return result
+
+
+def errors_of(result: Mapping[str, Any]) -> dict[str, str]:
+    """What failed inside the groups, by "group/entry/side"."""
+    found: dict[str, str] = {}
+    for group in GROUPS:
+        for name, entry in (result.get(group) or {}).items():
+            if not isinstance(entry, Mapping):
+                continue
+            if "error" in entry:
+                found[f"{group}/{name}"] = str(entry["error"])
+            for side, taken in entry.items():
+                if isinstance(taken, Mapping) and "error" in taken:
+                    found[f"{group}/{name}/{side}"] = str(taken["error"])
+    return found
+
+
+def insert_table(text: str, table: str) -> str:
+    """The README with the table between its two markers. Raises ValueError without them."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"no {BEGIN} ... {END}")
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+def main(arguments: list[str]) -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="these groups")
+    parser.add_argument("--workload", help="of the group calls: this one")
+    parser.add_argument("--output", type=Path, help="result file; a partial run without it only prints")
+    parser.add_argument("--readme", action="store_true", help="put the table into README.md")
+    parser.add_argument("--show", action="store_true", help="run nothing: print the table of the last result")
+    options = parser.parse_args(arguments)
+    if options.show:
+        result = json.loads((options.output or LATEST).read_text())
+    else:
+        rounds = QUICK_ROUNDS if options.quick else ROUNDS
+        result = {"machine": machine(), "rounds": rounds}
+        errors: dict[str, str] = {}
+        for group in options.only:
+            print(f"bench: group {group}", file=sys.stderr, flush=True)
+            try:
+                result[group] = run_group(group, rounds, options.workload)
+            except RuntimeError as error:
+                errors[group] = str(error)
+        errors.update(errors_of(result))
+        result["errors"] = errors
+        complete = not options.quick and not options.workload and set(options.only) == set(GROUPS)
+        target = options.output or (LATEST if complete else None)
+        if target is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(json.dumps(result, indent=1) + "\n")
+            print(f"bench: wrote {target}", file=sys.stderr)
+    table = report.markdown(result)
+    print(table)
+    if options.readme:
+        README.write_text(insert_table(README.read_text(), table))
+    return int(bool(result.get("errors")))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""Statistics of the benchmark: rounds in turn, best of many, ratios.
+
+On a shared machine the mean says how busy the others were. What is compared is the best round of each side, and the
+sides take turns within a round, so that a slow minute hits all of them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+EAGER = "eager"
+
+# A round long enough that the clock's resolution and the loop's entry do not show, short enough to fit between two
+# interruptions of the scheduler.
+ROUND_SECONDS = 0.004
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Seconds per call of one side, over all rounds."""
+
+    best: float
+    median: float
+    spread: float  # how far the upper quartile lies above the best, as a share of the best
+    rounds: int
+
+
+def figure(samples: Sequence[float]) -> Figure:
+    """Sums up the rounds of one side. Raises ValueError without any."""
+    if not samples:
+        raise ValueError("no rounds")
+    ordered = sorted(samples)
+    best = ordered[0]
+    upper = ordered[(3 * (len(ordered) - 1) + 2) // 4]
+    return Figure(best, statistics.median(ordered), (upper - best) / best if best else 0.0, len(ordered))
+
+
+def calls_per_round(run: Callable[[int], float], seconds: float = ROUND_SECONDS) -> int:
+    """How many calls fill a round; run(n) makes n calls and returns the seconds they took."""
+    n = 1
+    while True:
+        taken = run(n)
+        if taken >= seconds / 2 or n >= 10_000_000:
+            return max(1, round(n * seconds / taken)) if taken else n
+        n *= 2
+
+
+def in_turn(
+    sides: Mapping[str, Callable[[int], float]], rounds: int, seconds: float = ROUND_SECONDS
+) -> dict[str, Figure]:
+    """Times all sides, one round of each after the other; who goes first changes with the round.
+
+    sides: name → run(n). Returns seconds per call.
+    """
+    counts = {name: calls_per_round(run, seconds) for name, run in sides.items()}
+    samples: dict[str, list[float]] = {name: [] for name in sides}
+    names = list(sides)
+    for i in range(rounds):
+        first = i % len(names)
+        for name in names[first:] + names[:first]:
+            samples[name].append(sides[name](counts[name]) / counts[name])
+    return {name: figure(taken) for name, taken in samples.items()}
+
+
+def compare(figures: Mapping[str, Figure], base: str = EAGER) -> dict[str, dict[str, float]]:
+    """Each side in µs a call, the difference to base in µs and the ratio to base."""
+    reference = figures[base].best
+    return {
+        name: {
+            "us": taken.best * 1e6,
+            "median_us": taken.median * 1e6,
+            "spread": taken.spread,
+            "over_eager_us": (taken.best - reference) * 1e6,
+            "ratio": taken.best / reference,
+        }
+        for name, taken in figures.items()
+    }
+
+
+def once(action: Callable[[], object]) -> float:
+    """Seconds of one run."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start

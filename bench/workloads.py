@@ -1,0 +1,182 @@
+"""What is called in a loop: one Workload each, made anew for every side so that no side sees another's state."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+Transform = Callable[[Any], Any]  # what a side does to a function or module: nothing, torch.compile, godynamo.optimize
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One side, ready to be called.
+
+    The statement is timed with `names` as its globals; it makes `calls` calls. `check` gives what eager must give too.
+    """
+
+    statement: str
+    names: dict[str, Any]
+    check: Callable[[], Any]
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A named call, with what it is about."""
+
+    name: str
+    about: str
+    prepare: Callable[[Transform], Prepared]
+    context: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    backend: str = "eager"
+
+
+def _pair() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(10, generator=generator), torch.randn(10, generator=generator)
+
+
+def _two(function: Callable[..., Any], statement: str = "f(a, b)") -> Callable[[Transform], Prepared]:
+    """Preparation of a function of two tensors."""
+
+    def prepare(transform: Transform) -> Prepared:
+        f = transform(function)
+        a, b = _pair()
+        names = {"f": f, "a": a, "b": b}
+        return Prepared(statement, names, lambda: eval(statement, dict(names)))
+
+    return prepare
+
+
+def _identity(a: Any, b: Any) -> Any:
+    return b
+
+
+def _relu(a: Any, b: Any) -> Any:
+    return (a + b).relu() * 2
+
+
+def _toy_example(a: Any, b: Any) -> Any:
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+def _keyword(a: Any, *, b: Any, scale: float = 1.0) -> Any:
+    return a * scale + b
+
+
+def _pure_python(n: int) -> int:
+    total = 0
+    for i in range(n):
+        total += i
+    return total
+
+
+# fmt: off
+def _thirty(
+    t0: Any, t1: Any, t2: Any, t3: Any, t4: Any, t5: Any, t6: Any, t7: Any, t8: Any, t9: Any,
+    t10: Any, t11: Any, t12: Any, t13: Any, t14: Any, t15: Any, t16: Any, t17: Any, t18: Any, t19: Any,
+    t20: Any, t21: Any, t22: Any, t23: Any, t24: Any, t25: Any, t26: Any, t27: Any, t28: Any, t29: Any,
+) -> Any:
+    return (t0 + t1 + t2 + t3 + t4 + t5 + t6 + t7 + t8 + t9 + t10 + t11 + t12 + t13 + t14 + t15 + t16 + t17 + t18 + t19
+            + t20 + t21 + t22 + t23 + t24 + t25 + t26 + t27 + t28 + t29)
+# fmt: on
+
+
+def _by_mode(x: Any, mode: str) -> Any:
+    return x + len(mode)
+
+
+async def _never_captured(a: Any, b: Any) -> Any:
+    return b
+
+
+def _prepare_pure_python(transform: Transform) -> Prepared:
+    f = transform(_pure_python)
+    return Prepared("f(100)", {"f": f}, lambda: f(100))
+
+
+def _prepare_thirty(transform: Transform) -> Prepared:
+    f = transform(_thirty)
+    tensors = [torch.full((10,), float(i)) for i in range(30)]
+    return Prepared("f(*ts)", {"f": f, "ts": tensors}, lambda: f(*tensors))
+
+
+def _prepare_eight(transform: Transform) -> Prepared:
+    # Strings, not integers: torch.compile makes an integer that changes a symbol, which is one entry and not eight.
+    f = transform(_by_mode)
+    x, _ = _pair()
+    modes = ["m" * (i + 1) for i in range(8)]
+    statement = "; ".join(f"f(x, {mode!r})" for mode in modes)
+    return Prepared(statement, {"f": f, "x": x}, lambda: [f(x, mode) for mode in modes], calls=8)
+
+
+def _prepare_skipped(transform: Transform) -> Prepared:
+    f = transform(_never_captured)
+    a, b = _pair()
+
+    def check() -> Any:
+        coroutine = f(a, b)
+        try:
+            coroutine.send(None)
+        except StopIteration as stop:
+            return stop.value
+        raise AssertionError("the coroutine did not end")
+
+    return Prepared("f(a, b).close()", {"f": f, "a": a, "b": b}, check)
+
+
+def _module(make: Callable[[], nn.Module], shape: tuple[int, ...]) -> Callable[[Transform], Prepared]:
+    """Preparation of a module called with one tensor; the same weights on every side."""
+
+    def prepare(transform: Transform) -> Prepared:
+        with torch.random.fork_rng():
+            torch.manual_seed(2)
+            module = make()
+            x = torch.randn(*shape)
+        m = transform(module)
+        return Prepared("m(x)", {"m": m, "x": x}, lambda: m(x))
+
+    return prepare
+
+
+def _layers(count: int) -> nn.Module:
+    return nn.Sequential(*(layer for _ in range(count) for layer in (nn.Linear(16, 16), nn.ReLU())))
+
+
+def _mlp() -> nn.Module:
+    return _layers(4)
+
+
+WORKLOADS = [
+    Workload("identity", "def f(a, b): return b", _two(_identity)),
+    Workload("relu", "(a + b).relu() * 2", _two(_relu)),
+    Workload("toy_example", "the seed's toy_example: a branch on data", _two(_toy_example)),
+    Workload("keyword", "f(a, b=b, scale=2.0)", _two(_keyword, "f(a, b=b, scale=2.0)")),
+    Workload("pure_python", "a loop of 100 additions, no tensor", _prepare_pure_python),
+    Workload("skipped", "a call of an async function: never captured", _prepare_skipped),
+    Workload("thirty", "30 tensor arguments", _prepare_thirty),
+    Workload("eight", "eight entries in turn", _prepare_eight),
+    Workload("mlp_grad", "(Linear 16x16 + ReLU) x 4, grad", _module(_mlp, (1, 16))),
+    Workload("mlp_no_grad", "the same, no_grad", _module(_mlp, (1, 16)), torch.no_grad),
+    Workload("nn_identity", "nn.Identity()", _module(nn.Identity, (10,))),
+    Workload("sequential", "Sequential of 20 Linear + ReLU", _module(lambda: _layers(20), (1, 16))),
+    Workload("relu_inductor", "(a + b).relu() * 2, inductor", _two(_relu), backend="inductor"),
+    Workload("mlp_inductor", "MLP, no_grad, inductor", _module(_mlp, (1, 16)), torch.no_grad, backend="inductor"),
+]
+
+
+def many_ops_source(count: int, salt: int) -> str:
+    """Source of a function of `count` tensor operations; salt makes each one a function of its own."""
+    lines = [f"def many_{salt}(x, y):"]
+    steps = ("x = x + y", "x = x.relu()", "x = x * 0.5")
+    lines += [f"    {steps[i % len(steps)]}" for i in range(count)]
+    return "\n".join([*lines, "    return x"])
