@@ -118,7 +118,8 @@ gd_dict_keys_tuple(PyObject *dict)
         PyObject *key = NULL, *value;
         if (iterator != NULL) {
             key = Py_TYPE(iterator)->tp_iternext(iterator);
-        } else if (PyDict_Next(dict, &at, &key, &value)) {
+        }
+        else if (PyDict_Next(dict, &at, &key, &value)) {
             Py_INCREF(key);
         }
         if (key == NULL) {
@@ -126,7 +127,8 @@ gd_dict_keys_tuple(PyObject *dict)
             if (!PyErr_Occurred()) {
                 PyErr_SetString(PyExc_RuntimeError, "dict changed while its keys were read");
             }
-        } else {
+        }
+        else {
             PyTuple_SET_ITEM(keys, i, key);
         }
     }
@@ -150,9 +152,10 @@ gd_storage_length(PyObject *v)
     if (PyUnicode_Check(v)) {
         return PyUnicode_GET_LENGTH(v);
     }
-    if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0 &&
-        !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-        deque = Py_TYPE(v); /* a static type: immortal, its object starts with PyObject_VAR_HEAD and keeps its length there */
+    if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0
+        && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        deque = Py_TYPE(
+            v); /* a static type: immortal, its object starts with PyObject_VAR_HEAD and keeps its length there */
     }
     return deque != NULL && PyObject_TypeCheck(v, deque) ? Py_SIZE(v) : -1;
 }
@@ -276,8 +279,8 @@ walk_module(name_walk *w, PyObject *module, int length, int depth)
         if (value == Py_None || !first_time(w, value)) {
             continue;
         }
-        if (extend(w, length, key) < 0 || w->next >= PyTuple_GET_SIZE(w->names) ||
-            !PyUnicode_Check(PyTuple_GET_ITEM(w->names, w->next))) {
+        if (extend(w, length, key) < 0 || w->next >= PyTuple_GET_SIZE(w->names)
+            || !PyUnicode_Check(PyTuple_GET_ITEM(w->names, w->next))) {
             return 0;
         }
         const char *wanted = PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->names, w->next++));

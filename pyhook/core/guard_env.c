@@ -82,8 +82,8 @@ entry_failure(gd_GuardedCode *e, PyObject *args)
 {
     PyObject *slots, *globals = Py_None, *text;
     int failed;
-    if (!PyArg_ParseTuple(args, "O!|O", &PyTuple_Type, &slots, &globals) ||
-        evaluate(e, slots, globals, &failed, &text) < 0) {
+    if (!PyArg_ParseTuple(args, "O!|O", &PyTuple_Type, &slots, &globals)
+        || evaluate(e, slots, globals, &failed, &text) < 0) {
         return NULL;
     }
     return text;
@@ -95,8 +95,8 @@ guard_check(PyObject *module, PyObject *args)
     (void)module;
     PyObject *entry, *slots, *globals = Py_None;
     int failed;
-    if (!PyArg_ParseTuple(args, "O!O!|O", &gd_GuardedCode_Type, &entry, &PyTuple_Type, &slots, &globals) ||
-        evaluate((gd_GuardedCode *)entry, slots, globals, &failed, NULL) < 0) {
+    if (!PyArg_ParseTuple(args, "O!O!|O", &gd_GuardedCode_Type, &entry, &PyTuple_Type, &slots, &globals)
+        || evaluate((gd_GuardedCode *)entry, slots, globals, &failed, NULL) < 0) {
         return NULL;
     }
     if (failed < 0) {
@@ -181,8 +181,8 @@ entry_tensor_checks(gd_GuardedCode *e, PyObject *unused)
     for (uint32_t i = 0; list != NULL && i < e->ntensors; i++) {
         const gd_tensor_check *c = &e->tensors[i];
         PyObject *row = Py_BuildValue(
-            "{s:i,s:i,s:O,s:K,s:i,s:i,s:i,s:i,s:i,s:N,s:N,s:K,s:K,s:O}", "register", c->reg, "fields", c->fields, "type",
-            c->type, "keyset", (unsigned long long)c->keyset, "scalar_type", c->dtype, "device_type",
+            "{s:i,s:i,s:O,s:K,s:i,s:i,s:i,s:i,s:i,s:N,s:N,s:K,s:K,s:O}", "register", c->reg, "fields", c->fields,
+            "type", c->type, "keyset", (unsigned long long)c->keyset, "scalar_type", c->dtype, "device_type",
             ((const int8_t *)&c->device)[0], "device_index", ((const int8_t *)&c->device)[1], "requires_grad",
             c->requires_grad, "ndim", c->ndim, "sizes", dims_tuple(c->sizes, c->ndim), "strides",
             dims_tuple(c->strides, c->ndim), "static_sizes", (unsigned long long)c->static_sizes, "static_strides",
@@ -382,8 +382,8 @@ static int
 read_numbers(PyObject *dict, gd_entry_spec *spec, spec_memory *memory)
 {
     PyObject *extra = sequence_of(dict, "extra", memory), *rows = sequence_of(dict, "tb_rows", memory);
-    if (extra == NULL || rows == NULL || (memory->extra = array_for(extra, sizeof(uint32_t))) == NULL ||
-        (memory->rows = array_for(rows, sizeof(gd_tb_row))) == NULL) {
+    if (extra == NULL || rows == NULL || (memory->extra = array_for(extra, sizeof(uint32_t))) == NULL
+        || (memory->rows = array_for(rows, sizeof(gd_tb_row))) == NULL) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(extra); i++) {
@@ -437,11 +437,11 @@ make_entry(PyObject *module, PyObject *dict)
         .orig_code = object_of(dict, "orig_code"),
     };
     PyObject *entry = NULL;
-    if (memory.held != NULL && !PyErr_Occurred() && read_nodes(dict, &spec, &memory) == 0 &&
-        read_consts(dict, &spec, &memory) == 0 && read_tensors(dict, &spec, &memory) == 0 &&
-        read_numbers(dict, &spec, &memory) == 0 && (spec.parts = sequence_of(dict, "parts", &memory)) != NULL &&
-        (object_of(dict, "part_lines") == NULL ||
-         (spec.part_lines = sequence_of(dict, "part_lines", &memory)) != NULL)) {
+    if (memory.held != NULL && !PyErr_Occurred() && read_nodes(dict, &spec, &memory) == 0
+        && read_consts(dict, &spec, &memory) == 0 && read_tensors(dict, &spec, &memory) == 0
+        && read_numbers(dict, &spec, &memory) == 0 && (spec.parts = sequence_of(dict, "parts", &memory)) != NULL
+        && (object_of(dict, "part_lines") == NULL
+            || (spec.part_lines = sequence_of(dict, "part_lines", &memory)) != NULL)) {
         entry = gd_entry_new(&spec);
     }
     PyMem_Free(memory.nodes);
@@ -545,16 +545,20 @@ torch_state(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"make_entry", make_entry, METH_O, "make_entry(spec: dict) -> GuardedCode\n\nAn entry from the fields of gd_entry_spec."},
+    {"make_entry", make_entry, METH_O,
+     "make_entry(spec: dict) -> GuardedCode\n\nAn entry from the fields of gd_entry_spec."},
     {"guard_check", guard_check, METH_VARARGS,
      "guard_check(entry, slots, globals=None) -> (holds, index of the failed part or None)"},
-    {"guard_time", guard_time, METH_VARARGS, "guard_time(entry, slots, globals, count) -> (ns per evaluation, failures)"},
+    {"guard_time", guard_time, METH_VARARGS,
+     "guard_time(entry, slots, globals, count) -> (ns per evaluation, failures)"},
     {"guard_equals", guard_equals, METH_VARARGS, "guard_equals(a, b) -> bool\n\nEquality as guards mean it."},
     {"dict_keys", dict_keys, METH_O, "dict_keys(d) -> tuple\n\nThe keys in order."},
-    {"dict_get", dict_get, METH_VARARGS, "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
+    {"dict_get", dict_get, METH_VARARGS,
+     "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
     {"instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name)\n\nWhat the instance itself has."},
     {"has_instance_attr", has_instance_attr, METH_VARARGS, "has_instance_attr(object, name) -> bool"},
-    {"instance_dict", instance_dict, METH_O, "instance_dict(object) -> dict\n\nAttributeError where there is none yet."},
+    {"instance_dict", instance_dict, METH_O,
+     "instance_dict(object) -> dict\n\nAttributeError where there is none yet."},
     {"torch_state", torch_state, METH_NOARGS, "torch_state() -> dict of name: (value, how it is read)"},
     {NULL, NULL, 0, NULL},
 };
@@ -562,8 +566,8 @@ static PyMethodDef functions[] = {
 int
 gd_guard_env_init(PyObject *module)
 {
-    if (gd_pycompat_guard_check() < 0 || PyModule_AddType(module, &gd_GuardedCode_Type) < 0 ||
-        PyModule_AddFunctions(module, functions) < 0) {
+    if (gd_pycompat_guard_check() < 0 || PyModule_AddType(module, &gd_GuardedCode_Type) < 0
+        || PyModule_AddFunctions(module, functions) < 0) {
         return -1;
     }
     PyObject *names = PyTuple_New(GD_OP_COUNT);

@@ -41,10 +41,12 @@ item_at(PyObject *v, int32_t i)
     if (PyList_Check(v)) {
         items = ((PyListObject *)v)->ob_item;
         n = PyList_GET_SIZE(v);
-    } else if (PyTuple_Check(v)) {
+    }
+    else if (PyTuple_Check(v)) {
         items = ((PyTupleObject *)v)->ob_item;
         n = PyTuple_GET_SIZE(v);
-    } else {
+    }
+    else {
         return NULL;
     }
     Py_ssize_t at = i < 0 ? i + n : i;
@@ -60,8 +62,8 @@ slot_value(PyObject *v, PyObject *name, uint32_t offset)
         return NULL;
     }
     PyMemberDef *member = ((PyMemberDescrObject *)d)->d_member;
-    if (member->type != T_OBJECT_EX || member->offset != (Py_ssize_t)offset ||
-        !PyObject_TypeCheck(v, PyDescr_TYPE(d))) {
+    if (member->type != T_OBJECT_EX || member->offset != (Py_ssize_t)offset
+        || !PyObject_TypeCheck(v, PyDescr_TYPE(d))) {
         return NULL;
     }
     return *(PyObject **)((char *)v + offset);
@@ -167,7 +169,8 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
     case GD_OP_NAME_MATCH:
         return gd_name_is(v, e->consts[node->a]);
     case GD_OP_HAS_ATTR:
-        return (gd_instance_attr(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
+        return (gd_instance_attr(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL)
+               == PRESENT(node);
     case GD_OP_TYPE_HAS_ATTR:
         return PyType_Check(v) && (_PyType_Lookup((PyTypeObject *)v, e->consts[node->a]) != NULL) == PRESENT(node);
     case GD_OP_LENGTH:
@@ -177,8 +180,8 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
     case GD_OP_DICT_KEYS:
         return PyDict_Check(v) && keys_hold(v, e->consts[node->a], &e->caches[node->b]);
     case GD_OP_DICT_CONTAINS:
-        return PyDict_Check(v) &&
-               (cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
+        return PyDict_Check(v)
+               && (cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
     case GD_OP_PARAM_NAMES:
         return gd_param_names_are(v, e->consts[node->a]);
     case GD_OP_OBJECT_MUTATION: {
@@ -228,9 +231,15 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
     const gd_tensor_check *check = e->tensors + node->a, *end = check + node->b;
     int slow = 0;
     for (; check < end; check++) {
-        if (GD_UNLIKELY(check->state != NULL)) {
+        if (GD_LIKELY(check->whole)) {
+            if (GD_UNLIKELY(!gd_tensor_check_whole(check, regs[check->reg]))) {
+                return TENSORS_FAIL;
+            }
+        }
+        else if (GD_UNLIKELY(check->state != NULL)) {
             slow = 1;
-        } else if (GD_UNLIKELY(gd_tensor_check_field(check, regs[check->reg]))) {
+        }
+        else if (GD_UNLIKELY(gd_tensor_check_field(check, regs[check->reg]))) {
             return TENSORS_FAIL;
         }
     }

@@ -16,7 +16,13 @@ enum {
 
 /* Fields of a function or method, guards.FuncField. */
 enum {
-    GD_FUNC_CODE, GD_FUNC_CLOSURE, GD_FUNC_DEFAULTS, GD_FUNC_KWDEFAULTS, GD_FUNC_GLOBALS, GD_METHOD_SELF, GD_METHOD_FUNC,
+    GD_FUNC_CODE,
+    GD_FUNC_CLOSURE,
+    GD_FUNC_DEFAULTS,
+    GD_FUNC_KWDEFAULTS,
+    GD_FUNC_GLOBALS,
+    GD_METHOD_SELF,
+    GD_METHOD_FUNC,
     GD_FUNC_FIELDS
 };
 
@@ -31,6 +37,8 @@ typedef struct gd_tensor_check {
     uint8_t ndim;
     uint8_t requires_grad;
     uint8_t size_mask, stride_mask; /* dimensions compared */
+    uint8_t whole;      /* every field of every dimension is compared, and gd_tensor_check_whole may be used */
+    uint32_t dtype_device; /* the four bytes that hold both, when they lie side by side */
     int64_t sizes[GD_INLINE_DIMS], strides[GD_INLINE_DIMS];
     uint64_t static_sizes, static_strides;
     PyObject *state;    /* strong or NULL: what tensor_state said of the example */
@@ -41,6 +49,27 @@ int gd_tensor_check_init(gd_tensor_check *check, const gd_tensor_spec *spec);
 
 /* Which field differs first (a GD_TENSOR_* bit), 0 when none does. Does not look at `state`. */
 int gd_tensor_check_field(const gd_tensor_check *check, PyObject *v);
+
+/* Whether a check with `whole` holds: the common case in as few compares as it takes. */
+static inline int
+gd_tensor_check_whole(const gd_tensor_check *c, PyObject *v)
+{
+    const char *impl;
+    if (Py_TYPE(v) != c->type || (impl = gd_tensor_impl(v)) == NULL
+        || GD_TENSOR_FIELD(uint64_t, impl, keyset) != c->keyset
+        || GD_TENSOR_FIELD(uint32_t, impl, dtype) != c->dtype_device || GD_TENSOR_FIELD(uint64_t, impl, ndim) != c->ndim
+        || gd_tensor_requires_grad(impl) != c->requires_grad) {
+        return 0;
+    }
+    const int64_t *sizes = (const int64_t *)(impl + gd_tensor_layout.sizes);
+    const int64_t *strides = (const int64_t *)(impl + gd_tensor_layout.strides);
+    for (int i = 0; i < c->ndim; i++) {
+        if (sizes[i] != c->sizes[i] || strides[i] != c->strides[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
 
 /* The same for a check with `state`: calls Python. */
 int gd_tensor_check_slow(const gd_tensor_check *check, PyObject *v);

@@ -16,8 +16,8 @@ show(PyObject *v)
         return PyUnicode_FromString("nothing");
     }
     PyTypeObject *type = Py_TYPE(v);
-    if (v == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyComplex_Type ||
-        type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyRange_Type || v == Py_Ellipsis) {
+    if (v == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyComplex_Type
+        || type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyRange_Type || v == Py_Ellipsis) {
         PyObject *repr = PyObject_Repr(v);
         if (repr == NULL && type == &PyLong_Type) { /* more digits than sys.set_int_max_str_digits allows */
             PyErr_Clear();
@@ -79,7 +79,8 @@ expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
         if (plain > 0) {
             piece = PyUnicode_FromStringAndSize(t, (Py_ssize_t)plain);
             t += plain;
-        } else {
+        }
+        else {
             switch (t[1]) {
             case 'v':
                 piece = show(v);
@@ -97,7 +98,8 @@ expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
         }
         if (piece == NULL) {
             Py_CLEAR(out);
-        } else {
+        }
+        else {
             PyUnicode_AppendAndDel(&out, piece);
         }
     }
@@ -165,7 +167,7 @@ first_difference(const gd_tensor_check *checks, PyObject *values)
         PyObject *dims = v != NULL ? dims_text(c, v, field) : PyUnicode_FromString("");
         PyObject *text = NULL;
         if (dims != NULL) {
-            text = PyUnicode_FromFormat("tensor %zd: %s differ%s", i, field_name(field), dims);
+            text = PyUnicode_FromFormat("tensor %zd: %s differ%U", i, field_name(field), dims);
             Py_DECREF(dims);
         }
         return text;
@@ -205,7 +207,8 @@ gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs)
     PyObject *reason;
     if (node->op == GD_OP_TENSORS) {
         reason = tensors_text(e, node, regs);
-    } else {
+    }
+    else {
         PyObject *v = Py_XNewRef(regs[node->src]);
         reason = expand(e, node, v);
         Py_XDECREF(v);
@@ -217,8 +220,10 @@ gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs)
     PyObject *line = PyTuple_GET_ITEM(e->part_lines, node->part);
     PyObject *text;
     if (PyTuple_Check(line) && PyTuple_GET_SIZE(line) == 2) {
-        text = PyUnicode_FromFormat("%U: %U (%S:%S)", part, reason, PyTuple_GET_ITEM(line, 0), PyTuple_GET_ITEM(line, 1));
-    } else {
+        text =
+            PyUnicode_FromFormat("%U: %U (%S:%S)", part, reason, PyTuple_GET_ITEM(line, 0), PyTuple_GET_ITEM(line, 1));
+    }
+    else {
         text = PyUnicode_FromFormat("%U: %U", part, reason);
     }
     Py_DECREF(reason);

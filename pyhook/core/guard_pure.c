@@ -79,7 +79,8 @@ range_equal(PyObject *a, PyObject *b)
         if (x == NULL || y == NULL) {
             PyErr_Clear();
             same = 0;
-        } else {
+        }
+        else {
             same = equals(x, y, 0);
         }
         Py_XDECREF(x);
@@ -119,12 +120,12 @@ equals(PyObject *a, PyObject *b, int depth)
     }
     if (type == &PySlice_Type) {
         PySliceObject *x = (PySliceObject *)a, *y = (PySliceObject *)b;
-        return equals(x->start, y->start, depth + 1) && equals(x->stop, y->stop, depth + 1) &&
-               equals(x->step, y->step, depth + 1);
+        return equals(x->start, y->start, depth + 1) && equals(x->stop, y->stop, depth + 1)
+               && equals(x->step, y->step, depth + 1);
     }
     /* torch.device and its like: written in C, compared in C. */
-    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_richcompare != NULL &&
-        strcmp(type->tp_name, "torch.device") == 0) {
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_richcompare != NULL
+        && strcmp(type->tp_name, "torch.device") == 0) {
         return plain_equal(a, b);
     }
     return 0;

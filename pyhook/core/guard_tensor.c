@@ -33,6 +33,10 @@ gd_tensor_check_init(gd_tensor_check *check, const gd_tensor_spec *spec)
     check->stride_mask = spec->fields & GD_TENSOR_STRIDES ? dims_mask(spec->static_strides, v.ndim) : 0;
     memcpy(check->sizes, v.sizes, sizeof check->sizes);
     memcpy(check->strides, v.strides, sizeof check->strides);
+    uint8_t all = dims_mask(UINT64_MAX, v.ndim);
+    check->whole = spec->fields == GD_TENSOR_ALL && check->size_mask == all && check->stride_mask == all
+                   && gd_tensor_layout.device == gd_tensor_layout.dtype + 2 && gd_tensor_layout.dtype % 4 == 0;
+    memcpy(&check->dtype_device, impl + gd_tensor_layout.dtype, sizeof check->dtype_device);
     return 0;
 }
 
@@ -126,20 +130,21 @@ compare_states(const gd_tensor_check *c, PyObject *actual)
     }
     for (size_t i = 0; i < sizeof(state_fields) / sizeof(state_fields[0]); i++) {
         Py_ssize_t item = state_fields[i].item;
-        if (c->fields & state_fields[i].field &&
-            !gd_equals(PyTuple_GET_ITEM(actual, item), PyTuple_GET_ITEM(wanted, item))) {
+        if (c->fields & state_fields[i].field
+            && !gd_equals(PyTuple_GET_ITEM(actual, item), PyTuple_GET_ITEM(wanted, item))) {
             return state_fields[i].field;
         }
     }
     PyObject *shape = PyTuple_GET_ITEM(actual, 5), *wanted_shape = PyTuple_GET_ITEM(wanted, 5);
-    if (c->fields & (GD_TENSOR_NDIM | GD_TENSOR_SIZES | GD_TENSOR_STRIDES) && state_dims_differ(shape, wanted_shape, 0)) {
+    if (c->fields & (GD_TENSOR_NDIM | GD_TENSOR_SIZES | GD_TENSOR_STRIDES)
+        && state_dims_differ(shape, wanted_shape, 0)) {
         return GD_TENSOR_NDIM;
     }
     if (c->fields & GD_TENSOR_SIZES && state_dims_differ(shape, wanted_shape, c->static_sizes)) {
         return GD_TENSOR_SIZES;
     }
-    if (c->fields & GD_TENSOR_STRIDES &&
-        state_dims_differ(PyTuple_GET_ITEM(actual, 6), PyTuple_GET_ITEM(wanted, 6), c->static_strides)) {
+    if (c->fields & GD_TENSOR_STRIDES
+        && state_dims_differ(PyTuple_GET_ITEM(actual, 6), PyTuple_GET_ITEM(wanted, 6), c->static_strides)) {
         return GD_TENSOR_STRIDES;
     }
     return 0;

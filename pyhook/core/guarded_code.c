@@ -28,7 +28,7 @@ malformed(uint32_t node, const gd_guard_node *n, const char *what)
 typedef struct {
     const gd_entry_spec *spec;
     char *written; /* per register */
-    char *caches;  /* per cache: another node uses it */
+    char *caches; /* per cache: another node uses it */
 } verifier;
 
 /* What is wrong with an operand, or NULL. */
@@ -127,7 +127,8 @@ verify_extra(verifier *v)
     const gd_entry_spec *spec = v->spec;
     for (uint32_t i = 0; i < spec->nextra; i++) {
         uint32_t reg = spec->extra_regs[i];
-        if (reg >= spec->nregs || !v->written[reg] || reg < spec->nslots + i || (i > 0 && reg <= spec->extra_regs[i - 1])) {
+        if (reg >= spec->nregs || !v->written[reg] || reg < spec->nslots + i
+            || (i > 0 && reg <= spec->extra_regs[i - 1])) {
             PyErr_SetString(PyExc_ValueError, "malformed guard program: extra registers do not ascend after the slots");
             return -1;
         }
@@ -140,19 +141,22 @@ static int
 verify(const gd_entry_spec *spec)
 {
     int run_original = (spec->flags & GD_ENTRY_RUN_ORIGINAL) != 0;
-    if (spec->nregs > INT16_MAX || spec->nslots + 2 > spec->nregs || spec->nnodes == 0 || spec->ncaches > spec->nnodes ||
-        spec->nextra > spec->nregs || spec->parts == NULL || !PyTuple_CheckExact(spec->parts) ||
-        (spec->part_lines != NULL && (!PyTuple_CheckExact(spec->part_lines) ||
-                                      PyTuple_GET_SIZE(spec->part_lines) != PyTuple_GET_SIZE(spec->parts)))) {
+    if (spec->nregs > INT16_MAX || spec->nslots + 2 > spec->nregs || spec->nnodes == 0 || spec->ncaches > spec->nnodes
+        || spec->nextra > spec->nregs || spec->parts == NULL || !PyTuple_CheckExact(spec->parts)
+        || (spec->part_lines != NULL
+            && (!PyTuple_CheckExact(spec->part_lines)
+                || PyTuple_GET_SIZE(spec->part_lines) != PyTuple_GET_SIZE(spec->parts)))) {
         PyErr_SetString(PyExc_ValueError, "malformed guard program: sizes do not fit together");
         return -1;
     }
     if (run_original ? spec->function != NULL : spec->function == NULL || !PyFunction_Check(spec->function)) {
-        PyErr_SetString(PyExc_ValueError, "malformed entry: a function is needed exactly when the original does not run");
+        PyErr_SetString(PyExc_ValueError,
+                        "malformed entry: a function is needed exactly when the original does not run");
         return -1;
     }
     for (uint32_t i = 0; i < spec->nconsts; i++) {
-        if (spec->consts[i].object == NULL || spec->consts[i].keep < GD_KEEP_STRONG || spec->consts[i].keep > GD_KEEP_NONE) {
+        if (spec->consts[i].object == NULL || spec->consts[i].keep < GD_KEEP_STRONG
+            || spec->consts[i].keep > GD_KEEP_NONE) {
             PyErr_Format(PyExc_ValueError, "malformed guard program: constant %u", (unsigned)i);
             return -1;
         }
@@ -167,7 +171,8 @@ verify(const gd_entry_spec *spec)
     int failed = v.written == NULL || v.caches == NULL ? -1 : 0;
     if (failed) {
         PyErr_NoMemory();
-    } else {
+    }
+    else {
         memset(v.written, 1, spec->nslots + 2);
     }
     for (uint32_t i = 0; i < spec->nnodes && !failed; i++) {
@@ -207,13 +212,13 @@ takes_weakref(PyObject *object)
 static int
 is_immortal(PyObject *object)
 {
-    return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis ||
-           (PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE));
+    return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis
+           || (PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE));
 }
 
 typedef struct {
     PyObject *strong, *weak; /* lists */
-    PyObject *callback;      /* made when first needed */
+    PyObject *callback; /* made when first needed */
 } keepers;
 
 static int
@@ -297,14 +302,15 @@ copy_tensors(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
             return -1;
         }
         e->ntensors = i + 1;
-        if (gd_tensor_check_init(&e->tensors[i], &spec->tensors[i]) < 0 ||
-            keep(e, k, (PyObject *)e->tensors[i].type, GD_KEEP_WEAK) < 0) {
+        if (gd_tensor_check_init(&e->tensors[i], &spec->tensors[i]) < 0
+            || keep(e, k, (PyObject *)e->tensors[i].type, GD_KEEP_WEAK) < 0) {
             return -1;
         }
     }
     for (uint32_t i = 0; i < e->nnodes; i++) {
         const gd_guard_node *n = &e->nodes[i];
-        if (n->op == GD_OP_TENSORS && n->flags & GD_FLAG_STATE && (e->torch_state = gd_torch_state_snapshot()) == NULL) {
+        if (n->op == GD_OP_TENSORS && n->flags & GD_FLAG_STATE
+            && (e->torch_state = gd_torch_state_snapshot()) == NULL) {
             return -1;
         }
         if (n->op == GD_OP_GRAD_MODE && gd_torch_state_ensure() < 0) {
@@ -341,7 +347,8 @@ copy_array(const void *from, size_t n, size_t size)
     void *to = PyMem_Malloc(n * size + 1);
     if (to == NULL) {
         PyErr_NoMemory();
-    } else if (n > 0) {
+    }
+    else if (n > 0) {
         memcpy(to, from, n * size);
     }
     return to;
@@ -539,8 +546,7 @@ static PyMemberDef entry_members[] = {
 };
 
 PyTypeObject gd_GuardedCode_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "godynamo._C.GuardedCode",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.GuardedCode",
     .tp_doc = "One translation of one code object and the guard program that says when it serves.",
     .tp_basicsize = sizeof(gd_GuardedCode),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,

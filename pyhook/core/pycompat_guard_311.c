@@ -42,10 +42,11 @@ gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
             if (entry->me_key == key || (entry->me_hash == hash && gd_same_key(entry->me_key, key))) {
                 return entry->me_value;
             }
-        } else if (ix >= 0) {
+        }
+        else if (ix >= 0) {
             PyDictUnicodeEntry *entry = &DK_UNICODE_ENTRIES(keys)[ix];
-            if (entry->me_key == key ||
-                (((PyASCIIObject *)entry->me_key)->hash == hash && gd_same_key(entry->me_key, key))) {
+            if (entry->me_key == key
+                || (((PyASCIIObject *)entry->me_key)->hash == hash && gd_same_key(entry->me_key, key))) {
                 return mp->ma_values != NULL ? mp->ma_values->values[ix] : entry->me_value;
             }
         }
@@ -78,8 +79,7 @@ gd_inline_position(const gd_instance_view *view, PyObject *name, uint64_t hint)
 /* tupleiterobject of Objects/tupleobject.c, which no header declares; gd_pycompat_guard_check compares it with what a real
  * iterator does. */
 typedef struct {
-    PyObject_HEAD
-    Py_ssize_t index;
+    PyObject_HEAD Py_ssize_t index;
     PyObject *seq; /* NULL once exhausted */
 } tuple_iter;
 
@@ -127,8 +127,8 @@ gd_pycompat_guard_check(void)
     if (item != NULL) {
         PyObject *seq = NULL;
         Py_ssize_t first = -1;
-        ok = PyTupleIter_Type.tp_basicsize == sizeof(tuple_iter) && gd_tuple_iter_look(iter, &seq, &first) &&
-                     seq == tuple && first == 1
+        ok = PyTupleIter_Type.tp_basicsize == sizeof(tuple_iter) && gd_tuple_iter_look(iter, &seq, &first)
+                     && seq == tuple && first == 1
                  ? 0
                  : -1;
         if (ok < 0) {

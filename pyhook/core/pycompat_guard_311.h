@@ -39,7 +39,8 @@ gd_instance_look(PyObject *v, gd_instance_view *view)
         view->values = *_PyObject_ValuesPointer(v);
         if (view->values != NULL) {
             view->keys = ((PyHeapTypeObject *)type)->ht_cached_keys;
-        } else {
+        }
+        else {
             view->dict = *_PyObject_ManagedDictPointer(v);
         }
         return;
@@ -91,7 +92,7 @@ PyFrameObject *gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti
 int gd_pycompat_guard_check(void);
 
 #else
-#error "godynamo: guards of this CPython version have not been written; see docs/porting.md"
+#    error "godynamo: guards of this CPython version have not been written; see docs/porting.md"
 #endif
 
 #endif

@@ -97,8 +97,8 @@ probe_sizes(PyObject *samples)
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(dims); i++) { /* a tensor of i dimensions each */
         window w;
-        if (!follow(PyList_GET_ITEM(dims, i), gd_tensor_layout.impl, &w) ||
-            word_at(&w, gd_tensor_layout.ndim) != (uint64_t)i) {
+        if (!follow(PyList_GET_ITEM(dims, i), gd_tensor_layout.impl, &w)
+            || word_at(&w, gd_tensor_layout.ndim) != (uint64_t)i) {
             return 0;
         }
     }
@@ -140,8 +140,8 @@ fits_device(PyObject *samples, uint32_t offset)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs); i++) {
         window w;
         long number;
-        if (!pair_at(PyList_GET_ITEM(pairs, i), &w, &number) || (int8_t)w.bytes[offset] != number ||
-            (int8_t)w.bytes[offset + 1] != -1 || w.bytes[offset + 2] != 1) {
+        if (!pair_at(PyList_GET_ITEM(pairs, i), &w, &number) || (int8_t)w.bytes[offset] != number
+            || (int8_t)w.bytes[offset + 1] != -1 || w.bytes[offset + 2] != 1) {
             return 0;
         }
     }
@@ -156,8 +156,8 @@ fits_keyset(PyObject *samples, uint32_t offset)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs); i++) {
         PyObject *pair = PyList_GET_ITEM(pairs, i);
         window w;
-        if (!follow(PyTuple_GET_ITEM(pair, 0), gd_tensor_layout.impl, &w) ||
-            word_at(&w, offset) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(pair, 1))) {
+        if (!follow(PyTuple_GET_ITEM(pair, 0), gd_tensor_layout.impl, &w)
+            || word_at(&w, offset) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(pair, 1))) {
             return 0;
         }
     }
@@ -181,8 +181,8 @@ all_set(PyObject *samples, const char *name, uint32_t offset, int wanted)
 static int
 fits_autograd_meta(PyObject *samples, uint32_t offset)
 {
-    return all_set(samples, "plain", offset, 0) && all_set(samples, "leaf", offset, 1) &&
-           all_set(samples, "computed", offset, 1);
+    return all_set(samples, "plain", offset, 0) && all_set(samples, "leaf", offset, 1)
+           && all_set(samples, "computed", offset, 1);
 }
 
 /* The autograd metadata of a tensor. */
@@ -204,8 +204,8 @@ meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int w
     PyObject *list = samples_of(samples, name);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         window w;
-        if (!follow_meta(PyList_GET_ITEM(list, i), &w) ||
-            (is_byte ? w.bytes[offset] : word_at(&w, offset) != 0) != wanted) {
+        if (!follow_meta(PyList_GET_ITEM(list, i), &w)
+            || (is_byte ? w.bytes[offset] : word_at(&w, offset) != 0) != wanted) {
             return 0;
         }
     }
@@ -215,15 +215,15 @@ meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int w
 static int
 fits_requires_grad(PyObject *samples, uint32_t offset)
 {
-    return meta_is(samples, "leaf", offset, 1, 1) && meta_is(samples, "computed", offset, 1, 0) &&
-           meta_is(samples, "switched_off", offset, 1, 0);
+    return meta_is(samples, "leaf", offset, 1, 1) && meta_is(samples, "computed", offset, 1, 0)
+           && meta_is(samples, "switched_off", offset, 1, 0);
 }
 
 static int
 fits_grad_fn(PyObject *samples, uint32_t offset)
 {
-    return meta_is(samples, "leaf", offset, 0, 0) && meta_is(samples, "computed", offset, 0, 1) &&
-           meta_is(samples, "switched_off", offset, 0, 0);
+    return meta_is(samples, "leaf", offset, 0, 0) && meta_is(samples, "computed", offset, 0, 1)
+           && meta_is(samples, "switched_off", offset, 0, 0);
 }
 
 /* grad_fn is a shared pointer: object and control block, two words that come and go together. */
@@ -388,11 +388,13 @@ gd_tensor_layout_ensure(void)
         gd_tensor_layout.known = failed == NULL;
         probed = 1;
         PyErr_Clear();
-        if (failed != NULL &&
-            PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                             "godynamo: the layout of this torch's tensors could not be made out (%s): tensors are checked "
-                             "through Python attributes, which is slower",
-                             failed) < 0) {
+        if (failed != NULL
+            && PyErr_WarnFormat(
+                   PyExc_RuntimeWarning, 1,
+                   "godynamo: the layout of this torch's tensors could not be made out (%s): tensors are checked "
+                   "through Python attributes, which is slower",
+                   failed)
+                   < 0) {
             PyErr_Clear(); /* warnings are errors here; the slow way is right all the same */
         }
     }
@@ -436,10 +438,10 @@ tensor_layout(PyObject *module, PyObject *unused)
     (void)unused;
     gd_tensor_layout_ensure();
     const gd_tensor_layout_t *l = &gd_tensor_layout;
-    return Py_BuildValue("{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:K}", "known", l->known, "impl", l->impl, "ndim",
-                         l->ndim, "sizes", l->sizes, "strides", l->strides, "dtype", l->dtype, "device", l->device, "keyset",
-                         l->keyset, "autograd_meta", l->autograd_meta, "grad_fn", l->grad_fn, "requires_grad",
-                         l->requires_grad, "plain_keys", (unsigned long long)l->plain_keys);
+    return Py_BuildValue("{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:K}", "known", l->known, "impl", l->impl,
+                         "ndim", l->ndim, "sizes", l->sizes, "strides", l->strides, "dtype", l->dtype, "device",
+                         l->device, "keyset", l->keyset, "autograd_meta", l->autograd_meta, "grad_fn", l->grad_fn,
+                         "requires_grad", l->requires_grad, "plain_keys", (unsigned long long)l->plain_keys);
 }
 
 /* Probes given samples anew: tests spoil them to see each step fail. The step that failed, or None. */
@@ -475,9 +477,11 @@ tensor_layout_use(PyObject *module, PyObject *flag)
 
 static PyMethodDef functions[] = {
     {"tensor_view", tensor_view, METH_O,
-     "tensor_view(tensor) -> (sizes, strides, key set, ScalarType, device type, device index, requires_grad, is_leaf)\n\n"
+     "tensor_view(tensor) -> (sizes, strides, key set, ScalarType, device type, device index, requires_grad, "
+     "is_leaf)\n\n"
      "Read from memory; None for what is no plain dense tensor."},
-    {"tensor_layout", tensor_layout, METH_NOARGS, "tensor_layout() -> dict of offsets; `known` is 0 where the probe failed."},
+    {"tensor_layout", tensor_layout, METH_NOARGS,
+     "tensor_layout() -> dict of offsets; `known` is 0 where the probe failed."},
     {"_tensor_layout_probe", tensor_layout_probe, METH_O, "Tests: the step of the probe that fails on these samples."},
     {"_tensor_layout_use", tensor_layout_use, METH_O, "Tests: switch the layout off and on."},
     {NULL, NULL, 0, NULL},

@@ -50,8 +50,9 @@ static inline int
 gd_tensor_requires_grad(const char *impl)
 {
     const char *meta = GD_TENSOR_FIELD(char *, impl, autograd_meta);
-    return meta != NULL && (*(meta + gd_tensor_layout.requires_grad) != 0 ||
-                            *(const void *const *)(meta + gd_tensor_layout.grad_fn) != NULL);
+    return meta != NULL
+           && (*(meta + gd_tensor_layout.requires_grad) != 0
+               || *(const void *const *)(meta + gd_tensor_layout.grad_fn) != NULL);
 }
 
 static inline int

@@ -8,22 +8,31 @@
 
 /* How a symbol is read. */
 enum how {
-    CALL_BOOL,      /* bool f() */
-    CALL_INT,       /* int f() or int64_t f() */
-    CALL_BYTE,      /* a one-byte enum f() */
-    CALL_SELF,      /* bool f(const Context *) */
-    CALL_DEVICE,    /* one-byte enum f(DeviceType) */
-    AUTOGRAD,       /* bits of what AutogradState::get_tls_state() returns, found by probing */
-    THREAD_WORD,    /* a word of the thread-local c10::impl::raw_local_dispatch_key_set */
-    GRAD,           /* bool f(), read on its own too: is_grad_enabled */
+    CALL_BOOL, /* bool f() */
+    CALL_INT, /* int f() or int64_t f() */
+    CALL_BYTE, /* a one-byte enum f() */
+    CALL_SELF, /* bool f(const Context *) */
+    CALL_DEVICE, /* one-byte enum f(DeviceType) */
+    AUTOGRAD, /* bits of what AutogradState::get_tls_state() returns, found by probing */
+    THREAD_WORD, /* a word of the thread-local c10::impl::raw_local_dispatch_key_set */
+    GRAD, /* bool f(), read on its own too: is_grad_enabled */
+};
+
+/* Which rows a snapshot leaves out, since others say enough. Each read costs 3 to 7 ns. */
+enum needed {
+    ALWAYS,
+    WHEN_SET, /* zero is told by the dispatch keys: no mode without the key Python, no autocast without its key */
+    WHEN_ROW_SET, /* of no effect while the row `other` is zero, which is compared or told by what is compared */
 };
 
 typedef struct {
     const char *name;
     enum how how;
-    int argument;       /* DeviceType, or index of the word */
+    int argument; /* DeviceType, or index of the word */
     const char *symbol;
     const char *python; /* path below torch; NULL: where there is no symbol there is nothing to check */
+    enum needed needed;
+    int other;
 } state_row;
 
 #define AUTOGRAD_SYMBOL "_ZN3c1013AutogradState13get_tls_stateEv"
@@ -33,38 +42,73 @@ typedef struct {
 #define AUTOCAST_ENABLED "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE"
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1 };
 
-/* What changes most often stands first. Whether autocast is on for a device is in the excluded keys as well. */
-static const state_row rows[] = {
-    {"autograd", AUTOGRAD, 0, AUTOGRAD_SYMBOL, NULL},
-    {"grad mode", GRAD, 0, "_ZN3c108GradMode10is_enabledEv", "is_grad_enabled"},
-    {"inference mode", CALL_BOOL, 0, "_ZN3c1013InferenceMode10is_enabledEv", "is_inference_mode_enabled"},
-    {"included dispatch keys", THREAD_WORD, 0, KEYS_SYMBOL, "_C._dispatch_tls_local_include_set"},
-    {"excluded dispatch keys", THREAD_WORD, 1, KEYS_SYMBOL, "_C._dispatch_tls_local_exclude_set"},
-    {"torch function modes", CALL_INT, 0, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv",
-     "_C._len_torch_function_stack"},
-    {"torch function state", CALL_BYTE, 0, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv",
-     "_C._is_torch_function_enabled"},
-    {"dispatch modes", CALL_INT, 0, "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv", "_C._len_torch_dispatch_stack"},
-    {"deterministic algorithms", CALL_SELF, 0, "_ZNK2at7Context23deterministicAlgorithmsEv",
-     "are_deterministic_algorithms_enabled"},
-    {"deterministic warn only", CALL_SELF, 0, "_ZNK2at7Context31deterministicAlgorithmsWarnOnlyEv",
-     "is_deterministic_algorithms_warn_only_enabled"},
-    {"default dtype", CALL_BYTE, 0, "_ZN3c1031get_default_dtype_as_scalartypeEv", "get_default_dtype"},
-    {"threads", CALL_INT, 0, "_ZN2at15get_num_threadsEv", "get_num_threads"},
-    {"autocast on the CPU", CALL_DEVICE, DEVICE_CPU, AUTOCAST_ENABLED, "is_autocast_cpu_enabled"},
-    {"autocast dtype on the CPU", CALL_DEVICE, DEVICE_CPU, AUTOCAST_DTYPE, "get_autocast_cpu_dtype"},
-    {"autocast dtype on CUDA", CALL_DEVICE, DEVICE_CUDA, AUTOCAST_DTYPE, "get_autocast_gpu_dtype"},
-    {"autocast cache", CALL_BOOL, 0, "_ZN2at8autocast25is_autocast_cache_enabledEv", "is_autocast_cache_enabled"},
+enum {
+    ROW_AUTOGRAD,
+    ROW_GRAD,
+    ROW_INFERENCE,
+    ROW_INCLUDED,
+    ROW_EXCLUDED,
+    ROW_FUNCTION_MODES,
+    ROW_FUNCTION_STATE,
+    ROW_DISPATCH_MODES,
+    ROW_DETERMINISTIC,
+    ROW_WARN_ONLY,
+    ROW_DEFAULT_DTYPE,
+    ROW_THREADS,
+    ROW_AUTOCAST_CPU,
+    ROW_AUTOCAST_CUDA,
+    ROW_AUTOCAST_CPU_DTYPE,
+    ROW_AUTOCAST_CUDA_DTYPE,
+    ROW_AUTOCAST_CACHE,
+    NROWS
 };
-enum { NROWS = sizeof(rows) / sizeof(rows[0]), GRAD_ROW = 1, INFERENCE_ROW = 2 };
 
+/* What changes most often stands first. */
+static const state_row rows[NROWS] = {
+    [ROW_AUTOGRAD] = {"autograd", AUTOGRAD, 0, AUTOGRAD_SYMBOL, NULL, ALWAYS, 0},
+    [ROW_GRAD] = {"grad mode", GRAD, 0, "_ZN3c108GradMode10is_enabledEv", "is_grad_enabled", ALWAYS, 0},
+    [ROW_INFERENCE] = {"inference mode", CALL_BOOL, 0, "_ZN3c1013InferenceMode10is_enabledEv",
+                       "is_inference_mode_enabled", ALWAYS, 0},
+    [ROW_INCLUDED] = {"included dispatch keys", THREAD_WORD, 0, KEYS_SYMBOL, "_C._dispatch_tls_local_include_set",
+                      ALWAYS, 0},
+    [ROW_EXCLUDED] = {"excluded dispatch keys", THREAD_WORD, 1, KEYS_SYMBOL, "_C._dispatch_tls_local_exclude_set",
+                      ALWAYS, 0},
+    [ROW_FUNCTION_MODES] = {"torch function modes", CALL_INT, 0, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv",
+                            "_C._len_torch_function_stack", ALWAYS, 0},
+    [ROW_FUNCTION_STATE] = {"torch function state", CALL_BYTE, 0,
+                            "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv",
+                            "_C._is_torch_function_enabled", ALWAYS, 0},
+    [ROW_DISPATCH_MODES] = {"dispatch modes", CALL_INT, 0, "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv",
+                            "_C._len_torch_dispatch_stack", WHEN_SET, 0},
+    [ROW_DETERMINISTIC] = {"deterministic algorithms", CALL_SELF, 0, "_ZNK2at7Context23deterministicAlgorithmsEv",
+                           "are_deterministic_algorithms_enabled", ALWAYS, 0},
+    [ROW_WARN_ONLY] = {"deterministic warn only", CALL_SELF, 0, "_ZNK2at7Context31deterministicAlgorithmsWarnOnlyEv",
+                       "is_deterministic_algorithms_warn_only_enabled", WHEN_ROW_SET, ROW_DETERMINISTIC},
+    [ROW_DEFAULT_DTYPE] = {"default dtype", CALL_BYTE, 0, "_ZN3c1031get_default_dtype_as_scalartypeEv",
+                           "get_default_dtype", ALWAYS, 0},
+    [ROW_THREADS] = {"threads", CALL_INT, 0, "_ZN2at15get_num_threadsEv", "get_num_threads", ALWAYS, 0},
+    [ROW_AUTOCAST_CPU] = {"autocast on the CPU", CALL_DEVICE, DEVICE_CPU, AUTOCAST_ENABLED, "is_autocast_cpu_enabled",
+                          WHEN_SET, 0},
+    [ROW_AUTOCAST_CUDA] = {"autocast on CUDA", CALL_DEVICE, DEVICE_CUDA, AUTOCAST_ENABLED, "is_autocast_enabled",
+                           WHEN_SET, 0},
+    [ROW_AUTOCAST_CPU_DTYPE] = {"autocast dtype on the CPU", CALL_DEVICE, DEVICE_CPU, AUTOCAST_DTYPE,
+                                "get_autocast_cpu_dtype", WHEN_ROW_SET, ROW_AUTOCAST_CPU},
+    [ROW_AUTOCAST_CUDA_DTYPE] = {"autocast dtype on CUDA", CALL_DEVICE, DEVICE_CUDA, AUTOCAST_DTYPE,
+                                 "get_autocast_gpu_dtype", WHEN_ROW_SET, ROW_AUTOCAST_CUDA},
+    [ROW_AUTOCAST_CACHE] = {"autocast cache", CALL_BOOL, 0, "_ZN2at8autocast25is_autocast_cache_enabledEv",
+                            "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
+};
+
+/* The rows compared, as positions in state.readers, and their values. */
 typedef struct {
+    uint32_t n;
+    uint8_t readers[NROWS];
     uint64_t values[NROWS];
 } snapshot;
 
 /* A row that is compared. */
 typedef struct {
-    void *address;    /* of the function; NULL: by Python */
+    void *address; /* of the function; NULL: by Python */
     PyObject *python; /* strong */
     uint8_t row;
     uint8_t how;
@@ -76,13 +120,19 @@ static struct {
     uint32_t nreaders;
     reader readers[NROWS];
     void *libraries[3];
-    const void *context;    /* at::Context, a static object */
+    const void *context; /* at::Context, a static object */
     uint32_t autograd_byte; /* of AutogradState */
     uint8_t autograd_mask;
 } state;
 
-/* This thread's dispatch keys: {included, excluded}. The library's variable is thread-local and lives as long as the thread. */
-static __thread const uint64_t *thread_keys;
+/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch's, which live as long as
+ * the thread. One variable of ours, so that its address is asked for once. */
+typedef struct {
+    const uint8_t *autograd;
+    const uint64_t *keys;
+} thread_pointers;
+
+static __thread thread_pointers this_thread;
 
 static const char *const library_names[] = {"libc10.so", "libtorch_cpu.so", "libtorch_python.so"};
 
@@ -113,13 +163,17 @@ find_symbol(const char *name)
     return dlsym(RTLD_DEFAULT, name);
 }
 
-static const uint64_t *
-keys_of_thread(void)
+/* The thread's pointers, found at the thread's first look. Either may be NULL where torch has no such symbol. */
+static inline const thread_pointers *
+pointers_of_thread(void)
 {
-    if (GD_UNLIKELY(thread_keys == NULL)) {
-        thread_keys = find_symbol(KEYS_SYMBOL);
+    thread_pointers *t = &this_thread;
+    if (GD_UNLIKELY(t->keys == NULL)) {
+        void *get_tls_state = find_symbol(AUTOGRAD_SYMBOL);
+        t->autograd = get_tls_state != NULL ? ((const uint8_t *(*)(void))get_tls_state)() : NULL;
+        t->keys = find_symbol(KEYS_SYMBOL);
     }
-    return thread_keys;
+    return t;
 }
 
 /* new; NULL with an exception */
@@ -150,7 +204,8 @@ read_python(PyObject *function)
     uint64_t value = UINT64_MAX; /* never the value of a working read: such a check then holds while it keeps failing */
     if (result != NULL && PyLong_Check(result)) {
         value = PyLong_AsUnsignedLongLongMask(result);
-    } else if (result != NULL) {
+    }
+    else if (result != NULL) {
         value = (uint64_t)(uintptr_t)result;
     }
     Py_XDECREF(result);
@@ -159,13 +214,13 @@ read_python(PyObject *function)
 }
 
 static inline uint64_t
-read_value(const reader *r)
+read_value(const reader *r, const thread_pointers *t)
 {
     switch ((enum how)r->how) {
     case AUTOGRAD:
-        return ((const uint8_t *(*)(void))r->address)()[state.autograd_byte] & state.autograd_mask;
+        return t->autograd[state.autograd_byte] & state.autograd_mask;
     case THREAD_WORD:
-        return keys_of_thread()[r->argument];
+        return t->keys[r->argument];
     case CALL_BOOL:
     case CALL_BYTE:
     case GRAD:
@@ -181,9 +236,9 @@ read_value(const reader *r)
 }
 
 static inline uint64_t
-read_row(const reader *r)
+read_row(const reader *r, const thread_pointers *t)
 {
-    return GD_LIKELY(r->python == NULL) ? read_value(r) : read_python(r->python);
+    return GD_LIKELY(r->python == NULL) ? read_value(r, t) : read_python(r->python);
 }
 
 /* Copies AutogradState as it is inside a context manager of torch's. 0 or -1 with an exception. */
@@ -247,7 +302,7 @@ choose(uint8_t row)
         int found = probe_autograd(((const uint8_t *(*)(void))address)());
         return found > 0 ? add_reader(row, address, NULL) : found;
     }
-    if ((row == GRAD_ROW || row == INFERENCE_ROW) && state.nreaders == 1 && state.readers[0].how == AUTOGRAD) {
+    if ((row == ROW_GRAD || row == ROW_INFERENCE) && state.nreaders == 1 && state.readers[0].how == AUTOGRAD) {
         return 0;
     }
     if (address != NULL && r->how == CALL_SELF && state.context == NULL) {
@@ -302,8 +357,15 @@ gd_torch_state_snapshot(void)
         PyErr_NoMemory();
         return NULL;
     }
+    uint64_t by_row[NROWS] = {0};
     for (uint32_t i = 0; i < state.nreaders; i++) {
-        s->values[i] = read_row(&state.readers[i]);
+        const state_row *row = &rows[state.readers[i].row];
+        uint64_t value = by_row[state.readers[i].row] = read_row(&state.readers[i], pointers_of_thread());
+        if (row->needed == ALWAYS || (row->needed == WHEN_SET && value != 0)
+            || (row->needed == WHEN_ROW_SET && by_row[row->other] != 0)) {
+            s->readers[s->n] = (uint8_t)i;
+            s->values[s->n++] = value;
+        }
     }
     return s;
 }
@@ -312,8 +374,9 @@ int
 gd_torch_state_equal(const void *taken)
 {
     const snapshot *s = taken;
-    for (uint32_t i = 0; i < state.nreaders; i++) {
-        if (read_row(&state.readers[i]) != s->values[i]) {
+    const thread_pointers *t = pointers_of_thread();
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (read_row(&state.readers[s->readers[i]], t) != s->values[i]) {
             return 0;
         }
     }
@@ -324,11 +387,12 @@ PyObject *
 gd_torch_state_difference(const void *taken)
 {
     const snapshot *s = taken;
-    for (uint32_t i = 0; i < state.nreaders; i++) {
-        uint64_t now = read_row(&state.readers[i]);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const reader *r = &state.readers[s->readers[i]];
+        uint64_t now = read_row(r, pointers_of_thread());
         if (now != s->values[i]) {
-            return PyUnicode_FromFormat("torch's %s: %llx, was %llx", rows[state.readers[i].row].name,
-                                        (unsigned long long)now, (unsigned long long)s->values[i]);
+            return PyUnicode_FromFormat("torch's %s: %llu, was %llu", rows[r->row].name, (unsigned long long)now,
+                                        (unsigned long long)s->values[i]);
         }
     }
     return NULL;
@@ -339,14 +403,14 @@ gd_torch_grad_enabled(void)
 {
     static reader grad;
     if (GD_UNLIKELY(grad.address == NULL && grad.python == NULL)) {
-        void *address = find_symbol(rows[GRAD_ROW].symbol);
-        grad = (reader){address, address == NULL ? torch_attribute(rows[GRAD_ROW].python) : NULL, GRAD_ROW, GRAD, 0};
+        void *address = find_symbol(rows[ROW_GRAD].symbol);
+        grad = (reader){address, address == NULL ? torch_attribute(rows[ROW_GRAD].python) : NULL, ROW_GRAD, GRAD, 0};
         if (grad.address == NULL && grad.python == NULL) {
             PyErr_Clear();
             return -1; /* neither on nor off: the guard fails */
         }
     }
-    return (int)read_row(&grad);
+    return (int)read_row(&grad, NULL);
 }
 
 PyObject *
@@ -358,7 +422,8 @@ gd_torch_state_describe(void)
     PyObject *dict = PyDict_New();
     for (uint32_t i = 0; dict != NULL && i < state.nreaders; i++) {
         const reader *r = &state.readers[i];
-        PyObject *value = Py_BuildValue("(Ks)", (unsigned long long)read_row(r), r->python != NULL ? "python" : "symbol");
+        PyObject *value = Py_BuildValue("(Ks)", (unsigned long long)read_row(r, pointers_of_thread()),
+                                        r->python != NULL ? "python" : "symbol");
         if (value == NULL || PyDict_SetItemString(dict, rows[r->row].name, value) < 0) {
             Py_CLEAR(dict);
         }

@@ -11,7 +11,8 @@ row_at(const gd_GuardedCode *e, uint32_t unit)
         uint32_t middle = low + (high - low) / 2;
         if (e->tb_rows[middle].start <= unit) {
             low = middle + 1;
-        } else {
+        }
+        else {
             high = middle;
         }
     }
@@ -30,13 +31,15 @@ user_entry(PyObject *item, PyObject *next)
 {
     PyObject *code, *globals, *entry = NULL;
     int lasti, line;
-    if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "O!O!ii", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line)) {
+    if (!PyTuple_Check(item)
+        || !PyArg_ParseTuple(item, "O!O!ii", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line)) {
         Py_XDECREF(next);
         return NULL;
     }
     PyFrameObject *frame = gd_py_show_frame((PyCodeObject *)code, globals, lasti);
     if (frame != NULL) {
-        entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, frame, lasti, line);
+        entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, frame,
+                                      lasti, line);
         Py_DECREF(frame);
     }
     Py_XDECREF(next);
@@ -65,8 +68,8 @@ user_entries(PyObject *chain, PyObject *next)
 static PyObject *
 copy_entry(PyTracebackObject *tb, PyObject *next)
 {
-    PyObject *copy = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, tb->tb_frame,
-                                           tb->tb_lasti, tb->tb_lineno);
+    PyObject *copy = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None,
+                                           tb->tb_frame, tb->tb_lasti, tb->tb_lineno);
     Py_XDECREF(next);
     return copy;
 }

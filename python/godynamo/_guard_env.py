@@ -1,0 +1,500 @@
+"""What makes guard texts executable: the names they use, read with Python's own means wherever that runs no user code.
+
+A text such as ``___guarded_code.valid and ___check_type_id(y, 94367738391392) and y == 2 and ___check_tensors(x)`` is a Python
+expression. :func:`eval_text` evaluates it for a frame and gives the verdict the native evaluator gives. The two share as little
+code as can be: tests run them against each other.
+
+The C core imports this module for what is easier said in Python: sample tensors for the layout probe
+(:func:`layout_samples`), and the metadata of tensors whose layout is not known (:func:`tensor_state`). Importing it does not
+import torch.
+"""
+
+from __future__ import annotations
+
+import builtins as _builtins
+import math
+import operator
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from godynamo import _C
+
+__all__ = ["environment", "eval_text", "layout_samples", "tensor_state"]
+
+# gd_tensor_spec.fields
+TYPE, KEYSET, DTYPE, DEVICE, REQUIRES_GRAD, NDIM, SIZES, STRIDES = (1 << i for i in range(8))
+
+_type_mro = type.__dict__["__mro__"].__get__
+_type_dict = type.__dict__["__dict__"].__get__
+_MISSING = object()
+
+
+class Failed(LookupError):
+    """A value the text names cannot be read: its condition does not hold."""
+
+
+# ---- helpers of the text -------------------------------------------------------------------------------------------------
+
+
+def type_lookup(cls: type, name: str) -> Any:
+    """What the first class of the MRO that has the name has for it: no descriptor is run.
+
+    >>> type_lookup(bool, "__add__") is int.__dict__["__add__"]
+    True
+    """
+    for base in _type_mro(cls):
+        found = _type_dict(base).get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+    raise Failed(name)
+
+
+def type_hasattr(cls: type, name: str) -> bool:
+    """Whether any class of the MRO has the name."""
+    return isinstance(cls, type) and any(name in _type_dict(base) for base in _type_mro(cls))
+
+
+def instance_attr(obj: object, name: str) -> Any:
+    """What the instance itself has under the name; its class is not asked and no ``__dict__`` is made."""
+    return _C.instance_attr(obj, name)
+
+
+def instance_dict(obj: object) -> dict[str, Any]:
+    """The instance's ``__dict__`` where it has been made."""
+    return _C.instance_dict(obj)
+
+
+def dict_getitem(d: dict[Any, Any], key: object) -> Any:
+    """The dict's own value: ``__missing__`` and an overridden ``__getitem__`` are not asked."""
+    return _C.dict_get(d, key)
+
+
+def dict_contains(key: object, d: dict[Any, Any]) -> bool:
+    """Whether the dict's own storage has the key."""
+    try:
+        _C.dict_get(d, key)
+    except KeyError:
+        return False
+    return True
+
+
+class Keys(tuple):  # type: ignore[type-arg]
+    """Keys in order, equal to others of the same values and types: 1 is not True here."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is tuple and len(self) == len(other) and all(map(equals, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def dict_keys(d: dict[Any, Any]) -> Keys:
+    """The dict's keys in its order (an OrderedDict's own)."""
+    return Keys(_C.dict_keys(d))
+
+
+def dict_key(d: dict[Any, Any], i: int) -> Any:
+    """The i-th of them."""
+    return _C.dict_keys(d)[i]
+
+
+def tuple_iterator_len(iterator: object) -> int:
+    """Items a tuple iterator has left."""
+    if type(iterator) is not type(iter(())):
+        raise Failed("no tuple iterator")
+    return operator.length_hint(iterator)
+
+
+def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
+    """The i-th item it has left; the iterator is not moved."""
+    if type(iterator) is not type(iter(())):
+        raise Failed("no tuple iterator")
+    state = iterator.__reduce__()
+    items, start = (state[1][0], state[2]) if len(state) == 3 else ((), 0)
+    return items[start + i]
+
+
+def equals(a: object, b: object) -> bool:
+    """Equality as guards mean it: part by part and types included, ``nan`` equal to ``nan``, ``0.0`` not to ``-0.0``.
+
+    >>> equals((1, 2.0), (1, 2.0)), equals((1, 2), (True, 2)), equals(0.0, -0.0)
+    (True, False, False)
+    """
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if kind is float:
+        return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))  # type: ignore
+    if kind is complex:
+        return equals(a.real, b.real) and equals(a.imag, b.imag)  # type: ignore[attr-defined]
+    if kind in (int, str, bytes):
+        return a == b
+    if kind is range or kind is slice:
+        return all(equals(getattr(a, part), getattr(b, part)) for part in ("start", "stop", "step"))
+    if kind is frozenset:
+        within = [all(any(equals(x, y) for y in other) for x in one) for one, other in ((a, b), (b, a))]  # type: ignore
+        return len(a) == len(b) and all(within)  # type: ignore[arg-type]
+    if isinstance(a, tuple) and kind.__dictoffset__ == 0 and type_lookup(kind, "__eq__") is tuple.__eq__:
+        return len(a) == len(b) and all(map(equals, tuple.__iter__(a), tuple.__iter__(b)))  # type: ignore[arg-type]
+    if _is_torch_device(kind):
+        return bool(a == b)
+    return False
+
+
+def _is_torch_device(kind: type) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and kind is torch.device
+
+
+def param_names(module: Any) -> Keys:
+    """Names of the module's parameters, in order."""
+    return Keys(name for name, _ in module.named_parameters())
+
+
+def cell_empty(cell: types.CellType) -> bool:
+    """Whether the cell has no contents."""
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
+
+
+# ---- tensors -------------------------------------------------------------------------------------------------------------
+
+
+def tensor_state(tensor: Any) -> tuple[Any, ...]:
+    """Metadata by Python attributes: (type, key set, dtype, device, requires_grad, shape, strides).
+
+    ``__torch_function__`` of a subclass is not called. Strides are None for layouts without any.
+    """
+    import torch
+
+    with torch._C.DisableTorchFunctionSubclass():
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{type(tensor).__name__} is no tensor")
+        try:
+            strides = tuple(tensor.stride())
+        except (RuntimeError, NotImplementedError):
+            strides = None
+        try:
+            shape = tuple(tensor.shape)
+        except (RuntimeError, NotImplementedError):  # a nested tensor has none
+            shape = None
+        keys = torch._C._dispatch_keys(tensor).raw_repr()
+        return type(tensor), keys, tensor.dtype, tensor.device, tensor.requires_grad, shape, strides
+
+
+def _device_pair(device: Any) -> tuple[str, int]:
+    return device.type, -1 if device.index is None else device.index
+
+
+# c10::DeviceType of what a sample can be made on everywhere.
+_DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xpu": 12, "mps": 13, "meta": 14}
+# c10::ScalarType of the common dtypes: numbers that files and other languages rely on.
+_SCALAR_TYPES = {
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex64": 9,
+    "complex128": 10, "bool": 11, "bfloat16": 15,
+}  # fmt: skip
+
+
+def _tensor_holds(row: Mapping[str, Any], tensor: Any) -> bool:
+    """What a row of the final check says, by Python attributes alone."""
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
+        return False
+    fields = row["fields"]
+    kind, keyset, dtype, device, requires_grad, shape, strides = tensor_state(tensor)
+    if fields & TYPE and kind is not row["type"]:
+        return False
+    if row["state"] is not None:
+        _, keyset0, dtype0, device0, grad0, shape0, strides0 = row["state"]
+    else:
+        keyset0, grad0, shape0, strides0 = row["keyset"], bool(row["requires_grad"]), row["sizes"], row["strides"]
+        if keyset != keyset0 and keyset & ~_plain_keys():
+            return False
+        dtype0 = _dtype_of(row["scalar_type"])
+        device = _device_pair(device)
+        device0 = _device_name(row["device_type"]), row["device_index"]
+    if fields & KEYSET and keyset != keyset0:
+        return False
+    if (fields & DTYPE and dtype != dtype0) or (fields & DEVICE and device != device0):
+        return False
+    if fields & REQUIRES_GRAD and requires_grad != grad0:
+        return False
+    if fields & (NDIM | SIZES | STRIDES) and (shape is None) != (shape0 is None):
+        return False
+    if fields & (NDIM | SIZES | STRIDES) and shape is not None and len(shape) != len(shape0):
+        return False
+    return (not fields & SIZES or _dims_equal(shape, shape0, row["static_sizes"])) and (
+        not fields & STRIDES or _dims_equal(strides, strides0, row["static_strides"])
+    )
+
+
+def _dims_equal(actual: Sequence[int] | None, wanted: Sequence[int] | None, mask: int) -> bool:
+    if actual is None or wanted is None:
+        return actual is wanted
+    return all(a == w for i, (a, w) in enumerate(zip(actual, wanted, strict=True)) if i >= 64 or mask >> i & 1)
+
+
+def _dtype_of(scalar_type: int) -> Any:
+    import torch
+
+    for name, number in _SCALAR_TYPES.items():
+        if number == scalar_type:
+            return getattr(torch, name)
+    for name in dir(torch):
+        dtype = getattr(torch, name)
+        if isinstance(dtype, torch.dtype):
+            view = _C.tensor_view(torch.empty(0, dtype=dtype, device="cpu"))
+            if view is not None and view[3] == scalar_type:
+                return dtype
+    return None
+
+
+def _device_name(device_type: int) -> str:
+    import torch
+
+    for name, number in _DEVICE_TYPES.items():
+        if number == device_type:
+            return name
+    return str(torch.device(device_type))
+
+
+def _plain_keys() -> int:
+    """Bits of the key sets that dense, strided tensors have: what the layout probe's offsets hold for."""
+    import torch
+
+    keys = torch._C.DispatchKey
+    plain = 0
+    for backend in ("CPU", "CUDA", "XPU", "MPS", "Meta", "HPU", "PrivateUse1"):
+        for name in (backend, f"Autograd{backend}", f"Autocast{backend}"):
+            if hasattr(keys, name):
+                plain |= torch._C.DispatchKeySet(getattr(keys, name)).raw_repr()
+    for name in ("ADInplaceOrView", "Conjugate", "Negative", "ZeroTensor", "AutocastCPU", "AutocastMeta"):
+        if hasattr(keys, name):
+            plain |= torch._C.DispatchKeySet(getattr(keys, name)).raw_repr()
+    return plain
+
+
+# ---- samples of the layout probe -----------------------------------------------------------------------------------------
+
+
+def layout_samples() -> dict[str, Any] | None:
+    """Tensors of known metadata for the layout probe; None while dispatch modes are active, which would make others.
+
+    Draws no random number and leaves every mode as it found it.
+    """
+    import torch
+
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return None
+    with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.enable_grad():
+        return _make_samples(torch)
+
+
+def _make_samples(torch: Any) -> dict[str, Any]:
+    def tensor(*shape: int, dtype: Any = torch.float32, device: str = "cpu") -> Any:
+        strides = [1] * len(shape)
+        for i in reversed(range(len(shape) - 1)):
+            strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+    def leaf(i: int) -> Any:
+        return tensor(i + 2).requires_grad_(True)
+
+    dtypes = [(tensor(3, dtype=getattr(torch, name)), number) for name, number in _SCALAR_TYPES.items()]
+    devices = [(tensor(i + 1, 2, device=name), _DEVICE_TYPES[name]) for i in range(3) for name in ("cpu", "meta")]
+    computed = [leaf(i) * 2 for i in range(4)]
+    keyed = [tensor(2), tensor(2, device="meta"), leaf(0), computed[0], tensor(2, dtype=torch.complex64).conj()]
+    return {
+        "base": torch._C.TensorBase,
+        "plain_keys": _plain_keys(),
+        "odd": [torch.empty_strided((1237, 3, 7, 2, 5), (210, 70, 10, 5, 1), dtype=torch.float32, device="cpu")],
+        "dims": [tensor(*range(2, 2 + n)) for n in range(6)],
+        "dtypes": dtypes,
+        "devices": devices,
+        "keysets": [(t, torch._C._dispatch_keys(t).raw_repr()) for t in keyed],
+        "plain": [tensor(i + 2) for i in range(4)],
+        "leaf": [leaf(i) for i in range(4)],
+        "computed": computed,
+        "switched_off": [leaf(i).requires_grad_(False) for i in range(4)],
+        "random": [(t, _view_by_attributes(torch, t)) for t in _varied(torch, tensor, leaf, 160)],
+    }
+
+
+def _varied(torch: Any, tensor: Callable[..., Any], leaf: Callable[[int], Any], count: int) -> list[Any]:
+    """Tensors of mixed shape, strides, dtype, device and history, from a small generator of our own."""
+    seed = 20250607
+
+    def draw(n: int) -> int:
+        nonlocal seed
+        seed = (seed * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (seed >> 33) % n
+
+    names = list(_SCALAR_TYPES)
+    out = []
+    for _ in range(count):
+        shape = [draw(4) for _ in range(draw(6))]
+        dtype = getattr(torch, names[draw(len(names))])
+        t = tensor(*shape, dtype=dtype, device=("cpu", "cpu", "meta")[draw(3)])
+        if shape and draw(2):
+            t = t.transpose(0, len(shape) - 1)
+        if shape and len(shape) < 5 and draw(3) == 0:
+            t = t.unsqueeze(draw(len(shape))).expand(*_expanded(t, draw))
+        if draw(3) == 0 and dtype.is_floating_point and t.is_contiguous():
+            t = t.detach().requires_grad_(True)
+            # An operation on the meta device would import torch's decompositions: a second.
+            t = t * 2 if draw(2) and t.device.type == "cpu" else t
+        if dtype.is_complex and draw(2):
+            t = t.conj()
+        out.append(t)
+    return out
+
+
+def _expanded(t: Any, draw: Callable[[int], int]) -> list[int]:
+    return [draw(3) + 1, *t.shape] if t.dim() == 0 else [-1] * (t.dim() + 1)
+
+
+def _view_by_attributes(torch: Any, t: Any) -> tuple[Any, ...]:
+    """What ``_C.tensor_view`` should read from memory."""
+    device_type, index = _device_pair(t.device)
+    scalar_type = _SCALAR_TYPES[str(t.dtype).removeprefix("torch.")]
+    keys = torch._C._dispatch_keys(t).raw_repr()
+    return tuple(t.shape), t.stride(), keys, scalar_type, _DEVICE_TYPES[device_type], index, t.requires_grad, t.is_leaf
+
+
+# ---- running a text ------------------------------------------------------------------------------------------------------
+
+
+class _Cells(dict[str, Any]):
+    def __missing__(self, name: str) -> Any:
+        raise Failed(name)
+
+
+def slot_names(entry: Any) -> list[str]:
+    """Names of an entry's slots where its code tells: arguments, then the free variables whose cells the slots hold."""
+    code = entry.orig_code
+    if not isinstance(code, types.CodeType):
+        return []
+    flags = code.co_flags
+    count = code.co_argcount + code.co_kwonlyargcount + bool(flags & 4) + bool(flags & 8)
+    return [*code.co_varnames[:count], *code.co_freevars]
+
+
+def environment(entry: Any, slots: Mapping[str, Any] | None = None, globals: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Names the entry's text uses beside the frame's own variables: the helpers, ``L``, ``G``, ``___cells``.
+
+    `slots` maps the frame's variables to what their slots hold (a cell for a free variable).
+    """
+    held = dict(slots or {})
+    scope = globals if globals is not None else {}
+    tensors = entry.tensor_checks()
+
+    def check_tensors(*values: Any) -> bool:
+        return entry.state_holds() and len(values) == len(tensors) and all(map(_tensor_holds, tensors, values))
+
+    def builtin(name: str) -> Any:
+        if name in scope:
+            raise Failed(name)
+        module = scope.get("__builtins__", _builtins)
+        return (module if isinstance(module, dict) else vars(module))[name]
+
+    def is_grad_enabled() -> bool:
+        import torch
+
+        return torch.is_grad_enabled()
+
+    return {
+        "___guarded_code": entry,
+        "___check_type_id": lambda value, ident: id(type(value)) == ident,
+        "___check_obj_id": lambda value, ident: id(value) == ident,
+        "___check_tensors": check_tensors,
+        "___check_global_state": entry.state_holds,
+        "___check_mutation": lambda value, ident: id(value) == ident and entry.unchanged(value),
+        "___is_grad_enabled": is_grad_enabled,
+        "___object": lambda ident, _words="": entry.const_by_id(ident),
+        "___builtin": builtin,
+        "___cells": _Cells(held),
+        "___loads": lambda _value: True,
+        "___equals": equals,
+        "___hasattr": _C.has_instance_attr,
+        "___instance_attr": instance_attr,
+        "___instance_dict": instance_dict,
+        "___type_lookup": type_lookup,
+        "___type_hasattr": type_hasattr,
+        "___dict_keys": dict_keys,
+        "___dict_key": dict_key,
+        "___dict_contains": dict_contains,
+        "___dict_getitem": dict_getitem,
+        "___tuple_iterator_len": tuple_iterator_len,
+        "___tuple_iterator_getitem": tuple_iterator_getitem,
+        "___param_names": param_names,
+        "___cell_empty": cell_empty,
+        "L": held,
+        "G": scope,
+        "inf": math.inf,
+        "nan": math.nan,
+        "range": range,
+        "slice": slice,
+        "frozenset": frozenset,
+        "type": type,
+        "list": list,
+        "len": len,
+        "Ellipsis": Ellipsis,
+    }
+
+
+class _Names(dict[str, Any]):
+    """The order in which a text's names are found: its own, the frame's variables, globals, builtins."""
+
+    def __init__(self, env: dict[str, Any], variables: Mapping[str, Any], globals: Mapping[str, Any]) -> None:
+        super().__init__(variables)
+        self.update(env)
+        self._globals = globals
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._globals:
+            return self._globals[name]
+        raise Failed(name)
+
+
+def _variables(entry: Any, slots: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by name: a free variable's is what its cell contains, and an empty cell has none."""
+    code = entry.orig_code
+    cells = set(code.co_freevars) | set(code.co_cellvars) if isinstance(code, types.CodeType) else set()
+    text = entry.text
+    out = {}
+    for name, value in slots.items():
+        if isinstance(value, types.CellType) and (name in cells or f"___cells[{name!r}]" in text):
+            if not cell_empty(value):
+                out[name] = value.cell_contents
+        else:
+            out[name] = value
+    return out
+
+
+def eval_text(
+    entry: Any, slots: Sequence[Any] | Mapping[str, Any], globals: dict[str, Any] | None = None, names: Sequence[str] = ()
+) -> bool:
+    """Evaluates the entry's text for a frame: the verdict of ``entry.check``, reached another way.
+
+    `slots` are the slots in order, named by `names` or by the entry's code, or a mapping from variables to what their slots
+    hold. A value that cannot be read makes its part fail.
+    """
+    if not isinstance(slots, Mapping):
+        slots = dict(zip(names or slot_names(entry), slots, strict=False))
+    scope = globals if globals is not None else {}
+    env = environment(entry, slots, scope)
+    lookup = _Names(env, _variables(entry, slots), scope)
+    code = compile(entry.text, "<guards>", "eval")
+    try:
+        return bool(eval(code, {"__builtins__": {}}, lookup))
+    except (Failed, AttributeError, LookupError, NameError, TypeError, ValueError):
+        return False
