@@ -76,7 +76,7 @@ golden: build ## rewrite the golden files; read the diff
 	$(GO_ENV) --embed go test -tags pyembed $(CGO_PACKAGES) -update
 
 identity: venv ## bytecode: lower(decode(f)) == f for every function of the standard library and torch
-	PYTHON=$(PY) CGO_ENABLED=0 scripts/identity.sh
+	@scripts/identity.sh
 
 conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)

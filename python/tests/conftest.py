@@ -1,6 +1,6 @@
 """What every test shares: the ``row`` marker, one torch thread, a reset of godynamo, the record of rows.
 
-``build/rows.json`` gets the outcome of every test that names rows of docs/conformance.md; ``make conformance`` reads it.
+``build/rows.json`` gets the outcome of every test that names rows of docs/conformance.md, for ``make conformance``.
 Under pytest-xdist the controller alone writes it: rows travel with the test reports.
 """
 

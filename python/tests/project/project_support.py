@@ -1,0 +1,10 @@
+"""Puts the directories of scripts, build backend and benchmark on the path of the tests about them."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+for _name in ("scripts", "build_backend", "bench"):
+    if str(ROOT / _name) not in sys.path:
+        sys.path.append(str(ROOT / _name))

