@@ -70,6 +70,9 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		return C.GD_PASS, nil
 	}
 	f.Builtins = builtins
+	if req.kind == C.GD_FRAME_RESUME {
+		f.Origin = readOrigin(s, function)
+	}
 	for _, p := range unsafe.Slice((**C.PyObject)(unsafe.Pointer(req.slots)), int(req.nslots)) {
 		f.Slots = append(f.Slots, object(p))
 	}
@@ -78,7 +81,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		report(s, err)
 		return C.GD_PASS, nil
 	}
-	inst := &installer{owner: object(req.owner), cache: object(req.cache)}
+	inst := &installer{owner: object(req.owner), globals: globals}
 	convert := translate.ConvertFrame(settings.backend, &settings.Options, inst)
 	if settings.NoPython {
 		convert = translate.ConvertFrameAssert(settings.backend, true, &settings.Options, inst)

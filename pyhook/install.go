@@ -18,8 +18,8 @@ import (
 
 // installer makes CPython objects of what a translation yields, through the C core (translate.Installer).
 type installer struct {
-	owner py.Object // the callable that gets the entry
-	cache py.Object // the FrameCache it hangs on
+	owner   py.Object // the callable that gets the entry
+	globals py.Object // of the frame
 }
 
 func goBytes(b C.gd_bytes) []byte { return C.GoBytes(unsafe.Pointer(b.data), C.int(b.len)) }
@@ -115,19 +115,30 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 	return s.Adopt(object(p)), nil
 }
 
-// Resume implements translate.Installer: resume callables are kept on their owner by (code, place, stack and locals), so that
-// every translation of one frame that splits at the same place shares them.
-func (i *installer) Resume(s *py.Scope, code py.Object, key string, make func() (py.Object, error)) (py.Object, error) {
-	table, err := s.GetAttr(i.cache, "resumes")
+// originAttr is where a resume function says what it stands for (translate.Origin).
+const originAttr = "__godynamo_origin__"
+
+// Resume implements translate.Installer: resume callables are kept by the family (by code, place, stack and locals), so that every
+// split of one frame at one place goes on in the same one.
+func (i *installer) Resume(s *py.Scope, o *translate.Origin, make func() (py.Object, error)) (py.Object, error) {
+	table, err := s.GetAttr(i.root(s), "resumes")
 	if err != nil {
 		return py.Object{}, err
 	}
-	k := s.Tuple(code, s.Str(key))
-	if v, ok := s.DictGet(table, k); ok {
+	params := []py.Object{}
+	for _, p := range o.Params {
+		params = append(params, s.Int(int64(p)))
+	}
+	origin := s.Tuple(o.Code, s.Int(int64(o.Target)), s.Tuple(params...), s.Str(o.Stack))
+	key := s.Tuple(s.Int(int64(i.globals.ID())), origin)
+	if v, ok := s.DictGet(table, key); ok {
 		return v, nil
 	}
 	fn, err := make()
 	if err != nil {
+		return py.Object{}, err
+	}
+	if err := s.SetAttr(fn, originAttr, origin); err != nil {
 		return py.Object{}, err
 	}
 	p := C.gdb_resume_new((*C.PyObject)(i.owner.Ptr()), (*C.PyObject)(fn.Ptr()))
@@ -135,8 +146,32 @@ func (i *installer) Resume(s *py.Scope, code py.Object, key string, make func() 
 		return py.Object{}, s.Err()
 	}
 	w := s.Adopt(object(p))
-	_, err = s.CallMethod(table, "__setitem__", k, w)
+	_, err = s.CallMethod(table, "__setitem__", key, w)
 	return w, err
+}
+
+// root is the family the owner belongs to: a callable's, or the owner itself for frames the hook serves.
+func (i *installer) root(s *py.Scope) py.Object {
+	if r, err := s.GetAttr(i.owner, "root"); err == nil {
+		return r
+	}
+	return i.owner
+}
+
+// readOrigin is what a resume function stands for; nil for other functions.
+func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
+	v, err := s.GetAttr(function, originAttr)
+	if err != nil {
+		return nil
+	}
+	parts := s.Items(v)
+	target, _ := py.AsInt(parts[1])
+	o := &translate.Origin{Code: parts[0], Target: int(target), Stack: py.GoString(parts[3])}
+	for _, p := range s.Items(parts[2]) {
+		n, _ := py.AsInt(p)
+		o.Params = append(o.Params, int(n))
+	}
+	return o
 }
 
 var errGuardFails = errors.New("the guards fail on the frame they were built from")

@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"strings"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -367,13 +369,28 @@ func (m *ModuleVariable) Reconstruct(e Emitter) error {
 func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	v, ok := tx.Scope().InstanceAttr(m.Module, name)
 	if !ok {
-		return nil, unsupported(exc.AttrUnsupported, "%s of module %s", name, Describe(tx, m))
+		return m.dynamicAttr(tx, name)
 	}
 	src := m.Src
 	if src == nil {
 		src = guards.NewConstSource(tx.Output().Const(m.Module), "___module")
 	}
 	return tx.Build(v, guards.NewModuleAttrSource(src, name)), nil
+}
+
+// dynamicAttr is an attribute that the module computes (PEP 562). Only torch's own modules are asked: theirs give the same
+// object every time.
+func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
+	s := tx.Scope()
+	module, _ := s.InstanceAttr(m.Module, "__name__")
+	if n := py.GoString(module); n != "torch" && !strings.HasPrefix(n, "torch.") {
+		return nil, unsupported(exc.AttrUnsupported, "%s of module %s", name, n)
+	}
+	v, err := s.GetAttr(m.Module, name)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return tx.Build(v, guards.NewConstSource(tx.Output().Const(v), "___"+name)), nil
 }
 
 // SetAttr implements AttrSetter.

@@ -245,7 +245,7 @@ func (w *World) IsObjectMethod(s *py.Scope, name string, d py.Object) bool {
 
 // CallableFunction is the function one of our own callables wraps; the zero Object for anything else.
 func (w *World) CallableFunction(obj py.Object) py.Object {
-	if w.CallableType.IsNull() || obj.Type() != w.CallableType {
+	if w.CallableType.IsNull() || !py.IsSubtype(obj.Type(), w.CallableType) {
 		return py.Object{}
 	}
 	s := py.OpenScope()

@@ -488,7 +488,7 @@ func (c *Codegen) tidy() int {
 func (c *Codegen) finish(order []int) *bytecode.Code {
 	f := c.out
 	temps := c.tidy()
-	root := f.rootCode()
+	root := f.root
 	nslots, nextra := len(f.frame.Slots), len(order)
 	place := make([]int, nextra)
 	for p, e := range order {
@@ -507,7 +507,7 @@ func (c *Codegen) finish(order []int) *bytecode.Code {
 		code.Locals = append(code.Locals, bytecode.Local{Name: name, Kind: kind})
 	}
 	for i := 0; i < nslots; i++ {
-		local(root.slotName(i), opcode.CO_FAST_LOCAL)
+		local(root.names[i], opcode.CO_FAST_LOCAL)
 	}
 	for i := 0; i < nextra; i++ {
 		local("___guarded"+itoa(i), opcode.CO_FAST_LOCAL)

@@ -79,10 +79,15 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	}
 	w.QueueEffects = opts.QueueEffects
 	o := newOutputGraph(s, w, f, opts, b, inst)
-	d, err := o.decode(f.Code)
+	code := f.Code
+	if f.Origin != nil {
+		code = f.Origin.Code
+	}
+	d, err := o.decode(code)
 	if err != nil {
 		return nil, err
 	}
+	o.root = &rootInfo{d.code, f, slotNames(s, f, d.code)}
 	tx := &InstructionTranslator{out: o, d: d, globals: f.Globals, builtins: f.Builtins, log: log,
 		locals: make([]variables.VariableTracker, len(d.code.Locals))}
 	tx.symbolicLocals()
@@ -94,21 +99,64 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 
 // symbolicLocals makes one VariableBuilder call per bound variable of the frame, in the order of its variables.
 func (tx *InstructionTranslator) symbolicLocals() {
-	f, code := tx.out.frame, tx.d.code
-	root := &rootInfo{code, f}
-	free := len(code.Locals) - (len(f.Slots) - f.NumArgs)
+	f, root := tx.out.frame, tx.out.root
+	place := func(i int, obj py.Object) variables.VariableTracker {
+		if tx.out.world.IsTensor(obj) {
+			tx.out.sawTensor = true
+		}
+		return tx.Build(obj, guards.NewLocalSource(root.names[i], i))
+	}
+	if o := f.Origin; o != nil {
+		for i, local := range o.Params {
+			tx.locals[local] = place(i, f.Slots[i])
+		}
+		next := len(o.Params)
+		for _, c := range o.Stack {
+			if c == 'N' {
+				tx.push(nil)
+				continue
+			}
+			tx.push(place(next, f.Slots[next]))
+			next++
+		}
+		tx.ip = o.Target
+		return
+	}
+	free := len(tx.d.code.Locals) - (len(f.Slots) - f.NumArgs)
 	for i, obj := range f.Slots {
 		local := i
 		if i >= f.NumArgs {
 			local = free + i - f.NumArgs
 		}
 		if !obj.IsNull() {
-			tx.locals[local] = tx.Build(obj, guards.NewLocalSource(root.slotName(i), i))
-			if tx.out.world.IsTensor(obj) {
-				tx.out.sawTensor = true
-			}
+			tx.locals[local] = place(i, obj)
 		}
 	}
+}
+
+// slotNames names the slots: the arguments, then the free variables whose cells follow them; a resume function's parameters by
+// their own names.
+func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
+	if f.Origin != nil {
+		v, err := s.GetAttr(f.Code, "co_varnames")
+		if err == nil {
+			var out []string
+			for _, n := range s.Items(v) {
+				out = append(out, py.GoString(n))
+			}
+			return out
+		}
+	}
+	out := make([]string, len(f.Slots))
+	n := len(f.Slots) - f.NumArgs
+	for i := range out {
+		if i < f.NumArgs {
+			out[i] = code.Locals[i].Name
+		} else {
+			out[i] = code.Locals[len(code.Locals)-n+i-f.NumArgs].Name
+		}
+	}
+	return out
 }
 
 // writeReturn ends the outermost frame with a value.
@@ -137,10 +185,10 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 // argument types, never for the code object.
 func (o *OutputGraph) nothingToCapture(hook bool) error {
 	var set guards.Set
-	root := o.rootCode()
+	root := o.root
 	for i, obj := range o.frame.Slots[:o.frame.NumArgs] {
 		if !obj.IsNull() {
-			set = set.Add(guards.TypeMatch(guards.NewLocalSource(root.slotName(i), i), o.Const(obj.Type())))
+			set = set.Add(guards.TypeMatch(guards.NewLocalSource(root.names[i], i), o.Const(obj.Type())))
 		}
 	}
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), set, nil, guards.Options{GuardNNModules: o.opts.GuardNNModules})

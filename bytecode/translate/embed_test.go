@@ -132,7 +132,7 @@ func (testInstaller) NewCode(*py.Scope, *bytecode.Raw, []py.Object) (py.Object, 
 	return py.Object{}, &exc.SkipFrame{Reason: "tests make no code"}
 }
 
-func (testInstaller) Resume(*py.Scope, py.Object, string, func() (py.Object, error)) (py.Object, error) {
+func (testInstaller) Resume(*py.Scope, *Origin, func() (py.Object, error)) (py.Object, error) {
 	return py.Object{}, &exc.SkipFrame{Reason: "tests make no code"}
 }
 
@@ -180,6 +180,7 @@ func translatorFor(t *testing.T, s *py.Scope, source, name string) *InstructionT
 	o := newOutputGraph(s, w, f, &Options{MaxSteps: 1000, InlineDepth: 10}, testBackend{}, testInstaller{})
 	d, err := o.decode(code)
 	require.NoError(t, err)
+	o.root = &rootInfo{d.code, f, slotNames(s, f, d.code)}
 	tx := &InstructionTranslator{out: o, d: d, globals: ns, builtins: f.Builtins, log: newSpeculationLog(),
 		locals: make([]variables.VariableTracker, len(d.code.Locals))}
 	tx.symbolicLocals()

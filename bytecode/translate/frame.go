@@ -19,6 +19,16 @@ type Frame struct {
 	Function, Code, Globals, Builtins py.Object
 	Slots                             []py.Object
 	NumArgs                           int
+	// Origin is set for the rest of a frame: it is translated from the user's own code, entered at a place with a stack.
+	Origin *Origin
+}
+
+// Origin says what a resume function stands for. Its parameters are the live locals, then the values of the stack.
+type Origin struct {
+	Code   py.Object // the user's
+	Target int       // index of the instruction it goes on with
+	Params []int     // localsplus slots of the parameters that are locals
+	Stack  string    // from the bottom: 'v' a value (the next parameter), 'N' NULL
 }
 
 // Options are the settings of one optimize() call that translating depends on.
@@ -68,9 +78,8 @@ type Installer interface {
 	Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error)
 	// NewCode builds a code object.
 	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
-	// Resume returns the callable for the rest of a frame of code, from the place and with the stack and locals that key names;
-	// make yields its function when there is none yet.
-	Resume(s *py.Scope, code py.Object, key string, make func() (py.Object, error)) (py.Object, error)
+	// Resume returns the callable for the rest of a frame; make yields its function when there is none yet.
+	Resume(s *py.Scope, o *Origin, make func() (py.Object, error)) (py.Object, error)
 }
 
 // Version of the Python whose code is read and written.

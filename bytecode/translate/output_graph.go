@@ -51,6 +51,7 @@ type OutputGraph struct {
 	inlined   []string
 	codes     map[py.Object]*decoded
 	codegen   *Codegen
+	root      *rootInfo
 	breaks    []*exc.Unsupported
 	breakLine int
 	resumes   []string

@@ -362,13 +362,10 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	code.ArgCount, code.PosOnlyArgCount, code.KwOnlyArgCount = argCount, 0, 0
 	code.Flags = opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS
 	code.Instructions = append(prologue, body...)
-	key := itoa(tx.d.index[target]) + ":" + shape
-	for _, p := range params {
-		key += "," + itoa(p)
-	}
+	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape}
 	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
 	tx.out.resumes = append(tx.out.resumes, name)
-	fn, err := tx.out.installer.Resume(tx.Scope(), tx.d.object, key, func() (py.Object, error) {
+	fn, err := tx.out.installer.Resume(tx.Scope(), origin, func() (py.Object, error) {
 		raw, err := bytecode.Lower(code, Version)
 		if err != nil {
 			return py.Object{}, err

@@ -40,20 +40,11 @@ func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 	return d, nil
 }
 
-func (o *OutputGraph) rootCode() *rootInfo { return &rootInfo{o.codes[o.frame.Code].code, o.frame} }
-
+// rootInfo is the outermost frame: its code and the names of its slots.
 type rootInfo struct {
 	code  *bytecode.Code
 	frame *Frame
-}
-
-// slotName names the i-th slot: an argument, or the free variable whose cell it holds.
-func (r *rootInfo) slotName(i int) string {
-	if i < r.frame.NumArgs {
-		return r.code.Locals[i].Name
-	}
-	n := len(r.frame.Slots) - r.frame.NumArgs
-	return r.code.Locals[len(r.code.Locals)-n+i-r.frame.NumArgs].Name
+	names []string
 }
 
 // InstructionTranslator runs one frame's instructions on trackers. An inlined call has a translator of its own, with the
@@ -231,6 +222,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	u.Stack = append(u.Stack, exc.Frame{Name: tx.d.code.Name, File: tx.d.code.Filename, Line: int(inst.Pos.Line)})
 	if tx.parent != nil {
 		return err
+	}
+	if usesFrame(tx.d.code) {
+		return &unbreakable{u, "the function asks for its own frame (locals, eval, ...)"}
 	}
 	if !h.breaks {
 		return &unbreakable{u, "no split at " + inst.Op.String()}

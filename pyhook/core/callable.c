@@ -7,6 +7,7 @@
 #include "callable_attrs.h"
 #include "miss.h"
 #include "runtime.h"
+#include "tail_call.h"
 
 /* ---- the user's own function ---- */
 
@@ -189,8 +190,8 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
 }
 
 /* The hot path: arguments to registers, programs, the function of the entry that holds. */
-static PyObject *
-callable_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+static inline __attribute__((always_inline)) PyObject *
+call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     gd_Callable *w = (gd_Callable *)op;
     PyThreadState *tstate = gd_py_thread_state();
@@ -228,6 +229,18 @@ callable_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject
     return result;
 }
 
+static PyObject *
+callable_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return gd_finish_tail(call(op, args, nargsf, kwnames));
+}
+
+PyObject *
+gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return call(op, args, nargsf, kwnames);
+}
+
 /* After tp_clear: only a destructor of the same garbage can still come by. */
 static PyObject *
 cleared_vectorcall(PyObject *Py_UNUSED(op), PyObject *const *Py_UNUSED(args), size_t Py_UNUSED(nargsf),
@@ -253,7 +266,7 @@ make(PyFunctionObject *function, PyObject *self, gd_Root *root, PyObject *wrappe
         Py_DECREF(cache);
         return NULL;
     }
-    w->vectorcall = callable_vectorcall;
+    w->vectorcall = kind == GD_FRAME_RESUME ? gd_resume_vectorcall : callable_vectorcall;
     w->function = (PyFunctionObject *)Py_NewRef(function);
     w->self_object = Py_XNewRef(self);
     w->cache = cache;

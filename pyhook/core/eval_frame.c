@@ -9,6 +9,7 @@
 #include "callable.h"
 #include "extra_state.h"
 #include "runtime.h"
+#include "tail_call.h"
 
 static struct {
     int count;                    /* extents in force in the process */
@@ -233,7 +234,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     Py_DECREF(root);
     if (how == GD_SERVED) {
         GD_COUNT(hook_served);
-        return result;
+        return gd_finish_tail(result);
     }
     GD_COUNT(hook_original);
     return pass_on(tstate, frame, throwflag);

@@ -70,7 +70,6 @@ cache_traverse(gd_FrameCache *c, visitproc visit, void *arg)
     }
     Py_VISIT(c->globals);
     Py_VISIT(c->failures);
-    Py_VISIT(c->resumes);
     return 0;
 }
 
@@ -81,7 +80,6 @@ cache_tp_clear(gd_FrameCache *c)
 {
     drop_entries(c, 0);
     Py_CLEAR(c->failures);
-    Py_CLEAR(c->resumes);
     return 0;
 }
 
@@ -178,7 +176,6 @@ gd_frame_cache_clear(gd_FrameCache *c)
     c->warned = 0;
     c->hits = c->misses = 0;
     Py_CLEAR(c->failures);
-    Py_CLEAR(c->resumes);
     drop_entries(c, 1);
 }
 
@@ -267,18 +264,7 @@ static PyMemberDef cache_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-/* The table of resume callables, made when first asked for: all entries of this code that split at one place share one. */
-static PyObject *
-cache_resumes(gd_FrameCache *cache, void *Py_UNUSED(closure))
-{
-    if (cache->resumes == NULL && (cache->resumes = PyDict_New()) == NULL) {
-        return NULL;
-    }
-    return Py_NewRef(cache->resumes);
-}
-
 static PyGetSetDef cache_getset[] = {
-    {"resumes", (getter)cache_resumes, NULL, "resume callables of this code by place, for the translator", NULL},
     {"failures", (getter)cache_failures, NULL, "the last reasons why entries did not serve, oldest first", NULL},
     {"in_progress", (getter)cache_in_progress, NULL, "a thread is translating this code", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -329,6 +315,7 @@ gd_root_new(PyObject *options)
     }
     root->options = Py_NewRef(options);
     root->inner = inner;
+    root->resumes = NULL;
     root->weakreflist = NULL;
     root->cache_size_limit = limit < 0 ? -1 : limit;
     PyObject_GC_Track(root);
@@ -372,6 +359,7 @@ root_traverse(gd_Root *root, visitproc visit, void *arg)
 {
     Py_VISIT(root->options);
     Py_VISIT(root->inner);
+    Py_VISIT(root->resumes);
     return 0;
 }
 
@@ -383,6 +371,7 @@ root_tp_clear(gd_Root *root)
         ((gd_FrameCache *)PyList_GET_ITEM(root->inner, i))->owner = NULL;
     }
     Py_CLEAR(root->inner);
+    Py_CLEAR(root->resumes);
     Py_CLEAR(root->options);
     return 0;
 }
@@ -433,7 +422,19 @@ static PyMemberDef root_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
+/* The family's resume callables, made when first asked for: every split of one frame at one place goes on in the same one,
+ * however often a loop comes by. */
+static PyObject *
+root_resumes(gd_Root *root, void *Py_UNUSED(closure))
+{
+    if (root->resumes == NULL && (root->resumes = PyDict_New()) == NULL) {
+        return NULL;
+    }
+    return Py_NewRef(root->resumes);
+}
+
 static PyGetSetDef root_getset[] = {
+    {"resumes", (getter)root_resumes, NULL, "resume callables by code and place, for the translator", NULL},
     {"inner", (getter)root_inner, NULL, "FrameCaches of the frames the hook serves, as a new list", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -461,7 +462,7 @@ static PyObject *
 reset_caches(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     for (gd_FrameCache *c = all_caches; c != NULL;) {
-        if (c->nentries == 0 && c->resumes == NULL) {
+        if (c->nentries == 0) {
             gd_frame_cache_clear(c); /* releases strings at most */
             c = c->next;
             continue;

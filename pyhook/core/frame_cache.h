@@ -17,6 +17,7 @@ typedef struct gd_Root {
     PyObject_HEAD
     PyObject *options;    /* strong, any object: what gd_request.options shows the translator */
     PyObject *inner;      /* strong list of FrameCache */
+    PyObject *resumes;    /* strong dict or NULL: the translator's resume callables by code and place */
     PyObject *weakreflist;
     int cache_size_limit; /* -1: the process's setting holds */
 } gd_Root;
@@ -40,7 +41,6 @@ typedef struct gd_FrameCache {
     void *owner;              /* borrowed, compared only: the Root whose `inner` holds this; NULL for a W's own */
     int in_progress;          /* fork generation + 1 while a thread translates this code; 0: none */
     PyObject *failures;       /* strong list of str, the last ones at its end; or NULL */
-    PyObject *resumes;        /* strong dict or NULL: the translator's resume callables by place, shared by the entries */
     PyObject *weakreflist;
     struct gd_FrameCache *prev, *next; /* all of the process, for reset() */
 } gd_FrameCache;

@@ -378,7 +378,7 @@ int gdpy_type_flags(PyObject *type, int what)
     case 2:
         return (t->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
     case 3:
-        return t->tp_iternext != NULL;
+        return t->tp_iternext != NULL && t->tp_iternext != _PyObject_NextNotImplemented;
     case 4:
         return t->tp_call != NULL;
     case 5:
