@@ -100,7 +100,9 @@ def guards(rounds: int) -> dict[str, Any]:
             f = godynamo.optimize(_two_tensors, backend="eager")
             f(a, b)
         (entry,) = godynamo.cache_entries(f)
-        best, failures = min(_C.guard_time(entry, (a, b), globals(), 100_000) for _ in range(max(3, rounds // 2)))
+        best, failures = min(
+            _C.guard_time(entry, (a, b), globals(), 100_000) for _ in range(max(3, min(rounds // 2, 30)))
+        )
         if failures:
             raise AssertionError(f"guards fail on the arguments they were made for: {godynamo.guards(f)}")
         results[f"two tensors, {mode}"] = {"ns": best, "text": str(godynamo.guards(f))}
@@ -108,7 +110,7 @@ def guards(rounds: int) -> dict[str, Any]:
     thirty = godynamo.optimize(workloads._thirty, backend="eager")
     thirty(*tensors)
     (entry,) = godynamo.cache_entries(thirty)
-    best, _ = min(_C.guard_time(entry, tuple(tensors), globals(), 20_000) for _ in range(max(3, rounds // 2)))
+    best, _ = min(_C.guard_time(entry, tuple(tensors), globals(), 20_000) for _ in range(max(3, min(rounds // 2, 30))))
     results["thirty tensors, used"] = {"ns": best}
     return results
 
@@ -149,7 +151,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
             samples[side] = []
         except Exception as error:
             results[side] = {"error": f"{type(error).__name__}: {error}"[:400]}
-    for i in range(max(3, rounds // 4)):
+    for i in range(max(3, min(rounds // 4, 10))):
         progress(f"capture of {ops} ops, round {i + 1}")
         for side, taken in samples.items():
             taken.append(first_call(side, ops))
@@ -217,7 +219,7 @@ def imports(rounds: int) -> dict[str, Any]:
     """Milliseconds and MiB that an import takes on top of torch, in processes of their own, in turn."""
     modules = {"torch.compile": "torch._dynamo", "godynamo": "godynamo"}
     samples: dict[str, list[dict[str, float]]] = {side: [] for side in modules}
-    for i in range(max(2, rounds // 6)):
+    for i in range(max(2, min(rounds // 6, 8))):
         progress(f"imports, round {i + 1}")
         for side, module in modules.items():
             samples[side].append(_child(_IMPORT.format(module=module)))
@@ -233,10 +235,10 @@ def imports(rounds: int) -> dict[str, Any]:
 def unrelated(rounds: int) -> dict[str, Any]:
     """Time of Python code that has nothing to do with tensors, with godynamo imported and used, over without."""
     best: dict[str, dict[str, float]] = {}
-    for i in range(max(2, rounds // 6)):
+    for i in range(max(2, min(rounds // 6, 8))):
         progress(f"unrelated code, round {i + 1}")
         for side in ("torch", "godynamo"):
-            for name, seconds in _child(_UNRELATED, side, str(2 * rounds)).items():
+            for name, seconds in _child(_UNRELATED, side, str(min(2 * rounds, 60))).items():
                 known = best.setdefault(name, {})
                 known[side] = min(known.get(side, seconds), seconds)
     return {

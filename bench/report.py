@@ -68,6 +68,29 @@ def _side(entry: Mapping[str, Any], side: str) -> str:
     return f"{taken['us']:.3f} ({taken['over_eager_us']:+.3f}, {taken['ratio']:.2f}x)"
 
 
+def _other_figures(result: Mapping[str, Any]) -> list[str]:
+    """Rows of what is not a time per call: text, torch.compile's figure, ours."""
+    rows = [
+        ("first call of a function of 600 operations, ms", ("capture", "{}", "ms")),
+        ("import over torch, ms", ("imports", "{}", "ms")),
+        ("import over torch, MiB", ("imports", "{}", "mib")),
+    ]
+    lines = []
+    for text, path in rows:
+        figures = [lookup(result, tuple(key.format(side) for key in path)) for side in ("torch.compile", "godynamo")]
+        if any(figure is not None for figure in figures):
+            lines.append(f"| {text} | " + " | ".join("-" if f is None else f"{f:.4g}" for f in figures) + " |")
+    for name in result.get("guards") or {}:
+        ns = lookup(result, ("guards", name, "ns"))
+        if ns is not None:
+            lines.append(f"| guards alone, {name}, ns | - | {ns:.3g} |")
+    for name in result.get("unrelated") or {}:
+        ratio = lookup(result, ("unrelated", name, "ratio"))
+        if ratio is not None:
+            lines.append(f"| unrelated Python, {name}: with godynamo over without | - | {ratio:.3f}x |")
+    return lines
+
+
 def markdown(result: Mapping[str, Any]) -> str:
     """The whole result as Markdown: figures side by side, then the goals."""
     machine = result.get("machine", {})
@@ -84,6 +107,9 @@ def markdown(result: Mapping[str, Any]) -> str:
             continue
         sides = " | ".join(_side(entry, side) for side in ("eager", "torch.compile", "godynamo"))
         lines.append(f"| {entry.get('about', name)} | {sides} |")
+    others = _other_figures(result)
+    if others:
+        lines += ["", "| other figures | torch.compile | godynamo |", "|---|---|---|", *others]
     lines += ["", "| goal | bound | measured | met |", "|---|---|---|---|"]
     for goal, value, met in judged(result):
         bound = f"{'≥' if goal.at_least else '≤'} {goal.bound:g}"

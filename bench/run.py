@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LATEST = ROOT / "bench" / "results" / "latest.json"
 README = ROOT / "README.md"
 GROUPS = ("calls", "guards", "capture", "imports", "unrelated")
-ROUNDS, QUICK_ROUNDS = 60, 6
+ROUNDS, QUICK_ROUNDS = 150, 6
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 

@@ -94,6 +94,17 @@ def test_the_table_shows_errors_and_missing_sides():
     assert "- calls/x/godynamo: broken" in text
 
 
+def test_the_table_shows_what_is_no_time_per_call():
+    text = report.markdown({
+        "capture": {"torch.compile": {"ms": 200.0}, "godynamo": {"ms": 20.0}},
+        "guards": {"two tensors, full": {"ns": 41.0}},
+        "unrelated": {"fib": {"ratio": 1.0}},
+    })  # fmt: skip
+    assert "| first call of a function of 600 operations, ms | 200 | 20 |" in text
+    assert "| guards alone, two tensors, full, ns | - | 41 |" in text
+    assert "fib: with godynamo over without | - | 1.000x |" in text
+
+
 def test_the_table_goes_between_the_markers_of_the_readme():
     import run
 
