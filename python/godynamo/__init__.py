@@ -1,0 +1,106 @@
+"""godynamo: a function's tensor operations as guarded, cached graphs, with the call overhead of a C function.
+
+>>> import torch, godynamo
+>>> @godynamo.optimize
+... def f(x, y):
+...     return (x + y).relu() * 2
+
+``optimize`` has all forms; ``explain``, ``guards``, ``cache_stats`` say what became of a function; ``config``, ``exc``,
+``utils`` and ``testing`` are submodules. Importing this imports torch and nothing of torch._dynamo, torch.fx or
+sympy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch as _torch  # noqa: F401 - the core looks for its symbols
+
+from . import _logging, config
+from ._modes import disable, graph_break, is_compiling, reset, run, skip
+from ._optimize import optimize, optimize_assert
+
+if TYPE_CHECKING:
+    from . import exc, testing, utils
+    from ._backends import list_backends, lookup_backend, register_backend
+    from ._explain import cache_entries, cache_stats, explain, guards
+    from ._marks import (
+        allow_in_graph,
+        assume_constant_result,
+        disallow_in_graph,
+        mark_dynamic,
+        mark_static,
+        substitute_in_graph,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "cache_entries",
+    "cache_stats",
+    "config",
+    "disable",
+    "disallow_in_graph",
+    "exc",
+    "explain",
+    "graph_break",
+    "guards",
+    "is_compiling",
+    "list_backends",
+    "lookup_backend",
+    "mark_dynamic",
+    "mark_static",
+    "optimize",
+    "optimize_assert",
+    "register_backend",
+    "reset",
+    "run",
+    "skip",
+    "substitute_in_graph",
+    "testing",
+    "utils",
+]
+
+# Where each name that is imported on first use lives; a submodule is its own name.
+_LAZY = {
+    "exc": "exc",
+    "testing": "testing",
+    "utils": "utils",
+    **dict.fromkeys(("list_backends", "lookup_backend", "register_backend"), "_backends"),
+    **dict.fromkeys(("cache_entries", "cache_stats", "explain", "guards"), "_explain"),
+    **dict.fromkeys(
+        (
+            "allow_in_graph",
+            "assume_constant_result",
+            "disallow_in_graph",
+            "mark_dynamic",
+            "mark_static",
+            "substitute_in_graph",
+        ),
+        "_marks",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    where = _LAZY.get(name)
+    if where is None:
+        raise AttributeError(f"module 'godynamo' has no attribute {name!r}")
+    module = importlib.import_module(f".{where}", __name__)
+    value = module if where == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+if os.environ.get("GODYNAMO_DISABLE", "0") not in ("", "0"):
+    config.disable = True
+
+_ = _logging  # configures the loggers from GODYNAMO_LOGS

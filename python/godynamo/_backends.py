@@ -1,0 +1,392 @@
+"""Backends that take whole graphs: their names, and the way of a captured graph to one.
+
+A backend is called as ``backend(gm, example_inputs)`` with a real torch.fx.GraphModule, all of whose inputs (lifted
+parameters too) are placeholders, and the real input tensors; it returns a callable that takes the inputs positionally and
+returns a sequence of outputs. torch._dynamo is imported when one of torch's own backends is asked for, not before: that costs a second.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import logging
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from . import config, exc, utils
+from ._runtime import Ref
+
+log = logging.getLogger("godynamo")
+
+Backend = Callable[..., Any]
+
+_ENTRY_POINTS = "torch_dynamo_backends"
+_own: dict[str, Backend] = {}
+
+
+# ---- names ----
+
+
+def register_backend(
+    compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()
+) -> Backend | Callable[[Backend], Backend]:
+    """Give a backend a name (by default its own); also as a decorator, with or without arguments.
+
+    >>> @godynamo.register_backend
+    ... def my_backend(gm, example_inputs):
+    ...     return gm.forward
+    """
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    if not callable(compiler_fn):
+        raise TypeError(f"a backend is a callable (gm, example_inputs), not {compiler_fn!r}")
+    word = name or str(getattr(compiler_fn, "__name__", ""))
+    if not word:
+        raise ValueError("a backend needs a name")
+    if word == "eager":
+        raise ValueError("the name 'eager' is the built-in pass-through backend's")
+    _own[word] = compiler_fn
+    return compiler_fn
+
+
+def registered() -> list[Backend]:
+    """Backends registered here, for telling a backend from a function."""
+    return list(_own.values())
+
+
+@functools.lru_cache(maxsize=1)
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {e.name: e for e in entry_points(group=_ENTRY_POINTS)}
+
+
+def _torch_backends() -> list[str]:
+    from torch._dynamo.backends.registry import list_backends as torch_list
+
+    return list(torch_list(exclude_tags=()))
+
+
+def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
+    """List what ``backend=`` takes: "eager", those registered here, entry points, torch's. Imports torch._dynamo."""
+    from torch._dynamo.backends.registry import list_backends as torch_list
+
+    return sorted({"eager", *_own, *_entry_points(), *torch_list(exclude_tags=tuple(exclude_tags or ()))})
+
+
+def lookup_backend(backend: str | Backend) -> Backend:
+    """The backend of a name; a callable is given back. ValueError names the nearest names."""
+    if not isinstance(backend, str):
+        return backend
+    if backend == "eager":
+        return _eager
+    if backend in _own:
+        return _own[backend]
+    if backend in _entry_points():
+        return _entry_points()[backend].load()  # type: ignore[no-any-return]
+    names = _torch_backends()
+    if backend not in names:
+        near = difflib.get_close_matches(backend, {"eager", *_own, *_entry_points(), *names}, n=3)
+        hint = f"; near it: {', '.join(map(repr, near))}" if near else "; godynamo.list_backends() has all names"
+        raise ValueError(f"no backend is named {backend!r}{hint}")
+    from torch._dynamo.backends.registry import lookup_backend as torch_lookup
+
+    return torch_lookup(backend)
+
+
+def _eager(gm: Any, _example_inputs: Sequence[Any]) -> Any:
+    return gm.forward
+
+
+def by_name(name: str, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
+    """What Options.backend is for a name: looked up now, so that an unknown name fails in optimize()."""
+    backend = _Named(name, mode, dict(options or {}), dynamic)
+    backend.resolve()
+    return backend
+
+
+class _Named:
+    """A backend given by name, with torch.compile's mode and options; pickles by these."""
+
+    __godynamo_backend__ = True
+
+    def __init__(self, name: str, mode: str | None, options: dict[str, Any], dynamic: bool | None) -> None:
+        self._key = (name, mode, options, dynamic)
+        self.__name__ = name
+        self._resolved: Backend | None = None
+
+    def resolve(self) -> Backend:
+        """Look the backend up; ValueError for an unknown name."""
+        if self._resolved is None:
+            name, mode, options, dynamic = self._key
+            found = lookup_backend(name)
+            plain = mode in (None, "default") and not options
+            if name in _own or plain:
+                self._resolved = functools.partial(found, **({"options": options} if options else {}))
+            elif name == "inductor":
+                # torch.compile's own reading of mode and options.
+                self._resolved = torch._TorchCompileInductorWrapper(mode, options or None, dynamic)
+            else:
+                self._resolved = torch._TorchCompileWrapper(name, mode, options or None, dynamic)
+        return self._resolved
+
+    def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Any:
+        return self.resolve()(gm, example_inputs)
+
+    def __reduce__(self) -> Any:
+        return _Named, self._key
+
+
+# ---- from rows to a GraphModule ----
+
+
+class _Builder:
+    """Makes FX nodes of node rows; what FX cannot print as an operand becomes an attribute of the root."""
+
+    def __init__(self) -> None:
+        self.root = torch.nn.Module()
+        self.graph = torch.fx.Graph()
+        self.nodes: list[Any] = []
+        self._constants: dict[int, Any] = {}
+
+    def add(self, row: Sequence[Any]) -> None:
+        """Append the node of (op, name, target, args, kwargs, stack_trace)."""
+        op, name, target, args, kwargs, stack_trace = row
+        a = tuple(self.operand(x) for x in args)
+        k = {key: self.operand(x) for key, x in kwargs.items()}
+        if op == "output" and not isinstance(a[0], tuple):
+            a = ((a[0],),) if not isinstance(a[0], list) else (tuple(a[0]),)
+        node = self.graph.create_node(op, target, a, k, name=name)
+        if stack_trace:
+            node.stack_trace = stack_trace
+        self.nodes.append(node)
+
+    def operand(self, x: Any) -> Any:
+        """An operand as FX takes it."""
+        if isinstance(x, Ref):
+            return self.nodes[x.index]
+        if type(x) is tuple or type(x) is list:
+            return type(x)(self.operand(i) for i in x)
+        if type(x) is dict:
+            return {key: self.operand(value) for key, value in x.items()}
+        if type(x) is slice:
+            return slice(self.operand(x.start), self.operand(x.stop), self.operand(x.step))
+        if isinstance(x, torch.Size):
+            return tuple(x)
+        if x is None or x is Ellipsis or type(x) in _PRINTABLE:
+            return x
+        return self._constant(x)
+
+    def _constant(self, x: Any) -> Any:
+        node = self._constants.get(id(x))
+        if node is None:
+            name = f"_constant{len(self._constants)}"
+            setattr(self.root, name, x)
+            first = next((n for n in self.nodes if n.op != "placeholder"), None)
+            if first is not None:
+                with self.graph.inserting_before(first):
+                    node = self.graph.get_attr(name)
+            else:
+                node = self.graph.get_attr(name)
+            self._constants[id(x)] = node
+        return node
+
+
+_PRINTABLE = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    range,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> Any:
+    """A torch.fx.GraphModule of node rows: linted, its output a tuple, node.meta["example_value"] computed when read.
+
+    example_inputs, one a placeholder, are looked at and not kept.
+    """
+    import torch.fx
+
+    builder = _Builder()
+    for row in rows:
+        builder.add(row)
+    builder.graph.lint()
+    gm = torch.fx.GraphModule(builder.root, builder.graph)
+    values = _ExampleValues(gm, example_inputs)
+    for node in gm.graph.nodes:
+        if node.op != "output":
+            node.meta = _Meta(node.meta, node.name, values)
+    return gm
+
+
+class _ExampleValues:
+    """Fake values of a graph's nodes, all computed when the first is asked for: a backend that never looks pays nothing."""
+
+    def __init__(self, gm: Any, example_inputs: Sequence[Any]) -> None:
+        self._gm = weakref.ref(gm)
+        self._inputs = [_describe(x) for x in example_inputs]
+        self._values: dict[str, Any] | None = None
+
+    def get(self, name: str) -> Any:
+        """The fake value of a node; KeyError where it cannot be computed."""
+        if self._values is None:
+            self._values = {}
+            gm = self._gm()
+            if gm is not None:
+                self._run(gm)
+        return self._values[name]
+
+    def _run(self, gm: Any) -> None:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx import Interpreter
+
+        values: dict[str, Any] = {}
+
+        class Recorder(Interpreter):
+            def run_node(self, n: Any) -> Any:
+                values[n.name] = super().run_node(n)
+                return values[n.name]
+
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        with mode:
+            fakes = [_fake(d) for d in self._inputs]
+            try:
+                Recorder(gm).run(*fakes)
+            except Exception:  # an operation that raises has no example value; those before it have
+                log.debug("example values of a graph end early", exc_info=True)
+        self._values = values
+
+
+def _describe(x: Any) -> Any:
+    if not isinstance(x, torch.Tensor):
+        return x
+    if x.layout is not torch.strided:
+        return (tuple(x.shape), None, x.dtype, x.device, x.requires_grad)
+    return (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, x.requires_grad)
+
+
+def _fake(description: Any) -> Any:
+    if type(description) is not tuple:
+        return description
+    shape, stride, dtype, device, requires_grad = description
+    if stride is None:
+        return torch.empty(shape, dtype=dtype, device=device, requires_grad=requires_grad)
+    return torch.empty_strided(shape, stride, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+class _Meta(dict[str, Any]):
+    """node.meta whose "example_value" appears when it is asked for. A copy of it is a plain dict."""
+
+    _MISSING = object()
+
+    def __init__(self, plain: Mapping[str, Any], name: str, values: _ExampleValues) -> None:
+        super().__init__(plain)
+        self._name = name
+        self._values = values
+
+    def __missing__(self, key: str) -> Any:
+        if key != "example_value":
+            raise KeyError(key)
+        value = self._values.get(self._name)
+        self[key] = value
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __contains__(self, key: object) -> bool:
+        if super().__contains__(key):
+            return True
+        return key == "example_value" and self.get(key, self._MISSING) is not self._MISSING
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+
+# ---- to a backend and back ----
+
+
+def compile_fx(
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any = None
+) -> Callable[..., Any]:
+    """Hand a captured graph to a backend and check what comes back.
+
+    rows: (op, name, target, args, kwargs, stack_trace), placeholders first, Ref(i) for the node of row i. Raises
+    exc.BackendCompilerFailed where the backend raises and exc.InvalidBackendResult where it returns no callable; with
+    ``config.suppress_errors`` both are logged and the graph runs as it is.
+    """
+    begin = time.perf_counter()
+    gm = build_graph_module(rows, example_inputs)
+    built = time.perf_counter()
+    utils.record_time("graph_module", built - begin)
+    try:
+        compiled = _call(backend, backend_name, gm, list(example_inputs))
+    except exc.TorchDynamoException:
+        if not config.suppress_errors:
+            raise
+        log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)
+        # A fresh one: the backend may have got halfway through changing its own.
+        return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+    utils.record_time("backend", time.perf_counter() - built)
+    if config.verify_correctness:
+        return _Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
+    return compiled
+
+
+def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
+    try:
+        compiled = backend(gm, example_inputs)
+    except exc.BackendCompilerFailed:
+        raise
+    except Exception as error:
+        raise exc.BackendCompilerFailed(name, error) from error
+    if not callable(compiled):
+        raise exc.InvalidBackendResult(f"backend {name!r} must return a callable, not {compiled!r}")
+    return compiled  # type: ignore[no-any-return]
+
+
+class _Verified:
+    """Compares the first call with the graph run as captured; RuntimeError where they differ."""
+
+    def __init__(self, compiled: Callable[..., Any], reference: Any, name: str) -> None:
+        self._compiled = compiled
+        self._reference = reference
+        self._name = name
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._reference is None:
+            return self._compiled(*inputs)
+        from .testing import same
+
+        reference, self._reference = self._reference, None
+        copies = [_copy(x) for x in inputs]
+        state = torch.get_rng_state()
+        expected = reference.forward(*copies)
+        torch.set_rng_state(state)
+        result = self._compiled(*inputs)
+        for what, got, want in (("output", result, expected), ("input", inputs, copies)):
+            for i, (a, b) in enumerate(zip(got, want, strict=True)):
+                if not same(a, b):
+                    raise RuntimeError(f"backend {self._name!r}: {what} {i} differs from eager's")
+        return result
+
+
+def _copy(x: Any) -> Any:
+    return x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x

@@ -1,0 +1,381 @@
+"""What torch's functions and methods return, by torch's own operator schemas, and which Python calls are pure.
+
+A kind is "tensor"; "tensors:N", a tuple of N tensors; "list", a tuple of tensors whose length the schema does not say; "int",
+"float", "bool", "scalar" (int or float), "none"; "object", something else; "unknown", where the answer depends on more than the caller
+told. A translator that gets "unknown" must not guess.
+"""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import functools
+import math
+import operator
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import torch
+
+Kwnames = tuple[str, ...]
+
+# Letters of argument kinds: T tensor, L list or tuple, i int, f float, b bool, n None, o anything else. What a schema type takes,
+# by its printed form without "?"; a type not listed takes anything.
+_TAKES: dict[str, str] = {
+    "Tensor": "T",
+    "Tensor[]": "L",
+    "int": "ib",
+    "SymInt": "ib",
+    "float": "fib",
+    "bool": "b",
+    "Scalar": "ifb",
+    "number": "ifb",
+    "int[]": "Lib",
+    "SymInt[]": "Lib",
+    "List[int]": "Lib",
+    "List[SymInt]": "Lib",
+    "List[Tensor]": "L",
+    "List[Optional[Tensor]]": "L",
+    "bool[]": "L",
+    "List[bool]": "L",
+    "List[float]": "L",
+    "List[number]": "L",
+    "str": "o",
+    "Device": "o",
+    "ScalarType": "o",
+    "Generator": "o",
+}
+# Python's other names of schema arguments.
+_ALIASES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "other": "other", "x1": "self", "x2": "other"}
+# Keywords that Python's bindings add to constructors and copies.
+_EVERYWHERE = {"dtype", "device", "layout", "pin_memory", "requires_grad", "memory_format"}
+
+_SCALARS = {
+    "int": "int",
+    "SymInt": "int",
+    "float": "float",
+    "SymFloat": "float",
+    "bool": "bool",
+    "SymBool": "bool",
+    "number": "scalar",
+    "Scalar": "scalar",
+}
+
+# Made in Python's bindings or by Python code of torch's: no schema has these names.
+_FUNCTIONS = {
+    **dict.fromkeys(
+        "tensor as_tensor asarray from_numpy frombuffer full_like empty_permuted scalar_tensor range "
+        "sparse_coo_tensor sparse_csr_tensor".split(),
+        "tensor",
+    ),
+    **dict.fromkeys("is_tensor is_floating_point is_complex is_nonzero can_cast equal allclose".split(), "bool"),
+    "numel": "int",
+    **dict.fromkeys("promote_types result_type get_default_dtype device dtype finfo iinfo Size".split(), "object"),
+}
+_METHODS = {
+    **dict.fromkeys(
+        "float double half bfloat16 int long short char byte bool cfloat cdouble chalf cpu new_tensor new type_as "
+        "contiguous to detach clone data".split(),
+        "tensor",
+    ),
+    **dict.fromkeys(
+        "dim ndimension numel nelement element_size get_device data_ptr __len__ storage_offset".split(), "int"
+    ),
+    **dict.fromkeys(
+        "is_contiguous is_floating_point is_complex is_signed is_inference is_pinned is_shared is_set_to is_same_size "
+        "is_nonzero equal allclose __bool__ is_conj is_neg is_coalesced has_names".split(),
+        "bool",
+    ),
+    "__getitem__": "tensor",
+    "item": "scalar",
+    "__int__": "int",
+    "__index__": "int",
+    "__float__": "float",
+    **dict.fromkeys(
+        "size stride tolist numpy type storage untyped_storage __repr__ __format__ __hash__".split(), "object"
+    ),
+    "requires_grad_": "tensor",
+    "backward": "none",
+}
+_OPERATOR_METHODS = {
+    "truediv": "div",
+    "rtruediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "invert": "bitwise_not",
+    "rsub": "sub",
+    "radd": "add",
+    "rmul": "mul",
+    "rpow": "pow",
+    "rmatmul": "matmul",
+    "rand": "__and__",
+    "ror": "__or__",
+    "rxor": "__xor__",
+    "and": "__and__",
+    "or": "__or__",
+    "xor": "__xor__",
+    "lshift": "__lshift__",
+    "rshift": "__rshift__",
+}
+#: properties of tensors: what reading them gives
+_PROPERTIES = {
+    **dict.fromkeys("T mT H mH real imag data grad".split(), "tensor"),
+    **dict.fromkeys("ndim itemsize nbytes output_nr _version".split(), "int"),
+    **dict.fromkeys(
+        "requires_grad is_leaf is_cuda is_cpu is_meta is_sparse is_quantized is_nested is_mkldnn retains_grad is_mps "
+        "is_xpu is_sparse_csr".split(),
+        "bool",
+    ),
+    **dict.fromkeys("shape dtype device layout names grad_fn".split(), "object"),
+}
+
+
+class _Argument(NamedTuple):
+    name: str
+    type: str  # without Optional[]
+    optional: bool
+    kwarg_only: bool
+    has_default: bool
+    is_out: bool
+
+    def takes(self, letter: str) -> bool:
+        return (self.optional and letter == "n") or letter in _TAKES.get(self.type, "TLifbno")
+
+
+class _Overload(NamedTuple):
+    arguments: tuple[_Argument, ...]
+    kind: str
+    has_out: bool
+    by_dimname: bool
+
+
+def _argument(argument: Any) -> _Argument:
+    text = str(argument.type)
+    optional = text.startswith("Optional[")
+    return _Argument(
+        argument.name,
+        text[len("Optional[") : -1] if optional else text,
+        optional,
+        argument.kwarg_only,
+        argument.has_default_value(),
+        argument.is_out,
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _dispatched() -> frozenset[str]:
+    # aten:: also holds TorchScript's operators on Python numbers, lists and strings.
+    return frozenset(torch._C._dispatch_get_all_op_names())
+
+
+@functools.lru_cache(maxsize=None)
+def _schemas(name: str) -> tuple[_Overload, ...]:
+    rows = []
+    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+        full = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+        if full in _dispatched():
+            arguments = tuple(map(_argument, schema.arguments))
+            rows.append(
+                _Overload(
+                    arguments,
+                    _return_kind(schema),
+                    any(a.is_out for a in arguments),
+                    any("Dimname" in a.type for a in arguments) or "name" in schema.overload_name,
+                )
+            )
+    return tuple(rows)
+
+
+def _return_kind(schema: Any) -> str:
+    kinds = [str(r.type) for r in schema.returns]
+    if not kinds:
+        return "none"
+    if len(kinds) > 1:
+        return f"tensors:{len(kinds)}" if set(kinds) == {"Tensor"} else "object"
+    if kinds[0] == "Tensor":
+        return "tensor"
+    if kinds[0] in ("Tensor[]", "List[Tensor]"):
+        return "list"
+    return _SCALARS.get(kinds[0], "object")
+
+
+def _applies(overload: _Overload, nargs: int, kwnames: Iterable[str], letters: str) -> bool:
+    """Whether Python's binding could pick this overload; letters ("" or one a positional argument) narrow it further."""
+    arguments = overload.arguments
+    kwnames = [_ALIASES.get(k, k) for k in kwnames]
+    if overload.has_out and "out" not in kwnames and not any(a.name in kwnames for a in arguments if a.is_out):
+        return False
+    if overload.by_dimname and letters and "o" not in letters:
+        return False
+    positional = [a for a in arguments if not a.kwarg_only]
+    if nargs > len(positional):
+        # x.view(2, 3): the last positional arguments are one list of ints.
+        lists = [i for i, a in enumerate(positional) if a.type in ("List[int]", "int[]", "SymInt[]", "List[SymInt]")]
+        if not lists or (letters and set(letters[lists[-1] :]) - {"i"}):
+            return False
+        nargs = lists[-1] + 1
+        positional, letters = positional[:nargs], letters[:nargs]
+    given = {a.name for a in positional[:nargs]}
+    names = {a.name for a in arguments}
+    for k in kwnames:
+        if k in given or (k not in names and k not in _EVERYWHERE and k != "out"):
+            return False
+    given.update(kwnames)
+    if any(a.name not in given and not a.has_default and not a.is_out for a in arguments):
+        return False
+    return all(a.takes(letter) for a, letter in zip(positional, letters, strict=False))
+
+
+def _by_schema(name: str, nargs: int, kwnames: Kwnames, letters: str) -> str:
+    schemas = _schemas(name)
+    matching = [s for s in schemas if _applies(s, nargs, kwnames, letters)]
+    if not matching and letters:
+        # A tensor where a number is expected (x.add(t), alpha=t) and the like: arity alone.
+        matching = [s for s in schemas if _applies(s, nargs, kwnames, "")]
+    kinds = {s.kind for s in matching}
+    return kinds.pop() if len(kinds) == 1 else "unknown"
+
+
+@functools.lru_cache(maxsize=None)
+def _call_kind(name: str, nargs: int, kwnames: Kwnames, letters: str) -> str:
+    known = _FUNCTIONS.get(name)
+    return known if known is not None else _by_schema(name, nargs, kwnames, letters)
+
+
+@functools.lru_cache(maxsize=None)
+def _any_kind(name: str) -> str:
+    known = _FUNCTIONS.get(name)
+    if known is not None:
+        return known
+    kinds = {s.kind for s in _schemas(name) if not s.has_out}
+    return kinds.pop() if len(kinds) == 1 else "unknown"
+
+
+def _schema_name(fn: Callable[..., Any]) -> str:
+    if isinstance(fn, torch._ops.OpOverload):
+        return str(fn._schema.name).removeprefix("aten::")
+    if isinstance(fn, torch._ops.OpOverloadPacket):
+        return str(fn._qualified_op_name).removeprefix("aten::")
+    return str(getattr(fn, "__name__", ""))
+
+
+def result_kind(fn: Callable[..., Any]) -> str:
+    """What every call of this torch function gives; "unknown" where overloads differ."""
+    if isinstance(fn, torch._ops.OpOverload):
+        return _return_kind(fn._schema)
+    return _any_kind(_schema_name(fn))
+
+
+def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argkinds: str = "") -> str:
+    """What a call with ``nargs`` positional arguments of these kinds (see the top) and these keywords gives."""
+    if isinstance(fn, torch._ops.OpOverload):
+        return _return_kind(fn._schema)
+    return _call_kind(_schema_name(fn), nargs, tuple(kwnames), argkinds if len(argkinds) == nargs else "")
+
+
+@functools.lru_cache(maxsize=None)
+def method_kind(name: str, nargs: int = -1, kwnames: Kwnames = (), argkinds: str = "") -> str:
+    """What ``Tensor.name`` gives; nargs (without self) of -1: any call; argkinds as for result_kind_call, without self."""
+    if name == "size" and nargs == 1 or name == "stride" and nargs == 1:
+        return "int"
+    if name == "type" and nargs >= 1:
+        return "tensor"
+    if name in ("cuda", "xpu", "to_dense") and nargs >= 0:
+        return "tensor"
+    known = _METHODS.get(name)
+    if known is not None:
+        return known
+    if not hasattr(torch.Tensor, name):
+        return "unknown"
+    if name.startswith("__") and name.endswith("__"):
+        bare = name[2:-2]
+        base = bare[1:] if bare.startswith("i") and not _schemas(bare) and _schemas(bare[1:]) else bare
+        name = _OPERATOR_METHODS.get(base, base)
+    if nargs < 0:
+        kinds = {s.kind for s in _schemas(name) if not s.has_out}
+        return kinds.pop() if len(kinds) == 1 else "unknown"
+    letters = "T" + argkinds if len(argkinds) == nargs else ""
+    return _by_schema(name, nargs + 1, tuple(kwnames), letters)
+
+
+def property_kind(name: str) -> str:
+    """What reading ``tensor.name`` gives, "unknown" for what is no known property."""
+    return _PROPERTIES.get(name, "unknown")
+
+
+# ---- pure calls ----
+
+# Immutable, so that their methods change nothing and give nothing mutable but what is listed.
+_IMMUTABLE = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    bool,
+    tuple,
+    frozenset,
+    range,
+    slice,
+    type(None),
+    torch.Size,
+    torch.dtype,
+)
+_NOT_PURE_METHODS = {"__new__", "__init__", "__setattr__", "__delattr__", "__iter__", "__reduce__", "__reduce_ex__",
+                     "__dir__", "__getnewargs__", "split", "rsplit", "splitlines", "maketrans", "__init_subclass__",
+                     "__subclasshook__", "__class__", "__sizeof__"}  # fmt: skip
+_NOT_PURE_OPERATORS = {"setitem", "delitem", "attrgetter", "itemgetter", "methodcaller", "call"}
+_PURE_BUILTINS = (
+    "abs all any ascii bin bool bytes callable chr complex divmod float format frozenset hash hex int isinstance issubclass "
+    "len max min oct ord pow range repr round slice str sum tuple"
+).split()
+
+
+@functools.lru_cache(maxsize=1)
+def _pure() -> frozenset[int]:
+    table: list[Any] = [getattr(builtins, name) for name in _PURE_BUILTINS]
+    for module in (math, cmath):
+        table += [f for f in vars(module).values() if isinstance(f, types.BuiltinFunctionType)]
+    table += [
+        f
+        for name, f in vars(operator).items()
+        if isinstance(f, types.BuiltinFunctionType)
+        and name.strip("_") not in _NOT_PURE_OPERATORS
+        and not _inplace(name)
+    ]
+    for cls in _IMMUTABLE:
+        for name, f in vars(cls).items():
+            if (
+                isinstance(f, (types.MethodDescriptorType, types.WrapperDescriptorType))
+                and name not in _NOT_PURE_METHODS
+            ):
+                table.append(f)
+    table += [int.from_bytes, float.fromhex, bytes.fromhex]
+    table += [torch.finfo, torch.iinfo, torch.Size, torch.device, torch.promote_types, torch.can_cast, torch.is_tensor,
+              torch.broadcast_shapes]  # fmt: skip
+    _keep.extend(table)
+    return frozenset(map(id, table))
+
+
+_keep: list[Any] = []  # the table is of addresses: float.fromhex is a new object each time it is read
+
+
+def _inplace(name: str) -> bool:
+    bare = name.strip("_")
+    return (
+        bare.startswith("i") and hasattr(operator, bare) and hasattr(operator, f"{bare[1:]}") or bare in ("iand", "ior")
+    )
+
+
+def is_pure_call(fn: Any) -> bool:
+    """Whether calling ``fn`` with constants while translating is the same as calling it later: no effect, no state, no identity."""
+    if id(fn) in _pure():
+        return True
+    if isinstance(fn, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        owner = getattr(fn, "__self__", None)
+        if type(owner) in _IMMUTABLE and owner is not None:
+            return getattr(fn, "__name__", "") not in _NOT_PURE_METHODS
+        if isinstance(owner, type) and owner in _IMMUTABLE:
+            return getattr(fn, "__name__", "") in ("from_bytes", "fromhex")
+    return False

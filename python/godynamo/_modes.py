@@ -1,0 +1,128 @@
+"""What switches translating off, and on again: disable, run, skip, reset, graph_break, is_compiling."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, overload
+
+from . import _registry
+from ._core import core
+
+Function = Callable[..., Any]
+
+
+class _Mode(contextlib.ContextDecorator):
+    """A mode of this thread for the time of a ``with`` block or of a callable's calls."""
+
+    def __init__(self, mode: int, kind: str) -> None:
+        self._mode = mode
+        self._kind = kind
+        self._before: list[int] = []
+
+    def __enter__(self) -> _Mode:
+        self._before.append(core.set_mode(self._mode))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        core.set_mode(self._before.pop())
+
+    def __call__(self, fn: Any) -> Any:
+        """Wrap a function or module."""
+        return _in_mode(fn, self._mode, self._kind)
+
+
+def _in_mode(fn: Any, mode: int, kind: str) -> Any:
+    from . import _modules
+
+    if isinstance(fn, (staticmethod, classmethod)):
+        return type(fn)(_in_mode(fn.__func__, mode, kind))
+    if _modules.is_module(fn):
+        return _modules.handle(fn, _wrap(_modules.bound_call(fn), mode, kind), _Mode(mode, kind))
+    if isinstance(fn, type) or not callable(fn):
+        raise TypeError(f"a function, method or module is needed, not {fn!r}")
+    return _wrap(fn, mode, kind)
+
+
+def _wrap(fn: Function, mode: int, kind: str) -> Function:
+    set_mode = core.set_mode
+
+    def in_mode(*args: Any, **kwargs: Any) -> Any:
+        before = set_mode(mode)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            set_mode(before)
+
+    functools.update_wrapper(in_mode, fn)
+    if isinstance(in_mode, types.FunctionType):
+        core.mark_skip(in_mode.__code__)
+    if kind:
+        _registry.register(in_mode, kind)
+    return in_mode
+
+
+@overload
+def disable(fn: None = None, recursive: bool = True) -> Any: ...
+@overload
+def disable(fn: Function, recursive: bool = True) -> Function: ...
+def disable(fn: Any = None, recursive: bool = True) -> Any:
+    """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph break.
+
+    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper; with ``recursive=False`` it is
+    :func:`skip`.
+
+    >>> @godynamo.disable
+    ... def plain(x):
+    ...     return x + 1
+    """
+    if not recursive:
+        return skip(fn) if fn is not None else skip
+    mode = _Mode(core.MODE_DISABLED, "disabled")
+    return mode if fn is None else mode(fn)
+
+
+def run(fn: Any = None) -> Any:
+    """Use translations where they serve, never make one; what has none runs in CPython. Also ``with run():``.
+
+    >>> f = godynamo.optimize(lambda x: x + 1)
+    >>> godynamo.run(f)(torch.ones(2))
+    tensor([2., 2.])
+    """
+    mode = _Mode(core.MODE_RUN_ONLY, "")
+    return mode if fn is None else mode(fn)
+
+
+def skip(fn: Any = None) -> Any:
+    """Do not translate this function's own frame; what it calls is translated where something asks for it. Returns ``fn``."""
+    if fn is None:
+        return skip
+    function = getattr(fn, "__func__", fn)
+    function = getattr(function, "function", function)  # an optimized callable
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise TypeError(f"skip() needs a Python function, not {fn!r}")
+    core.mark_skip(code)
+    _registry.register(function, "opaque")
+    return fn
+
+
+def reset() -> None:
+    """Drop all translations, caches and counters of the process; the next calls translate anew."""
+    core.reset_caches()
+    core.reset_counters()
+    utils = sys.modules.get(f"{__package__}.utils")
+    if utils is not None:
+        utils.clear()
+
+
+def graph_break() -> None:
+    """Split the graph here; nothing where nothing is translated."""
+
+
+def is_compiling() -> bool:
+    """Whether this runs while translating; captured code sees True."""
+    return bool(core.is_translating())

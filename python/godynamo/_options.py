@@ -1,0 +1,34 @@
+"""What one optimize() call says: read by attribute at each translation (pyhook/settings.go) and by the core (Root)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Settings of one optimize() call; never changed afterwards.
+
+    Pickles when the backend does, for copies of optimized modules.
+    """
+
+    #: called with (gm, example_inputs) for each graph; None: graphs are written inline as bytecode
+    backend: Callable[..., Any] | None = None
+    #: what messages call it
+    backend_name: str = "eager"
+    #: the pass-through backend
+    inline: bool = True
+    #: a graph break raises exc.Unsupported
+    nopython: bool = False
+    #: True: sizes are symbols from the start; False: never; None: where they change
+    dynamic: bool | None = None
+    #: of this call, for logs and reports
+    name: str | None = None
+    #: torch.compile's, handed to backends given by name
+    mode: str | None = None
+    #: torch.compile's, handed to backends given by name
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: entries per code object; None: config.cache_size_limit
+    cache_size_limit: int | None = None

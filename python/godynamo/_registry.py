@@ -1,0 +1,53 @@
+"""What users have said about callables: disabled, allowed in graphs, replaced, ... The translator asks kind_of()."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+# Keyed by address: looking up must not run a user's __hash__ or __eq__. What takes no weak reference (a builtin of some C
+# types) is held, so that its address stays its own.
+_kinds: dict[int, tuple[Callable[[], Any], str]] = {}
+_substitutes: dict[int, Any] = {}
+
+
+def register(obj: Any, kind: str) -> None:
+    """Say what a callable is; kind is a word of _callables.classify."""
+    key = id(obj)
+
+    def drop(ref: weakref.ref[Any]) -> None:
+        row = _kinds.get(key)
+        if row is not None and row[0] is ref:
+            del _kinds[key]
+            _substitutes.pop(key, None)
+
+    try:
+        ref: Callable[[], Any] = weakref.ref(obj, drop)
+    except TypeError:
+        ref = lambda: obj  # noqa: E731
+    _kinds[key] = (ref, kind)
+
+
+def unregister(obj: Any) -> None:
+    """Take back what was said."""
+    if kind_of(obj):
+        del _kinds[id(obj)]
+        _substitutes.pop(id(obj), None)
+
+
+def kind_of(obj: Any) -> str:
+    """The word registered for this very object, or ""."""
+    row = _kinds.get(id(obj))
+    return row[1] if row is not None and row[0]() is obj else ""
+
+
+def substitute(obj: Any, replacement: Any) -> None:
+    """Have calls of ``obj`` captured as calls of ``replacement``."""
+    register(obj, "substitute")
+    _substitutes[id(obj)] = replacement
+
+
+def substitute_of(obj: Any) -> Any:
+    """The replacement registered for ``obj``, or None."""
+    return _substitutes.get(id(obj)) if kind_of(obj) == "substitute" else None

@@ -1,0 +1,195 @@
+"""What the Go library and the C core call, by name. All of it is cold: at a translation, never on a hit."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from . import _logging, _registry, config, exc, utils
+from ._core import core
+from ._kinds import is_pure_call, method_kind, result_kind, result_kind_call
+
+__all__ = [
+    "Ref",
+    "compile_fx",
+    "internal_error",
+    "is_pure_call",
+    "is_user_error",
+    "limit_reached",
+    "method_kind",
+    "raise_unsupported",
+    "registered_kind",
+    "result_kind",
+    "result_kind_call",
+    "substitute_of",
+    "translated",
+]
+
+log = logging.getLogger("godynamo")
+
+registered_kind = _registry.kind_of
+substitute_of = _registry.substitute_of
+
+
+class Ref:
+    """A node of the same graph, by its row, as an operand of a node row."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"Ref({self.index})"
+
+
+def compile_fx(
+    rows: Sequence[Any], backend: Any, backend_name: str, example_inputs: list[Any], options: Any = None
+) -> Any:
+    """Hand a captured graph to a backend; see _backends.compile_fx."""
+    from . import _backends
+
+    return _backends.compile_fx(rows, backend, backend_name, example_inputs, options)
+
+
+# ---- the end of a translation ----
+
+
+class _Recorders(threading.local):
+    """Lists that want to hear of this thread's translations (explain)."""
+
+    def __init__(self) -> None:
+        self.lists: list[list[dict[str, Any]]] = []
+
+
+recorders = _Recorders()
+
+
+def translated(info: dict[str, Any]) -> None:
+    """Take note of a translation that has ended.
+
+    ``info``: status ("ok", "skipped"), reason, code (the user's), function (transformed, or None), owner, kind,
+    entries (before this one), failures (why those did not serve, or None), breaks, info (the entry's, or None). A break is
+    (code, reason, hint, ((function, file, line), ...)), innermost frame first.
+    """
+    entry = info.get("info") or {}
+    code = info["code"]
+    stats = utils.counters["stats"]
+    utils.counters["frames"]["total"] += 1
+    breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
+    if info["status"] == "ok":
+        if not entry.get("nothing_to_capture"):
+            utils.counters["frames"]["ok"] += 1
+        stats["calls_captured"] += entry.get("ops", 0)
+        stats["unique_graphs"] += entry.get("graphs", 0)
+    elif info["reason"]:
+        utils.counters["frames"]["skipped"] += 1
+    for row in breaks:
+        utils.counters["graph_break"][row[1]] += 1
+    if info["function"] is not None:
+        utils.orig_code_map[info["function"].__code__] = code
+    failures = info.get("failures") or ()
+    if failures:
+        utils.guard_failures.setdefault(code, []).extend(failures)
+    for records in recorders.lists:
+        records.append(info)
+    _show(info, entry, breaks, failures)
+
+
+def _where(code: Any) -> str:
+    return f"{code.co_name!r} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def _show(info: dict[str, Any], entry: dict[str, Any], breaks: tuple[Any, ...], failures: Sequence[str]) -> None:
+    where = _where(info["code"])
+    if entry.get("graph"):
+        for artifact in ("graph", "graph_code"):
+            _logging.show(artifact, "%s\n%s", where, entry["graph"])
+    if entry.get("guards"):
+        _logging.show("guards", "%s\n%s", where, entry["guards"])
+    for row in breaks:
+        _logging.show("graph_breaks", "%s\n%s", where, break_text(row))
+    if failures:
+        for artifact in ("recompiles", "recompiles_verbose"):
+            _logging.show(artifact, "%s translated again:\n%s", where, "\n".join(f"    {f}" for f in failures))
+    if info["function"] is not None and _logging.wanted("bytecode"):
+        import dis
+
+        _logging.show("bytecode", "%s\n%s", where, dis.Bytecode(info["function"]).dis())
+    if info["status"] != "ok":
+        log.debug("%s runs in CPython: %s", where, info["reason"])
+
+
+def break_text(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> str:
+    """One graph break as explain and exc.Unsupported print it."""
+    code, reason, hint, stack = row
+    lines = [f"{code}: {reason}" if code else reason]
+    if hint:
+        lines.append(f"  hint: {hint}")
+    lines += [f'  File "{file}", line {line}, in {name}' for name, file, line in reversed(stack)]
+    return "\n".join(lines)
+
+
+def raise_unsupported(info: dict[str, Any]) -> NoReturn:
+    """Raise exc.Unsupported for a frame that may not break (nopython=True)."""
+    rows = tuple(info["breaks"])
+    text = "\n".join([f"{_where(info['code'])} cannot be captured as one graph", *map(break_text, rows)])
+    if not rows:
+        raise exc.Unsupported(f"{text}\n{info['reason']}", reason=info["reason"])
+    code, reason, hint, stack = rows[0]
+    raise exc.Unsupported(text, code=code, reason=reason, hint=hint, stack=stack)
+
+
+def is_user_error(error: BaseException) -> bool:
+    """Whether an exception that ended a translation belongs to the user: a backend that failed, Ctrl-C."""
+    return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
+
+
+# ---- warnings ----
+
+
+def limit_reached(info: dict[str, Any]) -> None:
+    """Warn that a code object has as many entries as it may; the core calls this once per callable and code."""
+    failures = list(info["failures"] or ())
+    code = info["code"]
+    if failures:
+        utils.guard_failures.setdefault(code, []).extend(failures)
+    log.warning(
+        "godynamo hit config.cache_size_limit (%d)\n   function: %s\n   reasons:  %s\n"
+        "new cases run in CPython; godynamo.guards(fn) shows the entries, GODYNAMO_LOGS=recompiles every reason.",
+        info["limit"],
+        _where(code),
+        "\n             ".join(failures) or "unknown",
+    )
+
+
+def internal_error(info: dict[str, Any]) -> None:
+    """Log a bug of ours; the call it happened in runs in CPython.
+
+    The core calls this with where, error, function, count, disabled; the Go library with error (a text) alone, which is
+    handed to the core to be counted.
+    """
+    if "count" not in info:
+        core.report_internal_error("translator", info.get("function"), exc.InternalTorchDynamoError(info["error"]))
+        return
+    function, error = info["function"], info["error"]
+    code = getattr(function, "__code__", None)
+    log.error(
+        "internal error (%s) at %s; the call runs in CPython: %s",
+        info["where"],
+        _where(code) if code is not None else function,
+        error if isinstance(error, exc.InternalTorchDynamoError) else repr(error),
+        exc_info=error if isinstance(error, BaseException) and log.isEnabledFor(logging.DEBUG) else None,
+    )
+    if info["disabled"]:
+        warnings.warn(
+            f"godynamo: {info['count']} internal errors; nothing more is translated in this process",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_ = config  # imported with this module: pyhook/settings.go reads it

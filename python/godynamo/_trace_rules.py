@@ -1,0 +1,69 @@
+"""Which code the eval-frame hook leaves to CPython by its kind; asked once per code object."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sysconfig
+from types import CodeType
+
+import torch
+
+_NOT_FUNCTIONS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def _folder(path: str) -> str:
+    return os.path.join(os.path.realpath(path), "")
+
+
+@functools.lru_cache(maxsize=1)
+def _torch_folder() -> str:
+    return _folder(os.path.dirname(torch.__file__))
+
+
+@functools.lru_cache(maxsize=1)
+def _own_folder() -> str:
+    return _folder(os.path.dirname(__file__))
+
+
+@functools.lru_cache(maxsize=1)
+def _stdlib_folders() -> tuple[str, ...]:
+    return tuple(_folder(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
+
+
+@functools.lru_cache(maxsize=1)
+def _site_folders() -> tuple[str, ...]:
+    return tuple(_folder(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
+
+
+def skip_reason(code: CodeType) -> str:
+    """Why the hook leaves this code alone, "" when it does not.
+
+    torch.nn's modules are captured: they are what models are made of.
+    """
+    if code.co_name == "<module>":
+        return "module-level code"
+    if code.co_flags & _NOT_FUNCTIONS:
+        return "generator or coroutine"
+    if not code.co_flags & inspect.CO_NEWLOCALS:
+        return "class body or code for exec"
+    path = code.co_filename
+    if path.startswith("<frozen "):
+        return "frozen module"
+    if path.startswith("<"):
+        return ""
+    path = os.path.realpath(path)
+    if path.startswith(_own_folder()):
+        return "" if path.startswith(os.path.join(_own_folder(), "polyfills")) else "godynamo's own file"
+    if path.startswith(_torch_folder()):
+        inside = path[len(_torch_folder()) :]
+        return "" if inside.startswith(os.path.join("nn", "modules")) else "torch's own file"
+    if path.startswith(_stdlib_folders()) and not path.startswith(_site_folders()):
+        return "standard library"
+    return ""
+
+
+def skip_code(code: CodeType) -> bool:
+    """Called by the core (eval_frame.c)."""
+    return bool(skip_reason(code))

@@ -1,0 +1,189 @@
+"""Settings of the process: plain attributes, read at each translation, settable at any time.
+
+>>> import godynamo
+>>> godynamo.config.cache_size_limit
+8
+>>> with godynamo.config.patch(cache_size_limit=2):
+...     godynamo.config.cache_size_limit
+2
+
+A name that is not a setting is refused with AttributeError, a value of another type with TypeError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+import types
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ._core import core
+
+#: entries per callable and code object; further cases run in CPython
+cache_size_limit: int
+#: at the limit drop the least recently used entry instead
+cache_evict: bool
+#: effects (prints, mutations) are replayed after the graph; False: they break the graph
+queue_effects: bool
+#: "used": guard only the tensor metadata a translation asked for; "full": all of it, as the seed does
+tensor_guards: str
+#: a backend that raises: log it and run the captured graph eagerly
+suppress_errors: bool
+#: the first call of what a backend returned is compared with eager; RuntimeError on a mismatch
+verify_correctness: bool
+#: guard the attributes of nn.Modules
+guard_nn_modules: bool
+#: ``with optimize(...)`` raises RuntimeError
+raise_on_ctx_manager_usage: bool
+#: a forked child that misses loads a fresh copy of the translator; False: it runs new cases in CPython
+fork_reload: bool
+#: code objects that the hook may serve for one optimize() call
+inner_limit: int
+#: internal errors after which the process translates nothing more
+max_internal_errors: int
+#: instructions one translation may run through, inlined ones included
+max_translated_instructions: int
+#: depth of inlined calls
+inline_depth_limit: int
+#: optimize() has no effect at all while this is set; GODYNAMO_DISABLE=1 sets it from the start
+disable: bool
+#: ``.item()`` stays in the graph
+capture_scalar_outputs: bool
+#: int arguments are constants of the translation
+specialize_int: bool
+#: float arguments are constants of the translation
+specialize_float: bool
+#: sizes that change become symbols
+dynamic_shapes: bool
+#: tensor subclasses that are captured
+traceable_tensor_subclasses: frozenset[type]
+#: calls of unknown Python go into the graph
+python_ops: bool
+
+
+@dataclass(frozen=True)
+class _Setting:
+    default: Any
+    core: str = ""  #: name in the core's settings
+    choices: tuple[Any, ...] = ()
+    minimum: int = 0
+    fixed: bool = False  #: only the default is built so far; another value warns
+
+    def check(self, name: str, value: Any) -> None:
+        wanted = type(self.default)
+        if wanted is bool or wanted is int or wanted is str:
+            if type(value) is not wanted:
+                raise TypeError(f"config.{name} is a {wanted.__name__}, not {value!r}")
+        elif not isinstance(value, (set, frozenset, wanted)):
+            raise TypeError(f"config.{name} is a {wanted.__name__}, not {value!r}")
+        if self.choices and value not in self.choices:
+            raise ValueError(f"config.{name} must be one of {', '.join(map(repr, self.choices))}, not {value!r}")
+        if wanted is int and value < self.minimum:
+            raise ValueError(f"config.{name} must be at least {self.minimum}, not {value!r}")
+
+
+_SETTINGS: dict[str, _Setting] = {
+    "cache_size_limit": _Setting(8, core="cache_size_limit"),
+    "cache_evict": _Setting(False, core="cache_evict"),
+    "queue_effects": _Setting(True),
+    "tensor_guards": _Setting("used", choices=("used", "full")),
+    "suppress_errors": _Setting(False),
+    "verify_correctness": _Setting(False),
+    "guard_nn_modules": _Setting(True),
+    "raise_on_ctx_manager_usage": _Setting(False),
+    "fork_reload": _Setting(True, core="fork_reload"),
+    "inner_limit": _Setting(4096, core="inner_limit"),
+    "max_internal_errors": _Setting(3, core="max_internal_errors"),
+    "max_translated_instructions": _Setting(200_000, minimum=1),
+    "inline_depth_limit": _Setting(100),
+    "disable": _Setting(False, core="enabled"),
+    "capture_scalar_outputs": _Setting(False, fixed=True),
+    "specialize_int": _Setting(True, fixed=True),
+    "specialize_float": _Setting(True, fixed=True),
+    "dynamic_shapes": _Setting(False, fixed=True),
+    "traceable_tensor_subclasses": _Setting(frozenset(), fixed=True),
+    "python_ops": _Setting(False, fixed=True),
+}
+
+
+def _core_value(setting: _Setting, value: Any) -> int:
+    return int(not value) if setting.core == "enabled" else int(value)
+
+
+def _unknown(name: str) -> AttributeError:
+    near = difflib.get_close_matches(name, _SETTINGS, n=3)
+    hint = f"; near it: {', '.join(near)}" if near else ""
+    return AttributeError(f"godynamo.config has no setting {name!r}{hint}")
+
+
+class _Config(types.ModuleType):
+    """The type of this module: it knows its settings."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise _unknown(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__") and name.endswith("__"):
+            super().__setattr__(name, value)  # the import system's own
+            return
+        setting = _SETTINGS.get(name)
+        if setting is None:
+            raise _unknown(name)
+        setting.check(name, value)
+        if setting.fixed and value != setting.default:
+            warnings.warn(f"config.{name}={value!r} has no effect yet", RuntimeWarning, stacklevel=2)
+        if setting.core:
+            core.set_config(**{setting.core: _core_value(setting, value)})
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"config.{name} cannot be deleted")
+
+
+def _this() -> Any:
+    return sys.modules[__name__]
+
+
+class patch(contextlib.ContextDecorator):  # noqa: N801 - spelled as torch's
+    """Settings for the time of a ``with`` block or of the decorated function's calls.
+
+    ``patch(cache_size_limit=2)``, ``patch("cache_size_limit", 2)`` or ``patch({"cache_size_limit": 2})``. Names and values are
+    checked when it is entered; if one is refused none is changed.
+    """
+
+    def __init__(self, names: str | Mapping[str, Any] | None = None, value: Any = None, /, **settings: Any) -> None:
+        changes = dict(names) if isinstance(names, Mapping) else {names: value} if names is not None else {}
+        self._changes: dict[str, Any] = {**changes, **settings}
+        self._before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> patch:
+        before = {name: getattr(_this(), name) for name in self._changes}
+        for name, value in self._changes.items():
+            _SETTINGS[name].check(name, value)
+        for name, value in self._changes.items():
+            setattr(_this(), name, value)
+        self._before.append(before)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._before.pop().items():
+            setattr(_this(), name, value)
+
+
+def get_config() -> dict[str, Any]:
+    """All settings with their present values."""
+    return {name: getattr(_this(), name) for name in _SETTINGS}
+
+
+def reset_config() -> None:
+    """Every setting back to its default."""
+    for name, setting in _SETTINGS.items():
+        setattr(_this(), name, setting.default)
+
+
+_this().__class__ = _Config
+reset_config()
