@@ -7,6 +7,7 @@ calls with eager, bit by bit. Exits with 1 when any of it is not as it should be
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
@@ -21,7 +22,7 @@ EXPECTED_GRAPHS = 3  # up to the branch on data, and one for each of its arms
 graphs: list[torch.fx.GraphModule] = []
 
 
-def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]):
+def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., object]:
     """A backend that compiles nothing: it shows its graph and returns it."""
     graphs.append(gm)
     print(f"\nmy_compiler() called with FX graph {len(graphs)}, {len(example_inputs)} inputs:")
@@ -29,7 +30,7 @@ def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]):
     return gm.forward
 
 
-def eager_example(a, b):
+def eager_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The seed's toy_example, left to CPython."""
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
@@ -38,8 +39,8 @@ def eager_example(a, b):
 
 
 @godynamo.optimize(my_compiler)
-def toy_example(a, b):
-    """The seed's toy_example, word for word."""
+def toy_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The seed's toy_example, word for word but for this line and the types."""
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
         b = b * -1

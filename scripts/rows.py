@@ -142,8 +142,8 @@ def judge(rows: Iterable[Row], tests: Iterable[RowTest], timed: Mapping[str, tup
     """
     by_row: dict[str, list[RowTest]] = {}
     for test in tests:
-        for row in test.rows:
-            by_row.setdefault(row, []).append(test)
+        for name in test.rows:
+            by_row.setdefault(name, []).append(test)
     verdicts = []
     for row in rows:
         found = by_row.get(row.id, [])

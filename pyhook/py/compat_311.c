@@ -4,7 +4,8 @@
  * which RTLD_NOW would refuse. It is hidden, so that no other library in the process resolves to it. */
 #include <Python.h>
 
-__attribute__((visibility("hidden"))) int PySignal_SetWakeupFd(int fd)
+__attribute__((visibility("hidden"))) int
+PySignal_SetWakeupFd(int fd)
 {
     (void)fd;
     PyErr_SetString(PyExc_NotImplementedError, "PySignal_SetWakeupFd: not in CPython 3.11, use signal.set_wakeup_fd");

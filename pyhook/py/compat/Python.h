@@ -14,16 +14,35 @@
 #include_next <Python.h>
 
 #if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000
-#error "pyhook/py/compat has been checked against CPython 3.11 only"
+#    error "pyhook/py/compat has been checked against CPython 3.11 only"
 #endif
 
 /* Free lists are cleared by gc.collect() since 3.9; each of these returned the number of blocks it gave back. */
-static inline int PyDict_ClearFreeList(void) { return 0; }
-static inline int PyFloat_ClearFreeList(void) { return 0; }
-static inline int PyList_ClearFreeList(void) { return 0; }
-static inline int PyTuple_ClearFreeList(void) { return 0; }
+static inline int
+PyDict_ClearFreeList(void)
+{
+    return 0;
+}
+static inline int
+PyFloat_ClearFreeList(void)
+{
+    return 0;
+}
+static inline int
+PyList_ClearFreeList(void)
+{
+    return 0;
+}
+static inline int
+PyTuple_ClearFreeList(void)
+{
+    return 0;
+}
 
 /* Gone in 3.11: PyOS_AfterFork_Child does its work. */
-static inline void PyEval_ReInitThreads(void) {}
+static inline void
+PyEval_ReInitThreads(void)
+{
+}
 
 #endif
