@@ -188,6 +188,9 @@ func (i *installer) install(s *py.Scope, f *translate.Frame, r *translate.Result
 	if r.NeedsHook {
 		spec.flags |= C.GD_ENTRY_NEEDS_HOOK
 	}
+	if r.Rerun {
+		spec.flags |= C.GD_ENTRY_RERUN
+	}
 	if r.Program == nil {
 		m, err := guards.NewCheckFunctionManager(len(f.Slots), guards.Set{}, nil, guards.Options{})
 		if err != nil {
@@ -278,6 +281,9 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, r *tra
 		c := C.gd_tb_row{start: C.uint32_t(row.Start), end: C.uint32_t(row.End), chain: C.uint32_t(row.Chain)}
 		if row.Drop {
 			c.flags = C.GD_TB_DROP
+		}
+		if row.Graph {
+			c.flags |= C.GD_TB_GRAPH
 		}
 		unsafe.Slice(rows, len(r.Rows))[k] = c
 	}

@@ -3,6 +3,7 @@ package translate
 import (
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -30,6 +31,7 @@ type mark struct {
 	start int
 	chain *chain
 	drop  bool
+	graph bool
 }
 
 // Codegen (PyCodegen) writes the transformed function: the events in order, then the end of the frame.
@@ -77,10 +79,10 @@ func (c *Codegen) at(ch *chain, drop bool) {
 		root = root.parent
 	}
 	c.pos = root.inst.Pos
-	if n := len(c.marks); n > 0 && c.marks[n-1].chain == ch && c.marks[n-1].drop == drop {
+	if n := len(c.marks); n > 0 && c.marks[n-1].chain == ch && c.marks[n-1].drop == drop && !c.marks[n-1].graph {
 		return
 	}
-	c.marks = append(c.marks, mark{len(c.list), ch, drop})
+	c.marks = append(c.marks, mark{start: len(c.list), chain: ch, drop: drop})
 }
 
 func (c *Codegen) name(s string) int {
@@ -395,6 +397,7 @@ func (c *Codegen) graphCall() error {
 	for _, e := range o.events {
 		if e.node != nil {
 			c.at(e.chain, false)
+			c.marks[len(c.marks)-1].graph = true
 			break
 		}
 	}
@@ -416,7 +419,8 @@ func (c *Codegen) graphCall() error {
 	}
 	n := len(c.list)
 	for _, m := range shift {
-		c.marks = append(c.marks, mark{m.start + n, m.chain, m.drop})
+		m.start += n
+		c.marks = append(c.marks, m)
 	}
 	c.list = append(c.list, body...)
 	return nil
@@ -559,7 +563,7 @@ func (c *Codegen) rows(code *bytecode.Code) ([]TracebackRow, []*chain) {
 		if i+1 < len(c.marks) {
 			end = at(c.marks[i+1].start)
 		}
-		if m.chain.depth == 1 && !m.drop {
+		if m.chain.depth == 1 && !m.drop && !m.graph {
 			continue // the line table tells it all
 		}
 		k, ok := index[m.chain]
@@ -568,8 +572,30 @@ func (c *Codegen) rows(code *bytecode.Code) ([]TracebackRow, []*chain) {
 			index[m.chain] = k
 			chains = append(chains, m.chain)
 		}
-		rows = append(rows, TracebackRow{Start: at(m.start), End: end, Chain: k, Drop: m.drop})
+		rows = append(rows, TracebackRow{Start: at(m.start), End: end, Chain: k, Drop: m.drop, Graph: m.graph})
 	}
 	sort.Slice(rows, func(a, b int) bool { return rows[a].Start < rows[b].Start })
 	return rows, chains
 }
+
+// rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn. Then the
+// user's own code can run instead, with its effects and its exception at their places.
+func (o *OutputGraph) rerunnable() bool {
+	if o.backend.Inline() || o.numOps == 0 || o.graphMutates() {
+		return false
+	}
+	for _, e := range o.events {
+		if e.node != nil {
+			for _, word := range stateful {
+				if strings.Contains(e.node.Target.Text, word) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// stateful are parts of the names of operations that draw random numbers or update buffers.
+var stateful = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu", "exponential", "uniform",
+	"cauchy", "geometric", "random", "batch_norm", "instance_norm", "fractional", "gumbel", "set_"}

@@ -246,7 +246,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		numGraphs = 1
 	}
 	o.result = &Result{
-		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: rows, Chains: chains, NeedsHook: c.needsHook,
+		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: rows, Chains: chains, NeedsHook: c.needsHook, Rerun: o.rerunnable(),
 		Breaks: o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
 		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),
 	}

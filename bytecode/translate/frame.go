@@ -95,6 +95,7 @@ type Result struct {
 	Rows        []TracebackRow
 	Chains      []*chain
 	NeedsHook   bool
+	Rerun       bool // when the graph raises, the user's own code may run instead
 	Breaks      []*exc.Unsupported
 	BreakLine   int
 	NumOps      int
@@ -110,7 +111,7 @@ type Result struct {
 // TracebackRow says which user frames the code units start .. end-1 stand for.
 type TracebackRow struct {
 	Start, End, Chain int
-	Drop              bool
+	Drop, Graph       bool
 }
 
 // chain is the user's stack at an operation: outermost first.

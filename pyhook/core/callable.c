@@ -66,8 +66,15 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     if (how == GD_SERVED) {
         return result;
     }
-    return how == GD_RUN_ORIGINAL ? call_original(w, args, nargsf, kwnames)
-                                  : call_original_hooked(tstate, w, args, nargsf, kwnames);
+    if (how == GD_RUN_ORIGINAL_HOOKED) {
+        return call_original_hooked(tstate, w, args, nargsf, kwnames);
+    }
+    PyObject *graph_error = gd_take_graph_error();
+    result = call_original(w, args, nargsf, kwnames);
+    if (graph_error != NULL) {
+        gd_graph_error_done(graph_error, (PyObject *)w->function, result);
+    }
+    return result;
 }
 
 /* ---- calls ---- */
@@ -235,12 +242,6 @@ callable_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject
     return gd_finish_tail(call(op, args, nargsf, kwnames));
 }
 
-PyObject *
-gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-{
-    return call(op, args, nargsf, kwnames);
-}
-
 /* After tp_clear: only a destructor of the same garbage can still come by. */
 static PyObject *
 cleared_vectorcall(PyObject *Py_UNUSED(op), PyObject *const *Py_UNUSED(args), size_t Py_UNUSED(nargsf),
@@ -248,6 +249,15 @@ cleared_vectorcall(PyObject *Py_UNUSED(op), PyObject *const *Py_UNUSED(args), si
 {
     PyErr_SetString(PyExc_ReferenceError, "this optimized callable has been garbage-collected");
     return NULL;
+}
+
+PyObject *
+gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    if (GD_UNLIKELY(((gd_Callable *)op)->cache == NULL)) {
+        return cleared_vectorcall(op, args, nargsf, kwnames);
+    }
+    return call(op, args, nargsf, kwnames);
 }
 
 /* ---- making ---- */

@@ -237,7 +237,15 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         return gd_finish_tail(result);
     }
     GD_COUNT(hook_original);
-    return pass_on(tstate, frame, throwflag);
+    PyObject *graph_error = gd_take_graph_error();
+    if (graph_error == NULL) {
+        return pass_on(tstate, frame, throwflag);
+    }
+    Py_INCREF(function); /* the frame's reference goes with it */
+    result = pass_on(tstate, frame, throwflag);
+    gd_graph_error_done(graph_error, (PyObject *)function, result);
+    Py_DECREF(function);
+    return result;
 }
 
 /* ---- for Python ---- */

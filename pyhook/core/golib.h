@@ -75,12 +75,14 @@ typedef struct {
     uint32_t chain;
     uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
 } gd_tb_row;
-enum { GD_TB_DROP = 1 };
+enum { GD_TB_DROP = 1, GD_TB_GRAPH = 2 }; /* GD_TB_GRAPH: the call of a compiled graph */
 
 /* gd_entry_spec.flags */
 enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
     GD_ENTRY_NEEDS_HOOK = 2,   /* it calls Python that was not inlined: install the eval-frame hook around the call */
+    GD_ENTRY_RERUN = 4,        /* its graph changes nothing outside itself: when the graph raises, the user's own code runs
+                                  instead, from its start, and raises (or not) as CPython does, effects included */
 };
 
 typedef struct {

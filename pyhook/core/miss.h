@@ -6,6 +6,7 @@
 #include "pycompat.h"
 #include "eval_frame.h"
 #include "frame_cache.h"
+#include "runtime.h"
 
 /* Register arrays up to this size lie on the C stack. */
 #define GD_SMALL_REGS 64
@@ -61,6 +62,11 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
     PyObject *value = GD_UNLIKELY(flags & GD_ENTRY_NEEDS_HOOK) ? gd_entry_call_hooked(tstate, entry, root, regs, n)
                                                                : entry->vectorcall(entry->function, regs, n, NULL);
     if (GD_UNLIKELY(value == NULL) && entry->ntb_rows > 0) {
+        if (flags & GD_ENTRY_RERUN && gd_graph_raised(entry)) {
+            gd_keep_graph_error();
+            Py_DECREF(entry);
+            return GD_RUN_ORIGINAL;
+        }
         gd_fix_traceback(entry);
     }
     *result = value;

@@ -169,6 +169,7 @@ static struct {
 } callbacks[] = {
     {"limit_reached", "godynamo._runtime", NULL},
     {"internal_error", "godynamo._runtime", NULL},
+    {"graph_failed", "godynamo._runtime", NULL},
     {"skip_code", "godynamo._trace_rules", NULL},
 };
 #define NCALLBACKS (sizeof(callbacks) / sizeof(callbacks[0]))
@@ -225,8 +226,9 @@ set_callback(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 set_translate_callback(PyObject *Py_UNUSED(module), PyObject *arg)
 {
-    Py_XSETREF(gd_runtime.translate_callback, arg == Py_None ? NULL : Py_NewRef(arg));
-    Py_RETURN_NONE;
+    PyObject *before = gd_runtime.translate_callback;
+    gd_runtime.translate_callback = arg == Py_None ? NULL : Py_NewRef(arg);
+    return before != NULL ? before : Py_NewRef(Py_None);
 }
 
 /* ---- internal errors ---- */
@@ -285,6 +287,37 @@ report_internal_error(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(gd_runtime.broken);
 }
 
+/* ---- graphs that raise ---- */
+
+void
+gd_keep_graph_error(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value != NULL && traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+    }
+    Py_XSETREF(gd_thread.graph_error, value);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+}
+
+void
+gd_graph_error_done(PyObject *error, PyObject *function, PyObject *result)
+{
+    if (result != NULL) {
+        PyObject *info = Py_BuildValue("{s:O,s:O}", "error", error, "function", function);
+        PyObject *answer = info != NULL ? gd_call_python("graph_failed", info) : NULL;
+        if (answer == NULL) {
+            gd_swallow(function);
+        }
+        Py_XDECREF(answer);
+        Py_XDECREF(info);
+    }
+    Py_DECREF(error);
+}
+
 /* ---- headroom ---- */
 
 ptrdiff_t
@@ -329,7 +362,7 @@ static PyMethodDef functions[] = {
      "set_callback(name, callable or None): replaces limit_reached, internal_error or skip_code; returns what stood there."},
     {"set_translate_callback", set_translate_callback, METH_O,
      "A Python translator in place of the Go library: called at a miss with a dict of the request, returns an entry "
-     "(make_entry), None (run this call in CPython) or 'skip' (never translate this code). None takes it out again."},
+     "(make_entry), None (run this call in CPython) or 'skip' (never translate this code). None takes it out again. Returns the one before."},
     {"report_internal_error", report_internal_error, METH_VARARGS,
      "report_internal_error(where, function=None, error=None): counts a bug of ours; True once translation has ended."},
     {NULL, NULL, 0, NULL},

@@ -57,11 +57,25 @@ typedef struct {
     PyCodeObject *skip_once; /* borrowed: the next frame, when of this code, is the user's own run on purpose */
     struct _PyInterpreterFrame *passing; /* frame handed to a foreign eval function: seen again, it goes to CPython's */
     struct gd_py_extent *extents; /* of them those entered from Python, the last one first */
+    PyObject *graph_error;   /* strong or NULL: what a compiled graph raised, on its way to the run of the user's own code */
     char *stack_low;         /* lowest usable address of the C stack, once known */
     char *stack_high;
 } gd_thread_state;
 
 extern __thread gd_thread_state gd_thread;
+
+/* Takes the current exception, a compiled graph's, off the error indicator: the user's own code is run instead. */
+void gd_keep_graph_error(void);
+/* What gd_keep_graph_error left on this thread, given up to the caller: new reference or NULL. */
+static inline PyObject *
+gd_take_graph_error(void)
+{
+    PyObject *error = gd_thread.graph_error;
+    gd_thread.graph_error = NULL;
+    return error;
+}
+/* After the user's own code ran instead: a graph that raised where the program does not is reported. Steals error. */
+void gd_graph_error_done(PyObject *error, PyObject *function, PyObject *result);
 
 /* Bytes of C stack left below the caller on this thread; PTRDIFF_MAX where the stack is not the thread's own (a coroutine
  * library's) and its end is therefore unknown. */

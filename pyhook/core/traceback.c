@@ -132,3 +132,24 @@ gd_fix_traceback(gd_GuardedCode *e)
     }
     PyErr_Restore(type, value, traceback);
 }
+
+int
+gd_graph_raised(gd_GuardedCode *e)
+{
+    PyObject *type, *value, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || e->function == NULL) {
+        return 0;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *code = ((PyFunctionObject *)e->function)->func_code;
+    int in_graph = 0;
+    if (traceback != NULL && PyTraceBack_Check(traceback)) {
+        PyTracebackObject *tb = (PyTracebackObject *)traceback; /* the outermost entry is the transformed frame's */
+        if (gd_py_frame_code(tb->tb_frame) == code && tb->tb_lasti >= 0) {
+            const gd_tb_row *row = row_at(e, (uint32_t)tb->tb_lasti / sizeof(_Py_CODEUNIT));
+            in_graph = row != NULL && (row->flags & GD_TB_GRAPH);
+        }
+    }
+    PyErr_Restore(type, value, traceback);
+    return in_graph;
+}

@@ -72,8 +72,8 @@ def translated(info: dict[str, Any]) -> None:
     """Take note of a translation that has ended.
 
     ``info``: status ("ok", "skipped"), reason, code (the user's), function (transformed, or None), owner, kind,
-    entries (before this one), failures (why those did not serve, or None), breaks, info (the entry's, or None). A break is
-    (code, reason, hint, ((function, file, line), ...)), innermost frame first.
+    entries (before this one), failures (why those did not serve, or None), breaks, info (the entry's, or None). A
+    break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
     code = info["code"]
@@ -190,6 +190,17 @@ def internal_error(info: dict[str, Any]) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def graph_failed(info: dict[str, Any]) -> None:
+    """A compiled graph raised where the program itself does not: the program's result stands, the backend is at fault."""
+    error = info["error"]
+    utils.counters["backend_errors"][type(error).__name__] += 1
+    log.warning(
+        "the graph of %s raised %r where the program does not; the call ran in CPython",
+        _where(info["function"].__code__),
+        error,
+    )
 
 
 _ = config  # imported with this module: pyhook/settings.go reads it
