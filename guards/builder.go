@@ -18,6 +18,13 @@ func (b *GuardBuilder) create(g Guard) error {
 	if g.CreateFn <= 0 || g.CreateFn >= numCreateFns {
 		return fmt.Errorf("guards: %q has no GuardBuilder method (kind %d)", g.Name, g.CreateFn)
 	}
+	processWide := g.CreateFn == CreateGradMode || g.CreateFn == CreateGlobalState
+	if g.Origin == nil && !processWide {
+		return fmt.Errorf("guards: %v has no source", g.CreateFn)
+	}
+	if g.Args.Other == nil && (g.CreateFn == CreateDuplicateInput || g.CreateFn == CreateNoAlias) {
+		return fmt.Errorf("guards: %v on %q has no other source", g.CreateFn, g.Name)
+	}
 	return kindTable[g.CreateFn].create(b, g)
 }
 
@@ -51,9 +58,6 @@ func (b *GuardBuilder) ref(g Guard) string { return g.Origin.text(b.manager.prin
 
 // add appends a part. stage orders parts on one place: a type is checked before what depends on it.
 func (b *GuardBuilder) add(g Guard, stage int, text string, checks ...check) error {
-	if g.Origin == nil && g.Source != SourceGlobal {
-		return fmt.Errorf("guards: %v has no source", g.CreateFn)
-	}
 	b.manager.parts = append(b.manager.parts, &part{guard: g, stage: stage, text: text, checks: checks})
 	return nil
 }
@@ -147,7 +151,7 @@ func equalsText(ref string, c Const) string {
 			fields = append(fields, "1")
 		}
 		// Ranges are equal when they give the same numbers; the program may ask for the bounds.
-		return fmt.Sprintf("%s == %s and (%[1]s.start, %[1]s.stop, %[1]s.step) == (%s)", ref, text, strings.Join(fields, ", "))
+		return fmt.Sprintf("%[1]s == %[2]s and (%[1]s.start, %[1]s.stop, %[1]s.step) == (%[3]s)", ref, text, strings.Join(fields, ", "))
 	}
 	number, err := strconv.ParseFloat(text, 64)
 	isZero := err == nil && number == 0 && strings.ContainsAny(text, ".e")

@@ -279,3 +279,12 @@ func (q *partQueue) Pop() any {
 func errTooLarge(what string, n int) error {
 	return fmt.Errorf("guards: %d %s are too many for one program", n, what)
 }
+
+// CheckFresh runs the program on the very frame it was made from: a guard that fails there would never hold, and the
+// translation is to be left out at once. h and slots are as for Program.Eval.
+func (m *CheckFunctionManager) CheckFresh(h Heap, slots []Value) error {
+	if failed, ok := m.program.Eval(h, slots); !ok {
+		return fmt.Errorf("guards: %q fails on the frame it was made from", m.program.FailedPart(failed))
+	}
+	return nil
+}

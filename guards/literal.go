@@ -1,6 +1,7 @@
 package guards
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -124,20 +125,14 @@ func (s *literalScanner) value(depth int) bool {
 		return s.take(")")
 	case s.take("range("), s.take("slice("):
 		return s.items(depth, ")", false)
+	case s.match(sumText), s.take("()"):
+		return true
 	case s.take("("):
-		if s.take(")") {
-			return true
-		}
-		mark := s.at
-		if s.items(depth, ")", true) {
-			return true
-		}
-		s.at = mark
-		return s.number() && s.take(")") // a complex number: (1+2j)
+		return s.items(depth, ")", true)
 	case s.peek("'"), s.peek(`"`), s.peek("b'"), s.peek(`b"`):
 		return s.str()
 	}
-	return s.number()
+	return s.match(numberText)
 }
 
 // items reads values up to the closing text; a tuple of one has a comma after it, and must.
@@ -176,19 +171,17 @@ func (s *literalScanner) str() bool {
 	return false
 }
 
-// number reads an int, a float or the sum that is a complex number's repr.
-func (s *literalScanner) number() bool {
-	start := s.at
-	for s.at < len(s.text) && strings.IndexByte("0123456789+-.einfaj", s.text[s.at]) >= 0 {
-		s.at++
-	}
-	word := s.text[start:s.at]
-	if word == "" {
-		return false
-	}
-	if _, err := strconv.ParseComplex(strings.Replace(word, "j", "i", 1), 128); err == nil {
-		return true
-	}
-	digits := strings.TrimPrefix(word, "-")
-	return digits != "" && strings.Trim(digits, "0123456789") == "" && (len(digits) == 1 || digits[0] != '0')
+// numberText is repr() of an int, a float or an imaginary number; sumText what stands in the parentheses of other complex
+// numbers.
+var (
+	realText   = `(?:inf|nan|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-][0-9]+)?)`
+	numberText = regexp.MustCompile(`^-?` + realText + `j?`)
+	sumText    = regexp.MustCompile(`^\(-?` + realText + `[+-]` + realText + `j\)`)
+)
+
+// match reads what the expression matches here.
+func (s *literalScanner) match(re *regexp.Regexp) bool {
+	found := re.FindString(s.text[s.at:])
+	s.at += len(found)
+	return found != ""
 }

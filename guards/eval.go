@@ -1,0 +1,204 @@
+package guards
+
+// Eval runs the program as pyhook/core/guard_eval.c does: it returns the index of the first node that fails and false, or
+// -1 and true. The program has been verified. Calls of Python count as done after one sweep, as in C, but are not made
+// twice here: an abstract heap has no code that could change it in between.
+func (p *Program) Eval(h Heap, slots []Value) (failedNode int, ok bool) {
+	if len(slots) != p.NumSlots {
+		return 0, false
+	}
+	regs := make([]Value, p.NumRegs)
+	copy(regs, slots)
+	regs[p.NumSlots], regs[p.NumSlots+1] = h.Globals(), h.Builtins()
+	e := evaluation{p, h, regs}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if !n.Op.IsAccess() {
+			if !e.holds(n) {
+				return i, false
+			}
+			continue
+		}
+		v, found := e.fetch(n)
+		if !found {
+			return i, false
+		}
+		regs[n.Dst] = v
+	}
+	return -1, true
+}
+
+// FailedPart is the text of the part a node belongs to.
+func (p *Program) FailedPart(node int) string {
+	if node < 0 || node >= len(p.Nodes) {
+		return ""
+	}
+	return p.Parts[p.Nodes[node].Part]
+}
+
+type evaluation struct {
+	p    *Program
+	h    Heap
+	regs []Value
+}
+
+func (e *evaluation) konst(i uint32) Value {
+	v, ok := e.h.Const(int(i))
+	if !ok {
+		return nil
+	}
+	return v
+}
+
+// fetch gives the value an access node loads.
+func (e *evaluation) fetch(n *Node) (Value, bool) {
+	v := e.regs[n.Src]
+	switch n.Op {
+	case OpMove:
+		return v, true
+	case OpConst:
+		return e.h.Const(int(n.A))
+	case OpDictGet:
+		found, ok, _ := e.h.DictGet(v, e.konst(n.A))
+		return found, ok
+	case OpAttr:
+		return e.h.InstanceAttr(v, e.konst(n.A))
+	case OpModuleAttr:
+		dict, ok := e.h.ModuleDict(v)
+		if !ok {
+			return nil, false
+		}
+		found, ok, _ := e.h.DictGet(dict, e.konst(n.A))
+		return found, ok
+	case OpSlot:
+		return e.h.Slot(v, e.konst(n.A), int(n.B))
+	case OpInstanceDict:
+		return e.h.InstanceDict(v)
+	case OpType:
+		return e.h.Type(v), true
+	case OpTypeAttr:
+		found, ok, _ := e.h.TypeLookup(v, e.konst(n.A))
+		return found, ok
+	case OpMroAttr:
+		dict, ok := e.h.MroDict(v, int(n.B))
+		if !ok {
+			return nil, false
+		}
+		found, ok, _ := e.h.DictGet(dict, e.konst(n.A))
+		return found, ok
+	case OpIndex:
+		items, _ := e.h.Items(v)
+		i := int(int32(n.A))
+		if i < 0 {
+			i += len(items)
+		}
+		return at(items, i)
+	case OpDictKey:
+		keys, _ := e.h.DictKeys(v)
+		return at(keys, int(int32(n.A)))
+	case OpFuncField:
+		return e.h.FuncField(v, FuncField(n.A))
+	case OpCell:
+		contents, empty, isCell := e.h.Cell(v)
+		return contents, isCell && !empty
+	case OpWeakref:
+		return e.h.Referent(v)
+	case OpTupleIterItem:
+		items, _ := e.h.TupleIter(v)
+		return at(items, int(n.A))
+	}
+	return nil, false
+}
+
+func at(items []Value, i int) (Value, bool) {
+	if i < 0 || i >= len(items) {
+		return nil, false
+	}
+	return items[i], true
+}
+
+// holds decides a check node.
+func (e *evaluation) holds(n *Node) bool {
+	v := e.regs[n.Src]
+	want := n.Flags&FlagPresent != 0
+	switch n.Op {
+	case OpValid:
+		return e.h.Valid()
+	case OpDictLacks:
+		_, found, isDict := e.h.DictGet(v, e.konst(n.A))
+		return isDict && !found
+	case OpTypeMatch:
+		return e.h.Type(v) == e.konst(n.A)
+	case OpIDMatch:
+		return v == e.konst(n.A)
+	case OpNotNone:
+		return v != e.h.None()
+	case OpEquals:
+		return e.h.Equal(v, e.konst(n.A))
+	case OpNameMatch:
+		return e.h.IsName(v, e.konst(n.A))
+	case OpHasAttr:
+		_, found := e.h.InstanceAttr(v, e.konst(n.A))
+		return found == want
+	case OpTypeHasAttr:
+		_, found, isType := e.h.TypeLookup(v, e.konst(n.A))
+		return isType && found == want
+	case OpLength:
+		length, ok := e.h.Length(v)
+		return ok && length == int(n.A)
+	case OpTupleIterLen:
+		items, ok := e.h.TupleIter(v)
+		return ok && len(items) == int(n.A)
+	case OpDictKeys:
+		keys, ok := e.h.DictKeys(v)
+		return ok && e.same(keys, n.A)
+	case OpDictContains:
+		_, found, isDict := e.h.DictGet(v, e.konst(n.A))
+		return isDict && found == want
+	case OpParamNames:
+		names, ok := e.h.ParamNames(v)
+		return ok && e.same(names, n.A)
+	case OpObjectMutation:
+		return v == e.konst(n.A) && e.h.Unchanged(v)
+	case OpGradMode:
+		return e.h.GradEnabled() == want
+	case OpCellEmpty:
+		_, empty, isCell := e.h.Cell(v)
+		return isCell && empty
+	case OpSame:
+		return v == e.regs[n.A]
+	case OpDifferent:
+		return v != e.regs[n.A]
+	case OpPyCheck:
+		return e.h.Call(e.konst(n.A), v)
+	case OpTensors:
+		return e.tensors(n)
+	}
+	return false
+}
+
+// same compares values with the items of a constant tuple.
+func (e *evaluation) same(values []Value, konst uint32) bool {
+	wanted, ok := e.h.Items(e.konst(konst))
+	if !ok || len(wanted) != len(values) {
+		return false
+	}
+	for i := range wanted {
+		if !e.h.Equal(values[i], wanted[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *evaluation) tensors(n *Node) bool {
+	if n.Flags&FlagState != 0 && !e.h.StateEqual() {
+		return false
+	}
+	for i := n.A; i < n.A+n.B; i++ {
+		if !e.h.Tensor(e.regs[e.p.Tensors[i].Reg], int(i)) {
+			return false
+		}
+	}
+	return true
+}

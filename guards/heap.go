@@ -1,0 +1,37 @@
+package guards
+
+// Value is an object of a Heap: a comparable handle; equal handles are one object.
+type Value any
+
+// Heap is what the reference evaluator knows of Python objects. Its methods look and never run code; ok is false where there
+// is nothing, or the object is of another kind than asked about.
+type Heap interface {
+	Globals() Value
+	Builtins() Value
+	Valid() bool               // the entry's own flag
+	Const(i int) (Value, bool) // constant of the program; false when it died
+	None() Value
+	Type(v Value) Value // exact type
+	InstanceAttr(v Value, name Value) (Value, bool)
+	InstanceDict(v Value) (Value, bool) // where it exists
+	ModuleDict(v Value) (Value, bool)
+	Slot(v Value, name Value, offset int) (Value, bool)
+	TypeLookup(t Value, name Value) (found Value, ok, isType bool)
+	MroDict(t Value, i int) (Value, bool) // dict of the i-th class of a type's MRO
+	DictGet(d, key Value) (found Value, ok, isDict bool)
+	DictKeys(d Value) ([]Value, bool)  // in order
+	Items(v Value) ([]Value, bool)     // of a list or tuple
+	Length(v Value) (int, bool)        // of a builtin container
+	TupleIter(v Value) ([]Value, bool) // items a tuple iterator has left
+	FuncField(v Value, field FuncField) (Value, bool)
+	Cell(v Value) (contents Value, empty, isCell bool)
+	Referent(v Value) (Value, bool) // of a weak reference: None once it died
+	IsName(v, name Value) bool      // whether __name__ of a function, class or module is name
+	Equal(a, b Value) bool          // part by part, types included
+	ParamNames(v Value) ([]Value, bool)
+	Unchanged(v Value) bool // since the entry was made
+	GradEnabled() bool
+	StateEqual() bool              // torch's global state is that of the entry
+	Tensor(v Value, spec int) bool // v is as tensor row spec of the program says
+	Call(predicate, v Value) bool
+}
