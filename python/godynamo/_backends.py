@@ -1,8 +1,9 @@
 """Backends that take whole graphs: their names, and the way of a captured graph to one.
 
 A backend is called as ``backend(gm, example_inputs)`` with a real torch.fx.GraphModule, all of whose inputs (lifted
-parameters too) are placeholders, and the real input tensors; it returns a callable that takes the inputs positionally and
-returns a sequence of outputs. torch._dynamo is imported when one of torch's own backends is asked for, not before: that costs a second.
+parameters too) are placeholders, and the real input tensors; it returns a callable that takes the inputs positionally
+and returns a sequence of outputs. torch._dynamo is imported when one of torch's own backends is asked for, not before:
+that costs a second.
 """
 
 from __future__ import annotations

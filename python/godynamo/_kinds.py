@@ -1,8 +1,8 @@
 """What torch's functions and methods return, by torch's own operator schemas, and which Python calls are pure.
 
-A kind is "tensor"; "tensors:N", a tuple of N tensors; "list", a tuple of tensors whose length the schema does not say; "int",
-"float", "bool", "scalar" (int or float), "none"; "object", something else; "unknown", where the answer depends on more than the caller
-told. A translator that gets "unknown" must not guess.
+A kind is "tensor"; "tensors:N", a tuple of N tensors; "list", a tuple of tensors whose length the schema does not say;
+"int", "float", "bool", "scalar" (int or float), "none"; "object", something else; "unknown", where the answer depends on more
+than the caller told. A translator that gets "unknown" must not guess.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import torch
 
 Kwnames = tuple[str, ...]
 
-# Letters of argument kinds: T tensor, L list or tuple, i int, f float, b bool, n None, o anything else. What a schema type takes,
-# by its printed form without "?"; a type not listed takes anything.
+# Letters of argument kinds: T tensor, L list or tuple, i int, f float, b bool, n None, o anything else. What a schema
+# type takes, by its printed form without "?"; a type not listed takes anything.
 _TAKES: dict[str, str] = {
     "Tensor": "T",
     "Tensor[]": "L",
@@ -169,7 +169,7 @@ def _dispatched() -> frozenset[str]:
     return frozenset(torch._C._dispatch_get_all_op_names())
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _schemas(name: str) -> tuple[_Overload, ...]:
     rows = []
     for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
@@ -237,13 +237,13 @@ def _by_schema(name: str, nargs: int, kwnames: Kwnames, letters: str) -> str:
     return kinds.pop() if len(kinds) == 1 else "unknown"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _call_kind(name: str, nargs: int, kwnames: Kwnames, letters: str) -> str:
     known = _FUNCTIONS.get(name)
     return known if known is not None else _by_schema(name, nargs, kwnames, letters)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _any_kind(name: str) -> str:
     known = _FUNCTIONS.get(name)
     if known is not None:
@@ -274,10 +274,10 @@ def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argki
     return _call_kind(_schema_name(fn), nargs, tuple(kwnames), argkinds if len(argkinds) == nargs else "")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def method_kind(name: str, nargs: int = -1, kwnames: Kwnames = (), argkinds: str = "") -> str:
     """What ``Tensor.name`` gives; nargs (without self) of -1: any call; argkinds as for result_kind_call, without self."""
-    if name == "size" and nargs == 1 or name == "stride" and nargs == 1:
+    if (name == "size" and nargs == 1) or (name == "stride" and nargs == 1):
         return "int"
     if name == "type" and nargs >= 1:
         return "tensor"
@@ -322,13 +322,29 @@ _IMMUTABLE = (
     torch.Size,
     torch.dtype,
 )
-_NOT_PURE_METHODS = {"__new__", "__init__", "__setattr__", "__delattr__", "__iter__", "__reduce__", "__reduce_ex__",
-                     "__dir__", "__getnewargs__", "split", "rsplit", "splitlines", "maketrans", "__init_subclass__",
-                     "__subclasshook__", "__class__", "__sizeof__"}  # fmt: skip
+_NOT_PURE_METHODS = {
+    "__new__",
+    "__init__",
+    "__setattr__",
+    "__delattr__",
+    "__iter__",
+    "__reduce__",
+    "__reduce_ex__",
+    "__dir__",
+    "__getnewargs__",
+    "split",
+    "rsplit",
+    "splitlines",
+    "maketrans",
+    "__init_subclass__",
+    "__subclasshook__",
+    "__class__",
+    "__sizeof__",
+}
 _NOT_PURE_OPERATORS = {"setitem", "delitem", "attrgetter", "itemgetter", "methodcaller", "call"}
 _PURE_BUILTINS = (
-    "abs all any ascii bin bool bytes callable chr complex divmod float format frozenset hash hex int isinstance issubclass "
-    "len max min oct ord pow range repr round slice str sum tuple"
+    "abs all any ascii bin bool bytes callable chr complex divmod float format frozenset hash hex int isinstance "
+    "issubclass len max min oct ord pow range repr round slice str sum tuple"
 ).split()
 
 
@@ -352,8 +368,16 @@ def _pure() -> frozenset[int]:
             ):
                 table.append(f)
     table += [int.from_bytes, float.fromhex, bytes.fromhex]
-    table += [torch.finfo, torch.iinfo, torch.Size, torch.device, torch.promote_types, torch.can_cast, torch.is_tensor,
-              torch.broadcast_shapes]  # fmt: skip
+    table += [
+        torch.finfo,
+        torch.iinfo,
+        torch.Size,
+        torch.device,
+        torch.promote_types,
+        torch.can_cast,
+        torch.is_tensor,
+        torch.broadcast_shapes,
+    ]
     _keep.extend(table)
     return frozenset(map(id, table))
 
@@ -363,13 +387,14 @@ _keep: list[Any] = []  # the table is of addresses: float.fromhex is a new objec
 
 def _inplace(name: str) -> bool:
     bare = name.strip("_")
-    return (
-        bare.startswith("i") and hasattr(operator, bare) and hasattr(operator, f"{bare[1:]}") or bare in ("iand", "ior")
+    return (bare.startswith("i") and hasattr(operator, bare) and hasattr(operator, f"{bare[1:]}")) or bare in (
+        "iand",
+        "ior",
     )
 
 
 def is_pure_call(fn: Any) -> bool:
-    """Whether calling ``fn`` with constants while translating is the same as calling it later: no effect, no state, no identity."""
+    """Whether calling ``fn`` with constants while translating is the same as calling it later: no effect, state or identity."""
     if id(fn) in _pure():
         return True
     if isinstance(fn, (types.BuiltinFunctionType, types.MethodWrapperType)):

@@ -1,7 +1,7 @@
 """Python logger ``godynamo`` and GODYNAMO_LOGS: a comma-separated list of torch's artefact names and levels.
 
-``GODYNAMO_LOGS="guards,graph_code,recompiles"`` shows these; ``+`` before a component ("+dynamo") means DEBUG, ``-`` ERROR;
-``all`` shows every artefact. Each artefact has a logger ``godynamo.<name>``.
+``GODYNAMO_LOGS="guards,graph_code,recompiles"`` shows these; ``+`` before a component ("+dynamo") means DEBUG, ``-``
+ERROR; ``all`` shows every artefact. Each artefact has a logger ``godynamo.<name>``.
 """
 
 from __future__ import annotations

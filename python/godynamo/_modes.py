@@ -70,10 +70,11 @@ def disable(fn: None = None, recursive: bool = True) -> Any: ...
 @overload
 def disable(fn: Function, recursive: bool = True) -> Function: ...
 def disable(fn: Any = None, recursive: bool = True) -> Any:
-    """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph break.
+    """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph
+    break.
 
-    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper; with ``recursive=False`` it is
-    :func:`skip`.
+    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper; with
+    ``recursive=False`` it is :func:`skip`.
 
     >>> @godynamo.disable
     ... def plain(x):

@@ -1,7 +1,7 @@
 """What optimize(module) returns: an outer handle that is the module in all but its calls.
 
-Handle classes are made once per module class. Their ``__call__`` is a slot's own descriptor, so that ``handle(x)`` finds the
-instance's callable without running Python: type slot -> member descriptor -> W.
+Handle classes are made once per module class. Their ``__call__`` is a slot's own descriptor, so that ``handle(x)``
+finds the instance's callable without running Python: type slot -> member descriptor -> W.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def _slot(obj: Any, name: str) -> Any:
     return object.__getattribute__(obj, name)
 
 
-# The class a handle class is made for keeps it alive through nothing: the weak value's own base reference would keep the key.
+# The class a handle class is made for keeps it alive through nothing: the weak value's own base reference would keep
+# the key.
 _classes: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDictionary()
 _refused: weakref.WeakSet[type] = weakref.WeakSet()
 

@@ -60,8 +60,8 @@ def _is_registered(obj: Any) -> bool:
 class Optimizer:
     """What optimize() is without a function: a decorator, and a context manager that translates what runs inside.
 
-    The frames called inside ``with`` are served by the eval-frame hook; the frame of the ``with`` itself has begun already and
-    runs in CPython.
+    The frames called inside ``with`` are served by the eval-frame hook; the frame of the ``with`` itself has begun
+    already and runs in CPython.
     """
 
     def __init__(self, options: Options, disabled: bool = False) -> None:
@@ -125,7 +125,7 @@ class Optimizer:
             return core.Callable(fn.__func__, fn.__self__, self.options)
         if isinstance(fn, types.MethodType) and isinstance(fn.__func__, core.Callable):
             return core.Callable(fn.__func__.function, fn.__self__, self.options)
-        call = type(fn).__dict__.get("__call__") or getattr(type(fn), "__call__", None)
+        call = inspect.getattr_static(type(fn), "__call__", None)
         if isinstance(call, types.FunctionType):
             return core.Callable(call, fn, self.options, wrapped=fn)
         return self._trampoline(fn, fn)
@@ -166,7 +166,8 @@ def optimize(
 
     Args:
         first: a function, method, module or callable object to optimize, or a backend (a name or a callable).
-        nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's word for it.
+        nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's word
+            for it.
         dynamic: True: sizes are symbols from the start; False: never; None: those that change.
         disable: give back what was given.
         backend: what graphs are handed to: "eager" (the default: graphs are written inline, as bytecode), another name
@@ -177,16 +178,17 @@ def optimize(
         cache_size_limit: entries per code object; None: config.cache_size_limit.
 
     A callable given as the only argument is taken for a backend when it is a registered one, when its class says
-    ``__godynamo_backend__ = True`` (testing.CompileCounter), or when it has exactly two required positional parameters and
-    one of these: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the second is
-    named ``example_inputs`` (or alike); its own name ends in ``backend`` or ``compiler``. Anything else is the function to
-    optimize. To be explicit write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``.
+    ``__godynamo_backend__ = True`` (testing.CompileCounter), or when it has exactly two required positional parameters
+    and one of these: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the
+    second is named ``example_inputs`` (or alike); its own name ends in ``backend`` or ``compiler``. Anything else is
+    the function to optimize. To be explicit write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``.
 
     Returns:
-        With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and weak references as
-        functions do. With a module: a handle that shares the module's attributes, is an instance of its class and calls
-        it through the translations; classes with ``__slots__`` of their own, ScriptModules and classes that cannot be subclassed get
-        a proxy instead, of which isinstance() holds too. Else: a decorator that is also a context manager.
+        With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and weak
+        references as functions do. With a module: a handle that shares the module's attributes, is an instance of its
+        class and calls it through the translations; classes with ``__slots__`` of their own, ScriptModules and classes
+        that cannot be subclassed get a proxy instead, of which isinstance() holds too. Else: a decorator that is also
+        a context manager.
 
     Raises:
         TypeError: what is to be optimized, or a backend, is not callable.

@@ -6,8 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-# Keyed by address: looking up must not run a user's __hash__ or __eq__. What takes no weak reference (a builtin of some C
-# types) is held, so that its address stays its own.
+# Keyed by address: looking up must not run a user's __hash__ or __eq__. What takes no weak reference (a builtin of
+# some C types) is held, so that its address stays its own.
 _kinds: dict[int, tuple[Callable[[], Any], str]] = {}
 _substitutes: dict[int, Any] = {}
 

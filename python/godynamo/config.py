@@ -148,11 +148,11 @@ def _this() -> Any:
     return sys.modules[__name__]
 
 
-class patch(contextlib.ContextDecorator):  # noqa: N801 - spelled as torch's
+class patch(contextlib.ContextDecorator):
     """Settings for the time of a ``with`` block or of the decorated function's calls.
 
-    ``patch(cache_size_limit=2)``, ``patch("cache_size_limit", 2)`` or ``patch({"cache_size_limit": 2})``. Names and values are
-    checked when it is entered; if one is refused none is changed.
+    ``patch(cache_size_limit=2)``, ``patch("cache_size_limit", 2)`` or ``patch({"cache_size_limit": 2})``. Names and
+    values are checked when it is entered; if one is refused none is changed.
     """
 
     def __init__(self, names: str | Mapping[str, Any] | None = None, value: Any = None, /, **settings: Any) -> None:

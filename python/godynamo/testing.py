@@ -56,7 +56,8 @@ class CompileCounterWithBackend(CompileCounter):
 
 
 def same(a: Any, b: Any, *, tol: float = 1e-4, equal_nan: bool = True) -> bool:
-    """Whether two results are the same: equal types and structure, tensors close by ``tol`` with equal dtype, shape and device.
+    """Whether two results are the same: equal types and structure, tensors close by ``tol`` with equal dtype, shape
+    and device.
 
     ``tol=0`` compares tensors bit by bit (NaN equal to NaN).
     """
