@@ -94,8 +94,8 @@ renew_cache(gd_Callable *w)
 /* Slots by the general way: keywords, defaults, *args, **kwargs. Every slot is held during the call, since a default may be
  * replaced meanwhile. */
 static PyObject *
-call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args, size_t nargsf,
-           PyObject *kwnames)
+call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
+           size_t nargsf, PyObject *kwnames)
 {
     PyObject *const *all = args;
     PyObject **copy = NULL;
@@ -295,8 +295,8 @@ callable_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
     static char *keywords[] = {"function", "self", "options", "wrapped", "root", NULL};
     PyFunctionObject *function;
     PyObject *self = Py_None, *options = Py_None, *wrapped = Py_None, *root = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OO$OO:Callable", keywords, &PyFunction_Type, &function, &self, &options,
-                                     &wrapped, &root)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OO$OO:Callable", keywords, &PyFunction_Type, &function, &self,
+                                     &options, &wrapped, &root)) {
         return NULL;
     }
     gd_Root *family;
@@ -403,8 +403,8 @@ callable_dealloc(gd_Callable *w)
 {
     PyObject_GC_UnTrack(w);
     /* A chain of W, each in the closure of the one before, must not use C stack by its length. */
-    Py_TRASHCAN_BEGIN(w, callable_dealloc)
-    if (w->weakreflist != NULL) {
+    Py_TRASHCAN_BEGIN(w, callable_dealloc) if (w->weakreflist != NULL)
+    {
         PyObject_ClearWeakRefs((PyObject *)w);
     }
     callable_clear(w);
@@ -437,8 +437,7 @@ bound_descr_get(PyObject *op, PyObject *Py_UNUSED(instance), PyObject *Py_UNUSED
     .tp_dictoffset = offsetof(gd_Callable, dict), .tp_weaklistoffset = offsetof(gd_Callable, weakreflist)
 
 PyTypeObject gd_Callable_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "godynamo._C.Callable",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.Callable",
     .tp_doc = "Callable(function, self=None, options=None, *, wrapped=None, root=None)\n"
               "An optimized function; with self, an optimized bound method.",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
@@ -447,8 +446,7 @@ PyTypeObject gd_Callable_Type = {
 };
 
 PyTypeObject gd_BoundCallable_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "godynamo._C.BoundCallable",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.BoundCallable",
     .tp_doc = "A Callable with a self: storing it in a class does not bind it again.",
     .tp_base = &gd_Callable_Type,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
@@ -467,7 +465,8 @@ resume_new(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"resume_new", resume_new, METH_VARARGS, "resume_new(owner, function): a Callable for the rest of a frame, in owner's family."},
+    {"resume_new", resume_new, METH_VARARGS,
+     "resume_new(owner, function): a Callable for the rest of a frame, in owner's family."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,8 +6,7 @@
 #include "frame_cache.h"
 
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     PyFunctionObject *function; /* strong, never NULL */
     PyObject *self_object;      /* strong: put before the arguments, or NULL */
     gd_FrameCache *cache;       /* strong: entries of function's code; another one once __code__ was replaced */

@@ -129,7 +129,8 @@ PyGetSetDef gd_callable_getset[] = {
 
 PyMemberDef gd_callable_members[] = {
     {"function", T_OBJECT_EX, offsetof(gd_Callable, function), READONLY, "the function whose code is translated"},
-    {"self_object", T_OBJECT, offsetof(gd_Callable, self_object), READONLY, "the object put before the arguments, or None"},
+    {"self_object", T_OBJECT, offsetof(gd_Callable, self_object), READONLY,
+     "the object put before the arguments, or None"},
     {"cache", T_OBJECT, offsetof(gd_Callable, cache), READONLY, "the FrameCache of the function's code"},
     {"root", T_OBJECT, offsetof(gd_Callable, root), READONLY, "the family's Root"},
     {NULL, 0, 0, 0, NULL},

@@ -192,8 +192,9 @@ assemble(const gd_code_spec *spec)
         .kwonlyargcount = spec->kwonlyargcount,
         .stacksize = spec->stacksize,
     };
-    PyObject *const made[] = {parts.name,      parts.qualname,       parts.filename, parts.code,           parts.linetable,
-                              parts.exceptiontable, parts.names, parts.localsplusnames, parts.localspluskinds};
+    PyObject *const made[] = {parts.name,  parts.qualname,        parts.filename,
+                              parts.code,  parts.linetable,       parts.exceptiontable,
+                              parts.names, parts.localsplusnames, parts.localspluskinds};
     const size_t nmade = sizeof(made) / sizeof(made[0]);
     int complete = 1;
     for (size_t i = 0; i < nmade; i++) {

@@ -316,9 +316,11 @@ hook_installed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 static PyMethodDef functions[] = {
     {"enter_extent", enter_extent, METH_O,
      "enter_extent(callable or root): serves this thread's frames with its family; returns a token."},
-    {"exit_extent", exit_extent, METH_O, "exit_extent(token): ends that extent; ValueError when it is not in force on this thread."},
+    {"exit_extent", exit_extent, METH_O,
+     "exit_extent(token): ends that extent; ValueError when it is not in force on this thread."},
     {"hook_installed", hook_installed, METH_NOARGS, "How many extents of the process are in force."},
-    {"current_eval_frame_is_ours", current_eval_frame_is_ours, METH_NOARGS, "Whether CPython now calls our eval function."},
+    {"current_eval_frame_is_ours", current_eval_frame_is_ours, METH_NOARGS,
+     "Whether CPython now calls our eval function."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -140,7 +140,8 @@ code_caches(PyObject *Py_UNUSED(module), PyObject *code)
 }
 
 static PyMethodDef functions[] = {
-    {"code_flags", code_flags, METH_O, "Frame action of a code object: CODE_SKIP, CODE_OURS, CODE_ASKED or'ed together."},
+    {"code_flags", code_flags, METH_O,
+     "Frame action of a code object: CODE_SKIP, CODE_OURS, CODE_ASKED or'ed together."},
     {"mark_skip", mark_skip, METH_VARARGS, "mark_skip(code, skip=True): leaves this code to CPython, or no longer."},
     {"code_caches", code_caches, METH_O, "The live FrameCaches made for a code object."},
     {NULL, NULL, 0, NULL},

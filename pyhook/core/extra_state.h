@@ -11,8 +11,8 @@ struct gd_FrameCache;
 
 /* Frame action of a code object (gd_ExtraState.flags). */
 enum {
-    GD_CODE_SKIP = 1,  /* can never be translated, or was marked so */
-    GD_CODE_OURS = 2,  /* made by a translation: never translated again by the hook */
+    GD_CODE_SKIP = 1, /* can never be translated, or was marked so */
+    GD_CODE_OURS = 2, /* made by a translation: never translated again by the hook */
     GD_CODE_ASKED = 4, /* skip_code was asked; its verdict is GD_CODE_SKIP */
 };
 

@@ -24,7 +24,8 @@ fork_generation(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 }
 
 static PyMethodDef functions[] = {
-    {"fork_generation", fork_generation, METH_NOARGS, "How many forks lie between the process that imported this and this one."},
+    {"fork_generation", fork_generation, METH_NOARGS,
+     "How many forks lie between the process that imported this and this one."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -271,8 +271,7 @@ static PyGetSetDef cache_getset[] = {
 };
 
 PyTypeObject gd_FrameCache_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "godynamo._C.FrameCache",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.FrameCache",
     .tp_doc = "The translations of one code object for one owner.",
     .tp_basicsize = sizeof(gd_FrameCache),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
@@ -408,6 +407,7 @@ root_clear(gd_Root *root, PyObject *Py_UNUSED(ignored))
         gd_frame_cache_clear(c);
     }
     Py_XDECREF(old);
+    Py_CLEAR(root->resumes);
     Py_RETURN_NONE;
 }
 
@@ -418,7 +418,8 @@ static PyMethodDef root_methods[] = {
 
 static PyMemberDef root_members[] = {
     {"options", T_OBJECT, offsetof(gd_Root, options), READONLY, "the options of the family"},
-    {"cache_size_limit", T_INT, offsetof(gd_Root, cache_size_limit), 0, "entries per code; negative: the process's setting"},
+    {"cache_size_limit", T_INT, offsetof(gd_Root, cache_size_limit), 0,
+     "entries per code; negative: the process's setting"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -440,9 +441,9 @@ static PyGetSetDef root_getset[] = {
 };
 
 PyTypeObject gd_Root_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "godynamo._C.Root",
-    .tp_doc = "Root(options=None): what a callable shares with its resume functions and with the frames the hook serves for it.",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.Root",
+    .tp_doc = "Root(options=None): what a callable shares with its resume functions and with the frames the hook "
+              "serves for it.",
     .tp_basicsize = sizeof(gd_Root),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = root_new,

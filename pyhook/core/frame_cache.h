@@ -14,33 +14,32 @@
 #include "guarded_code.h"
 
 typedef struct gd_Root {
-    PyObject_HEAD
-    PyObject *options;    /* strong, any object: what gd_request.options shows the translator */
-    PyObject *inner;      /* strong list of FrameCache */
-    PyObject *resumes;    /* strong dict or NULL: the translator's resume callables by code and place */
+    PyObject_HEAD PyObject *options; /* strong, any object: what gd_request.options shows the translator */
+    PyObject *inner; /* strong list of FrameCache */
+    PyObject *resumes; /* strong dict or NULL: the translator's resume callables by code and place */
     PyObject *weakreflist;
     int cache_size_limit; /* -1: the process's setting holds */
 } gd_Root;
 
 typedef struct gd_FrameCache {
     PyObject_HEAD
-    /* the hot fields first */
-    PyCodeObject *code;       /* strong, never NULL */
+        /* the hot fields first */
+        PyCodeObject *code; /* strong, never NULL */
     gd_GuardedCode **entries; /* strong references, most recently used first */
     uint32_t nentries, capacity;
-    uint32_t version;         /* changes with the set of entries, not with their order */
-    uint32_t max_regs;        /* registers that suffice for every entry, nslots + 2 at least */
-    int32_t positional;       /* arguments of a call that fills every slot by position, or -1: * or keyword-only ones */
-    uint32_t nargs;           /* argument slots */
-    uint32_t nslots;          /* and the cells of the closure */
-    char skip;                /* never translated: run the user's own code */
-    char warned;              /* the limit was reported */
+    uint32_t version; /* changes with the set of entries, not with their order */
+    uint32_t max_regs; /* registers that suffice for every entry, nslots + 2 at least */
+    int32_t positional; /* arguments of a call that fills every slot by position, or -1: * or keyword-only ones */
+    uint32_t nargs; /* argument slots */
+    uint32_t nslots; /* and the cells of the closure */
+    char skip; /* never translated: run the user's own code */
+    char warned; /* the limit was reported */
     uint64_t hits, misses;
     /* the cold ones */
-    PyObject *globals;        /* strong: the frames' globals dict */
-    void *owner;              /* borrowed, compared only: the Root whose `inner` holds this; NULL for a W's own */
-    int in_progress;          /* fork generation + 1 while a thread translates this code; 0: none */
-    PyObject *failures;       /* strong list of str, the last ones at its end; or NULL */
+    PyObject *globals; /* strong: the frames' globals dict */
+    void *owner; /* borrowed, compared only: the Root whose `inner` holds this; NULL for a W's own */
+    int in_progress; /* fork generation + 1 while a thread translates this code; 0: none */
+    PyObject *failures; /* strong list of str, the last ones at its end; or NULL */
     PyObject *weakreflist;
     struct gd_FrameCache *prev, *next; /* all of the process, for reset() */
 } gd_FrameCache;

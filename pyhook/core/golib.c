@@ -118,7 +118,9 @@ load(const char *path)
 static void
 warn(const char *path, const char *why)
 {
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "godynamo: cannot load %s (%s); everything runs in CPython", path, why) < 0) {
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "godynamo: cannot load %s (%s); everything runs in CPython", path,
+                         why)
+        < 0) {
         gd_swallow(NULL);
     }
 }

@@ -92,9 +92,9 @@ report_limit(const miss *m, int limit)
 {
     m->cache->warned = 1;
     PyObject *failures = collect_failures(m);
-    PyObject *info = Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:O}", "owner", m->owner, "function", m->function, "code",
-                                   m->cache->code, "cache", m->cache, "limit", limit, "failures",
-                                   failures != NULL ? failures : Py_None);
+    PyObject *info =
+        Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:O}", "owner", m->owner, "function", m->function, "code", m->cache->code,
+                      "cache", m->cache, "limit", limit, "failures", failures != NULL ? failures : Py_None);
     PyObject *result = info != NULL ? gd_call_python("limit_reached", info) : NULL;
     if (result == NULL) {
         gd_swallow((PyObject *)m->function);
@@ -110,7 +110,8 @@ static int
 room_for_entry(miss *m)
 {
     gd_FrameCache *cache = m->cache;
-    uint32_t limit = (uint32_t)(m->root->cache_size_limit >= 0 ? m->root->cache_size_limit : gd_runtime.cache_size_limit);
+    uint32_t limit =
+        (uint32_t)(m->root->cache_size_limit >= 0 ? m->root->cache_size_limit : gd_runtime.cache_size_limit);
     gd_frame_cache_sweep(cache);
     int full = cache->nentries >= limit;
     if (full) {
@@ -139,12 +140,12 @@ translate_by_callback(const gd_request *q, gd_reply *reply)
     for (uint32_t i = 0; slots != NULL && i < q->nslots; i++) {
         PyTuple_SET_ITEM(slots, i, Py_NewRef(q->slots[i]));
     }
-    PyObject *request =
-        slots == NULL
-            ? NULL
-            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O}", "owner", q->owner, "options", q->options, "function",
-                            q->function, "cache", q->cache, "slots", slots, "nargs", (unsigned long)q->nargs, "kind", q->kind,
-                            "nentries", q->nentries, "failures", q->failures != NULL ? q->failures : Py_None);
+    PyObject *request = slots == NULL
+                            ? NULL
+                            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O}", "owner", q->owner, "options",
+                                            q->options, "function", q->function, "cache", q->cache, "slots", slots,
+                                            "nargs", (unsigned long)q->nargs, "kind", q->kind, "nentries", q->nentries,
+                                            "failures", q->failures != NULL ? q->failures : Py_None);
     PyObject *callback = Py_NewRef(gd_runtime.translate_callback);
     PyObject *answer = request != NULL ? PyObject_CallOneArg(callback, request) : NULL;
     Py_DECREF(callback);
@@ -221,8 +222,7 @@ translate_marked(const miss *m, gd_reply *reply)
         gd_internal_error("translation raised nothing", (PyObject *)m->function);
         reply->status = GD_PASS;
     }
-    if ((reply->status == GD_OK)
-        != (reply->entry != NULL && Py_IS_TYPE(reply->entry, &gd_GuardedCode_Type))) {
+    if ((reply->status == GD_OK) != (reply->entry != NULL && Py_IS_TYPE(reply->entry, &gd_GuardedCode_Type))) {
         gd_internal_error("translation gave no usable entry", (PyObject *)m->function);
         if (reply->status == GD_OK) {
             reply->status = GD_PASS;
@@ -270,8 +270,8 @@ run_fresh(PyThreadState *tstate, const miss *m, gd_GuardedCode *entry, PyObject 
 }
 
 int
-gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function, int kind,
-              PyObject *const *slots, PyObject **result)
+gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
+              int kind, PyObject *const *slots, PyObject **result)
 {
     miss m = {cache, root, owner, function, slots, NULL, kind};
     GD_COUNT(misses);

@@ -13,15 +13,15 @@
 
 /* What becomes of the call. */
 enum {
-    GD_SERVED = 0,              /* *result is new, or NULL with an exception set */
-    GD_RUN_ORIGINAL = 1,        /* the caller runs the user's own code */
+    GD_SERVED = 0, /* *result is new, or NULL with an exception set */
+    GD_RUN_ORIGINAL = 1, /* the caller runs the user's own code */
     GD_RUN_ORIGINAL_HOOKED = 2, /* the same, inside an extent of the family: what it calls is served */
 };
 
 /* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots, kept
  * alive by the caller. Arguments are borrowed. */
-int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
-                  int kind, PyObject *const *slots, PyObject **result);
+int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,
+                  PyFunctionObject *function, int kind, PyObject *const *slots, PyObject **result);
 
 /* The same for an entry whose calls need the hook. */
 PyObject *gd_entry_call_hooked(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, size_t n);
@@ -87,8 +87,8 @@ gd_copy_refs(PyObject **to, PyObject *const *from, Py_ssize_t n)
 
 /* Serves a call. regs: room for cache->max_regs, its slots filled; cache, root and function are held by the caller. */
 static inline __attribute__((always_inline)) int
-gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function, int kind,
-         PyObject **regs, PyObject **result)
+gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
+         int kind, PyObject **regs, PyObject **result)
 {
     if (GD_UNLIKELY(!gd_fill_globals(cache, function, regs))) {
         return GD_RUN_ORIGINAL;

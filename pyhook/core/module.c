@@ -12,8 +12,9 @@
 
 /* In the order they depend on each other. */
 static int (*const parts[])(PyObject *) = {
-    gd_extra_state_init, gd_runtime_init, gd_guard_env_init, gd_tensor_layout_init, gd_frame_cache_init, gd_callable_init, gd_tail_call_init,
-    gd_eval_frame_init,  gd_code_init,    gd_fork_init,      gd_golib_init,         gd_core_api_init,
+    gd_extra_state_init, gd_runtime_init,  gd_guard_env_init, gd_tensor_layout_init,
+    gd_frame_cache_init, gd_callable_init, gd_tail_call_init, gd_eval_frame_init,
+    gd_code_init,        gd_fork_init,     gd_golib_init,     gd_core_api_init,
 };
 
 static int

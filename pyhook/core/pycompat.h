@@ -8,14 +8,14 @@
 #define GD_PYCOMPAT_H
 
 #ifndef PY_SSIZE_T_CLEAN
-#define PY_SSIZE_T_CLEAN
+#    define PY_SSIZE_T_CLEAN
 #endif
 #include <Python.h>
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-#include "pycompat_311.h"
+#    include "pycompat_311.h"
 #else
-#error "godynamo: this CPython version has not been checked; see docs/porting.md"
+#    error "godynamo: this CPython version has not been checked; see docs/porting.md"
 #endif
 
 #define GD_LIKELY(x) __builtin_expect(!!(x), 1)

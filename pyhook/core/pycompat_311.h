@@ -5,8 +5,8 @@
 /* The internal headers ask for this macro. It is defined after Python.h on purpose: before it, it would change what the
  * public headers declare. */
 #ifndef Py_BUILD_CORE
-#define Py_BUILD_CORE 1
-#define GD_DEFINED_PY_BUILD_CORE
+#    define Py_BUILD_CORE 1
+#    define GD_DEFINED_PY_BUILD_CORE
 #endif
 /* Two names that the public headers of 3.11 define as other macros than the internal ones. */
 #undef _PyGC_FINALIZED
@@ -18,8 +18,8 @@
 #include <internal/pycore_object.h>
 #include <internal/pycore_pystate.h>
 #ifdef GD_DEFINED_PY_BUILD_CORE
-#undef Py_BUILD_CORE
-#undef GD_DEFINED_PY_BUILD_CORE
+#    undef Py_BUILD_CORE
+#    undef GD_DEFINED_PY_BUILD_CORE
 #endif
 
 typedef _PyFrameEvalFunction gd_py_eval_function;
@@ -80,7 +80,7 @@ typedef struct {
 PyObject *gd_py_code_new(const gd_py_code_parts *parts);
 
 /* Reads what has no public accessor. borrowed from code */
-void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable,
-                       PyObject **localsplusnames, PyObject **localspluskinds);
+void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,
+                       PyObject **localspluskinds);
 
 #endif

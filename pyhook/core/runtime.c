@@ -81,8 +81,8 @@ set_config(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
             return NULL;
         }
         if (overflow || n < settings[i].min || n > settings[i].max) {
-            PyErr_Format(PyExc_ValueError, "%U must be between %d and %d, not %R", key, settings[i].min, settings[i].max,
-                         value);
+            PyErr_Format(PyExc_ValueError, "%U must be between %d and %d, not %R", key, settings[i].min,
+                         settings[i].max, value);
             return NULL;
         }
         values[i] = (int)n;
@@ -359,10 +359,12 @@ static PyMethodDef functions[] = {
     {"counters", counters, METH_NOARGS, "What has happened in this process, by name."},
     {"reset_counters", reset_counters, METH_NOARGS, "Counts from zero; translation ended by internal errors goes on."},
     {"set_callback", set_callback, METH_VARARGS,
-     "set_callback(name, callable or None): replaces limit_reached, internal_error or skip_code; returns what stood there."},
+     "set_callback(name, callable or None): replaces limit_reached, internal_error or skip_code; returns what stood "
+     "there."},
     {"set_translate_callback", set_translate_callback, METH_O,
      "A Python translator in place of the Go library: called at a miss with a dict of the request, returns an entry "
-     "(make_entry), None (run this call in CPython) or 'skip' (never translate this code). None takes it out again. Returns the one before."},
+     "(make_entry), None (run this call in CPython) or 'skip' (never translate this code). None takes it out again. "
+     "Returns the one before."},
     {"report_internal_error", report_internal_error, METH_VARARGS,
      "report_internal_error(where, function=None, error=None): counts a bug of ours; True once translation has ended."},
     {NULL, NULL, 0, NULL},
@@ -371,7 +373,8 @@ static PyMethodDef functions[] = {
 int
 gd_runtime_init(PyObject *module)
 {
-    if (PyModule_AddFunctions(module, functions) < 0 || PyModule_AddIntConstant(module, "MODE_NORMAL", GD_MODE_NORMAL) < 0
+    if (PyModule_AddFunctions(module, functions) < 0
+        || PyModule_AddIntConstant(module, "MODE_NORMAL", GD_MODE_NORMAL) < 0
         || PyModule_AddIntConstant(module, "MODE_RUN_ONLY", GD_MODE_RUN_ONLY) < 0
         || PyModule_AddIntConstant(module, "MODE_DISABLED", GD_MODE_DISABLED) < 0) {
         return -1;

@@ -9,6 +9,7 @@
 
 /* Counters: one row each, the name is what _C.counters() shows. Those that start with hook_ are the reasons for which the
  * eval-frame hook left a frame to CPython, in the order of its checks. */
+/* clang-format off */
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(raised) X(internal_errors) \
     X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant) X(in_progress) \
@@ -16,12 +17,13 @@
     X(hook_installs) X(hook_frames) X(hook_served) X(hook_no_extent) X(hook_throw) X(hook_mode) X(hook_traced) \
     X(hook_generator) X(hook_not_function) X(hook_started) X(hook_own_frame) X(hook_ours) X(hook_skip) \
     X(hook_inner_limit) X(hook_no_headroom) X(hook_original)
+/* clang-format on */
 
 enum {
 #define X(name) GD_COUNT_##name,
     GD_COUNTERS(X)
 #undef X
-    GD_NCOUNTERS
+        GD_NCOUNTERS
 };
 
 /* Modes of a thread (set_mode). */
@@ -36,7 +38,7 @@ typedef struct {
      * word, so that the hot path tests one word. */
     int special;
     int fork_generation; /* how many forks lie between the first process and this one; written by the atfork handler */
-    int broken;          /* too many internal errors: nothing is translated any more */
+    int broken; /* too many internal errors: nothing is translated any more */
     /* settings; see the table in runtime.c */
     int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors;
     uint64_t counters[GD_NCOUNTERS];
@@ -52,13 +54,14 @@ struct gd_py_extent;
 
 typedef struct {
     struct gd_extent *extent; /* innermost extent in force on this thread, or NULL */
-    int mode;               /* GD_MODE_* */
-    int translating;        /* depth of translations and callbacks on this thread: nothing new is translated meanwhile */
+    int mode; /* GD_MODE_* */
+    int translating; /* depth of translations and callbacks on this thread: nothing new is translated meanwhile */
     PyCodeObject *skip_once; /* borrowed: the next frame, when of this code, is the user's own run on purpose */
     struct _PyInterpreterFrame *passing; /* frame handed to a foreign eval function: seen again, it goes to CPython's */
     struct gd_py_extent *extents; /* of them those entered from Python, the last one first */
-    PyObject *graph_error;   /* strong or NULL: what a compiled graph raised, on its way to the run of the user's own code */
-    char *stack_low;         /* lowest usable address of the C stack, once known */
+    PyObject
+        *graph_error; /* strong or NULL: what a compiled graph raised, on its way to the run of the user's own code */
+    char *stack_low; /* lowest usable address of the C stack, once known */
     char *stack_high;
 } gd_thread_state;
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from godynamo import _C
+
+#: The core alone, without the package's __init__, which imports torch.
+BARE = f"""
+import sys, types
+package = types.ModuleType("godynamo")
+package.__path__ = [{str(Path(_C.__file__).parent)!r}]
+sys.modules["godynamo"] = package
+"""
 
 #: flags of an entry, as in golib.h
 RUN_ORIGINAL, NEEDS_HOOK = 1, 2
@@ -69,11 +78,11 @@ class Translator:
 @contextlib.contextmanager
 def translator(answer: Callable[[dict[str, Any]], Any]) -> Iterator[Translator]:
     t = Translator(answer)
-    _C.set_translate_callback(t)
+    before = _C.set_translate_callback(t)
     try:
         yield t
     finally:
-        _C.set_translate_callback(None)
+        _C.set_translate_callback(before)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,11 @@ import traceback
 from typing import Any
 
 import pytest
-from core_support import counted, give_slots, make_entry, outcome, slots_of, translator
-from godynamo import _C
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from core_support import counted, give_slots, make_entry, outcome, slots_of, translator
+from godynamo import _C
 
 SIGNATURES = [
     "",

@@ -15,6 +15,7 @@ import weakref
 from typing import Any
 
 import pytest
+
 from core_support import (
     RUN_ORIGINAL,
     callback,
@@ -402,13 +403,53 @@ class TestCalls:
         r = _C.resume_new(owner, slots_two)
         assert (r.kind, owner.kind) == (_C.FRAME_RESUME, _C.FRAME_DIRECT)
         assert r.root is owner.root and r.options == "the options" and r.cache is not owner.cache
-        with translator(give_slots) as t:
-            assert r(1, 2) == (1, 2)
-            with pytest.raises(TypeError):
-                r(1)
-        assert t.requests[0]["kind"] == _C.FRAME_RESUME
         with pytest.raises(TypeError):
             _C.resume_new(3, slots_two)
+        with pytest.raises(TypeError):
+            r(1, b=2)
+
+    def test_a_transformed_function_goes_on_in_its_resume_function(self) -> None:
+        def f(a: int, b: int) -> Any:
+            return "original"
+
+        w = _C.Callable(f)
+        resume = _C.resume_new(w, slots_two)
+
+        def transformed(a: int, b: int) -> Any:
+            return resume(a, b)
+
+        def answer(request: dict[str, Any]) -> Any:
+            return give_slots(request) if request["kind"] == _C.FRAME_RESUME else make_entry(transformed, 2)
+
+        with translator(answer) as t:
+            assert [w(1, i) for i in range(4)] == [(1, i) for i in range(4)]
+            assert w(b=1, a=2) == (2, 1)
+        assert [r["kind"] for r in t.requests] == [_C.FRAME_DIRECT, _C.FRAME_RESUME]
+        with translator(lambda request: None):
+            resume.cache.clear()
+            assert w(1, 2) == (2, 1)  # the rest runs in CPython
+
+    def test_a_split_loop_does_not_nest(self) -> None:
+        def f(n: int, total: int = 0) -> int:
+            return sum(range(n + 1))
+
+        def rest(n: int, total: int) -> Any:
+            return total if n == 0 else resume(n - 1, total + n)
+
+        w = _C.Callable(f)
+        resume = _C.resume_new(w, rest)
+
+        def transformed(n: int, total: int, *cells: Any) -> Any:
+            return resume(n, total)
+
+        def answer(request: dict[str, Any]) -> Any:
+            nslots = len(request["slots"])
+            return make_entry(None if request["kind"] == _C.FRAME_RESUME else transformed, nslots)
+
+        with translator(answer):
+            assert w(50_000) == f(50_000)
+            before = sys.getrefcount(resume)
+            assert w(1000) == f(1000) and sys.getrefcount(resume) == before
 
 
 def slots_two(a: int, b: int) -> tuple[int, int]:

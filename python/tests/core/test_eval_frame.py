@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from core_support import (
+    BARE,
     NEEDS_HOOK,
     RUN_ORIGINAL,
     config,
@@ -482,7 +484,7 @@ class TestDepth:
             _C.exit_extent(token)
             assert not _C.current_eval_frame_is_ours()
         """
-        subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", BARE + textwrap.dedent(program)], check=True, timeout=60)
 
 
 FOREIGN = r"""
@@ -498,8 +500,9 @@ static PyObject *foreign(PyThreadState *ts, struct _PyInterpreterFrame *f, int t
 }
 static PyObject *set(PyObject *m, PyObject *on) {
     PyInterpreterState *i = PyInterpreterState_Get();
-    if (PyObject_IsTrue(on)) { before = _PyInterpreterState_GetEvalFrameFunc(i); _PyInterpreterState_SetEvalFrameFunc(i, foreign); }
-    else _PyInterpreterState_SetEvalFrameFunc(i, before);
+    int in = PyObject_IsTrue(on);
+    if (in) before = _PyInterpreterState_GetEvalFrameFunc(i);
+    _PyInterpreterState_SetEvalFrameFunc(i, in ? foreign : before);
     Py_RETURN_NONE;
 }
 static PyObject *count(PyObject *m, PyObject *x) { long n = seen; seen = 0; return PyLong_FromLong(n); }
@@ -518,7 +521,8 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Any:
     where: Path = tmp_path_factory.mktemp("foreign")
     (where / "f.c").write_text(FOREIGN)
     target = where / "foreign_hook.so"
-    command = ["cc", "-shared", "-fPIC", "-O1", f"-I{sysconfig.get_path('include')}", str(where / "f.c"), "-o", str(target)]
+    flags = ["-shared", "-fPIC", "-O1", f"-I{sysconfig.get_path('include')}"]
+    command = ["cc", *flags, str(where / "f.c"), "-o", str(target)]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
