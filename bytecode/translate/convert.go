@@ -101,9 +101,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 func (tx *InstructionTranslator) symbolicLocals() {
 	f, root := tx.out.frame, tx.out.root
 	place := func(i int, obj py.Object) variables.VariableTracker {
-		if tx.out.world.IsTensor(obj) {
-			tx.out.sawTensor = true
-		}
+		tx.out.sawTensor = tx.out.sawTensor || tx.out.holdsTensor(obj)
 		return tx.Build(obj, guards.NewLocalSource(root.names[i], i))
 	}
 	if o := f.Origin; o != nil {
@@ -132,6 +130,28 @@ func (tx *InstructionTranslator) symbolicLocals() {
 			tx.locals[local] = place(i, obj)
 		}
 	}
+}
+
+// holdsTensor tells tensors, and *args tuples and **kwargs dicts with a tensor in them.
+func (o *OutputGraph) holdsTensor(obj py.Object) bool {
+	switch obj.Kind() {
+	case py.Tuple:
+		for _, it := range o.scope.Items(obj) {
+			if o.world.IsTensor(it) {
+				return true
+			}
+		}
+		return false
+	case py.Dict:
+		_, values := o.scope.DictItems(obj)
+		for _, it := range values {
+			if o.world.IsTensor(it) {
+				return true
+			}
+		}
+		return false
+	}
+	return o.world.IsTensor(obj)
 }
 
 // slotNames names the slots: the arguments, then the free variables whose cells follow them; a resume function's parameters by

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import godynamo
+from godynamo import _C
 
 
 def recording(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., Any]:
@@ -56,9 +57,10 @@ def test_program_is_cpythons(index: int, backend: str) -> None:
     fn, args = corpus.CASES[index]
     expected = outcome(fn, args)
     optimized = godynamo.optimize(fn, backend=BACKENDS[backend])
+    before = _C.counters()["internal_errors"]
     for call in range(4):
         assert outcome(optimized, args) == expected, f"call {call}"
-    assert not godynamo.utils.counters["internal_errors"], godynamo.utils.counters["internal_errors"]
+    assert _C.counters()["internal_errors"] == before
 
 
 def test_returned_closure_is_a_real_function() -> None:
