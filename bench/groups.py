@@ -93,25 +93,24 @@ def guards(rounds: int) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(1)
-    a, b = torch.randn(10, generator=generator), torch.randn(10, generator=generator)
+    pair = (torch.randn(10, generator=generator), torch.randn(10, generator=generator))
+    thirty = tuple(torch.full((10,), float(i)) for i in range(30))
+    cases = [
+        ("two tensors", _two_tensors, pair, "used"),
+        ("two tensors", _two_tensors, pair, "full"),
+        ("thirty tensors", workloads._thirty, thirty, "full"),
+    ]
     results: dict[str, Any] = {}
-    for mode in ("used", "full"):
+    for name, function, slots, mode in cases:
         with godynamo.config.patch(tensor_guards=mode):
-            f = godynamo.optimize(_two_tensors, backend="eager")
-            f(a, b)
+            f = godynamo.optimize(function, backend="eager")
+            f(*slots)
         (entry,) = godynamo.cache_entries(f)
-        best, failures = min(
-            _C.guard_time(entry, (a, b), globals(), 100_000) for _ in range(max(3, min(rounds // 2, 30)))
-        )
-        if failures:
-            raise AssertionError(f"guards fail on the arguments they were made for: {godynamo.guards(f)}")
-        results[f"two tensors, {mode}"] = {"ns": best, "text": str(godynamo.guards(f))}
-    tensors = [torch.full((10,), float(i)) for i in range(30)]
-    thirty = godynamo.optimize(workloads._thirty, backend="eager")
-    thirty(*tensors)
-    (entry,) = godynamo.cache_entries(thirty)
-    best, _ = min(_C.guard_time(entry, tuple(tensors), globals(), 20_000) for _ in range(max(3, min(rounds // 2, 30))))
-    results["thirty tensors, used"] = {"ns": best}
+        taken = [_C.guard_time(entry, slots, function.__globals__, 50_000) for _ in range(max(3, min(rounds // 2, 30)))]
+        text = godynamo.guards(f)[0].text
+        if any(failures for _, failures in taken):
+            raise AssertionError(f"guards fail on the arguments they were made for: {text}")
+        results[f"{name}, {mode}"] = {"ns": min(ns for ns, _ in taken), "text": text}
     return results
 
 

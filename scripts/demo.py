@@ -56,11 +56,12 @@ def main() -> int:
         want = eager_example(a.clone(), b.clone())
         equal += torch.equal(toy_example(a, b), want)
 
-    print("\nguards:")
-    print(godynamo.guards(toy_example))
-    print(f"\n{equal} of {CALLS} calls equal to eager bit by bit; {len(graphs)} graphs")
+    print("\nguards of each translation:")
+    for translation in godynamo.guards(toy_example):
+        print(f"  {translation.text}")
     stats = godynamo.cache_stats(toy_example)
-    print(f"cache: {stats}")
+    print(f"\n{equal} of {CALLS} calls equal to eager bit by bit; {len(graphs)} graphs")
+    print(", ".join(f"{name}: {count}" for name, count in stats.items()))
     return int(equal != CALLS or len(graphs) != EXPECTED_GRAPHS)
 
 

@@ -1,0 +1,43 @@
+#!/bin/bash
+# A virtual environment with an older torch, for the smoke test of one binary on several versions (`make old-torch`).
+#
+#   old_torch.sh          makes the environment when it is not there yet, prints its path
+#   old_torch.sh --path   prints the path only
+#
+# $GODYNAMO_OLD_TORCH is the version, 2.6.0 by default; $GODYNAMO_OLD_TORCH_VENV says where, else
+# <user cache directory>/godynamo/torch-<version>-py3.11. torch is installed without its dependencies: the wheel on the package
+# index is the CUDA one, whose libraries are 2.5 GB more and of no use without a device. scripts/stub_libraries.py makes
+# stand-ins for them, and torch runs on the CPU. Takes about 1.7 GB of disk.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=${GODYNAMO_OLD_TORCH:-2.6.0}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}
+venv=${GODYNAMO_OLD_TORCH_VENV:-$cache/godynamo/torch-$version-py3.11}
+if [ "${1:-}" = "--path" ]; then
+    echo "$venv"
+    exit 0
+fi
+
+# What `import torch` needs, and numpy, without which it warns.
+dependencies=(typing_extensions sympy networkx jinja2 filelock fsspec numpy)
+stamp=$venv/.godynamo-old-torch
+want="$version $(cat scripts/old_torch.sh scripts/stub_libraries.py | sha256sum | cut -d' ' -f1)"
+
+if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
+    mkdir -p "$(dirname "$venv")"
+    exec 9>"$venv.lock"
+    flock 9
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then # another clone may have done it while this one waited
+        "$(scripts/find_python.sh)" -m venv --clear "$venv" >&2
+        pip=("$venv/bin/python" -m pip install --disable-pip-version-check --quiet)
+        "${pip[@]}" "${dependencies[@]}" >&2
+        "${pip[@]}" --no-deps --no-cache-dir "torch==$version" >&2
+        lib=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/torch/lib
+        "$venv/bin/python" scripts/stub_libraries.py "$lib"
+        # Half of the wheel is code for devices that are not there; it stays, since libtorch_python links to it.
+        "$venv/bin/python" -c 'import torch; torch.ones(2).add_(1)' >&2
+        echo "$want" >"$stamp"
+    fi
+fi
+echo "$venv"

@@ -1,0 +1,147 @@
+"""Stand-ins for the CUDA libraries an installed torch links to, so that it runs on a machine without them, on the CPU only.
+
+    python scripts/stub_libraries.py TORCH_LIB_DIR [--cc gcc]
+
+Reads every shared library in TORCH_LIB_DIR with readelf, finds the libraries they need that are neither there nor
+on the system, and writes one of each into TORCH_LIB_DIR (torch's own libraries look there: ``$ORIGIN`` is on their run path). A
+stand-in defines every symbol that torch leaves undefined, under the soname and symbol versions that torch asks for; each function
+returns 100, which is "no device" to the CUDA runtime and driver and an error to the others. What is present already is left
+alone, so a second run changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: cudaErrorNoDevice and CUDA_ERROR_NO_DEVICE; no library of CUDA's uses 100 for success
+NO_DEVICE = 100
+#: functions that return a text: a number there would be read as an address
+RETURNS_TEXT = re.compile(r"(String|Name)$|^ncclGetLastError$")
+#: libraries of the C and C++ runtime: always there
+SYSTEM = re.compile(r"^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|util)\.so|ld-linux)")
+#: left undefined on purpose: the interpreter provides them
+INTERPRETER = re.compile(r"^_?Py")
+
+
+@dataclass
+class Library:
+    """What the dynamic section of one shared library says."""
+
+    needed: list[str] = field(default_factory=list)
+    defined: set[str] = field(default_factory=set)
+    #: (symbol, version or "") that it takes from others
+    undefined: list[tuple[str, str]] = field(default_factory=list)
+    #: version name -> soname of the library that has to provide it
+    providers: dict[str, str] = field(default_factory=dict)
+
+
+def readelf(path: Path) -> str:
+    """The dynamic section, dynamic symbols and symbol versions as readelf prints them."""
+    command = ["readelf", "--wide", "--dynamic", "--dyn-syms", "--version-info", str(path)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def parse(text: str) -> Library:
+    """The parts of readelf's output that matter here."""
+    library = Library()
+    provider = ""
+    for line in text.splitlines():
+        if match := re.search(r"\(NEEDED\).*\[(.+)\]", line):
+            library.needed.append(match[1])
+        elif match := re.search(r"Version: \d+\s+File: (\S+)", line):
+            provider = match[1]
+        elif match := re.search(r"Name: (\S+)\s+Flags: .*Version: \d+", line):
+            if provider:
+                library.providers[match[1]] = provider
+        elif line.startswith("Version definition section"):
+            provider = ""  # its Name: lines are what the library itself offers
+        elif match := re.match(r"\s*\d+: [0-9a-f]+\s+\S+ \S+\s+(\S+)\s+\S+\s+(\S+) (\S+)", line):
+            binding, section, symbol = match.groups()
+            name, _, version = symbol.partition("@")
+            if section != "UND":
+                library.defined.add(name)
+            elif binding == "GLOBAL":
+                library.undefined.append((name, version.lstrip("@")))
+    return library
+
+
+def missing(libraries: dict[str, Library]) -> dict[str, dict[str, str]]:
+    """For each soname to write: the symbols it must define, with their versions ("" where torch asks for none)."""
+    defined = set().union(*(library.defined for library in libraries.values()))
+    wanted: dict[str, dict[str, str]] = defaultdict(dict)
+    for library in libraries.values():
+        absent = [name for name in library.needed if name not in libraries and not SYSTEM.match(name)]
+        for soname in absent:
+            _ = wanted[soname]  # needed by name even when no symbol is
+        for symbol, version in library.undefined:
+            if version:
+                provider = library.providers.get(version, "")
+                if provider in absent:
+                    wanted[provider][symbol] = version
+            elif absent and symbol not in defined and not INTERPRETER.match(symbol):
+                # Unversioned symbols do not name their library: any one that this library needs will be searched.
+                wanted[absent[0]].setdefault(symbol, "")
+    return wanted
+
+
+def write(soname: str, symbols: dict[str, str], target: Path, cc: str) -> None:
+    """Compile one stand-in."""
+    lines = []
+    for symbol in sorted(symbols):
+        if RETURNS_TEXT.search(symbol):
+            lines.append(f'const char *{symbol}(void) {{ return "no CUDA: a stand-in library"; }}')
+        else:
+            lines.append(f"int {symbol}(void) {{ return {NO_DEVICE}; }}")
+    versions = defaultdict(list)
+    for symbol, version in symbols.items():
+        if version:
+            versions[version].append(symbol)
+    script = "".join(
+        f"{version} {{ global: {' '.join(f'{s};' for s in names)} }};\n" for version, names in versions.items()
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        source, version_script = Path(scratch, "stub.c"), Path(scratch, "stub.map")
+        source.write_text("\n".join(lines) + "\n")
+        version_script.write_text(script)
+        command = [
+            cc,
+            "-shared",
+            "-fPIC",
+            "-fno-builtin",
+            "-w",
+            "-O1",
+            f"-Wl,-soname,{soname}",
+            "-o",
+            str(target),
+            str(source),
+        ]
+        if script:
+            command.insert(1, f"-Wl,--version-script={version_script}")
+        subprocess.run(command, check=True)
+
+
+def main() -> int:
+    """Write what is missing; print a line a library."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, help="the lib folder of the installed torch")
+    parser.add_argument("--cc", default="gcc", help="C compiler")
+    options = parser.parse_args()
+    files = sorted(options.directory.glob("*.so*"))
+    if not files:
+        parser.error(f"no shared library in {options.directory}")
+    libraries = {path.name: parse(readelf(path)) for path in files}
+    for soname, symbols in sorted(missing(libraries).items()):
+        write(soname, symbols, options.directory / soname, options.cc)
+        print(f"{soname}: {len(symbols)} symbols", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
