@@ -176,6 +176,9 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
         GD_COUNT(disabled);
         return call_original(w, args, nargsf, kwnames);
     }
+    if (gd_runtime.special) {
+        gd_update_special(0); /* the thread that asked for it may not be in this forked child */
+    }
     /* Calls through W use C stack where CPython's would not: under a raised recursion limit they must not run off its end. */
     if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_MIN) {
         PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is used up");

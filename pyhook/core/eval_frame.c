@@ -13,13 +13,27 @@
 
 static struct {
     int count;                    /* extents in force in the process */
+    int generation;               /* fork generation in which they were counted */
     int suspended;                /* a thread ran short of C stack: stay out until the outermost extent ends */
     gd_py_eval_function previous; /* what the frames we do not serve are passed to */
-} hook = {0, 0, _PyEval_EvalFrameDefault};
+} hook = {.previous = _PyEval_EvalFrameDefault};
 
 static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag);
 
 /* ---- extents ---- */
+
+/* In a forked child the other threads are gone, and with them their extents: what is left is this thread's. */
+static void
+recount_after_fork(void)
+{
+    if (GD_UNLIKELY(hook.generation != gd_runtime.fork_generation)) {
+        hook.generation = gd_runtime.fork_generation;
+        hook.count = 0;
+        for (gd_extent *e = gd_thread.extent; e != NULL; e = e->outer) {
+            hook.count++;
+        }
+    }
+}
 
 static void
 install(PyThreadState *tstate, gd_extent *extent)
@@ -57,6 +71,7 @@ uninstall(PyThreadState *tstate, const gd_extent *extent)
 void
 gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent)
 {
+    recount_after_fork();
     extent->root = (gd_Root *)Py_NewRef(root);
     extent->outer = gd_thread.extent;
     gd_thread.extent = extent;
@@ -67,6 +82,7 @@ gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent)
 void
 gd_extent_leave(PyThreadState *tstate, gd_extent *extent)
 {
+    recount_after_fork();
     for (gd_extent **link = &gd_thread.extent; *link != NULL; link = &(*link)->outer) {
         if (*link == extent) {
             *link = extent->outer;
@@ -209,6 +225,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     }
     if (reason >= 0) {
         gd_runtime.counters[reason]++;
+        recount_after_fork();
         if (hook.count == 0 && gd_py_get_eval(tstate) == eval_frame) {
             gd_py_set_eval(tstate, hook.previous);
         }
@@ -310,6 +327,7 @@ current_eval_frame_is_ours(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(igno
 static PyObject *
 hook_installed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
+    recount_after_fork();
     return PyLong_FromLong(hook.count);
 }
 

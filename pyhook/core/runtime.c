@@ -15,7 +15,8 @@ gd_runtime_state gd_runtime = {
 
 __thread gd_thread_state gd_thread;
 
-static int disabled_threads; /* threads in GD_MODE_DISABLED */
+static int disabled_threads;    /* threads in GD_MODE_DISABLED */
+static int disabled_generation; /* fork generation in which they were counted */
 
 /* ---- settings ---- */
 
@@ -36,7 +37,14 @@ static const struct {
 void
 gd_update_special(int delta)
 {
-    disabled_threads += delta;
+    if (disabled_generation != gd_runtime.fork_generation) {
+        /* The other threads are not in this child; gd_thread.mode is the new one already. */
+        disabled_generation = gd_runtime.fork_generation;
+        disabled_threads = gd_thread.mode == GD_MODE_DISABLED;
+    }
+    else {
+        disabled_threads += delta;
+    }
     gd_runtime.special = !gd_runtime.enabled || disabled_threads > 0;
 }
 

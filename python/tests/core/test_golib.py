@@ -234,6 +234,48 @@ def test_hits_and_marks_in_a_child(library: Path) -> None:
     )
 
 
+def test_extents_and_modes_of_threads_that_a_child_lacks(library: Path) -> None:
+    run(
+        """
+        import threading
+        _C.set_callback("skip_code", lambda code: True)
+        inside, go_on = threading.Event(), threading.Event()
+        def other():
+            token = _C.enter_extent(_C.Root())
+            _C.set_mode(_C.MODE_DISABLED)
+            inside.set()
+            go_on.wait(30)
+            _C.set_mode(_C.MODE_NORMAL)
+            _C.exit_extent(token)
+        def call():
+            return None
+        thread = threading.Thread(target=other)
+        thread.start()
+        inside.wait(30)
+        assert _C.hook_installed() == 1 and _C.current_eval_frame_is_ours()
+        def work():
+            call()  # a frame that finds nobody takes the hook out
+            assert _C.hook_installed() == 0 and not _C.current_eval_frame_is_ours()
+            token = _C.enter_extent(_C.Root())
+            assert _C.hook_installed() == 1
+            _C.exit_extent(token)
+            assert not _C.current_eval_frame_is_ours()
+            assert w(1) == ("original", 1)
+            _C.set_mode(_C.MODE_DISABLED)
+            assert w(1) == ("original", 1)
+            _C.set_mode(_C.MODE_NORMAL)
+        child(work)
+        assert _C.hook_installed() == 1
+        go_on.set()
+        thread.join()
+        assert _C.hook_installed() == 0
+        call()
+        assert not _C.current_eval_frame_is_ours()
+        """,
+        library,
+    )
+
+
 def test_capsule_and_path() -> None:
     assert "godynamo._C._core_api" in repr(_C._core_api)
     assert _C.golib_path().endswith(".so") and isinstance(_C.ABI_VERSION, int)
