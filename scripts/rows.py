@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _ROW = re.compile(r"^\|\s*(S\d{3}-\d+)\s*\|\s*(.*?)\s*(?<!\\)\|")
-_GO_ROWS = re.compile(r"^(\s*)// Rows?: (S\d{3}-\d+(?:[,\s]+S\d{3}-\d+)*)")
+_GO_ROWS = re.compile(r"^\s*// Rows?: (S\d{3}-\d+(?:[,\s]+S\d{3}-\d+)*)")
 _GO_TEST = re.compile(r"^func ((?:Test|Fuzz)\w*)\(")
 _ROW_ID = re.compile(r"S\d{3}-\d+")
 
@@ -89,12 +89,13 @@ def select(rows: Iterable[Row], wanted: str) -> list[Row]:
 def go_tests(source: str, package: str) -> list[RowTest]:
     """The tests of one Go file that name rows by a comment `// Row: S002-75` (several: separated by commas).
 
-    A comment at the left margin belongs to the next test function, an indented one to the function around it. A comment
-    without such a function raises ValueError: its row would silently count as untested.
+    A comment inside of a test function belongs to it, any other one (at the left margin, in a table of cases) to the next
+    test function. One that stands in a helper or has no test after it raises ValueError: its row would silently count as
+    untested.
     """
     tests: dict[str, RowTest] = {}
     pending: list[str] = []
-    current: str | None = None
+    current: str | None = None  # the function around the line; "" for a helper
 
     def add(test: str, rows: list[str]) -> None:
         entry = tests.setdefault(test, RowTest(f"{package}.{test}", [], kind="go", package=package))
@@ -104,18 +105,20 @@ def go_tests(source: str, package: str) -> list[RowTest]:
         function = _GO_TEST.match(line)
         comment = _GO_ROWS.match(line)
         if function:
-            current = function[1]
+            current = None if line.endswith("}") else function[1]
             if pending:
-                add(current, pending)
+                add(function[1], pending)
                 pending = []
         elif line.startswith("func "):
+            current = None if line.endswith("}") else ""
+        elif line.startswith("}"):
             current = None
         elif comment:
-            rows = _ROW_ID.findall(comment[2])
-            if comment[1] == "":
+            rows = _ROW_ID.findall(comment[1])
+            if current is None:
                 pending.extend(rows)
-            elif current is None:
-                raise ValueError(f"{package}: rows {', '.join(rows)} stand outside of a test")
+            elif current == "":
+                raise ValueError(f"{package}: rows {', '.join(rows)} stand in a function that is no test")
             else:
                 add(current, rows)
     if pending:

@@ -122,6 +122,11 @@ func TestOne(t *testing.T) {
 
 func helper() {}
 
+var cases = []string{
+	// Row: S002-02
+	"a case",
+}
+
 // Rows: S000-01
 func FuzzTwo(f *testing.F) {}
 
@@ -131,7 +136,10 @@ func TestWithoutRows(t *testing.T) {}
 
 def test_go_comments_name_the_rows_of_their_test():
     found = {test.name: test.rows for test in table.go_tests(GO_SOURCE, "guards")}
-    assert found == {"guards.TestOne": ["S002-75", "S002-76", "S002-77", "S002-01"], "guards.FuzzTwo": ["S000-01"]}
+    assert found == {
+        "guards.TestOne": ["S002-75", "S002-76", "S002-77", "S002-01"],
+        "guards.FuzzTwo": ["S002-02", "S000-01"],
+    }
 
 
 @pytest.mark.parametrize("source", ["// Row: S002-75\n", "func helper() {\n\t// Row: S002-75\n}\n"])
