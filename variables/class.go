@@ -367,6 +367,9 @@ func (m *ModuleVariable) Reconstruct(e Emitter) error {
 
 // GetAttr implements AttrGetter.
 func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if d, ok := tx.Scope().InstanceDict(m.Module); ok && tx.StoredInto(d) {
+		return nil, unsupported(exc.AttrUnsupported, "%s of the module whose globals were stored", name)
+	}
 	v, ok := tx.Scope().InstanceAttr(m.Module, name)
 	if !ok {
 		return m.dynamicAttr(tx, name)

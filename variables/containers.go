@@ -244,6 +244,12 @@ func (t *TupleVariable) CallMethod(tx Translator, name string, args []VariableTr
 // CallMethod implements MethodCaller.
 func (d *DictVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	switch name {
+	case "pop", "setdefault", "clear", "update", "popitem":
+		if err := d.changeable(); err != nil {
+			return nil, err
+		}
+	}
+	switch name {
 	case "keys", "values", "items":
 		if len(args) == 0 && len(kwargs) == 0 {
 			return &DictViewVariable{dict: d, what: name}, nil

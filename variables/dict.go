@@ -64,6 +64,8 @@ type DictVariable struct {
 	values []VariableTracker
 	index  map[dictKey]int
 	class  py.Object // zero: exact dict
+	// view marks an instance's __dict__: what is stored in it would have to be seen as attributes, so it is only read.
+	view bool
 }
 
 // NewDict returns an empty dict.
@@ -77,6 +79,14 @@ func (*DictVariable) Kind() string { return "ConstDictVariable" }
 // Children implements Container.
 func (d *DictVariable) Children() []VariableTracker {
 	return append(append([]VariableTracker(nil), d.keys...), d.values...)
+}
+
+// changeable refuses changes of an instance's __dict__.
+func (d *DictVariable) changeable() error {
+	if d.view {
+		return unsupported(exc.StoreUnsupported, "item of an instance's __dict__")
+	}
+	return nil
 }
 
 func (d *DictVariable) put(tx Translator, key, value VariableTracker) error {
@@ -175,6 +185,9 @@ func (d *DictVariable) GetItem(tx Translator, key VariableTracker) (VariableTrac
 
 // SetItem implements ItemSetter.
 func (d *DictVariable) SetItem(tx Translator, key, value VariableTracker) error {
+	if err := d.changeable(); err != nil {
+		return err
+	}
 	if value == nil {
 		if _, ok, err := d.remove(tx, key); err != nil || !ok {
 			if err == nil {

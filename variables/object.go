@@ -177,7 +177,14 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	case py.GetSet:
 		if name == "__dict__" && !o.Obj.IsNull() && len(o.attrs) == 0 {
 			if dict, ok := s.InstanceDict(o.Obj); ok {
-				return remember(o, name, tx.Build(dict, guards.NewInstanceDictSource(o.Src))), nil
+				v, err := Realize(tx, tx.Build(dict, guards.NewInstanceDictSource(o.Src)))
+				if err != nil {
+					return nil, err
+				}
+				if d, ok := v.(*DictVariable); ok {
+					d.view = true
+				}
+				return remember(o, name, v), nil
 			}
 		}
 		if name == "__class__" {
@@ -377,6 +384,9 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 	module := d == tx.World().ModuleSetAttr
 	if !module && !tx.World().IsObjectMethod(s, hook, d) {
 		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
+	}
+	if _, read := o.known["__dict__"]; read {
+		return unsupported(exc.StoreUnsupported, "%s of a %s whose __dict__ was read", name, py.TypeName(o.Class))
 	}
 	if c, ok := s.TypeLookup(o.Class, name); ok {
 		if _, data := py.Descriptor(c); data {

@@ -175,7 +175,7 @@ func (t *TensorVariable) need(tx Translator, what string) {
 // flagAttrs are boolean attributes that follow from the device, dtype and layout alone: asked of the example or a fake.
 var flagAttrs = map[string]bool{
 	"is_cuda": true, "is_cpu": true, "is_meta": true, "is_sparse": true, "is_mkldnn": true, "is_quantized": true,
-	"is_nested": true, "is_mps": true, "is_xpu": true, "is_leaf": true, "itemsize": true, "nbytes": true, "names": false,
+	"is_nested": true, "is_mps": true, "is_xpu": true, "itemsize": true, "nbytes": true,
 }
 
 // tensorAttrs are attributes whose value is a tensor made from this one.

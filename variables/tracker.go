@@ -254,6 +254,8 @@ type Translator interface {
 	Inline(fn *FunctionVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	// Globals is the current frame's globals dict.
 	Globals() py.Object
+	// StoredInto tells whether the program has stored globals into this dict.
+	StoredInto(globals py.Object) bool
 	// ClassCell returns the frame's __class__ cell value and first argument, for super().
 	SuperArgs() (cls, self VariableTracker, err error)
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.

@@ -135,6 +135,7 @@ func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
 		tx.stored = map[string]variables.VariableTracker{}
 	}
 	tx.stored[name] = v
+	tx.out.storedGlobals = true
 	return tx.out.Effect(tx, []variables.VariableTracker{v}, func(e variables.Emitter) error {
 		if err := e.Load(v); err != nil {
 			return err

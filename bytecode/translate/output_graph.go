@@ -43,19 +43,20 @@ type OutputGraph struct {
 	numSlots int
 	meta     *metaSession
 
-	current   *InstructionTranslator // the translator that is running, for positions
-	freezing  map[variables.VariableTracker]bool
-	steps     int
-	numOps    int
-	sawTensor bool
-	inlined   []string
-	codes     map[py.Object]*decoded
-	codegen   *Codegen
-	root      *rootInfo
-	breaks    []*exc.Unsupported
-	breakLine int
-	resumes   []string
-	result    *Result
+	current       *InstructionTranslator // the translator that is running, for positions
+	freezing      map[variables.VariableTracker]bool
+	steps         int
+	numOps        int
+	sawTensor     bool
+	inlined       []string
+	codes         map[py.Object]*decoded
+	codegen       *Codegen
+	root          *rootInfo
+	storedGlobals bool
+	breaks        []*exc.Unsupported
+	breakLine     int
+	resumes       []string
+	result        *Result
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {

@@ -88,6 +88,11 @@ func (tx *InstructionTranslator) World() *variables.World { return tx.out.world 
 // Globals implements variables.Translator.
 func (tx *InstructionTranslator) Globals() py.Object { return tx.globals }
 
+// StoredInto implements variables.Translator.
+func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
+	return tx.out.storedGlobals && globals == tx.out.frame.Globals
+}
+
 // Build implements variables.Translator: values are looked at when they are used.
 func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
 	return variables.NewLazy(obj, src)

@@ -69,7 +69,7 @@ def _special() -> dict[Any, str]:
             if obj is not None:
                 table[obj] = word
 
-    put("state", "is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype", "get_default_device",
+    put("state", "is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype",
         "_C._get_tracing_state", "is_autocast_enabled", "get_autocast_dtype", "is_autocast_cpu_enabled",
         "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "get_num_threads",
         "_C._is_tracing", "_C._get_deterministic_algorithms", "is_autocast_cache_enabled")
