@@ -18,7 +18,8 @@ from typing import Any
 
 import torch
 
-from . import config, exc, utils
+from . import _trace_rules, config, exc, utils
+from ._core import core
 from ._runtime import Ref
 
 log = logging.getLogger("godynamo")
@@ -346,9 +347,31 @@ def compile_fx(
         # A fresh one: the backend may have got halfway through changing its own.
         return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
     utils.record_time("backend", time.perf_counter() - built)
+    compiled = _outside(compiled)
     if config.verify_correctness:
         return _Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled
+
+
+def _outside(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep the eval-frame hook out of what a backend returned: frames in it would be captured, and handed to the backend, again.
+
+    FX's, torch's and inductor's own code the hook leaves alone by itself; those are called directly.
+    """
+    if _trace_rules.skipped_callable(compiled):
+        return compiled
+    hook_installed, set_mode, disabled = core.hook_installed, core.set_mode, core.MODE_DISABLED
+
+    def outside(*inputs: Any) -> Any:
+        if not hook_installed():
+            return compiled(*inputs)
+        before = set_mode(disabled)
+        try:
+            return compiled(*inputs)
+        finally:
+            set_mode(before)
+
+    return outside
 
 
 def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:

@@ -51,8 +51,12 @@ def skip_reason(code: CodeType) -> str:
     path = code.co_filename
     if path.startswith("<frozen "):
         return "frozen module"
+    if path.startswith("<eval_with_key>"):
+        return "FX's generated code"  # a backend was given it: translating it again would give it to the backend again
     if path.startswith("<"):
         return ""
+    if f"{os.sep}torchinductor_" in path or path.startswith(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "\0"):
+        return "inductor's generated code"
     path = os.path.realpath(path)
     if path.startswith(_own_folder()):
         return "" if path.startswith(os.path.join(_own_folder(), "polyfills")) else "godynamo's own file"
@@ -62,6 +66,15 @@ def skip_reason(code: CodeType) -> str:
     if path.startswith(_stdlib_folders()) and not path.startswith(_site_folders()):
         return "standard library"
     return ""
+
+
+def skipped_callable(fn: object) -> bool:
+    """Whether the hook leaves a callable's own frames alone: C code, or Python code that skip_code() names."""
+    function = getattr(fn, "__func__", fn)
+    if not hasattr(function, "__code__"):
+        function = inspect.getattr_static(type(function), "__call__", None)
+    code = getattr(function, "__code__", None)
+    return not isinstance(code, CodeType) or skip_code(code)
 
 
 def skip_code(code: CodeType) -> bool:

@@ -1,0 +1,204 @@
+"""What optimize(module) returns."""
+
+import abc
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import godynamo
+
+
+class Scaled(nn.Module):
+    made = []
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        Scaled.made.append(cls)
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.scale = 2
+
+    def forward(self, x):
+        """Doc."""
+        return self.linear(x) * self.scale
+
+    def who(self):
+        return type(self)
+
+
+@pytest.fixture
+def x():
+    return torch.randn(2, 4)
+
+
+def test_it_is_the_module_in_all_but_its_calls(x):
+    m = Scaled()
+    h = godynamo.optimize(m)
+    assert isinstance(h, Scaled)
+    assert (type(h).__name__, type(h).__qualname__, type(h).__module__) == ("Scaled", "Scaled", __name__)
+    assert h.__dict__ is m.__dict__
+    assert list(h.state_dict()) == list(m.state_dict())
+    assert [id(p) for p in h.parameters()] == [id(p) for p in m.parameters()]
+    assert repr(h) == repr(m)
+    assert torch.equal(h(x), m(x))
+    h.scale = 3
+    assert m.scale == 3
+    assert torch.equal(h(x), m(x))
+    assert h.train(False) is h
+    assert m.training is False
+    h.to(torch.float64)
+    assert m.linear.weight.dtype is torch.float64
+    assert torch.equal(h(x.double()), m(x.double()))
+
+
+def test_the_module_runs_as_itself(x):
+    class Asks(Scaled):
+        def forward(self, x):
+            seen.append((type(self), self))
+            return super().forward(x)
+
+    seen = []
+    m = Asks()
+    godynamo.optimize(m)(x)
+    assert seen[-1][0] is Asks
+    assert seen[-1][1] is m
+
+
+def test_the_class_is_made_once_and_the_users_hooks_for_subclasses_do_not_run():
+    before = list(Scaled.made)
+    a, b = godynamo.optimize(Scaled()), godynamo.optimize(Scaled(), backend="aot_eager")
+    assert type(a) is type(b)
+    assert Scaled.made == before
+
+
+def test_a_metaclass_of_the_users_is_not_run():
+    ran = []
+
+    class Meta(abc.ABCMeta):
+        def __new__(mcs, name, bases, namespace):
+            ran.append(name)
+            return super().__new__(mcs, name, bases, namespace)
+
+    class WithMeta(Scaled, metaclass=Meta):
+        pass
+
+    h = godynamo.optimize(WithMeta())
+    assert isinstance(h, WithMeta)
+    assert ran == ["WithMeta"]
+
+
+def test_hooks_run(x):
+    m = nn.Linear(4, 4)
+    h = godynamo.optimize(m)
+    seen = []
+    handle = h.register_forward_hook(lambda module, args, out: seen.append(module) or out + 1)
+    assert torch.equal(h(x), nn.functional.linear(x, m.weight, m.bias) + 1)
+    assert seen == [m]
+    handle.remove()
+    assert torch.equal(h(x), nn.functional.linear(x, m.weight, m.bias))
+
+
+def test_containers_index_and_iterate(x):
+    m = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    h = godynamo.optimize(m)
+    assert len(h) == 2
+    assert h[0] is m[0]
+    assert list(h) == list(m)
+    assert torch.equal(h(x), m(x))
+
+
+def test_a_handle_is_a_good_child_of_another_module(x):
+    child = Scaled()
+    parent = nn.Sequential(godynamo.optimize(child), nn.ReLU())
+    assert list(parent.state_dict()) == ["0.linear.weight", "0.linear.bias"]
+    assert torch.equal(parent(x), child(x).relu())
+
+
+def test_copies_are_optimized_copies(x):
+    h = godynamo.optimize(Scaled(), backend="aot_eager", nopython=True)
+    for c, shared in [(copy.deepcopy(h), False), (copy.copy(h), True), (pickle.loads(pickle.dumps(h)), False)]:
+        assert type(c) is type(h)
+        assert c is not h
+        assert (c.linear is h.linear) is shared
+        assert c.__call__.options.backend_name == "aot_eager"
+        assert c.__call__.options.nopython is True
+        assert torch.allclose(c(x), h(x))
+
+
+class OwnCall(nn.Module):
+    def __call__(self, x, *, times=1):
+        return super().__call__(x) * times
+
+    def forward(self, x):
+        return x + 1
+
+
+def test_the_users_own_call_is_what_runs(x):
+    h = godynamo.optimize(OwnCall())
+    assert torch.equal(h(x, times=3), (x + 1) * 3)
+
+
+class Slotted(nn.Module):
+    __slots__ = ("extra",)
+
+    def __init__(self):
+        self.extra = 5
+        super().__init__()
+
+    def forward(self, x):
+        return x * self.extra
+
+
+def test_slots_of_the_users_get_a_proxy(x):
+    m = Slotted()
+    h = godynamo.optimize(m)
+    assert isinstance(h, Slotted)
+    assert torch.equal(h(x), x * 5)
+    h.extra = 6
+    assert m.extra == 6
+    assert torch.equal(h(x), x * 6)
+    assert list(h.state_dict()) == []
+    del h.extra
+    assert not hasattr(m, "extra")
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_script_modules_get_a_proxy(x):
+    m = torch.jit.script(nn.Sequential(nn.Linear(4, 4)))
+    h = godynamo.optimize(m)
+    assert isinstance(h, torch.jit.ScriptModule)
+    assert torch.equal(h(x), m(x))
+    assert len(h) == 1
+
+
+def test_disable_keeps_a_module_from_being_translated(x):
+    m = Scaled()
+    d = godynamo.disable(m)
+    assert isinstance(d, Scaled)
+    assert torch.equal(d(x), m(x))
+
+
+def test_optimizing_a_handle_optimizes_its_module(x):
+    m = Scaled()
+    h = godynamo.optimize(godynamo.optimize(m), backend="aot_eager")
+    assert h.__dict__ is m.__dict__
+    assert h.__call__.options.backend_name == "aot_eager"
+    assert h.__call__.self_object is m
+
+
+def test_module_and_handle_die(x):
+    m = Scaled()
+    h = godynamo.optimize(m)
+    with torch.no_grad():
+        h(x)
+    refs = [weakref.ref(m), weakref.ref(h), weakref.ref(m.linear.weight)]
+    del m, h
+    gc.collect()
+    assert [r() for r in refs] == [None, None, None]
