@@ -129,6 +129,22 @@ guard_time(PyObject *module, PyObject *args)
     return Py_BuildValue("(di)", ns, failures);
 }
 
+/* Tests: calls a Python function and treats its exception as the call path treats one of the entry's function. */
+static PyObject *
+entry_call(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *entry, *callable;
+    if (!PyArg_ParseTuple(args, "O!O", &gd_GuardedCode_Type, &entry, &callable)) {
+        return NULL;
+    }
+    PyObject *result = PyObject_CallNoArgs(callable);
+    if (result == NULL) {
+        gd_fix_traceback((gd_GuardedCode *)entry);
+    }
+    return result;
+}
+
 /* ---- what the text needs to know of an entry ---- */
 
 static PyObject *
@@ -143,19 +159,15 @@ entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
         if (object != address) {
             continue;
         }
-        int alive = PySequence_Contains(e->strong, object); /* by identity first */
-        for (Py_ssize_t j = 0; alive == 0 && j < PyTuple_GET_SIZE(e->weakrefs); j++) {
+        int alive = 0;
+        for (Py_ssize_t j = 0; !alive && j < PyTuple_GET_SIZE(e->strong); j++) {
+            alive = PyTuple_GET_ITEM(e->strong, j) == object;
+        }
+        for (Py_ssize_t j = 0; !alive && j < PyTuple_GET_SIZE(e->weakrefs); j++) {
             alive = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(e->weakrefs, j)) == object;
         }
-        if (alive == 0 && (object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis)) {
-            alive = 1;
-        }
-        if (alive < 0) {
-            return NULL;
-        }
-        /* Neither held nor watched: a static type, which never goes, or kept by an owner, which may have gone. */
-        if (alive == 0) {
-            break;
+        if (!alive) {
+            break; /* neither held nor watched: kept by an owner, which may have gone */
         }
         return Py_NewRef(object);
     }
@@ -551,6 +563,7 @@ static PyMethodDef functions[] = {
      "guard_check(entry, slots, globals=None) -> (holds, index of the failed part or None)"},
     {"guard_time", guard_time, METH_VARARGS,
      "guard_time(entry, slots, globals, count) -> (ns per evaluation, failures)"},
+    {"_entry_call", entry_call, METH_VARARGS, "Tests: call with the entry's traceback rewriting."},
     {"guard_equals", guard_equals, METH_VARARGS, "guard_equals(a, b) -> bool\n\nEquality as guards mean it."},
     {"dict_keys", dict_keys, METH_O, "dict_keys(d) -> tuple\n\nThe keys in order."},
     {"dict_get", dict_get, METH_VARARGS,

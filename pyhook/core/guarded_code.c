@@ -208,12 +208,11 @@ takes_weakref(PyObject *object)
     return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object));
 }
 
-/* Objects that outlive every entry: static types, None, True, False, ... */
+/* Static types outlive every entry: a weak reference to them would only lengthen a list. */
 static int
-is_immortal(PyObject *object)
+is_static_type(PyObject *object)
 {
-    return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis
-           || (PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE));
+    return PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE);
 }
 
 typedef struct {
@@ -239,10 +238,10 @@ keep_weakly(gd_GuardedCode *e, keepers *k, PyObject *object)
 static int
 keep(gd_GuardedCode *e, keepers *k, PyObject *object, int how)
 {
-    if (how == GD_KEEP_NONE || is_immortal(object)) {
+    if (how == GD_KEEP_NONE) {
         return 0;
     }
-    if (how == GD_KEEP_WEAK && takes_weakref(object)) {
+    if (how == GD_KEEP_WEAK && takes_weakref(object) && !is_static_type(object)) {
         return keep_weakly(e, k, object);
     }
     return PyList_Append(k->strong, object);

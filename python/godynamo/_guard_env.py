@@ -388,7 +388,9 @@ def slot_names(entry: Any) -> list[str]:
     return [*code.co_varnames[:count], *code.co_freevars]
 
 
-def environment(entry: Any, slots: Mapping[str, Any] | None = None, globals: dict[str, Any] | None = None) -> dict[str, Any]:
+def environment(
+    entry: Any, slots: Mapping[str, Any] | None = None, globals: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Names the entry's text uses beside the frame's own variables: the helpers, ``L``, ``G``, ``___cells``.
 
     `slots` maps the frame's variables to what their slots hold (a cell for a free variable).
@@ -481,7 +483,10 @@ def _variables(entry: Any, slots: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def eval_text(
-    entry: Any, slots: Sequence[Any] | Mapping[str, Any], globals: dict[str, Any] | None = None, names: Sequence[str] = ()
+    entry: Any,
+    slots: Sequence[Any] | Mapping[str, Any],
+    globals: dict[str, Any] | None = None,
+    names: Sequence[str] = (),
 ) -> bool:
     """Evaluates the entry's text for a frame: the verdict of ``entry.check``, reached another way.
 
