@@ -14,9 +14,10 @@ C_FILES := $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h'
 GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go')
 PYTEST_ARGS ?=
 JOBS ?= 2
+OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo test test-go test-embed test-python bench lint lint-go lint-c lint-python format generate \
-	golden fuzz identity conformance check clean
+	golden fuzz identity old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -74,6 +75,9 @@ generate: venv ## rewrite the generated files
 golden: build ## rewrite the golden files; read the diff
 	CGO_ENABLED=0 go test $(PURE) -update
 	$(GO_ENV) --embed go test -tags pyembed $(CGO_PACKAGES) -update
+
+old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0), in an environment of its own
+	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/shows/old_torch_smoke.py $(OLD_TORCH)
 
 identity: venv ## bytecode: lower(decode(f)) == f for every function of the standard library and torch
 	@scripts/identity.sh
