@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from . import _trace_rules, config, exc, utils
+from . import _trace_rules, _vf, config, exc, utils
 from ._core import core
 from ._runtime import Ref
 
@@ -162,6 +162,8 @@ class _Builder:
         k = {key: self.operand(x) for key, x in kwargs.items()}
         if op == "output" and not isinstance(a[0], tuple):
             a = ((a[0],),) if not isinstance(a[0], list) else (tuple(a[0]),)
+        if op == "call_function":
+            target = _vf.printable(target)
         node = self.graph.create_node(op, target, a, k, name=name)
         if stack_trace:
             node.stack_trace = stack_trace

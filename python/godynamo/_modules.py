@@ -56,10 +56,22 @@ def _again(module: Any, again: Again) -> Any:
     return again(module)
 
 
+class _Signature:
+    """``__signature__`` of a handle: the module's. inspect finds no function in a type whose ``__call__`` is a slot."""
+
+    def __get__(self, obj: Any, owner: type) -> Any:
+        if obj is None:
+            raise AttributeError("__signature__")
+        import inspect
+
+        return inspect.signature(_slot(obj, "_godynamo_module"))
+
+
 class _Handle:
     """First base of every handle class: comes before the user's class where it must."""
 
     __slots__ = ()
+    __signature__ = _Signature()
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
         """Keep the user's own from running for a class that the user did not write."""
@@ -134,6 +146,7 @@ class _Proxy:
     """Stands for a module whose class cannot be subclassed with a shared ``__dict__``; passes everything but calls on."""
 
     __slots__ = (*_SLOTS, "__weakref__")
+    __signature__ = _Signature()
 
     def __init__(self, module: Any, call: Callable[..., Any], again: Again) -> None:
         for name, value in zip(_SLOTS, (call, module, again), strict=True):

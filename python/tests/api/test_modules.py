@@ -3,6 +3,7 @@
 import abc
 import copy
 import gc
+import inspect
 import pickle
 import weakref
 
@@ -48,6 +49,8 @@ def test_it_is_the_module_in_all_but_its_calls(x):
     assert [id(p) for p in h.parameters()] == [id(p) for p in m.parameters()]
     assert repr(h) == repr(m)
     assert torch.equal(h(x), m(x))
+    assert inspect.signature(h) == inspect.signature(m)
+    assert inspect.signature(type(h)) == inspect.signature(Scaled)
     h.scale = 3
     assert m.scale == 3
     assert torch.equal(h(x), m(x))
