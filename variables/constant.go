@@ -78,6 +78,10 @@ func AsConstant(tx Translator, v VariableTracker) (py.Object, bool) {
 func constants(tx Translator, vs []VariableTracker) ([]py.Object, bool) {
 	out := make([]py.Object, len(vs))
 	for i, v := range vs {
+		v, err := Realize(tx, v)
+		if err != nil {
+			return nil, false
+		}
 		o, ok := AsConstant(tx, v)
 		if !ok {
 			return nil, false

@@ -328,6 +328,22 @@ func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
 	return py.Object{}, unsupported(exc.IterUnsupported, "type of an iterator")
 }
 
+// Settle makes an iterator over anything but a list, tuple or range one over the tuple of what is left: only their iterators can
+// be set to a place. Called before the iterator is made real.
+func (s *SequenceIterator) Settle(tx Translator) error {
+	switch s.owner.(type) {
+	case *ListVariable, *TupleVariable, *RangeVariable:
+		return nil
+	}
+	items, err := s.seq.Items(tx)
+	if err != nil {
+		return err
+	}
+	rest := NewTuple(append([]VariableTracker(nil), items[min(s.index, len(items)):]...), nil)
+	s.seq, s.owner, s.index = rest, rest, 0
+	return nil
+}
+
 // Snapshot implements Snapshotter.
 func (s *SequenceIterator) Snapshot() VariableTracker {
 	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index}

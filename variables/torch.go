@@ -93,6 +93,9 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	if err != nil {
 		return nil, err
 	}
+	if kind == "unknown" && t.Fn.Kind() == py.Function { // a Python wrapper of torch's: what it calls may be known
+		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
+	}
 	switch kind {
 	case "int", "float", "bool", "scalar", "object", "unknown":
 		return nil, unsupported(exc.UnknownResult, "%s (%s)", name, kind)

@@ -307,6 +307,11 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	}
 	o.freezing[v] = true
 	defer delete(o.freezing, v)
+	if it, ok := v.(*variables.SequenceIterator); ok {
+		if err := it.Settle(tx); err != nil {
+			return err
+		}
+	}
 	snapshot := v
 	if s, ok := v.(variables.Snapshotter); ok {
 		snapshot = s.Snapshot()

@@ -132,7 +132,10 @@ def _classify(obj: Any, module: str) -> str:
     if isinstance(obj, types.FunctionType):
         if module == "godynamo" or module.startswith("godynamo."):
             return "opaque" if not module.startswith("godynamo.polyfills") else "inline"
-        if module.startswith(_OPAQUE_MODULES) and not module.startswith("torch.nn.modules"):
+        # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
+        if module == "torch.functional":
+            return "op"
+        if module.startswith(_OPAQUE_MODULES) and not module.startswith(("torch.nn.modules", "torch.backends.mha")):
             return "opaque"
     return ""
 
@@ -145,11 +148,12 @@ def method_kind(name: str, nargs: int, kwnames: tuple[str, ...]) -> str:
     if name in _NOT_METHODS:
         return "unknown"
     fn = getattr(torch.Tensor, name, None)
-    if isinstance(fn, types.FunctionType):
-        return "inline" if fn.__module__ == "torch._tensor" and not name.startswith("__") else "unknown"
     if name.endswith("_") and not name.endswith("__"):
         return "self"
-    return _runtime.method_kind(name, nargs, kwnames)
+    kind = _runtime.method_kind(name, nargs, kwnames)
+    if kind == "unknown" and isinstance(fn, types.FunctionType) and fn.__module__ == "torch._tensor":
+        return "unknown" if name.startswith("__") else "inline"
+    return kind
 
 
 def result_kind(fn: Any, nargs: int, kwnames: tuple[str, ...], argkinds: str) -> str:

@@ -1,0 +1,35 @@
+"""torch's builtins that a Python wrapper of the same name hides (torch.split, torch.broadcast_tensors, ...), under names FX can
+print and pickle: FX writes a builtin of torch's as ``torch.<name>``, which is the wrapper."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+
+
+def __getattr__(name: str) -> Any:
+    """The function ``name`` of torch's C namespace, as a Python function of this module; AttributeError for others."""
+    builtin = getattr(torch._C._VariableFunctions, name, None)
+    if builtin is None or name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return builtin(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = __name__
+    globals()[name] = call
+    return call
+
+
+def printable(target: Any) -> Any:
+    """``target``, or what stands for it here when FX would print another function's name for it."""
+    if isinstance(target, types.BuiltinFunctionType):
+        name = target.__name__
+        shown = getattr(torch, name, None)
+        hidden = shown is not None and shown is not target and getattr(torch._C._VariableFunctions, name, None) is target
+        if hidden:
+            return globals().get(name) or __getattr__(name)
+    return target
