@@ -2,22 +2,19 @@
 #include "guard_eval.h"
 #include "guard_pure.h"
 
-/* Marks a cache that holds a position among inline values instead of a dict's tag. */
-#define INLINE_HINT (UINT64_C(1) << 63)
-
 PyObject *
 gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
 {
     gd_instance_view view;
     gd_instance_look(v, &view);
     if (view.values != NULL) {
-        Py_ssize_t at = cache->tag & INLINE_HINT ? (Py_ssize_t)(cache->tag & ~INLINE_HINT) : -1;
+        Py_ssize_t at = cache->tag & GD_INLINE_HINT ? (Py_ssize_t)(cache->tag & ~GD_INLINE_HINT) : -1;
         if (GD_UNLIKELY(at < 0 || !gd_inline_is(&view, at, name))) {
             at = gd_inline_position(&view, name, UINT64_MAX);
             if (at < 0) {
                 return NULL;
             }
-            cache->tag = INLINE_HINT | (uint64_t)at;
+            cache->tag = GD_INLINE_HINT | (uint64_t)at;
             cache->value = NULL;
         }
         return gd_inline_value(&view, at);

@@ -102,11 +102,34 @@ tuple_iter_left(PyObject *v, uint32_t n)
     return (seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0) == (Py_ssize_t)n;
 }
 
-/* The value an access node fetches; NULL when there is none. borrowed */
+/* gd_instance_attr with its usual outcomes inline: the cache has the position among inline values, or the dict's tag. */
 static inline PyObject *
-fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
+attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
 {
-    switch (node->op) {
+    if (GD_LIKELY(Py_TYPE(v)->tp_flags & Py_TPFLAGS_MANAGED_DICT)) {
+        gd_instance_view view;
+        gd_instance_look(v, &view);
+        if (view.values != NULL) {
+            Py_ssize_t at = (Py_ssize_t)(cache->tag & ~GD_INLINE_HINT);
+            if (GD_LIKELY(cache->tag & GD_INLINE_HINT && gd_inline_is(&view, at, name))) {
+                return gd_inline_value(&view, at);
+            }
+        }
+        else if (GD_LIKELY(view.dict != NULL && gd_dict_tag(view.dict) == cache->tag)) {
+            return cache->value;
+        }
+    }
+    return gd_instance_attr(v, name, hash, cache);
+}
+
+/* The two below are written as one function over all operations, and inlined once for each with `op` known. */
+#define ONCE_PER_OPERATION static inline __attribute__((always_inline))
+
+/* The value an access node fetches; NULL when there is none. borrowed */
+ONCE_PER_OPERATION PyObject *
+fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
+{
+    switch (op) {
     case GD_OP_MOVE:
         return v;
     case GD_OP_CONST:
@@ -114,7 +137,7 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
     case GD_OP_DICT_GET:
         return PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) : NULL;
     case GD_OP_ATTR:
-        return gd_instance_attr(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
+        return attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
     case GD_OP_MODULE_ATTR:
         return PyModule_Check(v) && PyModule_GetDict(v) != NULL
                    ? cached_get(PyModule_GetDict(v), e->consts[node->a], e->hashes[node->a], &e->caches[node->b])
@@ -150,10 +173,10 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
 }
 
 /* Whether a check node holds; PY_CHECK and TENSORS are not among them. */
-static inline int
-holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs)
+ONCE_PER_OPERATION int
+holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs, int op)
 {
-    switch (node->op) {
+    switch (op) {
     case GD_OP_VALID:
         return e->valid;
     case GD_OP_DICT_LACKS:
@@ -169,8 +192,7 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
     case GD_OP_NAME_MATCH:
         return gd_name_is(v, e->consts[node->a]);
     case GD_OP_HAS_ATTR:
-        return (gd_instance_attr(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL)
-               == PRESENT(node);
+        return (attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
     case GD_OP_TYPE_HAS_ATTR:
         return PyType_Check(v) && (_PyType_Lookup((PyTypeObject *)v, e->consts[node->a]) != NULL) == PRESENT(node);
     case GD_OP_LENGTH:
@@ -268,54 +290,46 @@ restart:
         const gd_guard_node *node = &e->nodes[i];
         PyObject *v = regs[node->src];
         switch (node->op) {
-        case GD_OP_MOVE:
-        case GD_OP_CONST:
-        case GD_OP_DICT_GET:
-        case GD_OP_ATTR:
-        case GD_OP_MODULE_ATTR:
-        case GD_OP_SLOT:
-        case GD_OP_INSTANCE_DICT:
-        case GD_OP_TYPE:
-        case GD_OP_TYPE_ATTR:
-        case GD_OP_MRO_ATTR:
-        case GD_OP_INDEX:
-        case GD_OP_DICT_KEY:
-        case GD_OP_FUNC_FIELD:
-        case GD_OP_CELL:
-        case GD_OP_WEAKREF:
-        case GD_OP_TUPLE_ITER_ITEM: {
-            PyObject *value = fetch(e, node, v);
-            if (GD_UNLIKELY(value == NULL)) {
-                return i;
-            }
-            regs[node->dst] = value;
-            break;
-        }
-        case GD_OP_PY_CHECK:
-            if (i > done) {
-                if (!predicate_holds(e->consts[node->a], v)) {
-                    return i;
-                }
-                done = i;
-                goto restart;
-            }
-            break;
-        case GD_OP_TENSORS: {
-            int outcome = tensors_hold(e, node, regs, i <= done);
-            if (GD_UNLIKELY(outcome != TENSORS_HOLD)) {
-                if (outcome == TENSORS_FAIL) {
-                    return i;
-                }
-                done = i;
-                goto restart;
-            }
-            break;
-        }
+#define X(name, is_access, class_a, class_b, text) \
+    case GD_OP_##name: \
+        if (is_access) { \
+            PyObject *value = fetch(e, node, v, GD_OP_##name); \
+            if (GD_UNLIKELY(value == NULL)) { \
+                return i; \
+            } \
+            regs[node->dst] = value; \
+        } \
+        else if (GD_OP_##name == GD_OP_PY_CHECK || GD_OP_##name == GD_OP_TENSORS) { \
+            goto may_call; \
+        } \
+        else if (GD_UNLIKELY(!holds(e, node, v, regs, GD_OP_##name))) { \
+            return i; \
+        } \
+        break;
+            GD_GUARD_OPS(X)
+#undef X
         default:
-            if (!holds(e, node, v, regs)) {
+            return i; /* no such operation: entries are verified when made */
+        }
+        continue;
+    may_call:
+        if (node->op == GD_OP_TENSORS) {
+            int outcome = tensors_hold(e, node, regs, i <= done);
+            if (GD_LIKELY(outcome == TENSORS_HOLD)) {
+                continue;
+            }
+            if (outcome == TENSORS_FAIL) {
                 return i;
             }
         }
+        else if (i <= done) {
+            continue;
+        }
+        else if (!predicate_holds(e->consts[node->a], v)) {
+            return i;
+        }
+        done = i;
+        goto restart;
     }
     return -1;
 }

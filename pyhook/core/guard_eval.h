@@ -74,7 +74,10 @@ gd_tensor_check_whole(const gd_tensor_check *c, PyObject *v)
 /* The same for a check with `state`: calls Python. */
 int gd_tensor_check_slow(const gd_tensor_check *check, PyObject *v);
 
-/* Where an instance has the attribute: value borrowed, or NULL. */
+/* Marks the tag of a cache that holds a position among inline values instead of a dict's tag. */
+#define GD_INLINE_HINT (UINT64_C(1) << 63)
+
+/* What the instance itself has under the name: borrowed, or NULL. */
 PyObject *gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache);
 
 /* The i-th key in the dict's order, an OrderedDict's own order included; borrowed, NULL when there is none. */

@@ -383,7 +383,10 @@ gd_tensor_layout_ensure(void)
         PyErr_Restore(type, value, traceback);
         return 0;
     }
-    if (!probed) { /* another thread may have been here while Python ran */
+    if (samples == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_SetInterrupt(); /* Ctrl-C while the samples were made: raised again where it does no harm, and probed another time */
+    }
+    else if (!probed) { /* another thread may have been here while Python ran */
         const char *failed = samples != NULL && PyDict_Check(samples) ? probe(samples) : "samples";
         gd_tensor_layout.known = failed == NULL;
         probed = 1;

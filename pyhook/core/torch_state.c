@@ -128,6 +128,7 @@ static struct {
 /* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch's, which live as long as
  * the thread. One variable of ours, so that its address is asked for once. */
 typedef struct {
+    int found;
     const uint8_t *autograd;
     const uint64_t *keys;
 } thread_pointers;
@@ -168,7 +169,8 @@ static inline const thread_pointers *
 pointers_of_thread(void)
 {
     thread_pointers *t = &this_thread;
-    if (GD_UNLIKELY(t->keys == NULL)) {
+    if (GD_UNLIKELY(!t->found)) {
+        t->found = 1;
         void *get_tls_state = find_symbol(AUTOGRAD_SYMBOL);
         t->autograd = get_tls_state != NULL ? ((const uint8_t *(*)(void))get_tls_state)() : NULL;
         t->keys = find_symbol(KEYS_SYMBOL);

@@ -112,7 +112,7 @@ def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
     """The i-th item it has left; the iterator is not moved."""
     if type(iterator) is not type(iter(())):
         raise Failed("no tuple iterator")
-    state = iterator.__reduce__()
+    state: Any = iterator.__reduce__()
     items, start = (state[1][0], state[2]) if len(state) == 3 else ((), 0)
     return items[start + i]
 

@@ -393,8 +393,9 @@ def test_random_programs_are_refused_or_run_without_a_crash():
                 (op, rng.randrange(2), reg, rng.randrange(reg), 0, rng.randrange(8), rng.choice([i, i, 8, 16, 24]))
             )
             reg += 1
-        program = {"nslots": 2, "nregs": reg, "ncaches": len(nodes), "nodes": nodes, "parts": ("p",), "function": f,
-                   "consts": [("a", 0), (("a",), 0), (1, 0), (("x", 2), 0), (None, 0), (Thing, 1), (bool, 0), ("__name__", 0)]}  # fmt: skip
+        consts = ["a", ("a",), 1, ("x", 2), None, Thing, bool, "n"]
+        program = {"nslots": 2, "nregs": reg, "ncaches": len(nodes), "nodes": nodes, "parts": ("p",), "function": f}
+        program["consts"] = [(c, WEAK if c is Thing else STRONG) for c in consts]
         # Registers only access nodes write: most random programs read one that nobody wrote.
         try:
             entry = _C.make_entry(program)
