@@ -14,11 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 	"unsafe"
 
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"go.uber.org/zap"
 )
 
 // gdInit is what _C looks up: it takes the core's functions and hands out ours. 0, or -1 on an ABI mismatch.
@@ -81,6 +83,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		report(s, err)
 		return C.GD_PASS, nil
 	}
+	started := time.Now()
 	inst := &installer{owner: object(req.owner), globals: globals}
 	convert := translate.ConvertFrame(settings.backend, &settings.Options, inst)
 	if settings.NoPython {
@@ -93,10 +96,23 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	}
 	t := &translation{scope: s, settings: settings, frame: f, request: req, result: result}
 	if err == nil {
+		if settings.Trace {
+			logger(s).Debug("translated", zap.String("code", codeName(s, code)), zap.Int("ops", result.NumOps),
+				zap.Int("nodes", len(result.Program.Nodes)), zap.Float64("us", float64(time.Since(started).Nanoseconds())/1e3))
+		}
 		t.tell("ok", nil)
 		return C.GD_OK, entry
 	}
 	return t.failed(err), nil
+}
+
+// codeName is a code object's qualified name, for logs.
+func codeName(s *py.Scope, code py.Object) string {
+	v, err := s.GetAttr(code, "co_qualname")
+	if err != nil {
+		return "?"
+	}
+	return py.GoString(v)
 }
 
 // failed maps an error of the translation to what C is to do.
@@ -135,6 +151,7 @@ func (t *translation) failed(err error) int {
 
 // report counts and logs a bug of ours; the frame runs in CPython.
 func report(s *py.Scope, err error) {
+	logger(s).Debug("internal error", zap.Error(err))
 	m, e := s.Import("godynamo._runtime")
 	if e != nil {
 		return

@@ -10,6 +10,7 @@ import (
 type settings struct {
 	translate.Options
 	backend translate.Backend
+	Trace   bool // Python's logger takes debug records
 }
 
 // readSettings asks the Options object of a callable; config values are asked at each translation, so that changes at run
@@ -51,6 +52,23 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	if out.Trace, err = debugLogging(s); err != nil {
+		return nil, err
+	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
+}
+
+// debugLogging asks Python's logger once a translation, so that records nobody reads are not made.
+func debugLogging(s *py.Scope) (bool, error) {
+	m, err := s.Import("godynamo._runtime")
+	if err != nil {
+		return false, err
+	}
+	log, err := s.GetAttr(m, "log_debug")
+	if err != nil {
+		return false, err
+	}
+	r, err := s.Call(log)
+	return r == py.True(), err
 }

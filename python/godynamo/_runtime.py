@@ -76,7 +76,7 @@ def translated(info: dict[str, Any]) -> None:
     break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
-    code = info["code"]
+    code = _users_code(info)
     stats = utils.counters["stats"]
     utils.counters["frames"]["total"] += 1
     breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
@@ -97,6 +97,14 @@ def translated(info: dict[str, Any]) -> None:
     for records in recorders.lists:
         records.append(info)
     _show(info, entry, breaks, failures)
+
+
+def _users_code(info: dict[str, Any]) -> Any:
+    """The user's code that a frame's code comes from: its own, or for a resume function the split frame's."""
+    code = utils.orig_code_map.get(info["code"], info["code"])
+    for resume in (getattr(getattr(info["owner"], "cache", None), "resumes", None) or {}).values():
+        utils.orig_code_map[resume.function.__code__] = code
+    return code
 
 
 def _where(code: Any) -> str:
@@ -154,7 +162,7 @@ def is_user_error(error: BaseException) -> bool:
 def limit_reached(info: dict[str, Any]) -> None:
     """Warn that a code object has as many entries as it may; the core calls this once per callable and code."""
     failures = list(info["failures"] or ())
-    code = info["code"]
+    code = utils.orig_code_map.get(info["code"], info["code"])
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
     log.warning(
@@ -190,6 +198,16 @@ def internal_error(info: dict[str, Any]) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def log_debug() -> bool:
+    """Whether records of level DEBUG are read by anyone."""
+    return log.isEnabledFor(logging.DEBUG)
+
+
+def log_record(level: int, message: str, fields: dict[str, Any]) -> None:
+    """A record of the Go side's (zap), with its fields at the end of the message."""
+    log.log(level, "%s %s", message, " ".join(f"{k}={v}" for k, v in fields.items()))
 
 
 def graph_failed(info: dict[str, Any]) -> None:

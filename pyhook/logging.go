@@ -1,0 +1,69 @@
+package pyhook
+
+import (
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// logger returns the zap logger of one translation. Its core hands records to Python's logger "godynamo" while the scope
+// is open; nothing is buffered, so a forked child or an ended process loses none.
+func logger(s *py.Scope) *zap.Logger {
+	return zap.New(&pythonCore{scope: s, LevelEnabler: zapcore.DebugLevel})
+}
+
+// pythonCore is a zapcore.Core over godynamo._runtime.log_record(level, message, fields).
+type pythonCore struct {
+	zapcore.LevelEnabler
+	scope  *py.Scope
+	fields []zapcore.Field
+}
+
+// With implements zapcore.Core.
+func (c *pythonCore) With(fields []zapcore.Field) zapcore.Core {
+	return &pythonCore{c.LevelEnabler, c.scope, append(append([]zapcore.Field(nil), c.fields...), fields...)}
+}
+
+// Check implements zapcore.Core.
+func (c *pythonCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return ce.AddCore(e, c)
+}
+
+// levels are logging's numbers.
+var levels = map[zapcore.Level]int64{
+	zapcore.DebugLevel: 10, zapcore.InfoLevel: 20, zapcore.WarnLevel: 30, zapcore.ErrorLevel: 40,
+}
+
+// Write implements zapcore.Core. A failure to log is no failure of the translation.
+func (c *pythonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
+		f.AddTo(enc)
+	}
+	s := c.scope
+	var pairs [][2]py.Object
+	for k, v := range enc.Fields {
+		switch x := v.(type) {
+		case string:
+			pairs = append(pairs, [2]py.Object{s.Str(k), s.Str(x)})
+		case int64:
+			pairs = append(pairs, [2]py.Object{s.Str(k), s.Int(x)})
+		case float64:
+			pairs = append(pairs, [2]py.Object{s.Str(k), s.Float(x)})
+		}
+	}
+	d, err := s.Dict(pairs...)
+	if err != nil {
+		return err
+	}
+	m, err := s.Import("godynamo._runtime")
+	if err != nil {
+		return err
+	}
+	_, err = s.CallMethod(m, "log_record", s.Int(levels[e.Level]), s.Str(e.Message), d)
+	return err
+}
+
+// Sync implements zapcore.Core.
+func (*pythonCore) Sync() error { return nil }

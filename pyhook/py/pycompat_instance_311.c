@@ -1,0 +1,87 @@
+/* Instance attributes by storage, on CPython 3.11: the one file of this package that includes internal headers. Py_BUILD_CORE
+ * stands before Python.h, which must agree with them. */
+#define Py_BUILD_CORE 1
+#include "helpers.h"
+
+#include "internal/pycore_dict.h"
+#include "internal/pycore_object.h"
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
+#error "inline values have been checked on CPython 3.11 only"
+#endif
+
+/* CPython 3.11 keeps the attributes of most instances in a values array beside a keys table shared by the type
+ * (Objects/dictobject.c, _PyObject_GetInstanceAttribute): asking for __dict__ would convert it for good. */
+static PyObject *inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
+{
+    PyDictKeysObject *keys = ((PyHeapTypeObject *)t)->ht_cached_keys;
+    if (keys == NULL || !DK_IS_UNICODE(keys)) {
+        return NULL;
+    }
+    PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
+    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++) {
+        PyObject *key = entries[i].me_key;
+        if (key == name || (key != NULL && PyUnicode_Compare(key, name) == 0)) {
+            PyObject *v = values->values[i];
+            Py_XINCREF(v);
+            return v;
+        }
+    }
+    return NULL;
+}
+
+static PyObject *existing_dict(PyObject *o, PyDictValues **values)
+{
+    PyTypeObject *t = Py_TYPE(o);
+    *values = NULL;
+    if (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+        *values = *_PyObject_ValuesPointer(o);
+        return *_PyObject_ManagedDictPointer(o);
+    }
+    Py_ssize_t offset = t->tp_dictoffset;
+    if (offset == 0) {
+        return NULL;
+    }
+    if (offset < 0) {
+        Py_ssize_t n = Py_SIZE(o);
+        size_t size = _PyObject_VAR_SIZE(t, n < 0 ? -n : n);
+        offset += (Py_ssize_t)size;
+    }
+    return *(PyObject **)((char *)o + offset);
+}
+
+PyObject *gdpy_instance_attr(PyObject *o, PyObject *name)
+{
+    PyDictValues *values;
+    PyObject *d = existing_dict(o, &values);
+    if (values != NULL) {
+        return inline_value(Py_TYPE(o), values, name);
+    }
+    if (d == NULL) {
+        return NULL;
+    }
+    PyObject *v = PyDict_GetItemWithError(d, name);
+    if (v == NULL) {
+        PyErr_Clear();
+    }
+    Py_XINCREF(v);
+    return v;
+}
+
+PyObject *gdpy_instance_dict(PyObject *o)
+{
+    PyDictValues *values;
+    PyObject *d = existing_dict(o, &values);
+    if (values != NULL) {
+        return NULL;
+    }
+    Py_XINCREF(d);
+    return d;
+}
+
+int gdpy_has_instance_storage(PyObject *o)
+{
+    PyTypeObject *t = Py_TYPE(o);
+    return (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) || t->tp_dictoffset != 0;
+}
+
