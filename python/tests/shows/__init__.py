@@ -1,0 +1,1 @@
+"""What the main job promises end to end: models, memory, threads, fork, an older torch."""

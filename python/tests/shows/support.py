@@ -1,0 +1,53 @@
+"""Programs of their own, under a hard time limit: what may hang or leak does not run inside pytest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def run_program(name: str, *arguments: str, timeout: float) -> str:
+    """Run ``name`` beside this file in a session of its own; its output, after it ended with status 0.
+
+    Nothing outlives the call: what the program started is in its session and is killed with it, whichever way it ends.
+    """
+    # A shell's or a CI's settings must not decide what is tested.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_")}
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / name), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**environment, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parents[1])},
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        tree = children(process.pid)
+        kill_session(process.pid)
+        output, _ = process.communicate()
+        raise AssertionError(f"{name} {' '.join(arguments)}: no end after {timeout:.0f} s\n{tree}\n{output}") from None
+    finally:
+        kill_session(process.pid)
+    assert process.returncode == 0, f"{name} {' '.join(arguments)}: status {process.returncode}\n{output}"
+    return output
+
+
+def kill_session(leader: int) -> None:
+    """Kill every process of the session. A child that Go holds takes SIGKILL only."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def children(session: int) -> str:
+    """What the processes of a session are doing, for the failure's text."""
+    command = ["ps", "-o", "pid,ppid,stat,wchan:24,cmd", "-s", str(session)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
