@@ -121,16 +121,8 @@ def _caches(fn: Any) -> list[Any]:
         fn = object.__getattribute__(fn, "_godynamo_call")
     if not isinstance(fn, core.Callable):
         raise TypeError(f"an optimized callable is needed, not {fn!r}")
-    found: list[Any] = []
-    waiting = [fn.cache, *fn.root.inner]
-    while waiting:
-        cache = waiting.pop(0)
-        if cache is None or any(cache is c for c in found):
-            continue
-        found.append(cache)
-        resumes = getattr(cache, "resumes", None)
-        waiting += [w.cache for w in resumes.values()] if isinstance(resumes, dict) else []
-    return found
+    resumes = fn.root.resumes  # of the whole family: by (globals, place) the callable for the rest of a frame
+    return [fn.cache, *(w.cache for w in resumes.values()), *fn.root.inner]
 
 
 @dataclass

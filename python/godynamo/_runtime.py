@@ -76,7 +76,7 @@ def translated(info: dict[str, Any]) -> None:
     break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
-    code = _users_code(info)
+    code = _users_code(getattr(info["owner"], "function", None), info["code"])
     stats = utils.counters["stats"]
     utils.counters["frames"]["total"] += 1
     breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
@@ -99,12 +99,10 @@ def translated(info: dict[str, Any]) -> None:
     _show(info, entry, breaks, failures)
 
 
-def _users_code(info: dict[str, Any]) -> Any:
+def _users_code(function: Any, code: Any) -> Any:
     """The user's code that a frame's code comes from: its own, or for a resume function the split frame's."""
-    code = utils.orig_code_map.get(info["code"], info["code"])
-    for resume in (getattr(getattr(info["owner"], "cache", None), "resumes", None) or {}).values():
-        utils.orig_code_map[resume.function.__code__] = code
-    return code
+    origin = getattr(function, "__godynamo_origin__", None)  # (code, place, ...); written by pyhook/install.go
+    return origin[0] if origin is not None and function.__code__ is code else code
 
 
 def _where(code: Any) -> str:
@@ -162,7 +160,7 @@ def is_user_error(error: BaseException) -> bool:
 def limit_reached(info: dict[str, Any]) -> None:
     """Warn that a code object has as many entries as it may; the core calls this once per callable and code."""
     failures = list(info["failures"] or ())
-    code = utils.orig_code_map.get(info["code"], info["code"])
+    code = _users_code(info["function"], info["code"])
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
     log.warning(

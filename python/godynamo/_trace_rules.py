@@ -51,6 +51,8 @@ def skip_reason(code: CodeType) -> str:
     path = code.co_filename
     if path.startswith("<frozen "):
         return "frozen module"
+    if code.co_qualname.startswith("__create_fn__.<locals>."):
+        return "method that dataclasses made"
     if path.startswith("<eval_with_key>"):
         return "FX's generated code"  # a backend was given it: translating it again would give it to the backend again
     if path.startswith("<"):
