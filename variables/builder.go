@@ -168,9 +168,35 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType [
 	return NewTupleOf(vs, obj.Type(), src), ofType, nil
 }
 
+// dictItems gives keys and values in the order of the dict's iteration: an OrderedDict keeps its own beside the storage's
+// (move_to_end changes that one alone).
+func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
+	s := tx.Scope()
+	if obj.Kind() != py.DictSub {
+		keys, values = s.DictItems(obj)
+		return keys, values, nil
+	}
+	l, err := s.Call(tx.World().ListType, obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys = s.Items(l)
+	for _, k := range keys {
+		v, ok := s.DictGet(obj, k)
+		if !ok {
+			return nil, nil, unsupported(exc.UntrackedObject, "dict whose keys differ from its storage's")
+		}
+		values = append(values, v)
+	}
+	return keys, values, nil
+}
+
 func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
-	keys, values := s.DictItems(obj)
+	keys, values, err := dictItems(tx, obj)
+	if err != nil {
+		return nil, nil, err
+	}
 	d := NewDict(src)
 	typ := out.Const(obj.Type())
 	if obj.Kind() == py.DictSub {

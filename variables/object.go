@@ -62,6 +62,15 @@ func (o *ObjectVariable) isModule(tx Translator) bool {
 	return py.IsSubtype(o.Class, tx.World().NNModule)
 }
 
+// inside is the place the instance's own attributes are read from. What is inside an nn.Module is a family of its own:
+// config.guard_nn_modules leaves its guards out.
+func (o *ObjectVariable) inside(tx Translator) guards.Source {
+	if o.Src == nil || !o.isModule(tx) {
+		return o.Src
+	}
+	return guards.NewNNModuleSource(o.Src)
+}
+
 // plainGetAttr tells types whose attribute reads are object.__getattribute__'s, with or without a Python __getattr__.
 func plainGetAttr(tx Translator, class py.Object) bool {
 	g, ok := tx.Scope().TypeLookup(class, "__getattribute__")
@@ -108,14 +117,14 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	_, deleted := o.attrs[name]
 	if !o.Obj.IsNull() && !deleted {
 		if v, ok := s.InstanceAttr(o.Obj, name); ok {
-			return remember(o, name, tx.Build(v, guards.NewAttrSource(o.Src, name))), nil
+			return remember(o, name, tx.Build(v, guards.NewAttrSource(o.inside(tx), name))), nil
 		}
 	}
 	if !inClass {
 		return nil, nil
 	}
 	if !o.Obj.IsNull() && !deleted && py.HasInstanceStorage(o.Obj) {
-		tx.Output().AddGuards(guards.HasAttr(o.Src, name, false))
+		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
 	return o.bindClassAttr(tx, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 }
@@ -172,12 +181,12 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 			return nil, nil
 		}
 		if v, off, ok := s.MemberValue(d, o.Obj); ok {
-			return remember(o, name, tx.Build(v, guards.NewSlotSource(o.Src, name, off))), nil
+			return remember(o, name, tx.Build(v, guards.NewSlotSource(o.inside(tx), name, off))), nil
 		}
 	case py.GetSet:
 		if name == "__dict__" && !o.Obj.IsNull() && len(o.attrs) == 0 {
 			if dict, ok := s.InstanceDict(o.Obj); ok {
-				v, err := Realize(tx, tx.Build(dict, guards.NewInstanceDictSource(o.Src)))
+				v, err := Realize(tx, tx.Build(dict, guards.NewInstanceDictSource(o.inside(tx))))
 				if err != nil {
 					return nil, err
 				}
@@ -203,7 +212,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	if !ok {
 		if !o.Obj.IsNull() && o.Src != nil && py.HasInstanceStorage(o.Obj) {
-			tx.Output().AddGuards(guards.HasAttr(o.Src, name, false))
+			tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 		}
 		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 	}
@@ -230,7 +239,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattr__", name, py.TypeName(o.Class))
 	}
 	if !o.Obj.IsNull() && o.Src != nil && py.HasInstanceStorage(o.Obj) {
-		tx.Output().AddGuards(guards.HasAttr(o.Src, name, false))
+		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
 	fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattr__"))
 	return Call(tx, fn, []VariableTracker{o, StrConst(tx, name)}, nil)
