@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from . import _trace_rules, _vf, config, exc, utils
+from ._compile_lock import compile_lock
 from ._core import core
 from ._runtime import Ref
 
@@ -378,7 +379,10 @@ def _outside(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
     try:
-        compiled = backend(gm, example_inputs)
+        if isinstance(backend, _Named):
+            backend.resolve()  # imports torch._dynamo, whose lock is then the one to take
+        with compile_lock():
+            compiled = backend(gm, example_inputs)
     except exc.BackendCompilerFailed:
         raise
     except Exception as error:

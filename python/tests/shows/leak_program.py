@@ -160,9 +160,7 @@ def own_forward(i, backend):
     return [weakref.ref(o) for o in (model, model.linear.weight, model.forward)]
 
 
-KINDS = {
-    kind.__name__: kind for kind in (function, closure, broken, hooked, extent, full_cache, module, own_forward)
-}
+KINDS = {kind.__name__: kind for kind in (function, closure, broken, hooked, extent, full_cache, module, own_forward)}
 
 
 def resident_mib():

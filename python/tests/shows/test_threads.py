@@ -1,0 +1,302 @@
+"""Threads: one translation for each new function however many threads ask for it, right results, no deadlock."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+import godynamo
+from godynamo import _C
+
+THREADS = 8
+
+
+def together(work, count=THREADS, timeout=60):
+    """work(i) on `count` threads that start at once; their results in order. A thread that does not end is a failure."""
+    barrier = threading.Barrier(count)
+    results, errors = [None] * count, []
+
+    def body(i):
+        try:
+            barrier.wait(timeout)
+            results[i] = work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + timeout
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    if errors:
+        raise errors[0]
+    return results
+
+
+@pytest.fixture(autouse=True)
+def _quick_switches():
+    """Threads change places at every chance."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+    assert _C.counters()["internal_errors"] == 0
+
+
+class Slow:
+    """A backend that lets other threads run while it works, as a compiler does."""
+
+    def __init__(self):
+        self.graphs = []
+
+    def __call__(self, gm, example_inputs):
+        self.graphs.append(gm)
+        time.sleep(0.05)
+        return gm.forward
+
+
+def first(x):
+    return (x + 1).relu() * 2
+
+
+def second(x, y=3):
+    t = x.sin()
+    return [t + y, {"t": t}]
+
+
+def third(x):
+    if x.shape[0] > 3:
+        return x.sum() * 2
+    return x.mean() - 1
+
+
+def same(a, b):
+    """Equal structures of equal tensors."""
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    return a == b
+
+
+@pytest.mark.parametrize("backend", ["eager", "custom", "aot_eager"])
+def test_eight_threads_and_three_new_functions_make_three_translations(backend):
+    x = torch.randn(5)
+    for _ in range(3 if backend == "aot_eager" else 10):
+        godynamo.reset()
+        slow = Slow()
+        plain = [first, second, third]
+        optimized = [godynamo.optimize(f, backend=slow if backend == "custom" else backend) for f in plain]
+
+        def work(i):
+            # Every thread starts with another one of the three.
+            return [(k % 3, optimized[k % 3](x)) for k in range(i, i + 3)]
+
+        for results in together(work):
+            for k, result in results:
+                assert same(result, plain[k](x))
+        assert _C.counters()["translations"] == 3
+        assert [len(fn.cache.entries()) for fn in optimized] == [1, 1, 1]
+        if backend == "custom":
+            assert len(slow.graphs) == 3
+            assert _C.counters()["in_progress"] > 0, "no thread met a translation under way"
+        together(work)
+        assert _C.counters()["translations"] == 3
+
+
+def test_the_mark_of_a_translation_goes_whichever_way_it_ends():
+    """A backend that raises on one thread leaves nothing behind that keeps others out."""
+    calls = []
+
+    class Failing:
+        def __call__(self, gm, example_inputs):
+            calls.append(1)
+            time.sleep(0.02)
+            if len(calls) == 1:
+                raise RuntimeError("the first time only")
+            return gm.forward
+
+    x = torch.randn(3)
+    fn = godynamo.optimize(first, backend=Failing())
+
+    def work(i):
+        try:
+            return fn(x)
+        except godynamo.exc.BackendCompilerFailed as error:
+            return error
+
+    results = together(work)
+    failed = [r for r in results if isinstance(r, Exception)]
+    assert len(failed) == 1
+    assert "the first time only" in str(failed[0])
+    assert all(torch.equal(r, first(x)) for r in results if isinstance(r, torch.Tensor))
+    assert torch.equal(fn(x), first(x))
+    assert len(fn.cache.entries()) == 1
+    assert not fn.cache.in_progress
+
+
+def test_a_storm_of_calls():
+    """Hits, misses, breaks, hook extents and modules on eight threads; each result compared with eager's."""
+
+    @godynamo.disable
+    def opaque(fn, z):
+        return fn(z)
+
+    def breaks(x):
+        t = opaque(torch.abs, x + 1)
+        return t * 2 if t.sum() > 2 else t - 1
+
+    def hidden(x):
+        sys._getframe()
+        return first(x)
+
+    def hooked(x):
+        return hidden(x) + x
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.linear(x[..., :4]).relu()
+
+    model = Model()
+    plain = [first, second, third, breaks, hooked, model]
+    optimized = [godynamo.optimize(f) for f in plain]
+    inputs = [torch.randn(4), torch.randn(6), torch.randn(4).double(), torch.randn(2, 4), torch.randint(0, 5, (4,))]
+    usable = [(k, x) for k in range(len(plain)) for x in inputs if k != 5 or x.dtype == torch.float32]
+    usable = [(k, x) for k, x in usable if k != 2 or x.is_floating_point() or x.shape[0] > 3]
+
+    def work(i):
+        calls = 0
+        for turn in range(60):
+            for n in range(len(usable)):
+                k, x = usable[(n * (i + 1) + turn) % len(usable)]
+                if turn % 3 == i % 3:
+                    with torch.no_grad():
+                        result, expected = optimized[k](x), plain[k](x)
+                else:
+                    result, expected = optimized[k](x), plain[k](x)
+                assert same(result, expected), plain[k]
+                if isinstance(result, torch.Tensor):
+                    assert result.requires_grad == expected.requires_grad
+                calls += 1
+        return calls
+
+    assert sum(together(work)) == THREADS * 60 * len(usable)
+    before = _C.counters()["translations"]
+    together(work)
+    assert _C.counters()["translations"] == before, "translated again although every case was known"
+
+
+def test_a_storm_with_resets_collections_and_dying_functions():
+    stop = time.monotonic() + 3
+    x = torch.randn(4)
+    shared = godynamo.optimize(first)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    shared_module = godynamo.optimize(module)
+
+    def caller():
+        turns = 0
+        while time.monotonic() < stop:
+            assert torch.equal(shared(x), first(x))
+            assert torch.equal(shared_module(x), module(x))
+            turns += 1
+        return turns
+
+    def maker():
+        turns = 0
+        while time.monotonic() < stop:
+            k = float(turns)
+            fn = godynamo.optimize(lambda t: (t * k).relu() + k)
+            assert torch.equal(fn(x), (x * k).relu() + k)
+            turns += 1
+        return turns
+
+    def resetter():
+        turns = 0
+        while time.monotonic() < stop:
+            godynamo.reset()
+            gc.collect()
+            time.sleep(0.002)
+            turns += 1
+        return turns
+
+    def changer():
+        turns = 0
+        while time.monotonic() < stop:
+            module.train(turns % 2 == 0)  # neither Linear nor ReLU acts differently
+            module[1].inplace = False
+            time.sleep(0.001)
+            turns += 1
+        return turns
+
+    kinds = [caller, caller, caller, maker, maker, maker, resetter, changer]
+    turns = together(lambda i: kinds[i]())
+    assert all(turns), turns
+    assert torch.equal(shared(x), first(x))
+
+
+def test_state_is_each_threads_own():
+    """Grad mode, disable and the hook's extent of one thread are not another one's."""
+    x = torch.randn(4, requires_grad=True)
+    fn = godynamo.optimize(first)
+    fn(x)
+    with torch.no_grad():
+        fn(x)
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with torch.no_grad(), godynamo.optimize():
+            inside.set()
+            leave.wait(30)
+            return fn(x)
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(other)
+        assert inside.wait(30)
+        before = _C.counters()["translations"]
+        assert fn(x).requires_grad
+
+        def not_optimized(t):
+            return t * 5
+
+        not_optimized(x)
+        assert _C.counters()["translations"] == before, "the extent of another thread reached this one"
+        leave.set()
+        assert not future.result(30).requires_grad
+
+
+def test_exceptions_of_a_storm_are_each_callers_own():
+    def raises(x, who):
+        y = x + 1
+        if who % 2:
+            raise ValueError(f"thread {who}")
+        return y
+
+    fn = godynamo.optimize(raises)
+    x = torch.randn(2)
+
+    def work(i):
+        for _ in range(200):
+            try:
+                result = fn(x, i)
+            except ValueError as error:
+                assert str(error) == f"thread {i}"
+                assert i % 2
+            else:
+                assert not i % 2
+                assert torch.equal(result, x + 1)
+
+    together(work)
