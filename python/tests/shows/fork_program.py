@@ -1,0 +1,451 @@
+"""Optimized functions in forked processes: one scenario a run, `python fork_program.py SCENARIO`.
+
+What can go wrong here is a process that hangs for good, so nothing waits without a limit, and test_fork.py kills the whole
+session when one is passed. A child reports by its exit status and, where it fails, its traceback.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import godynamo
+from godynamo import _C
+
+CHILD_SECONDS = 20
+
+
+def plain(x):
+    """Known to the parent: a hit in the children."""
+    return (x + 1).relu() * 2
+
+
+def other(x, scale=3):
+    """New in the children: a miss."""
+    t = x.sin() * scale
+    return [t, t.sum()]
+
+
+@godynamo.disable
+def opaque(x):
+    return x - 1
+
+
+def breaks(x):
+    """A resume function."""
+    y = opaque(x * 2)
+    return y.relu() if y.sum() > 0 else y
+
+
+class Model(torch.nn.Module):
+    """A miss whose guards walk a module."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+
+class Graphs:
+    """A custom backend: graphs are built in the child too."""
+
+    def __call__(self, gm, example_inputs):
+        gm.graph.lint()
+        return gm.forward
+
+
+fast = godynamo.optimize(plain)
+fast_other = godynamo.optimize(other)
+fast_breaks = godynamo.optimize(breaks)
+model = Model()
+fast_model = godynamo.optimize(model)
+
+
+def new_function(k):
+    """A function nobody has seen, and what it was made from."""
+
+    def made(x):
+        return (x * k).tanh() + k
+
+    return made
+
+
+def exercise(k=1.0):
+    """Hits, then misses of every kind; the difference in counters."""
+    before = _C.counters()
+    hits()
+    assert _C.counters()["translations"] == before["translations"], "a hit was none"
+    misses(k)
+    after = _C.counters()
+    assert after["internal_errors"] == 0
+    return {name: after[name] - before[name] for name in after}
+
+
+def hits():
+    """What the parent has translated."""
+    x = torch.randn(4)
+    for _ in range(3):
+        assert torch.equal(fast(x), plain(x))
+
+
+def misses(k):
+    """New functions, new to this process at least, of several kinds."""
+    x = torch.randn(4)
+    for _ in range(2):
+        result, expected = fast_other(x), other(x)
+        assert torch.equal(result[0], expected[0])
+        assert torch.equal(result[1], expected[1])
+        assert torch.equal(fast_breaks(x), breaks(x))
+        assert torch.equal(fast_model(x), model(x))
+    for backend in ("eager", Graphs()):
+        made = new_function(k)
+        optimized = godynamo.optimize(made, backend=backend)
+        for _ in range(2):
+            assert torch.equal(optimized(x), made(x))
+    churn()
+    assert torch.equal(godynamo.optimize(new_function(k + 1))(x), new_function(k + 1)(x))
+
+
+def churn():
+    """Enough translations that Go collects its garbage: an old copy of it hangs there."""
+    x = torch.randn(3)
+    for i in range(150):
+        namespace = {}
+        exec(f"def f(x):\n    t = x + {i}\n    return [t.relu(), t * {i}, {{'k': t.sum()}}]\n", namespace)
+        optimized = godynamo.optimize(namespace["f"])
+        assert torch.equal(optimized(x)[1], namespace["f"](x)[1])
+    gc.collect()
+
+
+def warm_up():
+    """The parent has translated and run: its Go library is loaded, its collector has run."""
+    fast(torch.randn(4))
+    churn()
+    assert _C.golib_loaded()
+
+
+def in_child(body):
+    """Fork; the child runs body() and leaves with status 0, or 1 after an exception. The child's pid."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        body()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def wait_for(pid, seconds=CHILD_SECONDS):
+    """The child's end, within the time; a hanging one is killed and told of."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            assert status == 0, f"child: {os.waitstatus_to_exitcode(status)}"
+            return
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    raise AssertionError(f"the child hung for {seconds} s")
+
+
+# ---- scenarios ----
+
+
+def a_loop_of_forks():
+    """os.fork in a loop, each child with hits and misses, the parent translating in between."""
+    warm_up()
+    for turn in range(25):
+        wait_for(in_child(lambda: exercise(float(turn))))
+        fresh = new_function(turn + 0.5)
+        x = torch.randn(4)
+        assert torch.equal(godynamo.optimize(fresh)(x), fresh(x))
+    exercise()
+
+
+def many_children_at_once():
+    """Eight children miss at the same moment."""
+    warm_up()
+    for _ in range(3):
+        for pid in [in_child(lambda k=k: exercise(float(k))) for k in range(8)]:
+            wait_for(pid, 2 * CHILD_SECONDS)
+
+
+def the_parent_never_translated():
+    """The library is loaded in the child for the first time."""
+    assert not _C.golib_loaded()
+
+    def body():
+        x = torch.randn(4)
+        assert torch.equal(fast(x), plain(x))
+        exercise()
+
+    for _ in range(5):
+        wait_for(in_child(body))
+    assert not _C.golib_loaded()
+
+
+def grandchildren():
+    """A child that has loaded its own copy forks again."""
+    warm_up()
+
+    def body():
+        exercise(1.0)
+        wait_for(in_child(lambda: exercise(2.0)))
+        wait_for(in_child(lambda: wait_for(in_child(lambda: exercise(3.0)))))
+        exercise(4.0)
+
+    for _ in range(4):
+        wait_for(in_child(body), 3 * CHILD_SECONDS)
+
+
+def without_a_fresh_copy():
+    """config.fork_reload = False: new cases run in CPython, hits go on."""
+    warm_up()
+    godynamo.config.fork_reload = False
+
+    def body():
+        assert exercise(1.0)["translated"] == 0
+        assert not _C.golib_loaded()
+
+    for _ in range(5):
+        wait_for(in_child(body))
+
+
+def fork_during_a_translation():
+    """Another thread is inside a backend: its mark and its lock are nobody's in the child."""
+    warm_up()
+    inside, leave = threading.Event(), threading.Event()
+
+    class Waiting:
+        def __call__(self, gm, example_inputs):
+            inside.set()
+            if os.getpid() == parent:
+                leave.wait(30)
+            return gm.forward
+
+    parent = os.getpid()
+    made = new_function(5.0)
+    optimized = godynamo.optimize(made, backend=Waiting())
+    x = torch.randn(4)
+    results = []
+    thread = threading.Thread(target=lambda: results.append(optimized(x)))
+    thread.start()
+    assert inside.wait(30)
+
+    def body():
+        for _ in range(3):
+            assert torch.equal(optimized(x), made(x))
+        assert len(optimized.cache.entries()) == 1, "the case was never translated in the child"
+        exercise()
+
+    for _ in range(3):
+        wait_for(in_child(body))
+    leave.set()
+    thread.join(30)
+    assert torch.equal(results[0], made(x))
+
+
+def fork_inside_a_backend():
+    """A backend that forks workers, as compilers do; they run Python and leave."""
+    warm_up()
+
+    class Forking:
+        def __call__(self, gm, example_inputs):
+            wait_for(in_child(lambda: (plain(torch.randn(3)), fast(torch.randn(4)), gc.collect())))
+            return gm.forward
+
+    x = torch.randn(4)
+    for k in range(10):
+        made = new_function(float(k))
+        assert torch.equal(godynamo.optimize(made, backend=Forking())(x), made(x))
+    churn()
+    exercise()
+
+
+def threads_in_the_child():
+    """Threads of a child miss at once."""
+    warm_up()
+
+    def body():
+        results = []
+
+        def work(k):
+            hits()
+            misses(float(k))
+            results.append(k)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(CHILD_SECONDS)
+        assert sorted(results) == list(range(4))
+        assert _C.counters()["internal_errors"] == 0
+
+    for _ in range(5):
+        wait_for(in_child(body), 2 * CHILD_SECONDS)
+
+
+def fork_while_threads_call():
+    """Threads of the parent translate all the time; children of a loop do their own."""
+    warm_up()
+    stop = threading.Event()
+    errors = []
+
+    def caller(k):
+        try:
+            while not stop.is_set():
+                churn()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=caller, args=(k,), daemon=True) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(10):
+            wait_for(in_child(lambda: exercise(float(turn))), 2 * CHILD_SECONDS)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert not errors
+
+
+class Samples(Dataset):
+    """Each sample is made by optimized functions; new shapes and new functions come up in the workers."""
+
+    def __init__(self, count):
+        self.count = count
+        self.late = {}
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        x = torch.arange(4.0) + i
+        y = fast_other(x)[0] if i % 2 else fast_breaks(x)
+        z = fast(torch.arange(float(i % 5 + 1)))
+        late = self.late.setdefault(i % 3, godynamo.optimize(new_function(float(i % 3))))
+        counters = _C.counters()
+        return fast(x), y, z.sum(), late(x), os.getpid(), counters["translated"], counters["internal_errors"]
+
+
+def expected_sample(i):
+    x = torch.arange(4.0) + i
+    y = other(x)[0] if i % 2 else breaks(x)
+    return plain(x), y, plain(torch.arange(float(i % 5 + 1))).sum(), new_function(float(i % 3))(x)
+
+
+def collate(samples):
+    """Runs in the worker as well."""
+    stacked = [fast(torch.stack(column)) for column in list(zip(*samples, strict=True))[:4]]
+    return stacked, [sample[4:] for sample in samples]
+
+
+def data_loader():
+    """Two fork workers, for a few epochs, with and without persistence; the parent trains on what they give."""
+    warm_up()
+    fast_model(torch.randn(4))
+    for persistent in (False, True):
+        loader = DataLoader(
+            Samples(24),
+            batch_size=4,
+            num_workers=2,
+            collate_fn=collate,
+            multiprocessing_context="fork",
+            persistent_workers=persistent,
+            timeout=CHILD_SECONDS,
+        )
+        for _ in range(3):
+            workers, batches = set(), 0
+            for b, (columns, reports) in enumerate(loader):
+                expected = [
+                    plain(torch.stack(c)) for c in zip(*map(expected_sample, range(4 * b, 4 * b + 4)), strict=True)
+                ]
+                for actual, want in zip(columns, expected, strict=True):
+                    assert torch.equal(actual, want)
+                fast_model(columns[0]).sum().backward()
+                workers |= {pid for pid, *_ in reports}
+                assert all(translated > 0 and errors == 0 for _, translated, errors in reports)
+                batches += 1
+            assert batches == 6
+            assert len(workers) == 2
+            assert os.getpid() not in workers
+        del loader
+
+
+def pool_task(k):
+    """What a pool's worker is asked."""
+    done = exercise(float(k))
+    return os.getpid(), done["translated"]
+
+
+def fork_pool():
+    """A multiprocessing pool, its workers replaced after a few tasks."""
+    warm_up()
+    context = multiprocessing.get_context("fork")
+    with context.Pool(2, maxtasksperchild=3) as pool:
+        results = pool.map_async(pool_task, range(12), chunksize=1).get(timeout=6 * CHILD_SECONDS)
+    workers = {pid for pid, _ in results}
+    assert len(workers) >= 3
+    assert os.getpid() not in workers
+    assert all(translated > 0 for _, translated in results)
+    exercise()
+
+
+@godynamo.optimize
+def decorated(x):
+    """Found again under its own name, as pickle wants it."""
+    return (x * 3).relu() + opaque(x)
+
+
+def send_functions():
+    """Optimized functions are pickled by reference: they can be sent to workers."""
+    warm_up()
+    inputs = [torch.arange(4.0) + i for i in range(6)]
+    expected = [decorated.__wrapped__(x) for x in inputs]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        results = pool.map_async(decorated, inputs).get(timeout=CHILD_SECONDS)
+    assert all(map(torch.equal, results, expected))
+    assert all(map(torch.equal, map(decorated, inputs), expected))
+
+
+SCENARIOS = [
+    a_loop_of_forks,
+    many_children_at_once,
+    the_parent_never_translated,
+    grandchildren,
+    without_a_fresh_copy,
+    fork_during_a_translation,
+    fork_inside_a_backend,
+    threads_in_the_child,
+    fork_while_threads_call,
+    data_loader,
+    fork_pool,
+    send_functions,
+]
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    {scenario.__name__: scenario for scenario in SCENARIOS}[sys.argv[1]]()
+    print("done")

@@ -1,0 +1,13 @@
+"""Forked processes use optimized functions, hits and misses, and none hangs. The scenarios are in fork_program.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from .fork_program import SCENARIOS
+from .support import run_program
+
+
+@pytest.mark.parametrize("scenario", [scenario.__name__ for scenario in SCENARIOS])
+def test_no_forked_process_hangs(scenario):
+    assert run_program("fork_program.py", scenario, timeout=150).endswith("done\n")
