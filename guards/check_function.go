@@ -143,7 +143,11 @@ func (m *CheckFunctionManager) compile(values []Source) (*Program, error) {
 	e := newEmitter(m.numSlots, values)
 	e.beginPart(validText, UserLine{})
 	e.node(Node{Op: OpValid})
-	for _, p := range m.sorted() {
+	parts, err := m.sorted()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
 		e.beginPart(p.text, p.guard.Line)
 		if err := e.part(p); err != nil {
 			return nil, err
@@ -184,8 +188,9 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 	return nil
 }
 
-// sorted orders the parts: by rank and depth, but after the parts they rest on.
-func (m *CheckFunctionManager) sorted() []*part {
+// sorted orders the parts: by rank and depth, but after the parts they rest on. Parts that rest on each other are an error: left
+// out, they would make an entry serve frames it was not made for.
+func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	slices.SortStableFunc(m.parts, func(a, b *part) int {
 		return cmp.Or(cmp.Compare(cost(a), cost(b)), a.guard.Compare(b.guard), cmp.Compare(a.stage, b.stage))
 	})
@@ -219,7 +224,10 @@ func (m *CheckFunctionManager) sorted() []*part {
 			}
 		}
 	}
-	return out
+	if len(out) != len(m.parts) {
+		return nil, fmt.Errorf("guards: %d of %d parts rest on each other", len(m.parts)-len(out), len(m.parts))
+	}
+	return out, nil
 }
 
 // cost is a part's rank, plus what fetching its value takes; a part of a later stage costs what its kind costs or more.
@@ -245,15 +253,20 @@ func prerequisites(p *part, at map[string][]*part) []*part {
 			out = append(out, q)
 		}
 	}
-	out = append(out, nearest(p.guard.Origin.Base(), at)...)
+	out = append(out, nearest(p.guard.Origin, at)...)
 	if other := p.guard.Args.Other; other != nil {
-		out = append(out, nearest(other.Base(), at)...)
+		out = append(out, nearest(other, at)...)
 	}
 	return out
 }
 
-func nearest(s Source, at map[string][]*part) []*part {
-	for ; s != nil; s = s.Base() {
+// nearest are the parts on the nearest place below src that has any. A Source that only changes the family of its base is the
+// same place under the same name.
+func nearest(src Source, at map[string][]*part) []*part {
+	for s := src.Base(); s != nil; s = s.Base() {
+		if s.Name() == src.Name() {
+			continue
+		}
 		if parts := at[s.Name()]; len(parts) > 0 {
 			return parts
 		}

@@ -106,6 +106,15 @@ func TestModuleGuardsAreSkippedUnlessAskedFor(t *testing.T) {
 		textOf(t, 1, gs, Options{GuardNNModules: true}))
 }
 
+// Row: S002-100
+func TestAPlaceMarkedAsInsideAModuleIsThePlaceItself(t *testing.T) {
+	marked := NewNNModuleSource(localX)
+	gs := []Guard{HasAttr(marked, "forward", false), TypeMatch(localX, Const{Index: 1, ID: 8}),
+		TypeMatch(NewAttrSource(marked, "scale"), Const{Index: 0, ID: 7})}
+	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 8) and not ___hasattr(x, 'forward') and "+
+		"___check_type_id(x.scale, 7)", textOf(t, 1, gs, Options{GuardNNModules: true}))
+}
+
 func TestVariablesOfOneNameAndOfTheTextsOwnNamesStayApart(t *testing.T) {
 	typ := Const{ID: 7}
 	gs := []Guard{TypeMatch(localX, typ), TypeMatch(NewGlobalSource("x"), typ), TypeMatch(NewGlobalSource("g"), typ),
