@@ -1,6 +1,7 @@
 /* Runs a guard program. Nodes are in order; the first that fails is the answer. Registers hold borrowed references, which
  * stay good because nothing here runs code that could drop them, but for the calls of Python described at `evaluate`. */
 #include "guard_eval.h"
+#include "guard_memo.h"
 #include "guard_pure.h"
 #include "torch_state.h"
 
@@ -284,10 +285,21 @@ int
 gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {
     int done = -1; /* calls of nodes up to this one have held */
-    const int n = (int)e->nnodes;
+    const gd_guard_node *nodes = e->nodes;
+    const gd_guard_memo *memo = e->memo;
+    int n = (int)e->nnodes, i;
+    if (memo != NULL) {
+        if (GD_LIKELY(e->valid && gd_memo_holds(memo, regs))) {
+            nodes = memo->nodes;
+            n = (int)memo->nnodes;
+        }
+        else {
+            memo = NULL;
+        }
+    }
 restart:
-    for (int i = 0; i < n; i++) {
-        const gd_guard_node *node = &e->nodes[i];
+    for (i = 0; i < n; i++) {
+        const gd_guard_node *node = &nodes[i];
         PyObject *v = regs[node->src];
         switch (node->op) {
 #define X(name, is_access, class_a, class_b, text) \
@@ -295,7 +307,7 @@ restart:
         if (is_access) { \
             PyObject *value = fetch(e, node, v, GD_OP_##name); \
             if (GD_UNLIKELY(value == NULL)) { \
-                return i; \
+                goto fails; \
             } \
             regs[node->dst] = value; \
         } \
@@ -303,13 +315,13 @@ restart:
             goto may_call; \
         } \
         else if (GD_UNLIKELY(!holds(e, node, v, regs, GD_OP_##name))) { \
-            return i; \
+            goto fails; \
         } \
         break;
             GD_GUARD_OPS(X)
 #undef X
         default:
-            return i; /* no such operation: entries are verified when made */
+            goto fails; /* no such operation: entries are verified when made */
         }
         continue;
     may_call:
@@ -319,17 +331,22 @@ restart:
                 continue;
             }
             if (outcome == TENSORS_FAIL) {
-                return i;
+                goto fails;
             }
         }
         else if (i <= done) {
             continue;
         }
         else if (!predicate_holds(e->consts[node->a], v)) {
-            return i;
+            goto fails;
         }
-        done = i;
+        done = i; /* a program with a memo calls nothing */
         goto restart;
     }
+    if (GD_UNLIKELY(memo == NULL && e->memo_wait > 0)) {
+        gd_memo_learn(e, regs);
+    }
     return -1;
+fails:
+    return memo != NULL ? (int)memo->index[i] : i;
 }

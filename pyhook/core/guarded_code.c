@@ -2,6 +2,7 @@
  * be read as an address. Its GC support is what lets a W that is reachable from what it guards be collected. */
 #include "guard_eval.h"
 #include "guard_env.h"
+#include "guard_memo.h"
 #include "guard_pure.h"
 #include "structmember.h"
 #include "torch_state.h"
@@ -400,6 +401,7 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     }
     e->strong = PyList_AsTuple(k->strong);
     e->weakrefs = PyList_AsTuple(k->weak);
+    gd_memo_prepare(e);
     return e->strong != NULL && e->weakrefs != NULL ? 0 : -1;
 }
 
@@ -481,6 +483,7 @@ entry_dealloc(gd_GuardedCode *e)
     Py_XDECREF(e->parts);
     Py_XDECREF(e->part_lines);
     Py_XDECREF(e->orig_code);
+    gd_memo_drop(e);
     PyMem_Free(e->nodes);
     PyMem_Free(e->caches);
     PyMem_Free(e->consts);

@@ -18,12 +18,13 @@ typedef struct gd_GuardedCode {
     PyObject_HEAD
     /* the hot fields first */
     char valid;                 /* cleared when a weakly held object dies or reset() runs; never set again */
-    uint8_t reserved0;
+    uint8_t memo_wait;          /* successes until a memo is taken down; 0: none will be */
     uint16_t nslots;            /* registers 0 .. nslots-1 */
     uint16_t nregs;
     uint16_t nextra;            /* registers handed over after the slots, ascending */
     uint32_t nnodes;
     uint32_t flags;             /* GD_ENTRY_* */
+    struct gd_guard_memo *memo; /* guard_memo.h; NULL: the whole program runs */
     gd_guard_node *nodes;
     gd_inline_cache *caches;
     PyObject **consts;          /* what is compared by address may be dead: only `strong` ones may be dereferenced */
@@ -39,6 +40,7 @@ typedef struct gd_GuardedCode {
     PyObject *chains, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
     uint32_t ntb_rows, nconsts, ntensors, ncaches;
+    uint8_t *memo_stale;        /* per register: how often a memo ended through what it holds; NULL before the first */
     void *torch_state;          /* snapshot compared by the state node; torch_state.c */
     PyObject *weakreflist;
 } gd_GuardedCode;
@@ -50,7 +52,7 @@ PyObject *gd_entry_new(const gd_entry_spec *spec);
 
 /* Runs the program. regs: room for e->nregs pointers; the caller has filled registers 0 .. nslots-1 with the slots,
  * [nslots] with the globals dict, [nslots+1] with the builtins dict (all borrowed). Runs none of the user's code, allocates
- * nothing (PY_CHECK nodes excepted), raises nothing. Returns -1 when the program holds, else the index of the failed node.
+ * nothing (PY_CHECK nodes and a new memo excepted), raises nothing. Returns -1 when the program holds, else the index of the failed node.
  * After success the caller may gather the values of extra_regs: they ascend, and extra_regs[i] >= nslots + i, so
  * they can be moved down to regs[nslots + i] in place, and regs is then the argument array of `function`. */
 int gd_guard_eval(gd_GuardedCode *e, PyObject **regs);

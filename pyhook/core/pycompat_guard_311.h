@@ -17,6 +17,44 @@ gd_dict_tag(PyObject *dict)
     return ((PyDictObject *)dict)->ma_version_tag;
 }
 
+/* Where that number lies. */
+static inline const void *
+gd_dict_tag_place(PyObject *dict)
+{
+    return &((PyDictObject *)dict)->ma_version_tag;
+}
+
+/* Whether the class has a version: number of the present state of it and its bases, which no other class or state ever has. */
+static inline int
+gd_type_has_version(const PyTypeObject *type)
+{
+    return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG && type->tp_version_tag != 0;
+}
+
+/* The eight bytes in which the version lies; it is 0 once the class or a base was changed. The other four are padding. */
+static inline const void *
+gd_type_version_place(const PyTypeObject *type)
+{
+    _Static_assert(offsetof(PyTypeObject, tp_version_tag) % 8 == 0
+                       && offsetof(PyTypeObject, tp_finalize) == offsetof(PyTypeObject, tp_version_tag) + 8,
+                   "tp_version_tag shares its eight bytes with nothing");
+    return &type->tp_version_tag;
+}
+
+/* Where a class keeps the names of its instances' inline values. */
+static inline const void *
+gd_type_inline_keys_place(const PyTypeObject *type)
+{
+    return &((const PyHeapTypeObject *)type)->ht_cached_keys;
+}
+
+/* Where a module object keeps its dict. */
+static inline const void *
+gd_module_dict_place(PyObject *module)
+{
+    return (char *)module + PyModule_Type.tp_dictoffset;
+}
+
 /* The dict's own value for the key; `hash` is the key's. Keys equal by gd_same_key. borrowed, or NULL; raises nothing and
  * calls no __eq__ of the user's. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
