@@ -112,6 +112,19 @@ pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
+/* Runs the frame with no extent in force: what it calls is another compiler's business. Serving the frames that torch.compile hands
+ * on, its own translation of them included, made the two translate each other's work without end. */
+static PyObject *
+pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
+{
+    gd_thread_state *t = &gd_thread;
+    gd_extent *hidden = t->extent;
+    t->extent = NULL;
+    PyObject *result = pass_on(tstate, frame, throwflag);
+    t->extent = hidden;
+    return result;
+}
+
 /* Asks Python once whether code is left alone by its kind of file (torch's, the standard library's, ours). */
 static gd_ExtraState *
 ask_trace_rules(PyCodeObject *code)
@@ -126,6 +139,7 @@ ask_trace_rules(PyCodeObject *code)
     }
     PyObject *verdict = gd_call_python("skip_code", (PyObject *)code);
     int skip = verdict != NULL ? PyObject_IsTrue(verdict) : -1;
+    int tree = skip > 0 && PyLong_CheckExact(verdict) && PyLong_AsLong(verdict) == 2;
     Py_XDECREF(verdict);
     if (skip < 0) {
         /* Every frame would say the same: the first failure is shown, and what cannot be judged is left alone. */
@@ -135,7 +149,7 @@ ask_trace_rules(PyCodeObject *code)
         }
         gd_swallow((PyObject *)code);
     }
-    extra->flags |= GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
+    extra->flags |= GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0) | (tree ? GD_CODE_SKIP_TREE : 0);
     return extra;
 }
 
@@ -228,6 +242,9 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         recount_after_fork();
         if (hook.count == 0 && gd_py_get_eval(tstate) == eval_frame) {
             gd_py_set_eval(tstate, hook.previous);
+        }
+        if (reason == GD_COUNT_hook_skip && extra != NULL && (extra->flags & GD_CODE_SKIP_TREE)) {
+            return pass_on_tree(tstate, frame, throwflag);
         }
         return pass_on(tstate, frame, throwflag);
     }

@@ -14,6 +14,7 @@ enum {
     GD_CODE_SKIP = 1, /* can never be translated, or was marked so */
     GD_CODE_OURS = 2, /* made by a translation: never translated again by the hook */
     GD_CODE_ASKED = 4, /* skip_code was asked; its verdict is GD_CODE_SKIP */
+    GD_CODE_SKIP_TREE = 8, /* with GD_CODE_SKIP: what runs below the frame is left alone too */
 };
 
 typedef struct {

@@ -2,6 +2,7 @@
 #include "miss.h"
 
 #include "golib_load.h"
+#include "other_hook.h"
 #include "runtime.h"
 
 /* What is said to the translator and about it. */
@@ -211,7 +212,9 @@ translate_marked(const miss *m, gd_reply *reply)
 {
     m->cache->in_progress = gd_runtime.fork_generation + 1;
     gd_thread.translating++;
+    PyObject *torch_callback = gd_torch_quiet();
     translate(m, reply);
+    gd_torch_resume(torch_callback);
     gd_thread.translating--;
     m->cache->in_progress = 0;
     /* An answer and the error state must fit together: a pending exception in a good answer would surface anywhere. */

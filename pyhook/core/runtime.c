@@ -1,6 +1,8 @@
 /* Settings, counters, callbacks, internal errors, headroom: see runtime.h. */
 #include "runtime.h"
 
+#include "other_hook.h"
+
 #include <pthread.h>
 #include <stddef.h>
 
@@ -187,6 +189,7 @@ gd_call_python(const char *name, PyObject *arg)
 {
     PyObject *callable = NULL, *result = NULL;
     gd_thread.translating++;
+    PyObject *torch_callback = PyErr_Occurred() ? NULL : gd_torch_quiet();
     for (size_t i = 0; i < NCALLBACKS; i++) {
         if (strcmp(callbacks[i].name, name) != 0) {
             continue;
@@ -209,6 +212,7 @@ gd_call_python(const char *name, PyObject *arg)
     else if (!PyErr_Occurred()) {
         PyErr_Format(PyExc_SystemError, "no callback named %s", name);
     }
+    gd_torch_resume(torch_callback);
     gd_thread.translating--;
     return result;
 }

@@ -76,9 +76,17 @@ def skipped_callable(fn: object) -> bool:
     if not hasattr(function, "__code__"):
         function = inspect.getattr_static(type(function), "__call__", None)
     code = getattr(function, "__code__", None)
-    return not isinstance(code, CodeType) or skip_code(code)
+    return not isinstance(code, CodeType) or bool(skip_reason(code))
 
 
-def skip_code(code: CodeType) -> bool:
-    """Called by the core (eval_frame.c)."""
-    return bool(skip_reason(code))
+# Below a frame of these torch.compile is at work: it has a hook, a translator and generated code of its own.
+_OTHER_COMPILERS = tuple(os.path.join("_" + name, "") for name in ("dynamo", "inductor"))
+
+
+def skip_code(code: CodeType) -> int:
+    """Called by the core (eval_frame.c): 0, 1 to leave the code alone, 2 to leave what it calls alone too."""
+    reason = skip_reason(code)
+    if reason != "torch's own file":
+        return int(bool(reason))
+    inside = os.path.realpath(code.co_filename)[len(_torch_folder()) :]
+    return 2 if inside.startswith(_OTHER_COMPILERS) else 1
