@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/cache"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"go.uber.org/zap"
@@ -90,9 +91,12 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		convert = translate.ConvertFrameAssert(settings.backend, true, &settings.Options, inst)
 	}
 	result, err := convert(s, f, int(req.nentries))
-	var entry unsafe.Pointer
+	var entry py.Object
 	if err == nil {
-		entry, err = inst.install(s, f, result)
+		var g *cache.GuardedCode
+		if g, err = guarded(s, f, result); err == nil {
+			entry, err = g.Install(s, inst, f.Slots, f.Globals)
+		}
 	}
 	t := &translation{scope: s, settings: settings, frame: f, request: req, result: result}
 	if err == nil {
@@ -101,7 +105,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 				zap.Int("nodes", len(result.Program.Nodes)), zap.Float64("us", float64(time.Since(started).Nanoseconds())/1e3))
 		}
 		t.tell("ok", nil)
-		return C.GD_OK, entry
+		return C.GD_OK, entry.Ptr()
 	}
 	return t.failed(err), nil
 }

@@ -6,12 +6,12 @@ package pyhook
 import "C"
 
 import (
-	"errors"
 	"runtime"
 	"unsafe"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/cache"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -174,23 +174,8 @@ func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 	return o
 }
 
-var errGuardFails = errors.New("the guards fail on the frame they were built from")
-
-// install makes the entry. Its program is checked on the very frame it was built from.
-func (i *installer) install(s *py.Scope, f *translate.Frame, r *translate.Result) (unsafe.Pointer, error) {
-	a := &arena{}
-	defer a.close()
-	spec := (*C.gd_entry_spec)(a.alloc(1, C.sizeof_gd_entry_spec))
-	spec.function = (*C.PyObject)(r.Function.Ptr())
-	if r.Function.IsNull() {
-		spec.flags |= C.GD_ENTRY_RUN_ORIGINAL
-	}
-	if r.NeedsHook {
-		spec.flags |= C.GD_ENTRY_NEEDS_HOOK
-	}
-	if r.Rerun {
-		spec.flags |= C.GD_ENTRY_RERUN
-	}
+// guarded is the cache's form of a finished translation.
+func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.GuardedCode, error) {
 	if r.Program == nil {
 		m, err := guards.NewCheckFunctionManager(len(f.Slots), guards.Set{}, nil, guards.Options{})
 		if err != nil {
@@ -198,49 +183,82 @@ func (i *installer) install(s *py.Scope, f *translate.Frame, r *translate.Result
 		}
 		r.Program, r.Text = m.Program(), m.Text()
 	}
-	i.program(s, a, spec, r)
-	i.traceback(a, s, spec, r)
-	i.texts(s, spec, r)
 	info, err := infoDict(s, r)
 	if err != nil {
 		return nil, err
 	}
-	spec.info = (*C.PyObject)(info.Ptr())
-	spec.orig_code = (*C.PyObject)(f.Code.Ptr())
+	g := &cache.GuardedCode{
+		Function: r.Function, OrigCode: f.Code, Program: r.Program, Pool: r.Pool, Extra: r.ExtraRegs,
+		NeedsHook: r.NeedsHook, Rerun: r.Rerun, Info: info,
+	}
+	for _, row := range r.Rows {
+		g.Rows = append(g.Rows, cache.TracebackRow(row))
+	}
+	for _, ch := range r.Chains {
+		var levels []cache.Level
+		for _, l := range ch.Levels() {
+			levels = append(levels, cache.Level(l))
+		}
+		g.Chains = append(g.Chains, levels)
+	}
+	return g, nil
+}
+
+// Make implements cache.Installer.
+func (i *installer) Make(s *py.Scope, g *cache.GuardedCode) (py.Object, error) {
+	a := &arena{}
+	defer a.close()
+	spec := (*C.gd_entry_spec)(a.alloc(1, C.sizeof_gd_entry_spec))
+	spec.function = (*C.PyObject)(g.Function.Ptr())
+	if g.Function.IsNull() {
+		spec.flags |= C.GD_ENTRY_RUN_ORIGINAL
+	}
+	if g.NeedsHook {
+		spec.flags |= C.GD_ENTRY_NEEDS_HOOK
+	}
+	if g.Rerun {
+		spec.flags |= C.GD_ENTRY_RERUN
+	}
+	i.program(s, a, spec, g)
+	i.traceback(a, s, spec, g)
+	i.texts(s, spec, g)
+	spec.info = (*C.PyObject)(g.Info.Ptr())
+	spec.orig_code = (*C.PyObject)(g.OrigCode.Ptr())
 	p := C.gdb_entry_new(spec)
 	if p == nil {
-		return nil, s.Err()
+		return py.Object{}, s.Err()
 	}
-	slots := (**C.PyObject)(a.alloc(len(f.Slots), unsafe.Sizeof(uintptr(0))))
-	for k, o := range f.Slots {
-		unsafe.Slice(slots, len(f.Slots))[k] = (*C.PyObject)(o.Ptr())
+	return object(p), nil
+}
+
+// Check implements cache.Installer.
+func (*installer) Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error) {
+	a := &arena{}
+	defer a.close()
+	array := (**C.PyObject)(a.alloc(len(slots), unsafe.Sizeof(uintptr(0))))
+	for k, o := range slots {
+		unsafe.Slice(array, len(slots))[k] = (*C.PyObject)(o.Ptr())
 	}
 	failed := (*C.int32_t)(a.alloc(1, 4))
-	switch C.gdb_entry_check(p, slots, C.uint32_t(len(f.Slots)), (*C.PyObject)(f.Globals.Ptr()), failed) {
+	switch C.gdb_entry_check((*C.PyObject)(entry.Ptr()), array, C.uint32_t(len(slots)), (*C.PyObject)(globals.Ptr()), failed) {
 	case 1:
-		return unsafe.Pointer(p), nil
+		return -1, nil
 	case 0:
-		s.Adopt(object(p))
-		part := "?"
-		if n := int(*failed); n >= 0 && n < len(r.Program.Nodes) {
-			part = r.Program.Parts[r.Program.Nodes[n].Part]
-		}
-		return nil, errors.Join(errGuardFails, errors.New(part))
+		return int(*failed), nil
 	}
-	s.Adopt(object(p))
-	return nil, s.Err()
+	return 0, s.Err()
 }
 
 // constObject is a constant of the program: an object of the translation's pool, or a name made for the program.
-func constObject(s *py.Scope, r *translate.Result, c guards.ConstUse) py.Object {
+func constObject(s *py.Scope, g *cache.GuardedCode, c guards.ConstUse) py.Object {
 	if c.Index < 0 {
 		return s.Interned(c.Name)
 	}
-	return r.Pool[c.Index]
+	return g.Pool[c.Index]
 }
 
-func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, r *translate.Result) {
-	p := r.Program
+func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, g *cache.GuardedCode) {
+	p := g.Program
 	nodes := (*C.gd_guard_node)(a.alloc(len(p.Nodes), C.sizeof_gd_guard_node))
 	for k, n := range p.Nodes {
 		unsafe.Slice(nodes, len(p.Nodes))[k] = C.gd_guard_node{
@@ -253,7 +271,7 @@ func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, r *trans
 	consts := (*C.gd_const_spec)(a.alloc(len(p.Consts), C.sizeof_gd_const_spec))
 	for k, c := range p.Consts {
 		unsafe.Slice(consts, len(p.Consts))[k] = C.gd_const_spec{
-			object: (*C.PyObject)(constObject(s, r, c).Ptr()), keep: C.int32_t(c.Keep),
+			object: (*C.PyObject)(constObject(s, g, c).Ptr()), keep: C.int32_t(c.Keep),
 		}
 	}
 	spec.consts, spec.nconsts = consts, C.uint32_t(len(p.Consts))
@@ -261,23 +279,23 @@ func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, r *trans
 	for k, t := range p.Tensors {
 		unsafe.Slice(tensors, len(p.Tensors))[k] = C.gd_tensor_spec{
 			reg: C.uint16_t(t.Reg), fields: C.uint16_t(t.Fields), static_sizes: C.uint64_t(t.StaticSizes),
-			static_strides: C.uint64_t(t.StaticStrides), example: (*C.PyObject)(r.Pool[t.Example.Index].Ptr()),
+			static_strides: C.uint64_t(t.StaticStrides), example: (*C.PyObject)(g.Pool[t.Example.Index].Ptr()),
 		}
 	}
 	spec.tensors, spec.ntensors = tensors, C.uint32_t(len(p.Tensors))
-	extra := (*C.uint32_t)(a.alloc(len(r.ExtraRegs), 4))
-	for k, v := range r.ExtraRegs {
-		unsafe.Slice(extra, len(r.ExtraRegs))[k] = C.uint32_t(v)
+	extra := (*C.uint32_t)(a.alloc(len(g.Extra), 4))
+	for k, v := range g.Extra {
+		unsafe.Slice(extra, len(g.Extra))[k] = C.uint32_t(v)
 	}
-	spec.extra_regs, spec.nextra = extra, C.uint32_t(len(r.ExtraRegs))
+	spec.extra_regs, spec.nextra = extra, C.uint32_t(len(g.Extra))
 }
 
-func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, r *translate.Result) {
-	if len(r.Rows) == 0 {
+func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cache.GuardedCode) {
+	if len(g.Rows) == 0 {
 		return
 	}
-	rows := (*C.gd_tb_row)(a.alloc(len(r.Rows), C.sizeof_gd_tb_row))
-	for k, row := range r.Rows {
+	rows := (*C.gd_tb_row)(a.alloc(len(g.Rows), C.sizeof_gd_tb_row))
+	for k, row := range g.Rows {
 		c := C.gd_tb_row{start: C.uint32_t(row.Start), end: C.uint32_t(row.End), chain: C.uint32_t(row.Chain)}
 		if row.Drop {
 			c.flags = C.GD_TB_DROP
@@ -285,13 +303,13 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, r *tra
 		if row.Graph {
 			c.flags |= C.GD_TB_GRAPH
 		}
-		unsafe.Slice(rows, len(r.Rows))[k] = c
+		unsafe.Slice(rows, len(g.Rows))[k] = c
 	}
-	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(r.Rows))
-	chains := make([]py.Object, len(r.Chains))
-	for k, ch := range r.Chains {
+	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(g.Rows))
+	chains := make([]py.Object, len(g.Chains))
+	for k, ch := range g.Chains {
 		var levels []py.Object
-		for _, l := range ch.Levels() {
+		for _, l := range ch {
 			levels = append(levels, s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line))))
 		}
 		chains[k] = s.Tuple(levels...)
@@ -299,14 +317,14 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, r *tra
 	spec.chains = (*C.PyObject)(s.Tuple(chains...).Ptr())
 }
 
-func (*installer) texts(s *py.Scope, spec *C.gd_entry_spec, r *translate.Result) {
-	parts := make([]py.Object, len(r.Program.Parts))
+func (*installer) texts(s *py.Scope, spec *C.gd_entry_spec, g *cache.GuardedCode) {
+	parts := make([]py.Object, len(g.Program.Parts))
 	lines := make([]py.Object, len(parts))
-	for k, p := range r.Program.Parts {
+	for k, p := range g.Program.Parts {
 		parts[k] = s.Str(p)
 		lines[k] = py.None()
-		if k < len(r.Program.PartLines) && r.Program.PartLines[k].File != "" {
-			l := r.Program.PartLines[k]
+		if k < len(g.Program.PartLines) && g.Program.PartLines[k].File != "" {
+			l := g.Program.PartLines[k]
 			lines[k] = s.Tuple(s.Name(l.File), s.Int(int64(l.Line)))
 		}
 	}

@@ -1,0 +1,106 @@
+// Package cache turns a finished translation into an entry of a frame's cache: it checks that the entry is sound, has it made, and
+// tries its guards on the very frame they were built from before any later call may meet it.
+//
+// The entries themselves live in C (pyhook/core/frame_cache.c, guarded_code.c): a hit must not enter Go, and a forked
+// child must find them. C is reached through Installer, which pyhook implements.
+package cache
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// GuardedCode is one translation of one code object and the guards that say when it serves.
+type GuardedCode struct {
+	Function py.Object       // of the transformed code; zero: run the user's own (nothing to capture)
+	OrigCode py.Object       // the user's code object
+	Program  *guards.Program // its constants index Pool
+	Pool     []py.Object
+	Extra    []uint16       // registers whose values Function takes after the slots, ascending
+	Rows     []TracebackRow // sorted by Start
+	Chains   [][]Level
+	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.
+	NeedsHook, Rerun bool
+	Info             py.Object // dict that explain() shows
+}
+
+// TracebackRow says which user frames the code units Start .. End-1 of the transformed code stand for.
+type TracebackRow struct {
+	Start, End, Chain int
+	Drop, Graph       bool // see GD_TB_DROP, GD_TB_GRAPH in core/golib.h
+}
+
+// Level is one user frame of a chain: its code and globals, the byte offset of the instruction, the line.
+type Level struct {
+	Code, Globals py.Object
+	Lasti, Line   int
+}
+
+// Installer makes entries; pyhook implements it over the C core.
+type Installer interface {
+	// Make returns the entry, a new reference.
+	Make(s *py.Scope, g *GuardedCode) (py.Object, error)
+	// Check runs an entry's program on a frame: the index of the failed node, or -1.
+	Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error)
+}
+
+// ErrGuardFails is wrapped by the error for guards that fail on their own frame: a bug of the translator's.
+var ErrGuardFails = errors.New("the guards fail on the frame they were built from")
+
+// Validate checks what C would have to trust.
+func (g *GuardedCode) Validate() error {
+	if err := g.Program.Verify(); err != nil {
+		return err
+	}
+	last := -1
+	for i, r := range g.Extra {
+		if int(r) <= last || int(r) < g.Program.NumSlots+i || int(r) >= g.Program.NumRegs {
+			return fmt.Errorf("cache: register %d cannot be handed over as value %d", r, i)
+		}
+		last = int(r)
+	}
+	start := -1
+	for _, r := range g.Rows {
+		if r.Start < start || r.End < r.Start || r.Chain < 0 || r.Chain >= len(g.Chains) {
+			return fmt.Errorf("cache: malformed traceback row %+v", r)
+		}
+		start = r.Start
+	}
+	for _, c := range g.Program.Consts {
+		if c.Index >= len(g.Pool) {
+			return fmt.Errorf("cache: constant %d of %d", c.Index, len(g.Pool))
+		}
+	}
+	return nil
+}
+
+// Install makes the entry and tries it on the frame it was built from. The entry is a new reference, the caller's.
+func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, globals py.Object) (py.Object, error) {
+	if err := g.Validate(); err != nil {
+		return py.Object{}, err
+	}
+	entry, err := in.Make(s, g)
+	if err != nil {
+		return py.Object{}, err
+	}
+	failed, err := in.Check(s, entry, slots, globals)
+	if err == nil && failed < 0 {
+		return entry, nil
+	}
+	s.Adopt(entry)
+	if err == nil {
+		err = fmt.Errorf("%w: %s", ErrGuardFails, g.part(failed))
+	}
+	return py.Object{}, err
+}
+
+// part is the text of the guard that node belongs to: the recompile reason when it fails.
+func (g *GuardedCode) part(node int) string {
+	if node < 0 || node >= len(g.Program.Nodes) {
+		return "?"
+	}
+	return g.Program.Parts[g.Program.Nodes[node].Part]
+}
