@@ -197,7 +197,8 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	at := map[string][]*part{} // by place
 	for i, p := range m.parts {
 		p.order, p.waiting, p.next = i, 0, nil
-		if p.guard.Origin != nil {
+		// What is said of two places is no condition for looking below one of them: `a is not a[0]` would wait for itself.
+		if p.guard.Origin != nil && p.guard.Args.Other == nil {
 			at[p.guard.Name] = append(at[p.guard.Name], p)
 		}
 	}

@@ -115,6 +115,14 @@ func TestAPlaceMarkedAsInsideAModuleIsThePlaceItself(t *testing.T) {
 		"___check_type_id(x.scale, 7)", textOf(t, 1, gs, Options{GuardNNModules: true}))
 }
 
+func TestAPlaceIsToldFromOneBelowIt(t *testing.T) {
+	inner := NewIndexSource(localX, 0)
+	typ := Const{ID: 7}
+	gs := []Guard{ListLength(localX, typ, 1), ListLength(inner, typ, 0), NoAlias(localX, inner)}
+	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 7) and len(x) == 1 and x is not x[0] and "+
+		"___check_type_id(x[0], 7) and len(x[0]) == 0", textOf(t, 1, gs, Options{}))
+}
+
 func TestVariablesOfOneNameAndOfTheTextsOwnNamesStayApart(t *testing.T) {
 	typ := Const{ID: 7}
 	gs := []Guard{TypeMatch(localX, typ), TypeMatch(NewGlobalSource("x"), typ), TypeMatch(NewGlobalSource("g"), typ),
