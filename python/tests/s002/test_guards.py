@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from godynamo import _C, _guard_env, utils
+from godynamo import _C, _callables, _guard_env, utils
 
 import godynamo
 
@@ -614,8 +614,9 @@ def list_sum(x, items):
 
 
 def set_sum(x, s):
-    for item in sorted(s):
-        x = x * 10 + item
+    for item in (1, 2, 3):
+        if item in s:
+            x = x * 10 + item
     return x + len(s)
 
 
@@ -668,39 +669,50 @@ def test_a_mutated_container_is_seen() -> None:
 # ---- what must not happen ----------------------------------------------------------------------------------------------------------
 
 
+MALFORMED: dict[str, dict[str, Any]] = {
+    "register out of range": {"nodes": [("VALID", 0, 0, 0, 0, 0, 0), ("TYPE_MATCH", 0, 0, 99, 0, 0, 0)]},
+    "constant out of range": {"nodes": [("VALID", 0, 0, 0, 0, 0, 0), ("TYPE_MATCH", 0, 0, 0, 0, 55, 0)]},
+    "part out of range": {"nodes": [("VALID", 0, 0, 0, 9, 0, 0)]},
+    "without .valid": {"nodes": [("TYPE_MATCH", 0, 0, 0, 0, 0, 0)], "consts": [(int, 0)]},
+}
+
+
 @pytest.mark.row("S002-106")
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        [("VALID", 0, 0, 0, 0, 0, 0), ("TYPE_MATCH", 0, 0, 99, 0, 0, 0)],
-        [("VALID", 0, 0, 0, 0, 0, 0), ("TYPE_MATCH", 0, 0, 0, 0, 55, 0)],
-    ],
-    ids=["register out of range", "constant out of range"],
-)
-def test_a_malformed_program_fails_the_compile(nodes: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("what", list(MALFORMED))
+def test_a_malformed_program_makes_no_entry(what: str) -> None:
+    """The core refuses it when the entry is made, whoever wrote it."""
     spec = {
-        "function": add, "nodes": nodes, "nregs": 4, "nslots": 2, "ncaches": 0, "consts": [], "tensors": [], "extra": [],
-        "flags": 0, "parts": ("___guarded_code.valid",), "info": {},
+        "function": add, "nodes": [], "nregs": 4, "nslots": 2, "ncaches": 0, "consts": [], "tensors": [], "extra": [],
+        "flags": 0, "parts": ("___guarded_code.valid",), "info": {}, **MALFORMED[what],
     }  # fmt: skip
-    w = godynamo.optimize(add, backend=nb())
+    with pytest.raises(ValueError, match="malformed guard program"):
+        _C.make_entry(spec)
+
+
+@pytest.mark.row("S002-106")
+@pytest.mark.parametrize("fault", ["raises", "says no"])
+def test_a_bad_guard_fails_its_own_compile(
+    fault: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Injected: the predicate that guards a device argument is broken."""
+
+    def raises(value):
+        return lambda other: 1 / 0
+
+    def says_no(value):
+        return lambda other: False
+
+    monkeypatch.setattr(_callables.equal_to, "__code__", (raises if fault == "raises" else says_no).__code__)
+
+    def f(x, device):
+        return x + torch.ones(2, device=device)
+
+    w = godynamo.optimize(f, backend=nb())
     x = torch.randn(2)
-    failures = []
-
-    def translate(request: Any) -> Any:
-        try:
-            return _C.make_entry(spec)
-        except Exception as error:
-            failures.append(error)
-            raise
-
-    _C.set_translate_callback(translate)
-    try:
-        with caplog.at_level(logging.ERROR, logger="godynamo"):
-            assert torch.equal(w(x, 1), x + 1), "eager"
-    finally:
-        _C.set_translate_callback(None)
-    assert len(failures) == 1 and entries(w) == [] and "add" in caplog.text
-    assert counted("internal_errors") == 1
+    with caplog.at_level(logging.ERROR, logger="godynamo"):
+        assert torch.equal(w(x, torch.device("cpu")), x + 1), "eager"
+    assert counted("internal_errors") == 1 and entries(w) == []
+    assert "the call runs in CPython" in caplog.text and "cpu" in caplog.text
 
 
 @pytest.mark.row("S002-106")

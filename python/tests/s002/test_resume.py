@@ -301,8 +301,10 @@ def test_resume_functions_are_named_after_function_and_line() -> None:
     line = resumed.__code__.co_firstlineno + 2
     [name] = entries(w)[0].info["resumes"]
     assert f"resume_in_resumed_at_{line}" in name
-    names = [code.co_name for code in utils.orig_code_map]
-    assert any(f"resume_in_resumed_at_{line}" in n for n in names)
+    [resume] = w.root.resumes.values()
+    assert resume.function.__name__ == name == resume.function.__qualname__
+    [entry] = resume.cache.entries()
+    assert utils.orig_code_map[entry.code] is resumed.__code__
 
 
 @pytest.mark.row("S002-63")
