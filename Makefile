@@ -79,6 +79,10 @@ golden: build ## rewrite the golden files; read the diff
 old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0), in an environment of its own
 	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/shows/old_torch_smoke.py $(OLD_TORCH)
 
+SEED ?= $(shell date +%s)
+fuzz: build ## random programs against CPython: SEED=first COUNT=how many
+	cd python/tests/programs && PYTHONPATH=$(CURDIR)/python $(PY) generated.py $(SEED) $(or $(COUNT),3000)
+
 identity: venv ## bytecode: lower(decode(f)) == f for every function of the standard library and torch
 	@scripts/identity.sh
 

@@ -112,7 +112,11 @@ def classify(obj: Any) -> str:
     known = _cache.get(obj)
     if known is not None:
         return known
-    module = getattr(obj, "__module__", None) or ""
+    if isinstance(obj, types.FunctionType):
+        # Not __module__, which functools.wraps copies: torch.compile's wrapper has the user's.
+        module = obj.__globals__.get("__name__") or ""
+    else:
+        module = getattr(obj, "__module__", None) or ""
     word = _classify(obj, module)
     if isinstance(obj, types.BuiltinFunctionType) and word == "":
         return ""

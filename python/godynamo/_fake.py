@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import torch
@@ -31,11 +32,14 @@ class Session:
         op, _name, target, args, kwargs, _trace = row
         a = self._resolve(args)
         k = self._resolve(kwargs)
-        with self._mode:
-            if op == "call_method":
-                value = getattr(a[0], target)(*a[1:], **k)
-            else:
-                value = target(*a, **k)
+        # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
+        noisy = logging.getLogger("torch._subclasses.fake_tensor")
+        before, noisy.disabled = noisy.disabled, True
+        try:
+            with self._mode:
+                value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
+        finally:
+            noisy.disabled = before
         self._values[index] = value
 
     def value(self, index: int) -> Any:
