@@ -84,7 +84,7 @@ def nodes_of(gm: torch.fx.GraphModule, op: str) -> list[torch.fx.Node]:
     return [node for node in gm.graph.nodes if node.op == op]
 
 
-# ---- what a call comes to ------------------------------------------------------------------------------------------------
+# ---- what a call comes to --------------------------------------------------------------------------------------------
 
 
 def describe(value: Any, seen: dict[int, int] | None = None, keep: list[Any] | None = None) -> Any:
@@ -95,7 +95,9 @@ def describe(value: Any, seen: dict[int, int] | None = None, keep: list[Any] | N
     """
     seen = {} if seen is None else seen
     keep = [] if keep is None else keep
-    if value is None or isinstance(value, (bool, int, str, bytes, complex, torch.dtype, torch.device, types.ModuleType)):
+    if value is None or isinstance(
+        value, (bool, int, str, bytes, complex, torch.dtype, torch.device, types.ModuleType)
+    ):
         return (type(value).__name__, value)
     if isinstance(value, float):
         return ("float", value.hex())
@@ -114,7 +116,16 @@ def describe(value: Any, seen: dict[int, int] | None = None, keep: list[Any] | N
         data = value.detach().cpu()
         bits = data.contiguous().reshape(-1).view(torch.uint8).tolist() if data.numel() else []
         grad = inner(value.grad) if value.is_leaf and value.grad is not None else None
-        return (name, bits, str(value.dtype), str(value.device), tuple(value.shape), value.stride(), value.requires_grad, grad)
+        return (
+            name,
+            bits,
+            str(value.dtype),
+            str(value.device),
+            tuple(value.shape),
+            value.stride(),
+            value.requires_grad,
+            grad,
+        )
     if isinstance(value, (list, tuple)):
         return (name, [inner(v) for v in value])
     if isinstance(value, (dict, OrderedDict)):
@@ -194,7 +205,7 @@ def assert_no_internal_errors() -> None:
     assert _C.counters()["internal_errors"] == 0
 
 
-# ---- counts ----------------------------------------------------------------------------------------------------------------
+# ---- counts ----------------------------------------------------------------------------------------------------------
 
 
 def counted(name: str) -> int:

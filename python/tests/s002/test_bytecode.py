@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 import torch
-from godynamo import _C, utils
 
 import godynamo
+from godynamo import _C, utils
 
 from .support import check, entries, nb, outcome, unsupported
 
@@ -39,7 +39,11 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
 @functools.lru_cache(maxsize=1)
 def library_code() -> list[types.CodeType]:
     """Every code object of the library's top-level modules and of some packages."""
-    files = [*sorted(LIBRARY.glob("*.py")), *sorted((LIBRARY / "asyncio").glob("*.py")), *sorted((LIBRARY / "json").glob("*.py"))]
+    files = [
+        *sorted(LIBRARY.glob("*.py")),
+        *sorted((LIBRARY / "asyncio").glob("*.py")),
+        *sorted((LIBRARY / "json").glob("*.py")),
+    ]
     out: list[types.CodeType] = []
     for file in files:
         out.extend(nested(compile(file.read_bytes(), str(file), "exec", dont_inherit=True)))
@@ -87,8 +91,13 @@ def go_report(tmp_path_factory: pytest.TempPathFactory) -> str:
     if shutil.which("go") is None:
         pytest.skip("needs the Go toolchain: the decoder is not reachable from Python")
     target = tmp_path_factory.mktemp("dump") / "code.bin"
-    paths = [str(LIBRARY / name) for name in ("argparse.py", "ast.py", "dataclasses.py", "typing.py", "asyncio", "json", "email")]
-    subprocess.run([sys.executable, str(ROOT / "testdata" / "dump_code.py"), "--dis", "--out", str(target), *paths], check=True)
+    paths = [
+        str(LIBRARY / name)
+        for name in ("argparse.py", "ast.py", "dataclasses.py", "typing.py", "asyncio", "json", "email")
+    ]
+    subprocess.run(
+        [sys.executable, str(ROOT / "testdata" / "dump_code.py"), "--dis", "--out", str(target), *paths], check=True
+    )
     done = subprocess.run(
         ["go", "test", "./bytecode", "-run", "^(TestIdentityDump|TestDisassembleEqualsDisDump)$", "-count=1", "-v"],
         cwd=ROOT,
@@ -110,7 +119,7 @@ def test_decoded_instructions_equal_dis(go_report: str) -> None:
     assert "--- PASS: TestDisassembleEqualsDisDump" in go_report
 
 
-# ---- transformed code ------------------------------------------------------------------------------------------------------
+# ---- transformed code ------------------------------------------------------------------------------------------------
 
 
 def transformed(fn: Any) -> list[types.CodeType]:
@@ -254,7 +263,7 @@ def test_transformed_code_leads_back_to_the_users() -> None:
         utils.orig_code_map[f.__code__]
 
 
-# ---- lines -----------------------------------------------------------------------------------------------------------------
+# ---- lines -----------------------------------------------------------------------------------------------------------
 
 
 def raises_in_graph(x):
@@ -284,7 +293,11 @@ def raises_in_helper(x, d):
 @pytest.mark.parametrize("backend", ["eager", "recording"])
 @pytest.mark.parametrize(
     ("fn", "args"),
-    [(raises_in_graph, (torch.ones(2, 2),)), (raises_after_break, (torch.ones(2), {})), (raises_in_helper, (torch.ones(2), {}))],
+    [
+        (raises_in_graph, (torch.ones(2, 2),)),
+        (raises_after_break, (torch.ones(2), {})),
+        (raises_in_helper, (torch.ones(2), {})),
+    ],
     ids=["graph", "after a break", "inlined helper"],
 )
 def test_exceptions_have_the_users_lines(fn: Any, args: tuple[Any, ...], backend: str) -> None:

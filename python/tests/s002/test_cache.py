@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import torch
-from godynamo import _C, utils
 
 import godynamo
+from godynamo import _C, utils
 
 from .support import (
     assert_no_internal_errors,
@@ -44,7 +44,7 @@ def collect() -> None:
         gc.collect()
 
 
-# ---- entries ---------------------------------------------------------------------------------------------------------------------
+# ---- entries ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-109")
@@ -81,7 +81,9 @@ def test_a_new_entry_is_first() -> None:
     x = torch.randn(2)
     for n in range(4):
         w(x, n)
-    assert [next(p for p in e.parts if p.startswith("n == ")) for e in entries(w)] == [f"n == {n}" for n in (3, 2, 1, 0)]
+    assert [next(p for p in e.parts if p.startswith("n == ")) for e in entries(w)] == [
+        f"n == {n}" for n in (3, 2, 1, 0)
+    ]
 
 
 def make_function() -> Any:
@@ -238,7 +240,7 @@ def test_two_contexts_with_different_backends_do_not_mix() -> None:
     assert (len(first), first.runs, len(second), second.runs) == (1, 2, 1, 2)
 
 
-# ---- what entries hold ---------------------------------------------------------------------------------------------------------------
+# ---- what entries hold -----------------------------------------------------------------------------------------------
 
 
 class Scale(torch.nn.Module):
@@ -428,7 +430,7 @@ def test_values_across_a_break_are_not_kept_alive() -> None:
     assert [r() for r in refs] == [None, None]
 
 
-# ---- recompiles ------------------------------------------------------------------------------------------------------------------------
+# ---- recompiles ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-117")
@@ -490,7 +492,7 @@ def test_a_skipped_function_under_its_own_callable_calls_no_go() -> None:
     assert {k: after[k] - before[k] for k in after if after[k] != before[k]} in ({}, {"skipped": 50})
 
 
-# ---- threads, fork, exit -----------------------------------------------------------------------------------------------------------------
+# ---- threads, fork, exit ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-120")

@@ -12,12 +12,22 @@ from typing import Any
 
 import pytest
 import torch
+
+import godynamo
 from godynamo import _C, _runtime, exc, utils
 from godynamo._trace_rules import skip_reason
 
-import godynamo
-
-from .support import assert_no_internal_errors, check, counted, entries, nb, no_translation, opaque, translations, unsupported
+from .support import (
+    assert_no_internal_errors,
+    check,
+    counted,
+    entries,
+    nb,
+    no_translation,
+    opaque,
+    translations,
+    unsupported,
+)
 
 PYTHON_FOLDER = Path(__file__).resolve().parents[2]
 
@@ -103,7 +113,7 @@ def test_nopython_without_a_break_is_silent() -> None:
     assert torch.equal(f(x), x * 2 + 1) and len(backend) == 1
 
 
-# ---- early exits -----------------------------------------------------------------------------------------------------------
+# ---- early exits -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-28")
@@ -219,7 +229,7 @@ def test_a_torch_operation_without_tensor_arguments_is_captured() -> None:
     assert backend.ops() == ["ones", "mul"]
 
 
-# ---- the limit ---------------------------------------------------------------------------------------------------------------
+# ---- the limit -------------------------------------------------------------------------------------------------------
 
 
 def by_number(x, n):
@@ -294,7 +304,7 @@ def test_the_default_is_documented() -> None:
     assert re.search(r"cache_size_limit`?[^.\n]{0,40}\b8\b", written), "the default is not written anywhere"
 
 
-# ---- bugs of ours ------------------------------------------------------------------------------------------------------------
+# ---- bugs of ours ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-35")

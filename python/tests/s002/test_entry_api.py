@@ -7,15 +7,14 @@ import functools
 import inspect
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from godynamo import _C, exc
 
 import godynamo
+from godynamo import _C, exc
 
 from .support import (
     assert_no_internal_errors,
@@ -34,7 +33,7 @@ from .support import (
 PYTHON_FOLDER = Path(__file__).resolve().parents[2]
 GLOBAL_SCALE = 3.0
 
-SEED = '''
+SEED = """
 from typing import List
 import torch
 import godynamo as torchdynamo
@@ -53,7 +52,7 @@ def toy_example(a, b):
 
 for _ in range(100):
     toy_example(torch.randn(10), torch.randn(10))
-'''
+"""
 
 
 def toy_example(a, b):
@@ -63,7 +62,7 @@ def toy_example(a, b):
     return x * b
 
 
-# ---- forms -----------------------------------------------------------------------------------------------------------------
+# ---- forms -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-01")
@@ -208,7 +207,7 @@ def test_the_context_ends_when_its_body_raises() -> None:
     assert len(backend) == 0 and _C.hook_installed() == 0
 
 
-# ---- the backend protocol ------------------------------------------------------------------------------------------------
+# ---- the backend protocol --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-04")
@@ -289,7 +288,7 @@ def test_any_callable_will_do(kind: str) -> None:
     assert_no_internal_errors()
 
 
-# ---- the toy example -----------------------------------------------------------------------------------------------------
+# ---- the toy example -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-07", "S002-08", "S002-10")
@@ -352,7 +351,7 @@ def test_no_translation_once_both_arms_are_known() -> None:
     assert len(backend) == captured == 3
 
 
-# ---- what a frame can hold ---------------------------------------------------------------------------------------------------
+# ---- what a frame can hold -------------------------------------------------------------------------------------------
 
 
 def make_everything(free: float):
@@ -402,7 +401,7 @@ def test_closure_default_and_global_changes_are_seen(monkeypatch: pytest.MonkeyP
     assert torch.equal(optimized(x), x * 9.0 + 5.0 + 11.0)
 
 
-# ---- time, by its cause ------------------------------------------------------------------------------------------------------
+# ---- time, by its cause ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.row("S002-12")
@@ -453,7 +452,7 @@ def test_plain_python_runs_the_users_own_code(backend: str) -> None:
     assert len(recorder) == 0
 
 
-# ---- backends that go wrong --------------------------------------------------------------------------------------------------
+# ---- backends that go wrong ------------------------------------------------------------------------------------------
 
 
 def failing_backend(gm, example_inputs):

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from godynamo import _C, _callables, _guard_env, utils
 
 import godynamo
+from godynamo import _C, _callables, _guard_env, utils
 
 from .support import (
     assert_no_internal_errors,
@@ -35,7 +35,7 @@ def add(x, y):
     return x + y
 
 
-# ---- values ---------------------------------------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 VALUES = {
     "int float bool": [2, 2.0, True, 1, 1.0, 2],
@@ -105,7 +105,7 @@ def test_nested_containers_are_compared_part_by_part(values: list[Any]) -> None:
         assert describe(w(x, value)) == describe(f(x, value)), value
 
 
-# ---- tensors --------------------------------------------------------------------------------------------------------------------
+# ---- tensors ---------------------------------------------------------------------------------------------------------
 
 
 def tensor_variants() -> dict[str, torch.Tensor]:
@@ -141,7 +141,11 @@ def test_each_part_of_the_metadata_alone_recompiles(what: str) -> None:
         assert not entry.check(other) and entry.check(base)
         with translations(1):
             result = w(other)
-        assert result.shape == other.shape and result.dtype == (other + 1).dtype and result.stride() == (other + 1).stride()
+        assert (
+            result.shape == other.shape
+            and result.dtype == (other + 1).dtype
+            and result.stride() == (other + 1).stride()
+        )
 
 
 @pytest.mark.row("S002-94")
@@ -196,7 +200,7 @@ def test_the_text_can_be_dumped() -> None:
     assert explained.graph_count == 1 and any("y == 2" in text for text in explained.guards)
 
 
-# ---- the text and the native evaluator ------------------------------------------------------------------------------------------
+# ---- the text and the native evaluator -------------------------------------------------------------------------------
 
 
 class Box:
@@ -227,7 +231,11 @@ class Generator:
         x = pick(tensors) if r.random() < 0.3 else torch.ones(3)
         n = pick(scalars) if r.random() < 0.3 else 2
         items: Any = [1, 2] if r.random() < 0.7 else pick([[1], [1, 3], [2, 2], (1, 2), None, [1.0, 2], []])
-        d: Any = {"k": 3} if r.random() < 0.7 else pick([{"k": 4}, {}, {"k": 3, "l": 1}, {"l": 1, "k": 3}, OrderedDict(k=3), None])
+        d: Any = (
+            {"k": 3}
+            if r.random() < 0.7
+            else pick([{"k": 4}, {}, {"k": 3, "l": 1}, {"l": 1, "k": 3}, OrderedDict(k=3), None])
+        )
         box: Any = Box(5) if r.random() < 0.7 else pick([Box(6), Box(5.0), None, object(), Box(None)])
         if isinstance(box, Box) and r.random() < 0.1:
             box.scale = pick([2, 3])
@@ -288,7 +296,7 @@ def test_order_is_the_texts_order_whatever_fails() -> None:
         assert not holds and part >= first
 
 
-# ---- modules and global state -----------------------------------------------------------------------------------------------------
+# ---- modules and global state ----------------------------------------------------------------------------------------
 
 
 class Scale(torch.nn.Module):
@@ -452,7 +460,7 @@ def test_a_global_that_shadows_a_builtin_is_seen(monkeypatch: pytest.MonkeyPatch
     assert w(x, [1, 2]).item() == 2
 
 
-# ---- functions and classes -----------------------------------------------------------------------------------------------------------
+# ---- functions and classes -------------------------------------------------------------------------------------------
 
 
 def g(x):
@@ -598,7 +606,7 @@ def test_a_class_attribute_read_from_the_class_is_guarded() -> None:
     assert w(torch.ones(1)).item() == 5.0
 
 
-# ---- containers ------------------------------------------------------------------------------------------------------------------------
+# ---- containers ------------------------------------------------------------------------------------------------------
 
 
 def dict_sum(x, d):
@@ -621,7 +629,9 @@ def set_sum(x, s):
 
 
 CONTAINERS: dict[str, tuple[Any, list[Any]]] = {
-    "dict": (dict_sum, [{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "bb": 2}, {"a": 1, "b": 3}, {}]),
+    "dict": (dict_sum, [
+        {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "bb": 2}, {"a": 1, "b": 3}, {},
+    ]),
     "OrderedDict": (dict_sum, [OrderedDict(a=1, b=2), OrderedDict(b=2, a=1), OrderedDict(a=1), OrderedDict(a=1, b=5)]),
     "list": (list_sum, [[1, 2], [1], [1, 2, 3], [2, 1], [], [1.0, 2]]),
     "tuple": (list_sum, [(1, 2), (1,), (1, 2, 3), (2, 1), ()]),
@@ -660,13 +670,18 @@ def test_an_ordered_dicts_own_order_counts() -> None:
 def test_a_mutated_container_is_seen() -> None:
     w = godynamo.optimize(list_sum, backend=nb())
     x, items = torch.ones(1), [1, 2]
-    for change in (lambda: items.append(3), lambda: items.pop(0), lambda: items.reverse(), lambda: items.__setitem__(0, 9)):
+    for change in (
+        lambda: items.append(3),
+        lambda: items.pop(0),
+        lambda: items.reverse(),
+        lambda: items.__setitem__(0, 9),
+    ):
         assert torch.equal(w(x, items), list_sum(x, items))
         change()
         assert torch.equal(w(x, items), list_sum(x, items))
 
 
-# ---- what must not happen ----------------------------------------------------------------------------------------------------------
+# ---- what must not happen --------------------------------------------------------------------------------------------
 
 
 MALFORMED: dict[str, dict[str, Any]] = {

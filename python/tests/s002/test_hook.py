@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import torch
-from godynamo import _C
 
 import godynamo
+from godynamo import _C
 
 from .support import assert_no_internal_errors, check, counted, nb, outcome, unsupported
 

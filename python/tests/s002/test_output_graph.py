@@ -110,7 +110,7 @@ def test_nodes_know_the_users_line() -> None:
     add, relu = (n for n in backend.graphs[0].graph.nodes if n.op.startswith("call"))
     first = f.__code__.co_firstlineno
     assert add.stack_trace and f'{__file__}", line {first + 1}' in add.stack_trace
-    assert f'line {helper.__code__.co_firstlineno + 1}' in relu.stack_trace and "helper" in relu.stack_trace
+    assert f"line {helper.__code__.co_firstlineno + 1}" in relu.stack_trace and "helper" in relu.stack_trace
     assert f"line {first + 2}" in relu.stack_trace, "and the line it was called from"
 
 

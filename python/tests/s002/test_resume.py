@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from godynamo import _explain, utils
 
 import godynamo
+from godynamo import _explain, utils
 
 from .support import break_reasons, check, describe, entries, nb, no_translation, outcome, unsupported
 
@@ -104,7 +104,7 @@ def test_the_result_of_the_broken_call_may_be_anything() -> None:
         assert describe(w(x, k)) == describe(f(x, k))
 
 
-# ---- what is on the stack -------------------------------------------------------------------------------------------------------
+# ---- what is on the stack --------------------------------------------------------------------------------------------
 
 
 def stack_left(x):
@@ -167,7 +167,7 @@ def test_the_left_operand_is_captured_before_the_break() -> None:
     assert [backend.ops(i) for i in range(len(backend))] == [["add"], ["mul"]]
 
 
-# ---- cells --------------------------------------------------------------------------------------------------------------------------
+# ---- cells -----------------------------------------------------------------------------------------------------------
 
 
 def reads_and_writes_cells(x):
@@ -285,7 +285,7 @@ def test_an_unset_local_across_a_break_stays_unset() -> None:
     assert outcome(godynamo.optimize(f, backend=nb()), (torch.ones(1), False))["how"][1] == "UnboundLocalError"
 
 
-# ---- resume functions ---------------------------------------------------------------------------------------------------------------
+# ---- resume functions ------------------------------------------------------------------------------------------------
 
 
 def resumed(x, n):

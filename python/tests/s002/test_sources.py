@@ -54,7 +54,7 @@ def a_function(x):
     return x * 3
 
 
-# ---- S002-82 ------------------------------------------------------------------------------------------------------------------
+# ---- S002-82 ---------------------------------------------------------------------------------------------------------
 
 # What is passed, an operation on it, another value of the kind, and a word that the guard text holds ("" : any).
 KINDS: dict[str, tuple[Any, Any, Any, str]] = {
@@ -134,7 +134,7 @@ def test_a_range_is_guarded_by_equality() -> None:
         assert torch.equal(w(x, range(0, 3, 2)), f(x, range(0, 3, 2)))
 
 
-# ---- S002-84, 85 -----------------------------------------------------------------------------------------------------------------
+# ---- S002-84, 85 -----------------------------------------------------------------------------------------------------
 
 
 def appends(a, b, x):
@@ -193,7 +193,7 @@ def test_an_element_that_is_not_read_has_no_value_guard() -> None:
         assert torch.equal(w(x, [5, 2]), x + 5)
 
 
-# ---- S002-81: read again in transformed code ---------------------------------------------------------------------------------------
+# ---- S002-81: read again in transformed code -------------------------------------------------------------------------
 
 
 def reads_everything(free: Any) -> Any:
@@ -254,7 +254,7 @@ def test_a_tuple_iterator_keeps_its_place() -> None:
         assert torch.equal(w(x, ours)[0], f(x, theirs)[0]) and list(ours) == list(theirs) == [4]
 
 
-# ---- S002-78: operations a kind lacks -----------------------------------------------------------------------------------------------
+# ---- S002-78: operations a kind lacks --------------------------------------------------------------------------------
 
 
 class Odd:

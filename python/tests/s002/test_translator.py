@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from godynamo import utils
 
 import godynamo
+from godynamo import utils
 
 from .support import check, counted, entries, nb, no_translation, nodes_of, texts, translations, unsupported
 
@@ -86,7 +86,7 @@ def test_a_function_with_most_opcodes() -> None:
     assert len(backend) >= 1
 
 
-# ---- try tables ---------------------------------------------------------------------------------------------------------------
+# ---- try tables ------------------------------------------------------------------------------------------------------
 
 
 def nested_try(x, what, log):
@@ -165,7 +165,7 @@ def test_an_exception_of_an_inlined_call_meets_the_callers_handler() -> None:
     check(catches_from_helper, torch.randn(3), {"missing": 4})
 
 
-# ---- inlining ---------------------------------------------------------------------------------------------------------------
+# ---- inlining --------------------------------------------------------------------------------------------------------
 
 
 def inner(x, k):
@@ -231,7 +231,7 @@ def test_recursion_is_inlined_and_bounded() -> None:
         check(f, torch.randn(2))
 
 
-# ---- dead code ----------------------------------------------------------------------------------------------------------------
+# ---- dead code -------------------------------------------------------------------------------------------------------
 
 
 def constant_branch(x, flag):
