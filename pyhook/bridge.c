@@ -3,24 +3,51 @@
 
 const gd_core_api *gd_core;
 
-void gdb_set_core(const gd_core_api *core) { gd_core = core; }
-int gdb_code_view(PyObject *code, gd_code_view *out) { return gd_core->code_view(code, out); }
-void gdb_code_view_release(gd_code_view *view) { gd_core->code_view_release(view); }
-PyObject *gdb_code_new(const gd_code_spec *spec) { return gd_core->code_new(spec); }
-PyObject *gdb_entry_new(const gd_entry_spec *spec) { return gd_core->entry_new(spec); }
-int gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed)
+void
+gdb_set_core(const gd_core_api *core)
+{
+    gd_core = core;
+}
+int
+gdb_code_view(PyObject *code, gd_code_view *out)
+{
+    return gd_core->code_view(code, out);
+}
+void
+gdb_code_view_release(gd_code_view *view)
+{
+    gd_core->code_view_release(view);
+}
+PyObject *
+gdb_code_new(const gd_code_spec *spec)
+{
+    return gd_core->code_new(spec);
+}
+PyObject *
+gdb_entry_new(const gd_entry_spec *spec)
+{
+    return gd_core->entry_new(spec);
+}
+int
+gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed)
 {
     return gd_core->entry_check(entry, slots, nslots, globals, failed);
 }
-PyObject *gdb_resume_new(PyObject *owner, PyObject *function) { return gd_core->resume_new(owner, function); }
+PyObject *
+gdb_resume_new(PyObject *owner, PyObject *function)
+{
+    return gd_core->resume_new(owner, function);
+}
 
-static int translate(const gd_request *request, gd_reply *reply)
+static int
+translate(const gd_request *request, gd_reply *reply)
 {
     gdTranslate((gd_request *)request, reply);
     return 0;
 }
 
-void gdb_fill_golib(gd_golib_api *out)
+void
+gdb_fill_golib(gd_golib_api *out)
 {
     out->abi = GD_ABI_VERSION;
     out->size = sizeof(*out);

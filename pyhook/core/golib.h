@@ -80,35 +80,35 @@ enum { GD_TB_DROP = 1, GD_TB_GRAPH = 2 }; /* GD_TB_GRAPH: the call of a compiled
 /* gd_entry_spec.flags */
 enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
-    GD_ENTRY_NEEDS_HOOK = 2,   /* it calls Python that was not inlined: install the eval-frame hook around the call */
-    GD_ENTRY_RERUN = 4,        /* its graph changes nothing outside itself: when the graph raises, the user's own code runs
+    GD_ENTRY_NEEDS_HOOK = 2, /* it calls Python that was not inlined: install the eval-frame hook around the call */
+    GD_ENTRY_RERUN = 4, /* its graph changes nothing outside itself: when the graph raises, the user's own code runs
                                   instead, from its start, and raises (or not) as CPython does, effects included */
 };
 
 typedef struct {
-    PyObject *function;            /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL.
+    PyObject *function; /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL.
                                       Its parameters, all positional: slots 0 .. nslots-1, then extra_regs in order */
     const gd_guard_node *nodes;
     uint32_t nnodes;
-    uint32_t nregs;                /* slots + 2 + written registers */
+    uint32_t nregs; /* slots + 2 + written registers */
     uint32_t nslots;
-    uint32_t ncaches;              /* inline caches the access nodes use */
+    uint32_t ncaches; /* inline caches the access nodes use */
     const gd_const_spec *consts;
     uint32_t nconsts;
     uint32_t ntensors;
     const gd_tensor_spec *tensors;
-    const uint32_t *extra_regs;    /* registers handed to `function` after the slots */
+    const uint32_t *extra_regs; /* registers handed to `function` after the slots */
     uint32_t nextra;
     uint32_t flags;
     const gd_tb_row *tb_rows;
     uint32_t ntb_rows;
     uint32_t reserved;
-    PyObject *chains;              /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost
+    PyObject *chains; /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost
                                       last; the outermost one stands for the transformed frame itself. NULL: no rows */
-    PyObject *parts;               /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
-    PyObject *part_lines;          /* borrowed tuple of (filename, line) or None, one per part: who installed it */
-    PyObject *info;                /* borrowed dict: what explain() shows */
-    PyObject *orig_code;           /* borrowed: the user's code object this entry stands for */
+    PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
+    PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
+    PyObject *info; /* borrowed dict: what explain() shows */
+    PyObject *orig_code; /* borrowed: the user's code object this entry stands for */
 } gd_entry_spec;
 
 /* ---- code objects -------------------------------------------------------------------------------------------------- */
@@ -119,21 +119,21 @@ typedef struct {
 
 typedef struct {
     gd_bytes name, qualname, filename;
-    gd_bytes code;        /* PyCode_GetCode: never the adaptive code */
+    gd_bytes code; /* PyCode_GetCode: never the adaptive code */
     gd_bytes linetable, exceptiontable;
     int32_t flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
     int32_t nconsts, nnames, nlocalsplus;
-    const gd_bytes *names;            /* nnames */
-    const gd_bytes *localsplusnames;  /* nlocalsplus */
-    const uint8_t *localspluskinds;   /* nlocalsplus; CO_FAST_LOCAL 0x20, CO_FAST_CELL 0x40, CO_FAST_FREE 0x80 */
-    PyObject *const *consts;          /* nconsts, borrowed from the code object */
+    const gd_bytes *names; /* nnames */
+    const gd_bytes *localsplusnames; /* nlocalsplus */
+    const uint8_t *localspluskinds; /* nlocalsplus; CO_FAST_LOCAL 0x20, CO_FAST_CELL 0x40, CO_FAST_FREE 0x80 */
+    PyObject *const *consts; /* nconsts, borrowed from the code object */
     void *internal;
 } gd_code_view;
 
 typedef struct {
     gd_bytes name, qualname, filename, code, linetable, exceptiontable;
     int32_t flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
-    PyObject *consts;                 /* borrowed tuple */
+    PyObject *consts; /* borrowed tuple */
     int32_t nnames, nlocalsplus;
     const gd_bytes *names;
     const gd_bytes *localsplusnames;
@@ -157,23 +157,23 @@ enum { GD_FRAME_DIRECT = 0, GD_FRAME_HOOK = 1, GD_FRAME_RESUME = 2 };
  * dict), then the cells of function.__closure__. All borrowed, alive during the call. For RESUME the function takes all it
  * needs as positional parameters: some slots then hold cells (see Go's resume table). */
 typedef struct {
-    PyObject *owner;      /* the W whose list gets the entry */
-    PyObject *options;    /* godynamo._options.Options of that W */
-    PyObject *function;   /* PyFunctionObject: code, globals, closure */
-    PyObject *cache;      /* gd_FrameCache (Python object) the entry will hang on */
+    PyObject *owner; /* the W whose list gets the entry */
+    PyObject *options; /* godynamo._options.Options of that W */
+    PyObject *function; /* PyFunctionObject: code, globals, closure */
+    PyObject *cache; /* gd_FrameCache (Python object) the entry will hang on */
     PyObject *const *slots;
     uint32_t nslots;
-    uint32_t nargs;       /* slots that are arguments; the rest are cells */
-    int32_t kind;         /* GD_FRAME_* */
-    int32_t nentries;     /* entries this frame has already */
-    PyObject *failures;   /* borrowed list of str, reasons why each present entry did not serve; or NULL */
+    uint32_t nargs; /* slots that are arguments; the rest are cells */
+    int32_t kind; /* GD_FRAME_* */
+    int32_t nentries; /* entries this frame has already */
+    PyObject *failures; /* borrowed list of str, reasons why each present entry did not serve; or NULL */
 } gd_request;
 
 enum {
-    GD_OK = 0,      /* entry is new and goes on the list */
-    GD_SKIP = 1,    /* this code can never be translated: mark it */
-    GD_PASS = 2,    /* run this one call in CPython, say nothing about others */
-    GD_RAISE = 3    /* a Python exception is set: nopython, a backend that failed, KeyboardInterrupt */
+    GD_OK = 0, /* entry is new and goes on the list */
+    GD_SKIP = 1, /* this code can never be translated: mark it */
+    GD_PASS = 2, /* run this one call in CPython, say nothing about others */
+    GD_RAISE = 3 /* a Python exception is set: nopython, a backend that failed, KeyboardInterrupt */
 };
 typedef struct {
     int32_t status;
@@ -185,12 +185,13 @@ typedef struct {
 typedef struct {
     uint32_t abi;
     uint32_t size; /* sizeof(gd_core_api) */
-    int (*code_view)(PyObject *code, gd_code_view *out);          /* 0 or -1 */
+    int (*code_view)(PyObject *code, gd_code_view *out); /* 0 or -1 */
     void (*code_view_release)(gd_code_view *view);
-    PyObject *(*code_new)(const gd_code_spec *spec);               /* new */
-    PyObject *(*entry_new)(const gd_entry_spec *spec);             /* new gd_GuardedCode */
+    PyObject *(*code_new)(const gd_code_spec *spec); /* new */
+    PyObject *(*entry_new)(const gd_entry_spec *spec); /* new gd_GuardedCode */
     /* Runs the entry's program on slots: 1 holds, 0 fails (*failed_node set), -1 error. */
-    int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed_node);
+    int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals,
+                       int32_t *failed_node);
     /* A callable for the rest of a frame: a W of kind RESUME over `function`, in the family of `owner` (same options, limit
      * and hook extent). new */
     PyObject *(*resume_new)(PyObject *owner, PyObject *function);

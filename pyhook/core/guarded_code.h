@@ -16,8 +16,8 @@ typedef struct {
 
 typedef struct gd_GuardedCode {
     PyObject_HEAD
-    /* the hot fields first */
-    char valid;                 /* cleared when a weakly held object dies or reset() runs; never set again */
+        /* the hot fields first */
+        char valid;                 /* cleared when a weakly held object dies or reset() runs; never set again */
     uint8_t memo_wait;          /* successes until a memo is taken down; 0: none will be */
     uint16_t nslots;            /* registers 0 .. nslots-1 */
     uint16_t nregs;
@@ -40,8 +40,8 @@ typedef struct gd_GuardedCode {
     PyObject *chains, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
     uint32_t ntb_rows, nconsts, ntensors, ncaches;
-    uint8_t *memo_stale;        /* per register: how often a memo ended through what it holds; NULL before the first */
-    void *torch_state;          /* snapshot compared by the state node; torch_state.c */
+    uint8_t *memo_stale; /* per register: how often a memo ended through what it holds; NULL before the first */
+    void *torch_state; /* snapshot compared by the state node; torch_state.c */
     PyObject *weakreflist;
 } gd_GuardedCode;
 

@@ -1,8 +1,7 @@
 #include "tail_call.h"
 
 typedef struct {
-    PyObject_VAR_HEAD
-    gd_Callable *w;     /* strong */
+    PyObject_VAR_HEAD gd_Callable *w;     /* strong */
     PyObject *args[1];  /* strong, ob_size of them */
 } gd_TailCall;
 
@@ -47,8 +46,7 @@ tail_call_dealloc(gd_TailCall *t)
 }
 
 PyTypeObject gd_TailCall_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "godynamo._C.TailCall",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.TailCall",
     .tp_doc = "The rest of a frame, on its way from a transformed function to what called it; never seen by programs.",
     .tp_basicsize = offsetof(gd_TailCall, args),
     .tp_itemsize = sizeof(PyObject *),

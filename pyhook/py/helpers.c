@@ -2,24 +2,47 @@
 
 #include "structmember.h"
 
-int gdpy_kind(PyObject *o)
+int
+gdpy_kind(PyObject *o)
 {
     static struct {
         PyTypeObject *type;
         int kind;
     } rows[] = {
-        {&PyBool_Type, GDK_BOOL}, {&PyLong_Type, GDK_INT}, {&PyFloat_Type, GDK_FLOAT}, {&PyUnicode_Type, GDK_STR},
-        {&PyTuple_Type, GDK_TUPLE}, {&PyList_Type, GDK_LIST}, {&PyDict_Type, GDK_DICT}, {&PyFunction_Type, GDK_FUNCTION},
-        {&PyMethod_Type, GDK_METHOD}, {&PyCFunction_Type, GDK_BUILTIN}, {&PyType_Type, GDK_TYPE},
-        {&PyModule_Type, GDK_MODULE}, {&PySet_Type, GDK_SET}, {&PyFrozenSet_Type, GDK_FROZENSET},
-        {&PySlice_Type, GDK_SLICE}, {&PyRange_Type, GDK_RANGE}, {&PyComplex_Type, GDK_COMPLEX},
-        {&PyBytes_Type, GDK_BYTES}, {&PyMethodDescr_Type, GDK_METHOD_DESCR},
-        {&PyWrapperDescr_Type, GDK_WRAPPER_DESCR}, {&PyGetSetDescr_Type, GDK_GETSET},
-        {&PyMemberDescr_Type, GDK_MEMBER}, {&PyCode_Type, GDK_CODE}, {&PyCell_Type, GDK_CELL},
-        {&PyProperty_Type, GDK_PROPERTY}, {&PyStaticMethod_Type, GDK_STATICMETHOD},
-        {&PyClassMethod_Type, GDK_CLASSMETHOD}, {&_PyMethodWrapper_Type, GDK_METHOD_WRAPPER},
-        {&PyDictProxy_Type, GDK_MAPPINGPROXY}, {&PyByteArray_Type, GDK_BYTEARRAY}, {&PyListIter_Type, GDK_LIST_ITER},
-        {&PyTupleIter_Type, GDK_TUPLE_ITER}, {&PyRangeIter_Type, GDK_RANGE_ITER}, {&PySuper_Type, GDK_SUPER},
+        {&PyBool_Type, GDK_BOOL},
+        {&PyLong_Type, GDK_INT},
+        {&PyFloat_Type, GDK_FLOAT},
+        {&PyUnicode_Type, GDK_STR},
+        {&PyTuple_Type, GDK_TUPLE},
+        {&PyList_Type, GDK_LIST},
+        {&PyDict_Type, GDK_DICT},
+        {&PyFunction_Type, GDK_FUNCTION},
+        {&PyMethod_Type, GDK_METHOD},
+        {&PyCFunction_Type, GDK_BUILTIN},
+        {&PyType_Type, GDK_TYPE},
+        {&PyModule_Type, GDK_MODULE},
+        {&PySet_Type, GDK_SET},
+        {&PyFrozenSet_Type, GDK_FROZENSET},
+        {&PySlice_Type, GDK_SLICE},
+        {&PyRange_Type, GDK_RANGE},
+        {&PyComplex_Type, GDK_COMPLEX},
+        {&PyBytes_Type, GDK_BYTES},
+        {&PyMethodDescr_Type, GDK_METHOD_DESCR},
+        {&PyWrapperDescr_Type, GDK_WRAPPER_DESCR},
+        {&PyGetSetDescr_Type, GDK_GETSET},
+        {&PyMemberDescr_Type, GDK_MEMBER},
+        {&PyCode_Type, GDK_CODE},
+        {&PyCell_Type, GDK_CELL},
+        {&PyProperty_Type, GDK_PROPERTY},
+        {&PyStaticMethod_Type, GDK_STATICMETHOD},
+        {&PyClassMethod_Type, GDK_CLASSMETHOD},
+        {&_PyMethodWrapper_Type, GDK_METHOD_WRAPPER},
+        {&PyDictProxy_Type, GDK_MAPPINGPROXY},
+        {&PyByteArray_Type, GDK_BYTEARRAY},
+        {&PyListIter_Type, GDK_LIST_ITER},
+        {&PyTupleIter_Type, GDK_TUPLE_ITER},
+        {&PyRangeIter_Type, GDK_RANGE_ITER},
+        {&PySuper_Type, GDK_SUPER},
         {&PyClassMethodDescr_Type, GDK_CLASSMETHOD_DESCR},
     };
     if (o == NULL) {
@@ -61,16 +84,22 @@ int gdpy_kind(PyObject *o)
     return GDK_OTHER;
 }
 
-PyObject *gdpy_type(PyObject *o) { return (PyObject *)Py_TYPE(o); }
+PyObject *
+gdpy_type(PyObject *o)
+{
+    return (PyObject *)Py_TYPE(o);
+}
 
-PyObject *gdpy_type_lookup(PyObject *type, PyObject *name)
+PyObject *
+gdpy_type_lookup(PyObject *type, PyObject *name)
 {
     PyObject *v = _PyType_Lookup((PyTypeObject *)type, name);
     Py_XINCREF(v);
     return v;
 }
 
-int gdpy_mro_index(PyObject *type, PyObject *name)
+int
+gdpy_mro_index(PyObject *type, PyObject *name)
 {
     PyObject *mro = ((PyTypeObject *)type)->tp_mro;
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
@@ -86,9 +115,14 @@ int gdpy_mro_index(PyObject *type, PyObject *name)
     return -1;
 }
 
-Py_ssize_t gdpy_seq_size(PyObject *o) { return PyList_Check(o) ? PyList_GET_SIZE(o) : PyTuple_GET_SIZE(o); }
+Py_ssize_t
+gdpy_seq_size(PyObject *o)
+{
+    return PyList_Check(o) ? PyList_GET_SIZE(o) : PyTuple_GET_SIZE(o);
+}
 
-void gdpy_seq_items(PyObject *o, PyObject **out)
+void
+gdpy_seq_items(PyObject *o, PyObject **out)
 {
     Py_ssize_t n = gdpy_seq_size(o);
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -97,7 +131,8 @@ void gdpy_seq_items(PyObject *o, PyObject **out)
     }
 }
 
-Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room)
+Py_ssize_t
+gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room)
 {
     Py_ssize_t pos = 0, n = 0;
     PyObject *k, *v;
@@ -111,7 +146,8 @@ Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_s
     return n;
 }
 
-PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n)
+PyObject *
+gdpy_tuple(PyObject **items, Py_ssize_t n)
 {
     PyObject *t = PyTuple_New(n);
     for (Py_ssize_t i = 0; t != NULL && i < n; i++) {
@@ -121,7 +157,8 @@ PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n)
     return t;
 }
 
-PyObject *gdpy_list(PyObject **items, Py_ssize_t n)
+PyObject *
+gdpy_list(PyObject **items, Py_ssize_t n)
 {
     PyObject *t = PyList_New(n);
     for (Py_ssize_t i = 0; t != NULL && i < n; i++) {
@@ -131,29 +168,60 @@ PyObject *gdpy_list(PyObject **items, Py_ssize_t n)
     return t;
 }
 
-PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
+PyObject *
+gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
 {
     return PyObject_Vectorcall(f, args, (size_t)n, kwnames);
 }
 
-static PyObject *power(PyObject *a, PyObject *b) { return PyNumber_Power(a, b, Py_None); }
-static PyObject *ipower(PyObject *a, PyObject *b) { return PyNumber_InPlacePower(a, b, Py_None); }
+static PyObject *
+power(PyObject *a, PyObject *b)
+{
+    return PyNumber_Power(a, b, Py_None);
+}
+static PyObject *
+ipower(PyObject *a, PyObject *b)
+{
+    return PyNumber_InPlacePower(a, b, Py_None);
+}
 
-PyObject *gdpy_binary(int op, PyObject *a, PyObject *b)
+PyObject *
+gdpy_binary(int op, PyObject *a, PyObject *b)
 {
     /* the order of NB_ADD .. NB_INPLACE_XOR in Include/opcode.h of 3.11 */
     static PyObject *(*const table[])(PyObject *, PyObject *) = {
-        PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply,
-        PyNumber_Multiply, PyNumber_Remainder, PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract,
-        PyNumber_TrueDivide, PyNumber_Xor, PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide,
-        PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder,
-        PyNumber_InPlaceOr, ipower, PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide,
+        PyNumber_Add,
+        PyNumber_And,
+        PyNumber_FloorDivide,
+        PyNumber_Lshift,
+        PyNumber_MatrixMultiply,
+        PyNumber_Multiply,
+        PyNumber_Remainder,
+        PyNumber_Or,
+        power,
+        PyNumber_Rshift,
+        PyNumber_Subtract,
+        PyNumber_TrueDivide,
+        PyNumber_Xor,
+        PyNumber_InPlaceAdd,
+        PyNumber_InPlaceAnd,
+        PyNumber_InPlaceFloorDivide,
+        PyNumber_InPlaceLshift,
+        PyNumber_InPlaceMatrixMultiply,
+        PyNumber_InPlaceMultiply,
+        PyNumber_InPlaceRemainder,
+        PyNumber_InPlaceOr,
+        ipower,
+        PyNumber_InPlaceRshift,
+        PyNumber_InPlaceSubtract,
+        PyNumber_InPlaceTrueDivide,
         PyNumber_InPlaceXor,
     };
     return table[op](a, b);
 }
 
-PyObject *gdpy_unary(int op, PyObject *a)
+PyObject *
+gdpy_unary(int op, PyObject *a)
 {
     switch (op) {
     case 0:
@@ -169,7 +237,8 @@ PyObject *gdpy_unary(int op, PyObject *a)
     }
 }
 
-const char *gdpy_utf8(PyObject *s, Py_ssize_t *len)
+const char *
+gdpy_utf8(PyObject *s, Py_ssize_t *len)
 {
     if (!PyUnicode_Check(s)) {
         return NULL;
@@ -181,18 +250,19 @@ const char *gdpy_utf8(PyObject *s, Py_ssize_t *len)
     return p;
 }
 
-PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, const char *name, const char *qualname,
-                        PyObject *module)
+PyObject *
+gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, const char *name, const char *qualname,
+              PyObject *module)
 {
     PyObject *f = PyFunction_New(code, globals);
     if (f == NULL) {
         return NULL;
     }
     PyObject *n = PyUnicode_FromString(name), *q = PyUnicode_FromString(qualname);
-    int bad = n == NULL || q == NULL || PyObject_SetAttrString(f, "__name__", n) < 0 ||
-              PyObject_SetAttrString(f, "__qualname__", q) < 0 ||
-              (module != NULL && PyObject_SetAttrString(f, "__module__", module) < 0) ||
-              (closure != NULL && PyFunction_SetClosure(f, closure) < 0);
+    int bad = n == NULL || q == NULL || PyObject_SetAttrString(f, "__name__", n) < 0
+              || PyObject_SetAttrString(f, "__qualname__", q) < 0
+              || (module != NULL && PyObject_SetAttrString(f, "__module__", module) < 0)
+              || (closure != NULL && PyFunction_SetClosure(f, closure) < 0);
     Py_XDECREF(n);
     Py_XDECREF(q);
     if (bad) {
@@ -202,31 +272,39 @@ PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, co
     return f;
 }
 
-PyObject *gdpy_cell(PyObject *value) { return PyCell_New(value); }
-PyObject *gdpy_cell_get(PyObject *cell)
+PyObject *
+gdpy_cell(PyObject *value)
+{
+    return PyCell_New(value);
+}
+PyObject *
+gdpy_cell_get(PyObject *cell)
 {
     PyObject *v = PyCell_GET(cell);
     Py_XINCREF(v);
     return v;
 }
 
-PyObject *gdpy_function_field(PyObject *f, int field)
+PyObject *
+gdpy_function_field(PyObject *f, int field)
 {
     PyFunctionObject *fn = (PyFunctionObject *)f;
-    PyObject *fields[] = {fn->func_code,     fn->func_globals, fn->func_closure,  fn->func_defaults,
+    PyObject *fields[] = {fn->func_code,       fn->func_globals, fn->func_closure,  fn->func_defaults,
                           fn->func_kwdefaults, fn->func_module,  fn->func_qualname, fn->func_name};
     Py_XINCREF(fields[field]);
     return fields[field];
 }
 
-PyObject *gdpy_method_field(PyObject *m, int field)
+PyObject *
+gdpy_method_field(PyObject *m, int field)
 {
     PyObject *v = field == 0 ? PyMethod_GET_FUNCTION(m) : PyMethod_GET_SELF(m);
     Py_INCREF(v);
     return v;
 }
 
-long long gdpy_int(PyObject *o, int *overflow)
+long long
+gdpy_int(PyObject *o, int *overflow)
 {
     long long v = PyLong_AsLongLongAndOverflow(o, overflow);
     if (PyErr_Occurred()) {
@@ -236,7 +314,8 @@ long long gdpy_int(PyObject *o, int *overflow)
     return v;
 }
 
-PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset)
+PyObject *
+gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset)
 {
     PyMemberDef *m = ((PyMemberDescrObject *)descr)->d_member;
     if (m->type != T_OBJECT_EX) {
@@ -248,16 +327,22 @@ PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset)
     return v;
 }
 
-int gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set)
+int
+gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set)
 {
     *get = PyObject_GetAttrString(p, "fget");
     *set = PyObject_GetAttrString(p, "fset");
     return *get != NULL && *set != NULL ? 0 : -1;
 }
 
-PyObject *gdpy_wrapped_callable(PyObject *o) { return PyObject_GetAttrString(o, "__func__"); }
+PyObject *
+gdpy_wrapped_callable(PyObject *o)
+{
+    return PyObject_GetAttrString(o, "__func__");
+}
 
-int gdpy_take_error(PyObject **type, PyObject **value)
+int
+gdpy_take_error(PyObject **type, PyObject **value)
 {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
@@ -272,24 +357,47 @@ int gdpy_take_error(PyObject **type, PyObject **value)
     return 1;
 }
 
-int gdpy_is_descriptor(PyObject *o)
+int
+gdpy_is_descriptor(PyObject *o)
 {
     PyTypeObject *t = Py_TYPE(o);
     return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
-int gdpy_is_coroutine_code(PyObject *code)
+int
+gdpy_is_coroutine_code(PyObject *code)
 {
     return (((PyCodeObject *)code)->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
 }
 
-PyObject *gdpy_true(void) { return Py_True; }
-PyObject *gdpy_false(void) { return Py_False; }
-PyObject *gdpy_none(void) { return Py_None; }
-PyObject *gdpy_ellipsis(void) { return Py_Ellipsis; }
-PyObject *gdpy_cell_type(void) { return (PyObject *)&PyCell_Type; }
+PyObject *
+gdpy_true(void)
+{
+    return Py_True;
+}
+PyObject *
+gdpy_false(void)
+{
+    return Py_False;
+}
+PyObject *
+gdpy_none(void)
+{
+    return Py_None;
+}
+PyObject *
+gdpy_ellipsis(void)
+{
+    return Py_Ellipsis;
+}
+PyObject *
+gdpy_cell_type(void)
+{
+    return (PyObject *)&PyCell_Type;
+}
 
-int gdpy_type_flags(PyObject *type, int what)
+int
+gdpy_type_flags(PyObject *type, int what)
 {
     PyTypeObject *t = (PyTypeObject *)type;
     switch (what) {

@@ -8,50 +8,92 @@
 
 /* Kinds told apart in one call; exact types only, subclasses are GDK_OTHER or the nearest *_SUB. Mirrored in kind.go. */
 enum {
-    GDK_NULL, GDK_NONE, GDK_BOOL, GDK_INT, GDK_FLOAT, GDK_COMPLEX, GDK_STR, GDK_BYTES, GDK_TUPLE, GDK_LIST, GDK_DICT,
-    GDK_SET, GDK_FROZENSET, GDK_SLICE, GDK_RANGE, GDK_FUNCTION, GDK_METHOD, GDK_BUILTIN, GDK_METHOD_DESCR,
-    GDK_WRAPPER_DESCR, GDK_GETSET, GDK_MEMBER, GDK_TYPE, GDK_MODULE, GDK_CODE, GDK_CELL, GDK_ELLIPSIS,
-    GDK_NOTIMPLEMENTED, GDK_PROPERTY, GDK_STATICMETHOD, GDK_CLASSMETHOD, GDK_METHOD_WRAPPER, GDK_TUPLE_SUB, GDK_LIST_SUB,
-    GDK_DICT_SUB, GDK_TYPE_SUB, GDK_EXCEPTION, GDK_OTHER, GDK_MAPPINGPROXY, GDK_BYTEARRAY, GDK_LIST_ITER, GDK_TUPLE_ITER,
-    GDK_RANGE_ITER, GDK_SUPER, GDK_CLASSMETHOD_DESCR
+    GDK_NULL,
+    GDK_NONE,
+    GDK_BOOL,
+    GDK_INT,
+    GDK_FLOAT,
+    GDK_COMPLEX,
+    GDK_STR,
+    GDK_BYTES,
+    GDK_TUPLE,
+    GDK_LIST,
+    GDK_DICT,
+    GDK_SET,
+    GDK_FROZENSET,
+    GDK_SLICE,
+    GDK_RANGE,
+    GDK_FUNCTION,
+    GDK_METHOD,
+    GDK_BUILTIN,
+    GDK_METHOD_DESCR,
+    GDK_WRAPPER_DESCR,
+    GDK_GETSET,
+    GDK_MEMBER,
+    GDK_TYPE,
+    GDK_MODULE,
+    GDK_CODE,
+    GDK_CELL,
+    GDK_ELLIPSIS,
+    GDK_NOTIMPLEMENTED,
+    GDK_PROPERTY,
+    GDK_STATICMETHOD,
+    GDK_CLASSMETHOD,
+    GDK_METHOD_WRAPPER,
+    GDK_TUPLE_SUB,
+    GDK_LIST_SUB,
+    GDK_DICT_SUB,
+    GDK_TYPE_SUB,
+    GDK_EXCEPTION,
+    GDK_OTHER,
+    GDK_MAPPINGPROXY,
+    GDK_BYTEARRAY,
+    GDK_LIST_ITER,
+    GDK_TUPLE_ITER,
+    GDK_RANGE_ITER,
+    GDK_SUPER,
+    GDK_CLASSMETHOD_DESCR
 };
 
 int gdpy_kind(PyObject *o);
 PyObject *gdpy_type(PyObject *o);                         /* borrowed */
 /* Instance attribute by storage alone: inline values or dict; runs no user code, makes no dict. new or NULL, never raises */
 PyObject *gdpy_instance_attr(PyObject *o, PyObject *name);
-PyObject *gdpy_instance_dict(PyObject *o);                /* new reference to an existing dict, or NULL */
-int gdpy_has_instance_storage(PyObject *o);               /* 1 when the type gives instances attributes */
+PyObject *gdpy_instance_dict(PyObject *o); /* new reference to an existing dict, or NULL */
+int gdpy_has_instance_storage(PyObject *o); /* 1 when the type gives instances attributes */
 PyObject *gdpy_type_lookup(PyObject *type, PyObject *name); /* new or NULL, never raises (_PyType_Lookup) */
 /* Index in type.__mro__ of the class whose __dict__ has name, or -1. */
 int gdpy_mro_index(PyObject *type, PyObject *name);
-Py_ssize_t gdpy_seq_size(PyObject *o);                    /* of a list or tuple */
-void gdpy_seq_items(PyObject *o, PyObject **out);         /* new references to all items of a list or tuple */
+Py_ssize_t gdpy_seq_size(PyObject *o); /* of a list or tuple */
+void gdpy_seq_items(PyObject *o, PyObject **out); /* new references to all items of a list or tuple */
 Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room); /* new references */
-PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n);     /* new; items borrowed */
+PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n); /* new; items borrowed */
 PyObject *gdpy_list(PyObject **items, Py_ssize_t n);
 PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames); /* new or NULL with error */
-PyObject *gdpy_binary(int op, PyObject *a, PyObject *b);  /* NB_* of opcode.h, in-place ones too. new or NULL */
-PyObject *gdpy_unary(int op, PyObject *a);                /* 0 +, 1 -, 2 ~, 3 not */
-const char *gdpy_utf8(PyObject *s, Py_ssize_t *len);      /* borrowed; NULL for unencodable */
+PyObject *gdpy_binary(int op, PyObject *a, PyObject *b); /* NB_* of opcode.h, in-place ones too. new or NULL */
+PyObject *gdpy_unary(int op, PyObject *a); /* 0 +, 1 -, 2 ~, 3 not */
+const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL for unencodable */
 PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, const char *name, const char *qualname,
                         PyObject *module); /* new */
-PyObject *gdpy_cell(PyObject *value);                     /* new cell holding value (borrowed) */
-PyObject *gdpy_cell_get(PyObject *cell);                  /* new or NULL */
+PyObject *gdpy_cell(PyObject *value); /* new cell holding value (borrowed) */
+PyObject *gdpy_cell_get(PyObject *cell); /* new or NULL */
 /* One field of a function: 0 code 1 globals 2 closure 3 defaults 4 kwdefaults 5 module 6 qualname 7 name. new or NULL */
 PyObject *gdpy_function_field(PyObject *f, int field);
-PyObject *gdpy_method_field(PyObject *m, int field);      /* 0 func 1 self. new */
-long long gdpy_int(PyObject *o, int *overflow);           /* of an int */
+PyObject *gdpy_method_field(PyObject *m, int field); /* 0 func 1 self. new */
+long long gdpy_int(PyObject *o, int *overflow); /* of an int */
 PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset); /* T_OBJECT_EX member: new or NULL */
 int gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set); /* new references or NULL */
-PyObject *gdpy_wrapped_callable(PyObject *static_or_class_method);  /* new */
+PyObject *gdpy_wrapped_callable(PyObject *static_or_class_method); /* new */
 /* Takes the current exception: type name and text copied into new str objects; clears it. */
 int gdpy_take_error(PyObject **type, PyObject **value);
-int gdpy_is_descriptor(PyObject *o);                      /* 1 has __get__, 2 has __set__ or __delete__ too */
+int gdpy_is_descriptor(PyObject *o); /* 1 has __get__, 2 has __set__ or __delete__ too */
 int gdpy_is_coroutine_code(PyObject *code);
-PyObject *gdpy_true(void); PyObject *gdpy_false(void); PyObject *gdpy_none(void); PyObject *gdpy_ellipsis(void);
+PyObject *gdpy_true(void);
+PyObject *gdpy_false(void);
+PyObject *gdpy_none(void);
+PyObject *gdpy_ellipsis(void);
 PyObject *gdpy_cell_type(void);
-int gdpy_type_flags(PyObject *type, int what);            /* 0: tp_getattro generic; 1: tp_setattro generic; 2: heap type;
+int gdpy_type_flags(PyObject *type, int what); /* 0: tp_getattro generic; 1: tp_setattro generic; 2: heap type;
                                                              3: tp_iternext; 4: defines tp_call; 5: tp_hash is object's; 6: richcompare is object's; 7 type's own getattro is type's */
 
 #endif

@@ -7,12 +7,13 @@
 #include "internal/pycore_object.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
-#error "inline values have been checked on CPython 3.11 only"
+#    error "inline values have been checked on CPython 3.11 only"
 #endif
 
 /* CPython 3.11 keeps the attributes of most instances in a values array beside a keys table shared by the type
  * (Objects/dictobject.c, _PyObject_GetInstanceAttribute): asking for __dict__ would convert it for good. */
-static PyObject *inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
+static PyObject *
+inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
 {
     PyDictKeysObject *keys = ((PyHeapTypeObject *)t)->ht_cached_keys;
     if (keys == NULL || !DK_IS_UNICODE(keys)) {
@@ -30,7 +31,8 @@ static PyObject *inline_value(PyTypeObject *t, PyDictValues *values, PyObject *n
     return NULL;
 }
 
-static PyObject *existing_dict(PyObject *o, PyDictValues **values)
+static PyObject *
+existing_dict(PyObject *o, PyDictValues **values)
 {
     PyTypeObject *t = Py_TYPE(o);
     *values = NULL;
@@ -50,7 +52,8 @@ static PyObject *existing_dict(PyObject *o, PyDictValues **values)
     return *(PyObject **)((char *)o + offset);
 }
 
-PyObject *gdpy_instance_attr(PyObject *o, PyObject *name)
+PyObject *
+gdpy_instance_attr(PyObject *o, PyObject *name)
 {
     PyDictValues *values;
     PyObject *d = existing_dict(o, &values);
@@ -68,7 +71,8 @@ PyObject *gdpy_instance_attr(PyObject *o, PyObject *name)
     return v;
 }
 
-PyObject *gdpy_instance_dict(PyObject *o)
+PyObject *
+gdpy_instance_dict(PyObject *o)
 {
     PyDictValues *values;
     PyObject *d = existing_dict(o, &values);
@@ -79,9 +83,9 @@ PyObject *gdpy_instance_dict(PyObject *o)
     return d;
 }
 
-int gdpy_has_instance_storage(PyObject *o)
+int
+gdpy_has_instance_storage(PyObject *o)
 {
     PyTypeObject *t = Py_TYPE(o);
     return (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) || t->tp_dictoffset != 0;
 }
-

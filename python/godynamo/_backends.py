@@ -22,6 +22,7 @@ from . import _trace_rules, _vf, config, exc, utils
 from ._compile_lock import compile_lock
 from ._core import core
 from ._runtime import Ref
+from ._saved_tensors import unseen
 
 log = logging.getLogger("godynamo")
 
@@ -264,7 +265,7 @@ class _ExampleValues:
                 return values[n.name]
 
         mode = FakeTensorMode(allow_non_fake_inputs=True)
-        with mode:
+        with unseen(), mode:
             fakes = [_fake(d) for d in self._inputs]
             try:
                 Recorder(gm).run(*fakes)
@@ -381,7 +382,7 @@ def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Ca
     try:
         if isinstance(backend, _Named):
             backend.resolve()  # imports torch._dynamo, whose lock is then the one to take
-        with compile_lock():
+        with compile_lock(), unseen():
             compiled = backend(gm, example_inputs)
     except exc.BackendCompilerFailed:
         raise

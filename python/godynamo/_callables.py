@@ -13,7 +13,8 @@ import functools
 import operator
 import types
 from collections import OrderedDict
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -50,7 +51,12 @@ def _ops() -> dict[Any, str]:
         for name in dir(space):
             fn = getattr(space, name, None)
             if isinstance(fn, types.BuiltinFunctionType) and not name.startswith("__"):
-                table.setdefault(fn, name if space is torch._C._VariableFunctions else space.__name__.removeprefix("torch.") + "." + name)
+                table.setdefault(
+                    fn,
+                    name
+                    if space is torch._C._VariableFunctions
+                    else space.__name__.removeprefix("torch.") + "." + name,
+                )
     return table
 
 
@@ -69,16 +75,40 @@ def _special() -> dict[Any, str]:
             if obj is not None:
                 table[obj] = word
 
-    put("state", "is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype",
-        "_C._get_tracing_state", "is_autocast_enabled", "get_autocast_dtype", "is_autocast_cpu_enabled",
-        "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled", "get_num_threads",
-        "_C._is_tracing", "_C._get_deterministic_algorithms", "is_autocast_cache_enabled")
-    put("torch_function_check", "overrides.has_torch_function", "_C._has_torch_function",
-        "_C._has_torch_function_unary", "_C._has_torch_function_variadic", "overrides.has_torch_function_unary",
-        "overrides.has_torch_function_variadic")
+    put(
+        "state",
+        "is_grad_enabled",
+        "is_inference_mode_enabled",
+        "get_default_dtype",
+        "_C._get_tracing_state",
+        "is_autocast_enabled",
+        "get_autocast_dtype",
+        "is_autocast_cpu_enabled",
+        "are_deterministic_algorithms_enabled",
+        "is_deterministic_algorithms_warn_only_enabled",
+        "get_num_threads",
+        "_C._is_tracing",
+        "_C._get_deterministic_algorithms",
+        "is_autocast_cache_enabled",
+    )
+    put(
+        "torch_function_check",
+        "overrides.has_torch_function",
+        "_C._has_torch_function",
+        "_C._has_torch_function_unary",
+        "_C._has_torch_function_variadic",
+        "overrides.has_torch_function_unary",
+        "overrides.has_torch_function_variadic",
+    )
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
-    put("false", "jit.is_scripting", "jit.is_tracing", "_jit_internal.is_scripting", "onnx.is_in_onnx_export",
-        "compiler.is_exporting")
+    put(
+        "false",
+        "jit.is_scripting",
+        "jit.is_tracing",
+        "_jit_internal.is_scripting",
+        "onnx.is_in_onnx_export",
+        "compiler.is_exporting",
+    )
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
     table[torch._jit_internal.is_scripting] = "false"
@@ -89,9 +119,26 @@ def _special() -> dict[Any, str]:
 
 # Python functions of torch's that are not inlined: they touch process-wide state or machinery the translator does not follow.
 _OPAQUE_MODULES = (
-    "torch._dynamo", "torch._inductor", "torch.utils.data", "torch.distributed", "torch.autograd", "torch.serialization",
-    "torch.optim", "torch.cuda", "torch.random", "torch.jit", "torch.fx", "torch.export", "torch._guards", "torch.storage",
-    "torch.multiprocessing", "torch.profiler", "torch.backends", "torch._functorch", "torch.nn.init", "torch._tensor_str",
+    "torch._dynamo",
+    "torch._inductor",
+    "torch.utils.data",
+    "torch.distributed",
+    "torch.autograd",
+    "torch.serialization",
+    "torch.optim",
+    "torch.cuda",
+    "torch.random",
+    "torch.jit",
+    "torch.fx",
+    "torch.export",
+    "torch._guards",
+    "torch.storage",
+    "torch.multiprocessing",
+    "torch.profiler",
+    "torch.backends",
+    "torch._functorch",
+    "torch.nn.init",
+    "torch._tensor_str",
 )
 
 _cache: dict[Any, str] = {}
@@ -268,20 +315,52 @@ def bound_self(fn: Any) -> Any:
 def facts() -> dict[str, Any]:
     """The objects the Go side tells kinds apart by."""
     return {
-        "list": list, "tuple": tuple, "dict": dict, "set": set, "frozenset": frozenset, "slice": slice, "range": range,
-        "function": types.FunctionType, "method": types.MethodType, "type": type, "ABCMeta": abc.ABCMeta,
-        "BaseException": BaseException, "object": object, "partial": functools.partial, "OrderedDict": OrderedDict,
-        "Enum": enum.Enum, "EnumMeta": enum.EnumMeta, "Tensor": torch.Tensor, "Parameter": torch.nn.Parameter,
-        "Size": torch.Size, "Module": torch.nn.Module, "Callable": _C.Callable,
-        "object_getattribute": object.__getattribute__, "module_getattr": torch.nn.Module.__getattr__,
-        "module_setattr": torch.nn.Module.__setattr__, "getattr": getattr, "sorted": sorted, "print": print,
-        "missing": MISSING, "operators": {n: getattr(operator, n) for n in dir(operator) if not n.startswith("__")},
-        "builtins": dict(vars(builtins)), "torch_constants": dict.fromkeys(_TORCH_CONSTANTS),
-        "singletons": dict.fromkeys(_SINGLETONS), "method_kind": method_kind, "result_kind": result_kind,
-        "callable_name": callable_name, "mode_active": mode_active, "is_pure": _runtime.is_pure_call,
-        "classify": classify, "builtin_name": builtin_name, "equal_to": equal_to,
-        "named_tuple_fields": named_tuple_fields, "pure_instance_check": pure_instance_check,
-        "tensor_type_is": tensor_type_is, "bound_self": bound_self, "is_tensor": torch.is_tensor,
+        "list": list,
+        "tuple": tuple,
+        "dict": dict,
+        "set": set,
+        "frozenset": frozenset,
+        "slice": slice,
+        "range": range,
+        "function": types.FunctionType,
+        "method": types.MethodType,
+        "type": type,
+        "ABCMeta": abc.ABCMeta,
+        "BaseException": BaseException,
+        "object": object,
+        "partial": functools.partial,
+        "OrderedDict": OrderedDict,
+        "Enum": enum.Enum,
+        "EnumMeta": enum.EnumMeta,
+        "Tensor": torch.Tensor,
+        "Parameter": torch.nn.Parameter,
+        "Size": torch.Size,
+        "Module": torch.nn.Module,
+        "Callable": _C.Callable,
+        "object_getattribute": object.__getattribute__,
+        "module_getattr": torch.nn.Module.__getattr__,
+        "module_setattr": torch.nn.Module.__setattr__,
+        "getattr": getattr,
+        "sorted": sorted,
+        "print": print,
+        "missing": MISSING,
+        "operators": {n: getattr(operator, n) for n in dir(operator) if not n.startswith("__")},
+        "builtins": dict(vars(builtins)),
+        "torch_constants": dict.fromkeys(_TORCH_CONSTANTS),
+        "singletons": dict.fromkeys(_SINGLETONS),
+        "method_kind": method_kind,
+        "result_kind": result_kind,
+        "callable_name": callable_name,
+        "mode_active": mode_active,
+        "is_pure": _runtime.is_pure_call,
+        "classify": classify,
+        "builtin_name": builtin_name,
+        "equal_to": equal_to,
+        "named_tuple_fields": named_tuple_fields,
+        "pure_instance_check": pure_instance_check,
+        "tensor_type_is": tensor_type_is,
+        "bound_self": bound_self,
+        "is_tensor": torch.is_tensor,
         "plain_layout": plain_layout,
     }
 

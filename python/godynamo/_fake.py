@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ._runtime import Ref
+from ._saved_tensors import unseen
 
 
 class Session:
@@ -36,7 +37,7 @@ class Session:
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True
         try:
-            with self._mode:
+            with unseen(), self._mode:
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
         finally:
             noisy.disabled = before

@@ -29,7 +29,9 @@ def printable(target: Any) -> Any:
     if isinstance(target, types.BuiltinFunctionType):
         name = target.__name__
         shown = getattr(torch, name, None)
-        hidden = shown is not None and shown is not target and getattr(torch._C._VariableFunctions, name, None) is target
+        hidden = (
+            shown is not None and shown is not target and getattr(torch._C._VariableFunctions, name, None) is target
+        )
         if hidden:
             return globals().get(name) or __getattr__(name)
     return target

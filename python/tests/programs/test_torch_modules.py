@@ -75,7 +75,11 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Any, ...]], b
     "group norm": (lambda: nn.GroupNorm(2, 4), lambda: (r(2, 4, 3),), True),
     "batch norm": (lambda: nn.BatchNorm1d(3), lambda: (r(4, 3),), True),
     "bilinear": (lambda: nn.Bilinear(2, 3, 4), lambda: (r(5, 2), r(5, 3)), True),
-    "transformer": (lambda: nn.Transformer(16, 4, 1, 1, 32, batch_first=True), lambda: (r(2, 5, 16), r(2, 4, 16)), False),
+    "transformer": (
+        lambda: nn.Transformer(16, 4, 1, 1, 32, batch_first=True),
+        lambda: (r(2, 5, 16), r(2, 4, 16)),
+        False,
+    ),
 }
 
 
