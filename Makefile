@@ -61,7 +61,7 @@ lint-python: build
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	cd python && $(VENV)/bin/stubtest godynamo._C --mypy-config-file ../pyproject.toml
+	cd python && PYTHONPATH=. $(VENV)/bin/stubtest godynamo._C --mypy-config-file ../pyproject.toml
 
 format: venv ## rewrite Go, C and Python in the house format
 	gofmt -w $(GO_FILES)
