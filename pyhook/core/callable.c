@@ -145,6 +145,78 @@ call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject
     return finish(tstate, w, how, result, args, nargsf, kwnames);
 }
 
+/* An empty dict that nothing else refers to, kept for the next **kwargs; or NULL. Nearly every call of a module brings no
+ * keywords, and a dict made for it is dropped unread. */
+static PyObject *spare_kwargs;
+
+/* new */
+static inline PyObject *
+take_kwargs(void)
+{
+    PyObject *dict = spare_kwargs;
+    spare_kwargs = NULL;
+    return dict != NULL ? dict : PyDict_New();
+}
+
+/* Steals the dict. One that was ever used is let go: its table and its tracking would show. */
+static inline void
+give_kwargs(PyObject *dict)
+{
+    if (GD_LIKELY(Py_REFCNT(dict) == 1 && spare_kwargs == NULL && gd_dict_is_fresh(dict))) {
+        spare_kwargs = dict;
+    }
+    else {
+        Py_DECREF(dict);
+    }
+}
+
+/* A call without keywords of code with *args or **kwargs that fills its other slots by position: how modules are called.
+ * Those slots are held by the caller. *done = 0 when the general way is to be taken. */
+static inline PyObject *
+call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
+          size_t nargsf, int *done)
+{
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), nself = w->self_object != NULL;
+    Py_ssize_t given = cache->star_positional, nrest = nargs + nself - given;
+    int flags = cache->code->co_flags;
+    *done = nrest == 0 || (nrest > 0 && flags & CO_VARARGS && given >= nself);
+    if (!*done) {
+        return NULL;
+    }
+    PyObject **next = regs, *rest = NULL, *kwargs = NULL;
+    if (nself) {
+        *next++ = w->self_object;
+    }
+    gd_copy_refs(next, args, given - nself);
+    next += given - nself;
+    if (flags & CO_VARARGS) {
+        rest = PyTuple_New(nrest);
+        if (rest == NULL) {
+            return NULL;
+        }
+        for (Py_ssize_t i = 0; i < nrest; i++) {
+            PyTuple_SET_ITEM(rest, i, Py_NewRef(args[given - nself + i]));
+        }
+        *next++ = rest;
+    }
+    if (flags & CO_VARKEYWORDS) {
+        kwargs = take_kwargs();
+        if (kwargs == NULL) {
+            Py_XDECREF(rest);
+            return NULL;
+        }
+        *next++ = kwargs;
+    }
+    gd_copy_cells(cache, w->function, regs);
+    PyObject *result = NULL;
+    int how = gd_serve(tstate, cache, w->root, (PyObject *)w, w->function, w->kind, regs, &result);
+    Py_XDECREF(rest);
+    if (kwargs != NULL) {
+        give_kwargs(kwargs);
+    }
+    return GD_LIKELY(how == GD_SERVED) ? result : finish(tstate, w, how, result, args, nargsf, NULL);
+}
+
 /* A call whose register array does not fit the stack frame, or that binds arguments. Kept out of the hot path's stack frame. */
 static __attribute__((noinline)) PyObject *
 call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject *const *args, size_t nargsf,
@@ -155,7 +227,14 @@ call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObje
     if (regs == NULL) {
         return PyErr_NoMemory();
     }
-    PyObject *result = call_bound(tstate, w, cache, regs, args, nargsf, kwnames);
+    PyObject *result;
+    int done = 0;
+    if (kwnames == NULL && cache->star_positional >= 0) {
+        result = call_star(tstate, w, cache, regs, args, nargsf, &done);
+    }
+    if (!done) {
+        result = call_bound(tstate, w, cache, regs, args, nargsf, kwnames);
+    }
     if (regs != small) {
         PyMem_Free(regs);
     }

@@ -25,6 +25,7 @@ gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner)
     c->nargs = (uint32_t)(code->co_argcount + rest);
     c->nslots = c->nargs + (uint32_t)code->co_nfreevars;
     c->positional = rest == 0 ? code->co_argcount : -1;
+    c->star_positional = rest > 0 && code->co_kwonlyargcount == 0 ? code->co_argcount : -1;
     c->max_regs = c->nslots + 2;
     gd_ExtraState *extra = gd_extra_get(code);
     c->skip = extra != NULL && (extra->flags & GD_CODE_SKIP);

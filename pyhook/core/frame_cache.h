@@ -30,6 +30,8 @@ typedef struct gd_FrameCache {
     uint32_t version; /* changes with the set of entries, not with their order */
     uint32_t max_regs; /* registers that suffice for every entry, nslots + 2 at least */
     int32_t positional; /* arguments of a call that fills every slot by position, or -1: * or keyword-only ones */
+    int32_t
+        star_positional; /* for code with *args or **kwargs and no keyword-only ones: its other arguments; else -1 */
     uint32_t nargs; /* argument slots */
     uint32_t nslots; /* and the cells of the closure */
     char skip; /* never translated: run the user's own code */

@@ -67,6 +67,15 @@ gd_py_set_eval(PyThreadState *tstate, gd_py_eval_function f)
     tstate->interp->eval_frame = f == _PyEval_EvalFrameDefault ? NULL : f;
 }
 
+/* Whether the dict is as PyDict_New made it: empty, with the table all empty dicts share, unknown to the collector. */
+static inline int
+gd_dict_is_fresh(PyObject *dict)
+{
+    PyDictObject *mp = (PyDictObject *)dict;
+    return mp->ma_used == 0 && mp->ma_values == NULL && mp->ma_keys->dk_log2_size == 0
+           && !_PyObject_GC_IS_TRACKED(dict);
+}
+
 /* What a code object is made of, in CPython's own objects; all borrowed. */
 typedef struct {
     PyObject *name, *qualname, *filename;       /* str */

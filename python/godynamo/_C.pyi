@@ -4,6 +4,8 @@ from collections.abc import Callable as _Function
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final, TypedDict, final
 
+from typing_extensions import disjoint_base
+
 ABI_VERSION: Final[int]
 GUARD_OPS: Final[tuple[str, ...]]
 CODE_SKIP: Final[int]
@@ -197,6 +199,16 @@ def code_caches(code: CodeType, /) -> list[FrameCache]: ...
 def code_roundtrip(code: CodeType, /) -> CodeType: ...
 def mark_skip(code: CodeType, skip: bool = True, /) -> None: ...
 def mark_ours(code: CodeType, /) -> None: ...
+
+# ---- handles of modules ----
+@disjoint_base
+class ModuleHandle:
+    _godynamo_call: Any
+    _godynamo_module: Any
+    _godynamo_again: Any
+
+def set_handle_class(cls: type, /) -> None: ...
+def set_module_handle(handle: ModuleHandle, call: Any, module: Any, again: Any, /) -> None: ...
 
 # ---- the hook ----
 def enter_extent(of: Callable | Root, /) -> int: ...

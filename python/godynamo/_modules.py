@@ -1,7 +1,7 @@
 """What optimize(module) returns: an outer handle that is the module in all but its calls.
 
-Handle classes are made once per module class. Their ``__call__`` is a slot's own descriptor, so that ``handle(x)``
-finds the instance's callable without running Python: type slot -> member descriptor -> W.
+Handle classes are made once per module class. ``_C.ModuleHandle`` is among their bases, so that ``handle(x)`` goes straight
+to the instance's callable: no look-up, no tuple of arguments. Their ``__call__`` is that field's descriptor.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
+from ._core import available, core
 
 #: every handle's slots: the callable, the original module, what optimizes a copy
 _SLOTS = ("_godynamo_call", "_godynamo_module", "_godynamo_again")
@@ -47,6 +49,9 @@ def handle(module: Any, call: Callable[..., Any], again: Again) -> Any:
         return _Proxy(module, call, again)
     out: Any = object.__new__(cls)
     object.__setattr__(out, "__dict__", module.__dict__)
+    if available:
+        core.set_module_handle(out, call, module, again)
+        return out
     for name, value in zip(_SLOTS, (call, module, again), strict=True):
         object.__setattr__(out, name, value)
     return out
@@ -107,19 +112,24 @@ def _handle_class(cls: type) -> type | None:
         return made
     if cls in _refused or not _can_subclass(cls):
         return None
-    namespace: dict[str, Any] = {
-        "__slots__": _SLOTS,
+    # Without _C nothing is optimized, and handles have slots in place of ModuleHandle's fields.
+    bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
+    namespace = {
+        "__slots__": () if available else _SLOTS,
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
     }
     try:
         # type.__new__ itself: a metaclass's own __new__ and __init__ are the user's code.
-        made = type.__new__(type(cls), cls.__name__, (_Handle, cls), namespace)
-        type.__setattr__(made, "__call__", made.__dict__["_godynamo_call"])
-    except TypeError:
+        made = type.__new__(type(cls), cls.__name__, bases, namespace)
+    except TypeError:  # fields of its own in C leave no room for the handle's
         _refused.add(cls)
         return None
+    if available:
+        core.set_handle_class(made)
+    else:
+        type.__setattr__(made, "__call__", made.__dict__["_godynamo_call"])
     _classes[cls] = weakref.ref(made)
     return made
 

@@ -205,3 +205,96 @@ def test_module_and_handle_die(x):
     del m, h
     gc.collect()
     assert [r() for r in refs] == [None, None, None]
+
+
+class OfDict(nn.Module, dict):  # fields of its own in C: there is no room for those of a handle
+    def forward(self, x):
+        return x + 1
+
+
+class Keywords(nn.Module):
+    def forward(self, *args, **kwargs):
+        return args, kwargs
+
+
+class Filled(nn.Module):
+    def forward(self, x, **kwargs):
+        kwargs["seen"] = x
+        return kwargs
+
+
+def test_a_class_with_a_layout_of_its_own_in_c_gets_a_proxy(x):
+    h = godynamo.optimize(OfDict())
+    assert isinstance(h, OfDict)
+    for _ in range(3):
+        assert torch.equal(h(x), x + 1)
+    assert h.__call__.self_object is not h
+
+
+@pytest.mark.parametrize("kind", [Keywords, Filled])
+def test_each_call_has_arguments_of_its_own(x, kind):
+    """Empty **kwargs come from a spare dict: one that anything still refers to, or that was filled, is not used again."""
+    m, h = kind(), godynamo.optimize(kind())
+    kept = []
+    for _ in range(4):
+        kept.append(h(x))
+        got, want = kept[-1], m(x)
+        if kind is Keywords:
+            got, want = {"args": got[0], **got[1]}, {"args": want[0], **want[1]}
+        assert list(got) == list(want)
+    dicts = [k if kind is Filled else k[1] for k in kept]
+    assert len({id(d) for d in dicts}) == len(dicts)
+    dicts[0]["more"] = 1
+    assert "more" not in (h(x) if kind is Filled else h(x)[1])
+    if kind is Keywords:
+        assert h(x, y=1)[1] == {"y": 1}
+        assert h()[0] == ()
+        assert h(x, x)[0] == (x, x)
+
+
+def test_a_call_set_on_the_handle_class_is_what_runs(x):
+    class Own(Scaled):
+        pass
+
+    h = godynamo.optimize(Own())
+    want = h(x)
+    assert torch.equal(type(h).__call__.__get__(h)(x), want)
+    call = type(h).__dict__["__call__"]
+    type(h).__call__ = lambda _self, *args, **kwargs: (args, kwargs)
+    assert h(x, k=1) == ((x,), {"k": 1})
+    type(h).__call__ = call
+    assert torch.equal(h(x), want)
+    h._godynamo_call = lambda *args: args
+    assert h(x) == (x,)
+    del h._godynamo_call
+    with pytest.raises((TypeError, AttributeError)):
+        h(x)
+
+
+def test_a_subclass_of_a_handle_class_calls_as_it_says(x):
+    h = godynamo.optimize(Scaled())
+
+    class Sub(type(h)):
+        def __call__(self, x):
+            return x
+
+    s = object.__new__(Sub)
+    assert s(x) is x
+    bare = object.__new__(type(h))
+    with pytest.raises((TypeError, AttributeError)):
+        bare(x)
+
+
+def test_wrong_arity_gets_cpythons_message(x):
+    class One(nn.Module):
+        def forward(self, x):
+            return x
+
+    m = One()
+    h = godynamo.optimize(m)
+    for args in [(), (x, x)]:
+        with pytest.raises(TypeError) as want:
+            m(*args)
+        with pytest.raises(TypeError) as got:
+            h(*args)
+        assert str(got.value) == str(want.value)
