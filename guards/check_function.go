@@ -12,6 +12,9 @@ import (
 type Options struct {
 	GuardNNModules bool     // check what is inside nn.Modules too; off, those guards are left out, as the seed has it
 	SlotNames      []string // names of the slots; a global of the same name is then printed G['name']
+	// Reads are places the program read without asking what they hold: that they can be read is checked, where no guard and no
+	// value does so anyway.
+	Reads []Source
 }
 
 // CheckFunctionManager turns all guards of a translation into one Program and one text.
@@ -52,7 +55,7 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	if !opts.GuardNNModules {
 		all = slices.DeleteFunc(all, Guard.IsNNModule)
 	}
-	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, values, opts.SlotNames)}
+	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, append(slices.Clone(values), opts.Reads...), opts.SlotNames)}
 	local, global := &GuardBuilder{m}, &GuardBuilder{m}
 	for _, g := range all {
 		if err := g.Create(local, global); err != nil {
@@ -60,7 +63,7 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 		}
 	}
 	m.dropDuplicates()
-	program, err := m.compile(values)
+	program, err := m.compile(values, m.unseen(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +142,7 @@ func (m *CheckFunctionManager) dropDuplicates() {
 }
 
 // compile orders the parts and writes the nodes.
-func (m *CheckFunctionManager) compile(values []Source) (*Program, error) {
+func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error) {
 	e := newEmitter(m.numSlots, values)
 	e.beginPart(validText, UserLine{})
 	e.node(Node{Op: OpValid})
@@ -156,10 +159,36 @@ func (m *CheckFunctionManager) compile(values []Source) (*Program, error) {
 	if err := e.values(values, m.printer); err != nil {
 		return nil, err
 	}
+	for _, s := range reads {
+		if _, known := e.regs[s.Name()]; known {
+			continue
+		}
+		e.beginPart("___loads("+s.text(m.printer)+")", UserLine{})
+		if _, err := e.register(s); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.final(e); err != nil {
 		return nil, err
 	}
 	return e.finish()
+}
+
+// unseen are the places of opts.Reads that the tensor check does not read.
+func (m *CheckFunctionManager) unseen(opts Options) []Source {
+	read := map[string]bool{}
+	for _, g := range m.tensors {
+		for s := g.Origin; s != nil; s = s.Base() {
+			read[s.Name()] = true
+		}
+	}
+	var out []Source
+	for _, s := range opts.Reads {
+		if !read[s.Name()] && (opts.GuardNNModules || !s.GuardSource().IsNNModule()) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // final writes the tensor check, which compares torch's global state with it.

@@ -123,6 +123,15 @@ func TestAPlaceIsToldFromOneBelowIt(t *testing.T) {
 		"___check_type_id(x[0], 7) and len(x[0]) == 0", textOf(t, 1, gs, Options{}))
 }
 
+func TestAPlaceThatWasReadCanBeRead(t *testing.T) {
+	looked, passed := NewAttrSource(localX, "looked"), NewAttrSource(localX, "passed")
+	gs := []Guard{TypeMatch(localX, Const{Index: 1, ID: 8}), TypeMatch(looked, Const{Index: 0, ID: 7})}
+	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 8) and ___check_type_id(x.looked, 7) and ___loads(x.passed)",
+		textOf(t, 1, gs, Options{Reads: []Source{looked, passed, passed}}))
+	inside := NewAttrSource(NewNNModuleSource(localX), "inside")
+	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 8)", textOf(t, 1, gs[:1], Options{Reads: []Source{inside}}))
+}
+
 func TestVariablesOfOneNameAndOfTheTextsOwnNamesStayApart(t *testing.T) {
 	typ := Const{ID: 7}
 	gs := []Guard{TypeMatch(localX, typ), TypeMatch(NewGlobalSource("x"), typ), TypeMatch(NewGlobalSource("g"), typ),

@@ -67,6 +67,7 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	}
 	d, ok := s.TypeLookup(c.Class, name)
 	if !ok {
+		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
 		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 	}
 	if tx.World().IsEnum(s, d) {

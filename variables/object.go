@@ -214,6 +214,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 		if !o.Obj.IsNull() && o.Src != nil && py.HasInstanceStorage(o.Obj) {
 			tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 		}
+		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 	}
 	if hook == tx.World().ModuleGetAttr && !o.Obj.IsNull() {
@@ -233,6 +234,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 				return v, nil
 			}
 		}
+		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 	}
 	if hook.Kind() != py.Function {
@@ -241,6 +243,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 	if !o.Obj.IsNull() && o.Src != nil && py.HasInstanceStorage(o.Obj) {
 		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
+	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 	fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattr__"))
 	return Call(tx, fn, []VariableTracker{o, StrConst(tx, name)}, nil)
 }
@@ -270,7 +273,9 @@ func moduleDictItem(tx Translator, dv VariableTracker, name string) (VariableTra
 
 // item builds the value under a text key of a dict nobody has looked at whole, one tracker a key.
 func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTracker {
-	return tx.Build(v, guards.NewDictGetItemSource(l.Src, tx.Output().Const(tx.Scope().Name(name))))
+	src := guards.NewDictGetItemSource(l.Src, tx.Output().Const(tx.Scope().Name(name)))
+	tx.Output().Reads(src)
+	return tx.Build(v, src)
 }
 
 // lookupSpecial finds a special method on the class and binds it; nil when there is none of Python's own making.

@@ -221,6 +221,9 @@ type Emitter interface {
 type Output interface {
 	// AddGuards installs guards of the frame's.
 	AddGuards(gs ...guards.Guard)
+	// Reads notes that the program read a place, whatever becomes of the value: that it can be read is guarded. Build does so for
+	// attributes, globals and cells.
+	Reads(src guards.Source)
 	// Const puts an object into the constant pool.
 	Const(o py.Object) guards.Const
 	// CallFunction adds a call_function node.

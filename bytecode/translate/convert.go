@@ -229,7 +229,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	}
 	o.aliasGuards()
 	values := c.extras
-	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, values, guards.Options{GuardNNModules: o.opts.GuardNNModules})
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	if err != nil {
 		return err
 	}

@@ -179,7 +179,9 @@ func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *byt
 		return nil, nil
 	}
 	field := guards.NewFunctionFieldSource(src, guards.FuncKwDefaults)
-	return tx.Build(v, guards.NewDictGetItemSource(field, tx.out.Const(s.Name(name)))), nil
+	item := guards.NewDictGetItemSource(field, tx.out.Const(s.Name(name)))
+	tx.out.Reads(item)
+	return tx.Build(v, item), nil
 }
 
 // bindClosure fills the free variables' slots with the function's cells.

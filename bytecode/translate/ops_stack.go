@@ -114,7 +114,9 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		if tx.globalsSrc == nil {
 			return tx.Build(v, guards.NewGlobalSource(name)), nil
 		}
-		return tx.Build(v, guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(s.Name(name)))), nil
+		src := guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(s.Name(name)))
+		tx.out.Reads(src)
+		return tx.Build(v, src), nil
 	}
 	if v, ok := s.DictGetName(tx.builtins, name); ok {
 		if tx.globalsSrc != nil {

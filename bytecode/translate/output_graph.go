@@ -34,6 +34,7 @@ type OutputGraph struct {
 	poolIndex map[py.Object]int
 	consts    []guards.Const
 	guards    guards.Set
+	reads     []guards.Source // places read without a look at what they hold
 
 	inputs     []*variables.TensorVariable
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
@@ -114,6 +115,9 @@ func (o *OutputGraph) AddGuards(gs ...guards.Guard) {
 	}
 	o.guards = o.guards.Add(gs...)
 }
+
+// Reads implements variables.Output.
+func (o *OutputGraph) Reads(src guards.Source) { o.reads = append(o.reads, src) }
 
 // TensorInput implements variables.Output.
 func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object, src guards.Source) (*variables.TensorVariable, error) {

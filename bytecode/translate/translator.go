@@ -95,6 +95,10 @@ func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
 
 // Build implements variables.Translator: values are looked at when they are used.
 func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
+	switch src.(type) {
+	case *guards.AttrSource, *guards.SlotSource, *guards.ModuleAttrSource, *guards.TypeAttrSource, *guards.GlobalSource, *guards.CellSource:
+		tx.out.Reads(src)
+	}
 	return variables.NewLazy(obj, src)
 }
 
