@@ -206,8 +206,9 @@ def test_the_text_can_be_dumped() -> None:
 class Box:
     scale = 2
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, **more: Any) -> None:
         self.value = value
+        self.__dict__.update(more)
 
 
 def uses_much(x, n, items, d, box, flag=None):
@@ -604,6 +605,77 @@ def test_a_class_attribute_read_from_the_class_is_guarded() -> None:
     assert w(torch.ones(1)).item() == 2.0
     Config.size = 5
     assert w(torch.ones(1)).item() == 5.0
+
+
+PRESENT: dict[str, tuple[Any, Any, Any]] = {
+    "hasattr": (lambda x, o: x + 1 if hasattr(o, "w") else x, lambda: Box(1, w=1), lambda: Box(1)),
+    "attribute not used": (lambda x, o: (o.w, x + 1)[1], lambda: Box(1, w=1), lambda: Box(1)),
+    "attribute passed on": (lambda x, o: (o.w, x + 1), lambda: Box(1, w=1), lambda: Box(1)),
+    "getattr with default": (lambda x, o: (getattr(o, "w", 5), x + 1), lambda: Box(1, w=1), lambda: Box(1)),
+    "slot": (lambda x, o: (o.slotted, x + 1)[1], lambda: Slotted(1), lambda: Slotted()),
+    "parameter": (
+        lambda x, o: (o.weight, x + 1)[1],
+        lambda: torch.nn.Linear(1, 1),
+        lambda: without(torch.nn.Linear(1, 1)),
+    ),
+    "submodule": (lambda x, o: x + 1 if hasattr(o, "linear") else x, Scale, lambda: without(Scale(), "linear")),
+    "item": (lambda x, o: (o["k"], x + 1)[1], lambda: {"k": 1}, dict),
+    "list item": (lambda x, o: (o[1], x + 1)[1], lambda: [1, 2], lambda: [1]),
+}
+
+
+class Slotted:
+    __slots__ = ("slotted",)
+
+    def __init__(self, *value: Any) -> None:
+        if value:
+            (self.slotted,) = value
+
+
+def without(module: torch.nn.Module, name: str = "weight") -> torch.nn.Module:
+    delattr(module, name)
+    return module
+
+
+@pytest.mark.row("S002-102")
+@pytest.mark.parametrize("order", ["there first", "missing first"])
+@pytest.mark.parametrize("what", list(PRESENT))
+def test_that_a_place_can_be_read_is_guarded(what: str, order: str) -> None:
+    """Also where nobody looks at the value."""
+    fn, there, missing = PRESENT[what]
+    w = godynamo.optimize(fn, backend="eager")
+    x = torch.ones(1)
+    makers = (there, missing) if order == "there first" else (missing, there)
+    for make in makers * 2:
+        o = make()
+        expected, actual = outcome(fn, (x, o)), outcome(w, (x, o))
+        assert (actual["how"][:3], actual["value"]) == (expected["how"][:3], expected["value"])
+    assert_no_internal_errors()
+
+
+@pytest.mark.row("S002-102", "S002-104")
+def test_names_that_come_and_go_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Local:
+        pass
+
+    def from_class(x, o):
+        return x + 1 if hasattr(o, "late") else x
+
+    def from_global(x, o):
+        A_NAME_THAT_COMES_LATE  # noqa: F821
+        return x + 1
+
+    o, x = Local(), torch.ones(1)
+    for fn, name in ((from_class, "late"), (from_global, "A_NAME_THAT_COMES_LATE")):
+        w = godynamo.optimize(fn, backend="eager")
+        for present in (False, True, False, True):
+            with monkeypatch.context() as patched:
+                if present and fn is from_class:
+                    patched.setattr(Local, name, 1, raising=False)
+                elif present:
+                    patched.setitem(globals(), name, 1)
+                expected, actual = outcome(fn, (x, o)), outcome(w, (x, o))
+                assert (actual["how"][:3], actual["value"]) == (expected["how"][:3], expected["value"]), (name, present)
 
 
 # ---- containers ------------------------------------------------------------------------------------------------------
