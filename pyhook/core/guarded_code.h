@@ -64,7 +64,9 @@ PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **r
  * entries marked GD_TB_DROP. Keeps the exception set. (traceback.c) */
 void gd_fix_traceback(gd_GuardedCode *e);
 
-/* Whether the current exception is an Exception that left the call of e's compiled graph. Keeps the exception set. (traceback.c) */
+/* Whether the current exception is an Exception that left the call of e's compiled graph, and nothing outside has seen the
+ * graph's operations (may_run_again in _runtime.py): the user's own code may run instead. Keeps the exception set.
+ * (traceback.c) */
 int gd_graph_raised(gd_GuardedCode *e);
 
 /* Marks the entry dead; it is unlinked by its FrameCache at the next look. */

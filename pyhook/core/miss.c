@@ -4,6 +4,7 @@
 #include "golib_load.h"
 #include "other_hook.h"
 #include "runtime.h"
+#include "torch_state.h"
 
 /* What is said to the translator and about it. */
 typedef struct {
@@ -81,6 +82,11 @@ refusal(PyThreadState *tstate, const miss *m)
     }
     if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
         return GD_COUNT_in_progress;
+    }
+    /* A mode sees every operation and attribute, in order: neither may a translation add its own, nor may what it folds be
+     * missing. Under a transform of torch.func tensors are wrappers that no backend takes. torch.compile leaves both too. */
+    if (gd_torch_mode_active()) {
+        return GD_COUNT_torch_mode;
     }
     if (gd_py_depth_left(tstate) < 100 || gd_stack_headroom() < GD_STACK_TRANSLATE) {
         return GD_COUNT_no_headroom;

@@ -177,10 +177,13 @@ static struct {
     const char *name, *module;
     PyObject *override; /* strong or NULL */
 } callbacks[] = {
+    /* clang-format off */
     {"limit_reached", "godynamo._runtime", NULL},
     {"internal_error", "godynamo._runtime", NULL},
     {"graph_failed", "godynamo._runtime", NULL},
+    {"may_run_again", "godynamo._runtime", NULL},
     {"skip_code", "godynamo._trace_rules", NULL},
+    /* clang-format on */
 };
 #define NCALLBACKS (sizeof(callbacks) / sizeof(callbacks[0]))
 

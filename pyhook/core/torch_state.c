@@ -415,6 +415,38 @@ gd_torch_grad_enabled(void)
     return (int)read_row(&grad, NULL);
 }
 
+int
+gd_torch_mode_active(void)
+{
+    static reader stacks[2];
+    static const int index[2] = {ROW_FUNCTION_MODES, ROW_DISPATCH_MODES};
+    for (int i = 0; i < 2; i++) {
+        const state_row *row = &rows[index[i]];
+        if (GD_UNLIKELY(stacks[i].address == NULL && stacks[i].python == NULL)) {
+            void *address = find_symbol(row->symbol);
+            stacks[i] = (reader){address, address == NULL ? torch_attribute(row->python) : NULL, index[i], row->how, 0};
+            if (stacks[i].address == NULL && stacks[i].python == NULL) {
+                PyErr_Clear();
+                continue;
+            }
+        }
+        if (read_row(&stacks[i], NULL) != 0) {
+            return 1;
+        }
+    }
+    /* Its C++ function returns an optional structure: called by way of Python. */
+    static PyObject *peek;
+    if (peek == NULL && (peek = torch_attribute("_C._functorch.peek_interpreter_stack")) == NULL) {
+        PyErr_Clear();
+        peek = Py_NewRef(Py_None);
+    }
+    PyObject *level = peek != Py_None ? PyObject_CallNoArgs(peek) : NULL;
+    int active = level != NULL && level != Py_None;
+    Py_XDECREF(level);
+    PyErr_Clear();
+    return active;
+}
+
 PyObject *
 gd_torch_state_describe(void)
 {

@@ -19,6 +19,9 @@ PyObject *gd_torch_state_difference(const void *snapshot);
 /* torch.is_grad_enabled(); gd_torch_state_ensure has succeeded. */
 int gd_torch_grad_enabled(void);
 
+/* Whether this thread is inside a TorchFunctionMode, a TorchDispatchMode or a transform of torch.func. Keeps no exception. */
+int gd_torch_mode_active(void);
+
 /* dict of name → (present value, how it is read: "symbol" or "python"); new, NULL with an exception. */
 PyObject *gd_torch_state_describe(void);
 

@@ -1,6 +1,7 @@
 /* Gives an exception that left transformed code the traceback the user's own code would have given it. */
 #include "guarded_code.h"
 #include "pycompat_guard_311.h"
+#include "runtime.h"
 
 /* The last row that covers the code unit, or NULL: rows are sorted by `start`. */
 static const gd_tb_row *
@@ -149,6 +150,12 @@ gd_graph_raised(gd_GuardedCode *e)
             const gd_tb_row *row = row_at(e, (uint32_t)tb->tb_lasti / sizeof(_Py_CODEUNIT));
             in_graph = row != NULL && (row->flags & GD_TB_GRAPH);
         }
+    }
+    if (in_graph) {
+        PyObject *answer = gd_call_python("may_run_again", Py_None);
+        in_graph = answer == Py_True;
+        Py_XDECREF(answer);
+        PyErr_Clear();
     }
     PyErr_Restore(type, value, traceback);
     return in_graph;

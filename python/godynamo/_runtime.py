@@ -219,4 +219,14 @@ def graph_failed(info: dict[str, Any]) -> None:
     )
 
 
+def may_run_again(_: None) -> bool:
+    """Whether operations of a graph that raised left no trace outside: the user's saved-tensor hooks may have seen them.
+
+    Checkpointing even ends its second forward pass by an exception from such a hook.
+    """
+    from . import _saved_tensors
+
+    return not _saved_tensors.hooks_active()
+
+
 _ = config  # imported with this module: pyhook/settings.go reads it
