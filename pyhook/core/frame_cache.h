@@ -79,6 +79,20 @@ gd_frame_cache_touch(gd_FrameCache *cache, uint32_t index)
     cache->entries[0] = entry;
 }
 
+/* Which entry to try first: what followed the entry that served last, the last time. Calls that take several entries in turn
+ * (layers of several shapes) would find each at the end of the list else. There is an entry. */
+static inline uint32_t
+gd_frame_cache_guess(const gd_FrameCache *cache)
+{
+    const gd_GuardedCode *next = cache->entries[0]->follower;
+    for (uint32_t i = 0; next != NULL && i < cache->nentries; i++) {
+        if (cache->entries[i] == next) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 /* Adds the types and reset_caches to the module. 0 or -1 */
 int gd_frame_cache_init(PyObject *module);
 

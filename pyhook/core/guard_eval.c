@@ -284,21 +284,27 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
 int
 gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {
+    /* The ends of a program have their place: VALID is its first node and nowhere else, TENSORS may be its last. */
+    if (GD_UNLIKELY(!e->valid)) {
+        return 0;
+    }
     int done = -1; /* calls of nodes up to this one have held */
-    const gd_guard_node *nodes = e->nodes;
     const gd_guard_memo *memo = e->memo;
-    int n = (int)e->nnodes, i;
+    const gd_guard_node *nodes = e->nodes;
+    int first = 1, n = (int)e->nnodes, i;
     if (memo != NULL) {
-        if (GD_LIKELY(e->valid && gd_memo_holds(memo, regs))) {
+        if (GD_LIKELY(gd_memo_holds(memo, regs))) {
             nodes = memo->nodes;
+            first = 0;
             n = (int)memo->nnodes;
         }
         else {
             memo = NULL;
         }
     }
+    const gd_guard_node *tensors = n > 0 && nodes[n - 1].op == GD_OP_TENSORS ? &nodes[--n] : NULL;
 restart:
-    for (i = 0; i < n; i++) {
+    for (i = first; i < n; i++) {
         const gd_guard_node *node = &nodes[i];
         PyObject *v = regs[node->src];
         switch (node->op) {
@@ -311,7 +317,7 @@ restart:
             } \
             regs[node->dst] = value; \
         } \
-        else if (GD_OP_##name == GD_OP_PY_CHECK || GD_OP_##name == GD_OP_TENSORS) { \
+        else if (GD_OP_##name == GD_OP_PY_CHECK) { \
             goto may_call; \
         } \
         else if (GD_UNLIKELY(!holds(e, node, v, regs, GD_OP_##name))) { \
@@ -325,23 +331,24 @@ restart:
         }
         continue;
     may_call:
-        if (node->op == GD_OP_TENSORS) {
-            int outcome = tensors_hold(e, node, regs, i <= done);
-            if (GD_LIKELY(outcome == TENSORS_HOLD)) {
-                continue;
-            }
+        if (i <= done) {
+            continue;
+        }
+        if (!predicate_holds(e->consts[node->a], v)) {
+            goto fails;
+        }
+        done = i;
+        goto restart;
+    }
+    if (tensors != NULL) {
+        int outcome = tensors_hold(e, tensors, regs, i <= done);
+        if (GD_UNLIKELY(outcome != TENSORS_HOLD)) {
             if (outcome == TENSORS_FAIL) {
                 goto fails;
             }
+            done = i; /* a program with a memo calls nothing */
+            goto restart;
         }
-        else if (i <= done) {
-            continue;
-        }
-        else if (!predicate_holds(e->consts[node->a], v)) {
-            goto fails;
-        }
-        done = i; /* a program with a memo calls nothing */
-        goto restart;
     }
     if (GD_UNLIKELY(memo == NULL && e->memo_wait > 0)) {
         gd_memo_learn(e, regs);

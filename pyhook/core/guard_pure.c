@@ -99,7 +99,10 @@ equals(PyObject *a, PyObject *b, int depth)
     if (type != Py_TYPE(b) || depth > MAX_DEPTH) {
         return 0;
     }
-    if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyBytes_Type) {
+    if (type == &PyUnicode_Type) {
+        return _PyUnicode_EQ(a, b);
+    }
+    if (type == &PyLong_Type || type == &PyBytes_Type) {
         return plain_equal(a, b);
     }
     if (type == &PyFloat_Type) {

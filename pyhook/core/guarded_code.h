@@ -34,6 +34,7 @@ typedef struct gd_GuardedCode {
     PyObject *function;         /* strong or NULL (GD_ENTRY_RUN_ORIGINAL) */
     vectorcallfunc vectorcall;  /* of `function` */
     uint64_t hits;
+    struct gd_GuardedCode *follower; /* which entry served after this one last time: a guess, compared only */
     /* the cold ones */
     PyObject *strong;           /* tuple: consts kept by reference */
     PyObject *weakrefs;         /* tuple of weak references with the invalidating callback */

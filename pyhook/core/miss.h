@@ -93,8 +93,10 @@ gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *o
     if (GD_UNLIKELY(!gd_fill_globals(cache, function, regs))) {
         return GD_RUN_ORIGINAL;
     }
-    uint32_t version = cache->version;
-    for (uint32_t i = 0; i < cache->nentries; i++) {
+    uint32_t version = cache->version, n = cache->nentries, guess = n > 1 ? gd_frame_cache_guess(cache) : 0;
+    for (uint32_t k = 0; k < n; k++) {
+        /* The guess first, then the others in their order. */
+        uint32_t i = k == 0 ? guess : k - (k <= guess);
         gd_GuardedCode *entry = cache->entries[i];
         if (GD_UNLIKELY(!entry->valid)) {
             continue;
@@ -102,7 +104,8 @@ gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *o
         Py_INCREF(entry);
         if (GD_LIKELY(gd_guard_eval(entry, regs) < 0)) {
             cache->hits++;
-            if (GD_UNLIKELY(i > 0) && GD_LIKELY(cache->version == version)) {
+            if (GD_UNLIKELY(n > 1) && GD_LIKELY(cache->version == version)) {
+                cache->entries[0]->follower = entry;
                 gd_frame_cache_touch(cache, i);
             }
             return gd_entry_run(tstate, entry, root, regs, result);

@@ -99,11 +99,27 @@ static const state_row rows[NROWS] = {
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
 };
 
-/* The rows compared, as positions in state.readers, and their values. */
+/* One read that is a call, ready to be made: every function of the table takes at most one word, in a register that those
+ * without arguments do not look at, and returns its value in the low bytes of another. */
+typedef struct {
+    uint64_t (*call)(uintptr_t argument);
+    uintptr_t argument;
+    uint64_t mask; /* the bytes of the result that are its value */
+    uint64_t want;
+} state_call;
+
+/* The rows compared, as positions in state.readers, and their values. What gd_torch_state_equal compares of it is laid out for
+ * it: the thread's own words, the calls, and what is left (reads by Python). */
 typedef struct {
     uint32_t n;
     uint8_t readers[NROWS];
     uint64_t values[NROWS];
+    uint8_t has_autograd, has_keys;
+    uint8_t autograd;
+    uint64_t keys[2];
+    uint32_t ncalls, nrest;
+    state_call calls[NROWS];
+    uint8_t rest[NROWS]; /* positions in readers */
 } snapshot;
 
 /* A row that is compared. */
@@ -348,6 +364,36 @@ gd_torch_state_ensure(void)
     return 0;
 }
 
+/* Fills in what gd_torch_state_equal reads. */
+static void
+lay_out(snapshot *s)
+{
+    enum { BYTE = 0xff, INT = 0xffffffff };
+    int words = 0; /* dispatch key words seen: both or neither are compared */
+    for (uint32_t i = 0; i < s->n; i++) {
+        words += state.readers[s->readers[i]].python == NULL && state.readers[s->readers[i]].how == THREAD_WORD;
+    }
+    s->has_keys = words == 2;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const reader *r = &state.readers[s->readers[i]];
+        if (r->python == NULL && r->how == AUTOGRAD) {
+            s->has_autograd = 1;
+            s->autograd = (uint8_t)s->values[i];
+        }
+        else if (r->python == NULL && r->how == THREAD_WORD && s->has_keys) {
+            s->keys[r->argument] = s->values[i];
+        }
+        else if (r->python == NULL && r->how != THREAD_WORD) {
+            uintptr_t argument = r->how == CALL_SELF ? (uintptr_t)state.context : (uintptr_t)r->argument;
+            s->calls[s->ncalls++] = (state_call){(uint64_t (*)(uintptr_t))r->address, argument,
+                                                 r->how == CALL_INT ? INT : BYTE, s->values[i]};
+        }
+        else {
+            s->rest[s->nrest++] = (uint8_t)i;
+        }
+    }
+}
+
 void *
 gd_torch_state_snapshot(void)
 {
@@ -369,6 +415,7 @@ gd_torch_state_snapshot(void)
             s->values[s->n++] = value;
         }
     }
+    lay_out(s);
     return s;
 }
 
@@ -377,8 +424,25 @@ gd_torch_state_equal(const void *taken)
 {
     const snapshot *s = taken;
     const thread_pointers *t = pointers_of_thread();
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (read_row(&state.readers[s->readers[i]], t) != s->values[i]) {
+    if ((s->has_autograd && (t->autograd[state.autograd_byte] & state.autograd_mask) != s->autograd)
+        || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1]))) {
+        return 0;
+    }
+    /* One place of a call for each, so that each has one target: after an operation of torch's the processor has forgotten
+     * longer histories, and a wrong guess costs more than the call. */
+#pragma GCC unroll 17
+    for (uint32_t i = 0; i < NROWS; i++) {
+        if (i == s->ncalls) {
+            break;
+        }
+        const state_call *c = &s->calls[i];
+        if ((c->call(c->argument) & c->mask) != c->want) {
+            return 0;
+        }
+    }
+    for (uint32_t i = 0; i < s->nrest; i++) {
+        uint32_t at = s->rest[i];
+        if (read_row(&state.readers[s->readers[at]], t) != s->values[at]) {
             return 0;
         }
     }

@@ -654,3 +654,27 @@ def test_programs_that_call_python_have_none() -> None:
     for _ in range(WARM):
         assert _C.guard_check(entry, (1,))[0]
     assert _C.guard_memo(entry) is None
+
+
+def _by_mode(x: Any, mode: str) -> Any:
+    return x + len(mode)
+
+
+def test_entries_taken_in_turn_are_each_found_and_kept_in_order_of_use() -> None:
+    """The entry that followed last time is tried first; who holds, and what is evicted first, stay as they were."""
+    f, x = godynamo.optimize(_by_mode, backend="eager"), torch.randn(3)
+    modes = ["m" * (i + 1) for i in range(5)]
+    rng = random.Random(1)
+    for mode in modes:
+        f(x, mode)
+    of = {entry.text: mode for entry, mode in zip(godynamo.cache_entries(f), reversed(modes), strict=True)}
+    for calls in (modes * 3, modes[::-1] * 2, modes[:1] * 4, rng.choices(modes, k=40)):
+        for mode in calls:
+            before = {entry.text: entry.hits for entry in godynamo.cache_entries(f)}
+            assert torch.equal(f(x, mode), x + len(mode))
+            entries = godynamo.cache_entries(f)
+            assert of[entries[0].text] == mode
+            served = [of[entry.text] for entry in entries if entry.hits != before[entry.text]]
+            assert served == [mode]
+        recent = list(dict.fromkeys(reversed(calls)))
+        assert [of[entry.text] for entry in godynamo.cache_entries(f)][: len(recent)] == recent
