@@ -72,6 +72,11 @@ func member(base Source, name string, p *printer) string {
 	if isIdentifier(name) {
 		return base.text(p) + "." + name
 	}
+	return instanceAttr(base, name, p)
+}
+
+// instanceAttr prints what the instance itself has.
+func instanceAttr(base Source, name string, p *printer) string {
 	return "___instance_attr(" + base.text(p) + ", " + quote(name) + ")"
 }
 

@@ -6,17 +6,31 @@ import "strconv"
 // __getattr__ is looked at; the translator has guarded that the class has none.
 type AttrSource struct {
 	origin
-	Attr string
+	Attr    string
+	shadows bool
 }
 
 // NewAttrSource returns the instance attribute base.name.
-func NewAttrSource(base Source, name string) *AttrSource {
-	s := &AttrSource{from(base), name}
+func NewAttrSource(base Source, name string) *AttrSource { return newAttrSource(base, name, false) }
+
+// NewShadowingAttrSource returns the instance attribute base.name where the class has the name too: the text says which of the
+// two is meant, or it would find the class's once the instance's is gone.
+func NewShadowingAttrSource(base Source, name string) *AttrSource {
+	return newAttrSource(base, name, true)
+}
+
+func newAttrSource(base Source, name string, shadows bool) *AttrSource {
+	s := &AttrSource{from(base), name, shadows}
 	s.name = s.text(nil)
 	return s
 }
 
-func (s *AttrSource) text(p *printer) string { return member(s.base, s.Attr, p) }
+func (s *AttrSource) text(p *printer) string {
+	if s.shadows {
+		return instanceAttr(s.base, s.Attr, p)
+	}
+	return member(s.base, s.Attr, p)
+}
 
 // ModuleAttrSource is a variable of a Python module object.
 type ModuleAttrSource struct {

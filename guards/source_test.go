@@ -55,6 +55,7 @@ var sourceCases = []struct {
 	{NewConstSource(typeT, "___type_T"), "___object(60, '___type_T')", SourceConstant, "const 6"},
 	{NewRandomValueSource(2), "random_value_2", SourceRandomValue, "random 2"},
 	{NewAttrSource(localX, "weight"), "x.weight", SourceLocal, "slot 0 x; attr weight"},
+	{NewShadowingAttrSource(localX, "k"), "___instance_attr(x, 'k')", SourceLocal, "slot 0 x; attr k"},
 	{NewAttrSource(localX, "0 b"), "___instance_attr(x, '0 b')", SourceLocal, "slot 0 x; attr 0 b"},
 	{NewModuleAttrSource(NewGlobalSource("m"), "pi"), "G['m'].pi", SourceGlobal, "global m; attr pi"},
 	{NewSlotSource(localX, "s", 16), "x.s", SourceLocal, "slot 0 x; attr s"},

@@ -117,7 +117,11 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	_, deleted := o.attrs[name]
 	if !o.Obj.IsNull() && !deleted {
 		if v, ok := s.InstanceAttr(o.Obj, name); ok {
-			return remember(o, name, tx.Build(v, guards.NewAttrSource(o.inside(tx), name))), nil
+			src := guards.NewAttrSource(o.inside(tx), name)
+			if inClass {
+				src = guards.NewShadowingAttrSource(o.inside(tx), name)
+			}
+			return remember(o, name, tx.Build(v, src)), nil
 		}
 	}
 	if !inClass {

@@ -257,6 +257,26 @@ def test_the_text_gives_the_native_verdict(seed: int) -> None:
     assert verdicts[True] > 50 and verdicts[False] > 500
 
 
+@pytest.mark.row("S002-98")
+def test_an_attribute_that_shadows_its_classs_reads_the_same_in_the_text() -> None:
+    def f(x, o):
+        return x * o.scale + o.value
+
+    w = godynamo.optimize(f, backend=nb())
+    o, x = Box(1, scale=2), torch.ones(1)  # the class's own scale is 2 too
+    w(x, o)
+    [entry] = entries(w)
+    for attributes, holds in (
+        ({"scale": 2, "value": 1}, True),
+        ({"value": 1}, False),
+        ({"scale": 3, "value": 1}, False),
+    ):
+        o.__dict__.clear()
+        o.__dict__.update(attributes)
+        assert entry.check(x, o, globals=globals()) is holds
+        assert _guard_env.eval_text(entry, (x, o), globals()) is holds
+
+
 @pytest.mark.row("S002-99")
 def test_the_first_part_that_fails_is_reported() -> None:
     def f(x, a, b, c):
