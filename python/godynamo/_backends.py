@@ -229,11 +229,23 @@ def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> An
         builder.add(row)
     builder.graph.lint()
     gm = torch.fx.GraphModule(builder.root, builder.graph)
+    source = weakref.finalize(gm, _forget_source, type(gm).forward.__code__.co_filename)
+    source.atexit = False
     values = _ExampleValues(gm, example_inputs)
     for node in gm.graph.nodes:
         if node.op != "output":
             node.meta = _Meta(node.meta, node.name, values)
     return gm
+
+
+def _forget_source(filename: str) -> None:
+    """FX keeps the text of every graph it ever made, for tracebacks: 0.7 KiB each, for as long as the process lives."""
+    import linecache
+
+    from torch.fx import graph_module
+
+    getattr(getattr(graph_module, "_loader", None), "eval_cache", {}).pop(filename, None)
+    linecache.cache.pop(filename, None)
 
 
 class _ExampleValues:
