@@ -117,6 +117,14 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	_, deleted := o.attrs[name]
 	if !o.Obj.IsNull() && !deleted {
 		if v, ok := s.InstanceAttr(o.Obj, name); ok {
+			// A data descriptor that the class gets later would come first. All instances of a class share the guard, and the
+			// memo of a guard program compares one class version for all of them.
+			class := classSource(tx, o.Class)
+			if inClass {
+				tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d), guards.KeepWeak))
+			} else {
+				tx.Output().AddGuards(guards.TypeHasAttr(class, name, false))
+			}
 			src := guards.NewAttrSource(o.inside(tx), name)
 			if inClass {
 				src = guards.NewShadowingAttrSource(o.inside(tx), name)
