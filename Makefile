@@ -16,7 +16,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
-.PHONY: help venv build demo test test-go test-embed test-python bench lint lint-go lint-c lint-python format generate \
+.PHONY: help venv build demo test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
 	golden fuzz identity old-torch conformance check clean
 
 help: ## this list
@@ -42,6 +42,9 @@ test-embed: venv ## Go tests that embed CPython
 
 test-python: build ## pytest on the built extension
 	$(PY) -m pytest python/tests $(PYTEST_ARGS)
+
+test-heavy: build ## the tests that take minutes: memory over tens of thousands of functions and modules
+	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/shows -k "many_more" $(PYTEST_ARGS)
 
 bench: build ## eager, torch.compile and godynamo side by side: bench/results/latest.json
 	@$(PY) bench/run.py $(BENCH_ARGS)

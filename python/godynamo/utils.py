@@ -62,19 +62,21 @@ orig_code_map: CodeMap[CodeType] = CodeMap()
 #: the user's code -> why its entries did not serve, oldest first
 guard_failures: CodeMap[list[str]] = CodeMap()
 
-_phase_seconds: defaultdict[str, list[float]] = defaultdict(list)
+#: phase -> calls, sum and longest of its durations: a process that translates for days keeps no more than this
+_phase_seconds: dict[str, tuple[int, float, float]] = {}
 
 
 def record_time(phase: str, seconds: float) -> None:
     """Add one duration to a phase ("backend", "graph_module", ...)."""
-    _phase_seconds[phase].append(seconds)
+    calls, total, longest = _phase_seconds.get(phase, (0, 0.0, 0.0))
+    _phase_seconds[phase] = (calls + 1, total + seconds, max(longest, seconds))
 
 
 def compile_times() -> str:
     """A table of what translating cost so far, by phase: calls, sum and longest in seconds."""
     rows = [f"{'phase':<16}{'calls':>8}{'sum s':>12}{'longest s':>12}"]
-    for phase, seconds in sorted(_phase_seconds.items()):
-        rows.append(f"{phase:<16}{len(seconds):>8}{sum(seconds):>12.4f}{max(seconds):>12.4f}")
+    for phase, (calls, total, longest) in sorted(_phase_seconds.items()):
+        rows.append(f"{phase:<16}{calls:>8}{total:>12.4f}{longest:>12.4f}")
     return "\n".join(rows)
 
 

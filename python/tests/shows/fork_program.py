@@ -120,7 +120,7 @@ def misses(k):
 def churn():
     """Enough translations that Go collects its garbage: an old copy of it hangs there."""
     x = torch.randn(3)
-    for i in range(150):
+    for i in range(100):
         namespace = {}
         exec(f"def f(x):\n    t = x + {i}\n    return [t.relu(), t * {i}, {{'k': t.sum()}}]\n", namespace)
         optimized = godynamo.optimize(namespace["f"])
@@ -173,7 +173,7 @@ def wait_for(pid, seconds=CHILD_SECONDS):
 def a_loop_of_forks():
     """os.fork in a loop, each child with hits and misses, the parent translating in between."""
     warm_up()
-    for turn in range(25):
+    for turn in range(15):
         wait_for(in_child(lambda: exercise(float(turn))))
         fresh = new_function(turn + 0.5)
         x = torch.randn(4)
@@ -184,7 +184,7 @@ def a_loop_of_forks():
 def many_children_at_once():
     """Eight children miss at the same moment."""
     warm_up()
-    for _ in range(3):
+    for _ in range(2):
         for pid in [in_child(lambda k=k: exercise(float(k))) for k in range(8)]:
             wait_for(pid, 2 * CHILD_SECONDS)
 
@@ -322,7 +322,7 @@ def fork_while_threads_call():
     for thread in threads:
         thread.start()
     try:
-        for turn in range(10):
+        for turn in range(6):
             wait_for(in_child(lambda: exercise(float(turn))), 2 * CHILD_SECONDS)
     finally:
         stop.set()
