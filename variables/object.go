@@ -120,7 +120,9 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 			// A data descriptor that the class gets later would come first. All instances of a class share the guard, and the
 			// memo of a guard program compares one class version for all of them.
 			class := classSource(tx, o.Class)
-			if inClass {
+			if o.isModule(tx) && !tx.World().GuardNNModules {
+				// the user asked for no guards inside of modules
+			} else if inClass {
 				tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d), guards.KeepWeak))
 			} else {
 				tx.Output().AddGuards(guards.TypeHasAttr(class, name, false))

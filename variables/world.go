@@ -32,6 +32,8 @@ type World struct {
 	depth   int // nested calls of this package's operations; see enter
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
+	// GuardNNModules is config.guard_nn_modules.
+	GuardNNModules bool
 }
 
 // NewWorld starts a translation's world; the first one of a process asks Python for the facts.

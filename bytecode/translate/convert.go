@@ -77,7 +77,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if err != nil {
 		return nil, err
 	}
-	w.QueueEffects = opts.QueueEffects
+	w.QueueEffects, w.GuardNNModules = opts.QueueEffects, opts.GuardNNModules
 	o := newOutputGraph(s, w, f, opts, b, inst)
 	code := f.Code
 	if f.Origin != nil {
