@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"errors"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
@@ -8,6 +10,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
+
+// errEffectsLost asks for another attempt, split at effects.
+var errEffectsLost = errors.New("effects would be lost")
 
 // maxRestarts bounds how often one frame is translated anew; each restart has one more entry in the log.
 const maxRestarts = 100
@@ -26,6 +31,10 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 		log := newSpeculationLog()
 		for i := 0; i < maxRestarts; i++ {
 			r, err := attempt(s, f, opts, compilerFn, inst, log)
+			if err == errEffectsLost {
+				log = &SpeculationLog{entries: map[int]error{}, strict: true}
+				continue
+			}
 			if _, again := err.(*exc.RestartAnalysis); !again {
 				return r, err
 			}
@@ -83,6 +92,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if f.Origin != nil {
 		code = f.Origin.Code
 	}
+	o.strict = log.strict
 	d, err := o.decode(code)
 	if err != nil {
 		return nil, err
@@ -223,6 +233,9 @@ func (o *OutputGraph) nothingToCapture(hook bool) error {
 func (o *OutputGraph) finalize(c *Codegen) error {
 	if !o.sawTensor && o.numOps == 0 {
 		return o.nothingToCapture(true)
+	}
+	if o.effectsLost() {
+		return errEffectsLost
 	}
 	if err := c.graphCall(); err != nil {
 		return err

@@ -53,6 +53,7 @@ type OutputGraph struct {
 	codes         map[py.Object]*decoded
 	codegen       *Codegen
 	root          *rootInfo
+	strict        bool // effects split the frame; see effectsLost
 	storedGlobals bool
 	breaks        []*exc.Unsupported
 	breakLine     int
@@ -260,6 +261,9 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 	if err := o.checkEvent(tx); err != nil {
 		return err
 	}
+	if o.strict {
+		return exc.Break(exc.StoreUnsupported, "an effect before an operation that changes tensors in place")
+	}
 	for _, v := range values {
 		if err := o.Freeze(tx, v); err != nil {
 			return err
@@ -413,6 +417,23 @@ func (o *OutputGraph) graphMutates() bool {
 		if e.node != nil && e.node.Inplace {
 			return true
 		}
+	}
+	return false
+}
+
+// effectsLost tells frames whose whole graph could not be run again as the user's code when it raises, and that have an effect
+// before an operation: the graph runs before all effects, so that one would be missing. Such a frame is translated anew, split
+// at its effects.
+func (o *OutputGraph) effectsLost() bool {
+	if o.backend.Inline() || o.strict || o.opts.NoPython || o.numOps == 0 || o.rerunnable() {
+		return false
+	}
+	effect := false
+	for _, e := range o.events {
+		if e.node != nil && effect {
+			return true
+		}
+		effect = effect || (e.node == nil && e.slot == nil)
 	}
 	return false
 }

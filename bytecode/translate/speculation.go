@@ -7,6 +7,8 @@ import "github.com/godynamo/godynamo/internal/exc"
 type SpeculationLog struct {
 	entries map[int]error
 	last    error // the newest entry
+	// strict: effects split the frame, see OutputGraph.effectsLost.
+	strict bool
 }
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }

@@ -32,8 +32,8 @@ def arguments(seed: int) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("seed", range(40))
 def test_generated_program_is_cpythons(seed: int, backend: str) -> None:
-    # Under a backend that takes whole graphs, an operation that raises behind one that changed a tensor in place loses the
-    # effects between them (docs/conformance-notes.md); the inline backend has no such limit.
+    # Under a backend that takes whole graphs, the traceback of an operation that raises behind one that changed a tensor in place
+    # ends in the graph module (docs/conformance-notes.md); the inline backend has no such limit.
     fn, source = generated.program(seed, in_place=backend == "eager")
     calls = arguments(seed)
     expected = [outcome(fn, args) for args in calls]
