@@ -572,25 +572,30 @@ func equalItems(tx Translator, a, b Sequence) (bool, error) {
 	return true, nil
 }
 
+// trySpecial calls x's special method with y; false when x's class has none or it returns NotImplemented.
+func trySpecial(tx Translator, x, y VariableTracker, name string) (VariableTracker, bool, error) {
+	o, ok := x.(*ObjectVariable)
+	if !ok {
+		return nil, false, nil
+	}
+	m, err := o.lookupSpecial(tx, name)
+	if err != nil || m == nil {
+		return nil, false, err
+	}
+	r, err := Call(tx, m, []VariableTracker{y}, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
+		return nil, false, nil
+	}
+	return r, true, nil
+}
+
 // compareObjects runs a user class's own comparison.
 func compareObjects(tx Translator, op int, a, b VariableTracker) (VariableTracker, bool, error) {
 	try := func(x, y VariableTracker, name string) (VariableTracker, bool, error) {
-		o, ok := x.(*ObjectVariable)
-		if !ok {
-			return nil, false, nil
-		}
-		m, err := o.lookupSpecial(tx, name)
-		if err != nil || m == nil {
-			return nil, false, err
-		}
-		r, err := Call(tx, m, []VariableTracker{y}, nil)
-		if err != nil {
-			return nil, false, err
-		}
-		if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
-			return nil, false, nil
-		}
-		return r, true, nil
+		return trySpecial(tx, x, y, name)
 	}
 	swapped := [...]int{CompareGt, CompareGe, CompareEq, CompareNe, CompareLt, CompareLe}
 	if r, ok, err := try(a, b, "__"+compareNames[op]+"__"); ok || err != nil {
@@ -735,22 +740,7 @@ func repeat(items []VariableTracker, k int) []VariableTracker {
 // proper subclass), reflected.
 func objectOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (VariableTracker, error) {
 	try := func(x, y VariableTracker, name string) (VariableTracker, bool, error) {
-		o, ok := x.(*ObjectVariable)
-		if !ok {
-			return nil, false, nil
-		}
-		m, err := o.lookupSpecial(tx, name)
-		if err != nil || m == nil {
-			return nil, false, err
-		}
-		r, err := Call(tx, m, []VariableTracker{y}, nil)
-		if err != nil {
-			return nil, false, err
-		}
-		if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
-			return nil, false, nil
-		}
-		return r, true, nil
+		return trySpecial(tx, x, y, name)
 	}
 	type step struct {
 		x, y VariableTracker
