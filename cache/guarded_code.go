@@ -30,7 +30,8 @@ type GuardedCode struct {
 // TracebackRow says which user frames the code units Start .. End-1 of the transformed code stand for.
 type TracebackRow struct {
 	Start, End, Chain int
-	Drop, Graph       bool // see GD_TB_DROP, GD_TB_GRAPH in core/golib.h
+	// Drop, Graph and Protected are GD_TB_DROP, GD_TB_GRAPH and GD_TB_PROTECTED of core/golib.h.
+	Drop, Graph, Protected bool
 }
 
 // Level is one user frame of a chain: its code and globals, the byte offset of the instruction, the line.

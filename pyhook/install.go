@@ -303,6 +303,9 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 		if row.Graph {
 			c.flags |= C.GD_TB_GRAPH
 		}
+		if row.Protected {
+			c.flags |= C.GD_TB_PROTECTED
+		}
 		unsafe.Slice(rows, len(g.Rows))[k] = c
 	}
 	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(g.Rows))

@@ -146,6 +146,8 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		return NewTorch(obj, class, src), same(guards.KeepStrong), nil
 	}
 	switch obj.Kind() {
+	case py.Exception:
+		return NewObject(obj, src), ofType, nil
 	case py.Other:
 		if py.Is(obj.Type(), py.HeapType) && !py.Is(obj.Type(), py.HasIterNext) {
 			return NewObject(obj, src), ofType, nil

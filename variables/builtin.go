@@ -87,6 +87,8 @@ func init() {
 		"abs":        positional(1, 1, builtinAbs),
 		"bool":       positional(0, 1, builtinBool),
 		"print":      builtinPrint,
+		"str":        positional(1, 1, objectText("__str__")),
+		"repr":       positional(1, 1, objectText("__repr__")),
 		"super":      positional(0, 2, builtinSuper),
 		"id":         nil,
 		"pow":        positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
@@ -394,7 +396,10 @@ func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if len(a) == 2 {
 		return a[1], nil
 	}
-	return nil, &exc.Observed{TypeName: "StopIteration"}
+	if r, ok := it.(Returner); ok {
+		return nil, StopIteration(tx, r.StopValue())
+	}
+	return nil, StopIteration(tx, nil)
 }
 
 func builtinRange(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
@@ -613,6 +618,32 @@ func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) 
 	}
 	r, err := Binary(tx, 6, a[0], a[1])
 	return NewTuple([]VariableTracker{q, r}, nil), err
+}
+
+// objectText is str or repr of an instance whose class says how; anything else is left to constant folding.
+func objectText(method string) func(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	return func(tx Translator, a []VariableTracker) (VariableTracker, error) {
+		v, err := Realize(tx, a[0])
+		if err != nil {
+			return nil, err
+		}
+		o, ok := v.(*ObjectVariable)
+		if !ok {
+			return nil, nil
+		}
+		m, err := o.lookupSpecial(tx, method)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		r, err := Call(tx, m, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := ConstStr(tx, r); !ok {
+			return nil, unsupported(exc.CallUnsupported, "%s of a %s", method, py.TypeName(o.Class))
+		}
+		return r, nil
+	}
 }
 
 // builtinPrint replays the call at its place, when printing the values runs none of the user's code.

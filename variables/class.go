@@ -103,10 +103,7 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	if py.IsSubtype(c.Class, w.BaseException) {
-		if len(kwargs) == 0 {
-			return &ExceptionVariable{class: c.Class, args: args}, nil
-		}
-		return nil, unsupported(exc.CallUnsupported, "exception with keywords")
+		return newException(tx, c.Class, args, kwargs)
 	}
 	if w.IsTorchConstant(c.Class) || w.IsEnumClass(s, c.Class) {
 		if c.Class == w.SizeType && len(args) == 1 && len(kwargs) == 0 {
@@ -221,6 +218,9 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 
 // objectMethod is object's own methods called on an instance of a Python class (super().__init__(), object.__setattr__).
 func objectMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if o.exc != nil {
+		return exceptionMethod(tx, o, name, args, kwargs)
+	}
 	switch name {
 	case "__init__", "__init_subclass__":
 		if len(args)+len(kwargs) == 0 {
@@ -236,33 +236,6 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 		}
 	}
 	return nil, unsupported(exc.CallUnsupported, "object.%s", name)
-}
-
-// ExceptionVariable is an exception the program made; raising it splits the frame, and CPython raises the real one.
-type ExceptionVariable struct {
-	Base
-	class py.Object
-	args  []VariableTracker
-}
-
-// Kind implements VariableTracker.
-func (*ExceptionVariable) Kind() string { return "ExceptionVariable" }
-
-// Children implements Container.
-func (e *ExceptionVariable) Children() []VariableTracker { return e.args }
-
-// PythonType implements Typed.
-func (e *ExceptionVariable) PythonType(Translator) (py.Object, error) { return e.class, nil }
-
-// Reconstruct implements Reconstructer.
-func (e *ExceptionVariable) Reconstruct(em Emitter) error {
-	em.PushNull()
-	em.LoadConst(e.class)
-	if err := loadAll(em, e.args); err != nil {
-		return err
-	}
-	em.Call(len(e.args), nil)
-	return nil
 }
 
 // SuperVariable is super(cls, self).

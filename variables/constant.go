@@ -180,7 +180,7 @@ func deepImmutable(tx Translator, o py.Object) bool {
 // observed turns an exception of CPython's into the program's own: the frame is split there and CPython raises it.
 func observed(err error) error {
 	if e, ok := err.(*py.Error); ok {
-		return &exc.Observed{TypeName: py.TypeName(e.Type), Text: e.Text}
+		return &exc.Observed{TypeName: py.TypeName(e.Type), Text: e.Text, Real: e.Value}
 	}
 	return err
 }

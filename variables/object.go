@@ -15,6 +15,7 @@ type ObjectVariable struct {
 	attrs map[string]VariableTracker // stored by the program; nil: deleted
 	order []string
 	known map[string]VariableTracker // read before
+	exc   *exceptionState            // of an exception the program made
 }
 
 // NewObject returns the tracker of an existing instance whose type the caller has guarded.
@@ -35,6 +36,9 @@ func (o *ObjectVariable) Children() []VariableTracker {
 		if v := o.attrs[n]; v != nil {
 			out = append(out, v)
 		}
+	}
+	if o.exc != nil {
+		out = append(out, o.exc.args...)
 	}
 	return out
 }
@@ -74,7 +78,7 @@ func (o *ObjectVariable) inside(tx Translator) guards.Source {
 // plainGetAttr tells types whose attribute reads are object.__getattribute__'s, with or without a Python __getattr__.
 func plainGetAttr(tx Translator, class py.Object) bool {
 	g, ok := tx.Scope().TypeLookup(class, "__getattribute__")
-	return ok && g == tx.World().ObjectGetAttribute
+	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
 func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker {
@@ -174,6 +178,9 @@ func (o *ObjectVariable) bindClassAttr(tx Translator, name string, d py.Object, 
 }
 
 func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object) (VariableTracker, error) {
+	if o.exc != nil && d.Kind() != py.Property {
+		return o.exceptionField(tx, name)
+	}
 	s := tx.Scope()
 	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
 	switch d.Kind() {
@@ -307,6 +314,9 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	if tx.World().IsObjectMethod(tx.Scope(), name, d) {
 		return nil, nil
 	}
+	if o.exc != nil {
+		return &BoundBuiltin{obj: o, name: name}, nil
+	}
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
 }
 
@@ -317,6 +327,9 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 		return nil, err
 	}
 	if b, ok := fn.(*BoundBuiltin); ok && b.obj == VariableTracker(o) {
+		if o.exc != nil {
+			return exceptionMethod(tx, o, name, args, kwargs)
+		}
 		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 	}
 	return Call(tx, fn, args, kwargs)
@@ -519,6 +532,12 @@ func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value Variabl
 }
 
 func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, value VariableTracker) error {
+	if o.exc != nil && d.Kind() != py.Property {
+		if tb, ok := value.(*TracebackVariable); ok && name == "__traceback__" && tb.of == o {
+			return nil
+		}
+		return unsupported(exc.StoreUnsupported, "%s of an exception", name)
+	}
 	switch d.Kind() {
 	case py.Member:
 		o.store(name, value)
@@ -540,6 +559,9 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 
 // ReconstructEmpty emits the bare instance; attributes are stored by the caller.
 func (o *ObjectVariable) ReconstructEmpty(e Emitter) error {
+	if o.exc != nil {
+		return o.reconstructException(e)
+	}
 	e.PushNull()
 	e.LoadConst(objectType)
 	e.LoadAttr("__new__")

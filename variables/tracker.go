@@ -160,6 +160,10 @@ type (
 	Iterator interface {
 		Next(tx Translator) (v VariableTracker, ok bool, err error)
 	}
+	// Returner is an Iterator that ends with a value: StopIteration's.
+	Returner interface {
+		StopValue() VariableTracker
+	}
 	// Constant is known wholly: CPython may compute with it.
 	Constant interface {
 		// AsConstant returns the real object, false when some part is not known.

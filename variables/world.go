@@ -13,7 +13,7 @@ import (
 type facts struct {
 	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType py.Object
 	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType      py.Object
-	PartialType, OrderedDictType, EnumType, EnumMeta                            py.Object
+	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                            py.Object
 	TensorType, ParameterType, SizeType, NNModule, CallableType                 py.Object
 	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                            py.Object
 	GetAttrBuiltin, Sorted, Print, Missing                                      py.Object
@@ -78,7 +78,7 @@ func (f *facts) table() map[string]*py.Object {
 		"list": &f.ListType, "tuple": &f.TupleType, "dict": &f.DictType, "set": &f.SetType, "frozenset": &f.FrozenSetType,
 		"slice": &f.SliceType, "range": &f.RangeType, "function": &f.FunctionType, "method": &f.MethodType,
 		"type": &f.TypeType, "ABCMeta": &f.ABCMeta, "BaseException": &f.BaseException, "object": &f.ObjectType,
-		"partial": &f.PartialType, "OrderedDict": &f.OrderedDictType, "Enum": &f.EnumType, "EnumMeta": &f.EnumMeta,
+		"partial": &f.PartialType, "generator": &f.GeneratorType, "OrderedDict": &f.OrderedDictType, "Enum": &f.EnumType, "EnumMeta": &f.EnumMeta,
 		"Tensor": &f.TensorType, "Parameter": &f.ParameterType, "Size": &f.SizeType, "Module": &f.NNModule,
 		"Callable": &f.CallableType, "object_getattribute": &f.ObjectGetAttribute, "module_getattr": &f.ModuleGetAttr,
 		"module_setattr": &f.ModuleSetAttr, "getattr": &f.GetAttrBuiltin, "sorted": &f.Sorted, "print": &f.Print,

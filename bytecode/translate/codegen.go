@@ -3,7 +3,6 @@ package translate
 import (
 	"sort"
 	"strconv"
-	"strings"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -32,6 +31,8 @@ type mark struct {
 	chain *chain
 	drop  bool
 	graph bool
+	// protected: when this raises, the user's code runs again in CPython; see OutputGraph.protect
+	protected bool
 }
 
 // Codegen (PyCodegen) writes the transformed function: the events in order, then the end of the frame.
@@ -79,10 +80,16 @@ func (c *Codegen) at(ch *chain, drop bool) {
 		root = root.parent
 	}
 	c.pos = root.inst.Pos
-	if n := len(c.marks); n > 0 && c.marks[n-1].chain == ch && c.marks[n-1].drop == drop && !c.marks[n-1].graph {
-		return
+	c.mark(mark{start: len(c.list), chain: ch, drop: drop})
+}
+
+func (c *Codegen) mark(m mark) {
+	if n := len(c.marks); n > 0 {
+		if last := c.marks[n-1]; last.chain == m.chain && last.drop == m.drop && last.graph == m.graph && last.protected == m.protected {
+			return
+		}
 	}
-	c.marks = append(c.marks, mark{start: len(c.list), chain: ch, drop: drop})
+	c.marks = append(c.marks, m)
 }
 
 func (c *Codegen) name(s string) int {
@@ -145,6 +152,9 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 			return c.loadSource(l.Source())
 		}
 		v = l.Real()
+	}
+	if m, ok := v.(*handledMark); ok {
+		return c.Load(m.exception)
 	}
 	if s := variables.SlotOf(v); s != nil {
 		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(s.Index))
@@ -358,6 +368,9 @@ func (c *Codegen) runEvent(e *event) error {
 		}
 		return nil
 	}
+	if e.protected && e.chain != nil {
+		c.mark(mark{start: len(c.list), chain: e.chain, protected: true})
+	}
 	if err := c.out.backend.EmitNode(c, e.node); err != nil {
 		return err
 	}
@@ -398,6 +411,7 @@ func (c *Codegen) graphCall() error {
 		if e.node != nil {
 			c.at(e.chain, false)
 			c.marks[len(c.marks)-1].graph = true
+			c.marks[len(c.marks)-1].protected = o.hasProtected
 			break
 		}
 	}
@@ -563,7 +577,7 @@ func (c *Codegen) rows(code *bytecode.Code) ([]TracebackRow, []*chain) {
 		if i+1 < len(c.marks) {
 			end = at(c.marks[i+1].start)
 		}
-		if m.chain.depth == 1 && !m.drop && !m.graph {
+		if m.chain.depth == 1 && !m.drop && !m.graph && !m.protected {
 			continue // the line table tells it all
 		}
 		k, ok := index[m.chain]
@@ -572,30 +586,8 @@ func (c *Codegen) rows(code *bytecode.Code) ([]TracebackRow, []*chain) {
 			index[m.chain] = k
 			chains = append(chains, m.chain)
 		}
-		rows = append(rows, TracebackRow{Start: at(m.start), End: end, Chain: k, Drop: m.drop, Graph: m.graph})
+		rows = append(rows, TracebackRow{Start: at(m.start), End: end, Chain: k, Drop: m.drop, Graph: m.graph, Protected: m.protected})
 	}
 	sort.Slice(rows, func(a, b int) bool { return rows[a].Start < rows[b].Start })
 	return rows, chains
 }
-
-// rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn. Then the
-// user's own code can run instead, with its effects and its exception at their places.
-func (o *OutputGraph) rerunnable() bool {
-	if o.backend.Inline() || o.numOps == 0 || o.graphMutates() {
-		return false
-	}
-	for _, e := range o.events {
-		if e.node != nil {
-			for _, word := range stateful {
-				if strings.Contains(e.node.Target.Text, word) {
-					return false
-				}
-			}
-		}
-	}
-	return true
-}
-
-// stateful are parts of the names of operations that draw random numbers or update buffers.
-var stateful = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu", "exponential", "uniform",
-	"cauchy", "geometric", "random", "batch_norm", "instance_norm", "fractional", "gumbel", "set_"}

@@ -14,6 +14,9 @@ import (
 // errEffectsLost asks for another attempt, split at effects.
 var errEffectsLost = errors.New("effects would be lost")
 
+// errNotProtected asks for another attempt, without operations inside try and with.
+var errNotProtected = errors.New("a graph that cannot run again")
+
 // maxRestarts bounds how often one frame is translated anew; each restart has one more entry in the log.
 const maxRestarts = 100
 
@@ -32,7 +35,11 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 		for i := 0; i < maxRestarts; i++ {
 			r, err := attempt(s, f, opts, compilerFn, inst, log)
 			if err == errEffectsLost {
-				log = &SpeculationLog{entries: map[int]error{}, strict: true}
+				log = &SpeculationLog{entries: map[int]error{}, strict: true, unprotected: log.unprotected}
+				continue
+			}
+			if err == errNotProtected {
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: true}
 				continue
 			}
 			if _, again := err.(*exc.RestartAnalysis); !again {
@@ -92,7 +99,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if f.Origin != nil {
 		code = f.Origin.Code
 	}
-	o.strict = log.strict
+	o.strict, o.log = log.strict, log
 	d, err := o.decode(code)
 	if err != nil {
 		return nil, err
@@ -120,12 +127,21 @@ func (tx *InstructionTranslator) symbolicLocals() {
 		}
 		next := len(o.Params)
 		for _, c := range o.Stack {
-			if c == 'N' {
+			switch c {
+			case 'N':
 				tx.push(nil)
 				continue
+			case 'L':
+				tx.push(&lastiMark{})
+				continue
 			}
-			tx.push(place(next, f.Slots[next]))
+			v := place(next, f.Slots[next])
 			next++
+			if c == 'X' {
+				tx.handled = append(tx.handled, v)
+				v = &handledMark{exception: v}
+			}
+			tx.push(v)
 		}
 		tx.ip = o.Target
 		return
@@ -234,8 +250,14 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if !o.sawTensor && o.numOps == 0 {
 		return o.nothingToCapture(true)
 	}
+	if err := o.abandoned(); err != nil {
+		return err
+	}
 	if o.effectsLost() {
 		return errEffectsLost
+	}
+	if o.hasProtected && !o.backend.Inline() && !o.rerunnable() {
+		return errNotProtected
 	}
 	if err := c.graphCall(); err != nil {
 		return err
@@ -279,7 +301,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		numGraphs = 1
 	}
 	o.result = &Result{
-		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: rows, Chains: chains, NeedsHook: c.needsHook, Rerun: o.rerunnable(),
+		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: rows, Chains: chains, NeedsHook: c.needsHook, Rerun: o.rerunnable() || o.hasProtected,
 		Breaks: o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
 		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),
 	}

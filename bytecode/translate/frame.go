@@ -28,7 +28,9 @@ type Origin struct {
 	Code   py.Object // the user's
 	Target int       // index of the instruction it goes on with
 	Params []int     // localsplus slots of the parameters that are locals
-	Stack  string    // from the bottom: 'v' a value (the next parameter), 'N' NULL
+	// Stack is the value stack from the bottom: 'v' a value (the next parameter), 'N' NULL, 'L' an instruction's offset, 'X' what
+	// PUSH_EXC_INFO saved (the parameter is the exception that is being handled).
+	Stack string
 }
 
 // Options are the settings of one optimize() call that translating depends on.
@@ -111,7 +113,9 @@ type Result struct {
 // TracebackRow says which user frames the code units start .. end-1 stand for.
 type TracebackRow struct {
 	Start, End, Chain int
-	Drop, Graph       bool
+	// Drop: the call of a resume function. Graph: of a compiled graph. Protected: an operation whose exception has a handler in
+	// the user's code.
+	Drop, Graph, Protected bool
 }
 
 // chain is the user's stack at an operation: outermost first.

@@ -18,12 +18,12 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	if err != nil {
 		return nil, err
 	}
-	if py.IsGeneratorCode(codeObj) {
-		return nil, exc.Break(exc.Generator, "%s", variables.Describe(tx, fn))
-	}
 	d, err := tx.out.decode(codeObj)
 	if err != nil {
 		return nil, err
+	}
+	if d.code.Flags&(opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR|opcode.CO_ITERABLE_COROUTINE) != 0 {
+		return nil, exc.Break(exc.Generator, "%s", variables.Describe(tx, fn))
 	}
 	child := &InstructionTranslator{
 		out: tx.out, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtins,
@@ -45,6 +45,9 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	tx.out.inlined = append(tx.out.inlined, d.code.QualName)
 	if err := child.run(); err != nil {
 		return nil, err
+	}
+	if g, ok := child.result.(*GeneratorVariable); ok && g.frame == child {
+		g.fn, g.args, g.kwargs = fn, args, kwargs
 	}
 	return child.result, nil
 }

@@ -17,6 +17,10 @@ type event struct {
 	emit  func(e variables.Emitter) error
 	slot  *variables.Slot
 	chain *chain
+	// protected: an exception of the operation would meet a handler of the user's. It is not handled here: the piece of the
+	// frame runs again in CPython, from its start; see OutputGraph.protect.
+	protected bool
+	fresh     bool // an effect on an object that nothing else has yet
 }
 
 // OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
@@ -54,6 +58,14 @@ type OutputGraph struct {
 	codegen       *Codegen
 	root          *rootInfo
 	strict        bool // effects split the frame; see effectsLost
+	log           *SpeculationLog
+	rootStep      int // step of the outermost frame that is running
+	left, counted int // events so far that leave a trace, and events looked at for it
+	leftBefore    int // left, when the step of the outermost frame began
+	leftStep      int // the first such step with this number
+	hasProtected  bool
+	generators    []*GeneratorVariable
+	materializing int // > 0: effects go to objects being made real
 	storedGlobals bool
 	breaks        []*exc.Unsupported
 	breakLine     int
@@ -185,15 +197,6 @@ func sanitize(name string) string {
 	return string(out)
 }
 
-// checkEvent refuses what cannot be put in order here: inside a try block an exception of the operation would have to
-// meet the user's handler.
-func (o *OutputGraph) checkEvent(tx variables.Translator) error {
-	if tx.InsideTry() {
-		return exc.Break(exc.InsideBlock, "operation inside try or with")
-	}
-	return nil
-}
-
 // CallFunction implements variables.Output.
 func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
 	a, k, err := o.operands(tx, args, kwargs)
@@ -215,7 +218,7 @@ func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []va
 }
 
 func (o *OutputGraph) operands(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
-	if err := o.checkEvent(tx); err != nil {
+	if err := o.protect(tx); err != nil {
 		return nil, nil, err
 	}
 	a := make([]fxgraph.Arg, len(args))
@@ -245,7 +248,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 			n.Stack = append(n.Stack, fxgraph.Frame{Name: f.Name, File: f.File, Line: f.Line})
 		}
 	}
-	o.events = append(o.events, &event{node: n, chain: ch})
+	o.events = append(o.events, &event{node: n, chain: ch, protected: o.current != nil && o.current.InsideTry()})
 	return n
 }
 
@@ -258,9 +261,6 @@ func (o *OutputGraph) position() *chain {
 
 // Effect implements variables.Output.
 func (o *OutputGraph) Effect(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) error {
-	if err := o.checkEvent(tx); err != nil {
-		return err
-	}
 	if o.strict {
 		return exc.Break(exc.StoreUnsupported, "an effect before an operation that changes tensors in place")
 	}
@@ -269,7 +269,7 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 			return err
 		}
 	}
-	o.events = append(o.events, &event{emit: emit, chain: o.position()})
+	o.events = append(o.events, &event{emit: emit, chain: o.position(), fresh: o.materializing > 0})
 	return nil
 }
 
@@ -309,6 +309,17 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		return o.freezeCell(tx, x)
 	case *variables.ObjectVariable:
 		return o.freezeObject(tx, x)
+	case *handledMark:
+		return o.Freeze(tx, x.exception)
+	case *lastiMark:
+		return nil
+	case *variables.TracebackVariable:
+		return o.breakAt(variables.RaisedAt(v), exc.Break(exc.ProgramRaises, "a traceback that the program keeps"))
+	}
+	if g, ok := v.(*GeneratorVariable); ok {
+		if err := o.freezeGenerator(g); err != nil {
+			return err
+		}
 	}
 	if o.freezing[v] {
 		return exc.Break(exc.Reconstruct, "%s refers to itself", v.Kind())
@@ -335,9 +346,6 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	if !ok {
 		return exc.Break(exc.Reconstruct, "%s", v.Kind())
 	}
-	if err := o.checkEvent(tx); err != nil {
-		return err
-	}
 	s := o.newSlot()
 	o.events = append(o.events, &event{emit: r.Reconstruct, slot: s, chain: o.position()})
 	variables.SetSlot(v, s)
@@ -356,17 +364,28 @@ func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVaria
 	if contents == nil {
 		return nil
 	}
+	o.materializing++
+	defer func() { o.materializing-- }()
 	return c.Set(tx, contents)
 }
 
 // freezeObject makes an instance real: first the bare object, then its attributes in the program's order.
 func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectVariable) error {
-	if err := o.checkEvent(tx); err != nil {
-		return err
+	if step := variables.RaisedAt(v); step != 0 {
+		return o.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps", py.TypeName(v.Class)))
+	}
+	if variables.IsException(tx, v) {
+		for _, child := range v.Children() {
+			if err := o.Freeze(tx, child); err != nil {
+				return err
+			}
+		}
 	}
 	s := o.newSlot()
 	o.events = append(o.events, &event{emit: v.ReconstructEmpty, slot: s, chain: o.position()})
 	variables.SetSlot(v, s)
+	o.materializing++
+	defer func() { o.materializing-- }()
 	for _, a := range v.Stored() {
 		if err := v.StoreThrough(tx, a.Name, a.Value); err != nil {
 			return err

@@ -11,8 +11,28 @@ import (
 // item is one value on the stack of a resumed frame: NULL, a tracked value, or what the native instruction left.
 type item struct {
 	null   bool
+	lasti  bool // the offset of an instruction, for a handler
 	v      variables.VariableTracker
 	result int // temp that holds the native instruction's result; used when v is nil
+}
+
+// kind is the item's letter in Origin.Stack.
+func (it item) kind() byte {
+	switch _, mark := it.v.(*handledMark); {
+	case it.null:
+		return 'N'
+	case it.lasti:
+		return 'L'
+	case mark:
+		return 'X'
+	}
+	return 'v'
+}
+
+// stackItem is the item of a value on the symbolic stack.
+func stackItem(v variables.VariableTracker) item {
+	_, lasti := v.(*lastiMark)
+	return item{null: v == nil, lasti: lasti, v: v}
 }
 
 // breakHere splits the frame before inst: what was captured runs, then inst in CPython, then a resume function for the rest
@@ -23,9 +43,21 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		o.breaks = append(o.breaks, u)
 	}
 	o.breakLine = int(inst.Pos.Line)
+	if u, ok := why.(*exc.Unsupported); ok && u.Before {
+		return tx.splitBefore(inst)
+	}
+	if handlesGroups(inst.Op) {
+		return &exc.SkipFrame{Reason: "except* runs in CPython"}
+	}
 	pops, _ := bytecode.StackUse(inst, false)
 	if inst.Op == opcode.FOR_ITER || inst.Op == opcode.JUMP_IF_FALSE_OR_POP || inst.Op == opcode.JUMP_IF_TRUE_OR_POP {
 		pops = 1
+	}
+	switch inst.Op {
+	case opcode.RERAISE:
+		pops = 1 // not the offset
+	case opcode.WITH_EXCEPT_START:
+		pops = 0 // it looks at its operands, and callExit loads them
 	}
 	if pops > len(tx.stack) {
 		return &exc.SkipFrame{Reason: "stack shorter than the instruction needs"}
@@ -42,6 +74,10 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	here := tx.chainHere()
 	c.at(here, false)
+	if err := tx.enterHandled(c); err != nil {
+		return err
+	}
+	native := len(c.list)
 	for _, v := range operands {
 		if v == nil {
 			c.PushNull()
@@ -54,10 +90,90 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if o.runsPython(inst, operands) {
 		c.needsHook = true
 	}
-	if err := tx.writeNative(c, inst, live); err != nil {
+	if err := tx.writeNative(c, inst, live, native); err != nil {
 		return err
 	}
 	return o.finalize(c)
+}
+
+func handlesGroups(op opcode.Op) bool {
+	return op == opcode.CHECK_EG_MATCH || op == opcode.PREP_RERAISE_STAR
+}
+
+// splitBefore ends the piece in front of inst, which the resume function starts with.
+func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction) error {
+	o := tx.out
+	target := inst
+	if i := tx.d.index[inst]; i > 0 && tx.d.code.Instructions[i-1].Op == opcode.KW_NAMES {
+		target = tx.d.code.Instructions[i-1]
+	}
+	live := tx.liveAt(target)
+	if err := tx.freezeLive(nil, live); err != nil {
+		return err
+	}
+	c := newCodegen(o)
+	o.codegen = c
+	if err := c.runEvents(); err != nil {
+		return err
+	}
+	stack := make([]item, len(tx.stack))
+	for i, v := range tx.stack {
+		stack[i] = stackItem(v)
+	}
+	if err := tx.callResume(c, inst, target, stack, live); err != nil {
+		return err
+	}
+	return o.finalize(c)
+}
+
+// enterHandled lets the native instruction run while the exceptions of the running handlers are being handled: what it raises
+// gets them as its context, and sys.exc_info() shows them.
+func (tx *InstructionTranslator) enterHandled(c *Codegen) error {
+	for _, e := range tx.handled {
+		if err := c.Load(e); err != nil {
+			return err
+		}
+		c.emit(opcode.PUSH_EXC_INFO, 0)
+		c.PopTop()
+	}
+	return nil
+}
+
+func (tx *InstructionTranslator) leaveHandled(c *Codegen) {
+	for range tx.handled {
+		c.emit(opcode.POP_EXCEPT, 0)
+	}
+}
+
+// catchNative gives what the native instruction, written from index start up to end, raises to its handler in the user's code: a
+// resume function that starts there.
+func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruction, start, end int) error {
+	if inst.Handler == nil {
+		if len(tx.handled) > 0 {
+			return &exc.SkipFrame{Reason: "a handler that no region covers"}
+		}
+		return nil
+	}
+	region := &bytecode.ExceptionRegion{Depth: len(tx.handled)}
+	return c.arm(func(first *bytecode.Instruction) {
+		region.Target = first
+		for _, in := range c.list[start:end] {
+			in.Handler = region
+		}
+	}, func() error {
+		t := c.newTemp()
+		c.emit(opcode.STORE_FAST, spaceTemp|t)
+		tx.leaveHandled(c)
+		h := inst.Handler
+		stack := make([]item, 0, h.HandlerDepth())
+		for _, v := range tx.stack[:h.Depth] {
+			stack = append(stack, stackItem(v))
+		}
+		if h.Lasti {
+			stack = append(stack, item{lasti: true})
+		}
+		return tx.callResume(c, inst, h.Target, append(stack, item{result: t}), tx.liveAt(h.Target))
+	})
 }
 
 // liveAfter lists the localsplus slots that either continuation reads.
@@ -78,6 +194,27 @@ func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]b
 	if inst.Target != nil {
 		add(inst.Target)
 	}
+	if inst.Handler != nil {
+		add(inst.Handler.Target)
+	}
+	tx.alwaysLive(live)
+	return live
+}
+
+// liveAt lists the localsplus slots that the rest of the frame from target on reads.
+func (tx *InstructionTranslator) liveAt(target *bytecode.Instruction) map[int]bool {
+	live := map[int]bool{}
+	for _, s := range bytecode.Liveness(tx.d.code)[target].Slots() {
+		if tx.locals[s] != nil {
+			live[s] = true
+		}
+	}
+	tx.alwaysLive(live)
+	return live
+}
+
+// alwaysLive adds what the rest of the frame reads without naming it.
+func (tx *InstructionTranslator) alwaysLive(live map[int]bool) {
 	if usesFrame(tx.d.code) {
 		for i, v := range tx.locals {
 			if v != nil {
@@ -95,7 +232,6 @@ func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]b
 			}
 		}
 	}
-	return live
 }
 
 // usesFrame tells code that asks for its own locals: all of them stay.
@@ -130,17 +266,27 @@ func isSuperCall(c *bytecode.Code, i int, in *bytecode.Instruction) bool {
 
 // freezeLive makes real what the rest of the frame will see.
 func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker, live map[int]bool) error {
-	for _, v := range append(append([]variables.VariableTracker(nil), tx.stack...), operands...) {
-		if v != nil {
-			if err := tx.out.Freeze(tx, v); err != nil {
-				return &exc.SkipFrame{Reason: err.Error()}
+	freeze := func(v variables.VariableTracker) error {
+		if v == nil {
+			return nil
+		}
+		err := tx.out.Freeze(tx, v)
+		if u, ok := err.(*exc.Unsupported); ok {
+			return &exc.SkipFrame{Reason: u.Error()}
+		}
+		return err
+	}
+	for _, vs := range [][]variables.VariableTracker{tx.stack, operands, tx.handled} {
+		for _, v := range vs {
+			if err := freeze(v); err != nil {
+				return err
 			}
 		}
 	}
 	for i := range tx.locals {
 		if live[i] {
-			if err := tx.out.Freeze(tx, tx.locals[i]); err != nil {
-				return &exc.SkipFrame{Reason: err.Error()}
+			if err := freeze(tx.locals[i]); err != nil {
+				return err
 			}
 		}
 	}
@@ -175,11 +321,12 @@ func (o *OutputGraph) runsPython(inst *bytecode.Instruction, operands []variable
 	return false
 }
 
-// writeNative writes inst as CPython runs it, and the calls of the resume functions behind it.
-func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool) error {
+// writeNative writes inst as CPython runs it, and the calls of the resume functions behind it. start: where the instructions
+// that belong to it begin.
+func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool, start int) error {
 	below := make([]item, len(tx.stack))
 	for i, v := range tx.stack {
-		below[i] = item{null: v == nil, v: v}
+		below[i] = stackItem(v)
 	}
 	next := tx.d.index[inst] + 1
 	var after *bytecode.Instruction
@@ -187,67 +334,111 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		after = tx.d.code.Instructions[next]
 	}
 	resume := func(target *bytecode.Instruction, stack []item) error {
+		tx.leaveHandled(c)
 		return tx.callResume(c, inst, target, stack, live)
+	}
+	branch := func(j *bytecode.Instruction, write func() error) error {
+		return c.arm(func(first *bytecode.Instruction) { j.Target = first }, write)
 	}
 	result := func() item {
 		t := c.newTemp()
 		c.emit(opcode.STORE_FAST, spaceTemp|t)
 		return item{result: t}
 	}
-	name := func() string { return tx.d.code.Names[inst.Arg] }
+	j, err := tx.emitNative(c, inst)
+	if err != nil {
+		return err
+	}
+	end := len(c.list)
 	switch inst.Op {
 	case opcode.POP_JUMP_IF_FALSE, opcode.POP_JUMP_IF_TRUE, opcode.POP_JUMP_IF_NONE, opcode.POP_JUMP_IF_NOT_NONE:
-		j := c.emit(inst.Op, 0)
-		if err := resume(after, below); err != nil {
-			return err
+		if err = resume(after, below); err == nil {
+			err = branch(j, func() error { return resume(inst.Target, below) })
 		}
-		return c.arm(j, func() error { return resume(inst.Target, below) })
 	case opcode.JUMP_IF_FALSE_OR_POP, opcode.JUMP_IF_TRUE_OR_POP:
-		j := c.emit(inst.Op, 0)
-		if err := resume(after, below); err != nil {
-			return err
+		if err = resume(after, below); err == nil {
+			err = branch(j, func() error { return resume(inst.Target, append(below[:len(below):len(below)], result())) })
 		}
-		return c.arm(j, func() error { return resume(inst.Target, append(below[:len(below):len(below)], result())) })
 	case opcode.FOR_ITER:
-		j := c.emit(inst.Op, 0)
 		v := result()
 		it := result()
-		if err := resume(after, append(below[:len(below):len(below)], it, v)); err != nil {
-			return err
+		if err = resume(after, append(below[:len(below):len(below)], it, v)); err == nil {
+			err = branch(j, func() error { return resume(inst.Target, below) })
 		}
-		return c.arm(j, func() error { return resume(inst.Target, below) })
-	case opcode.LOAD_METHOD: // taken bound: a NULL result could not be handed on
-		c.LoadAttr(name())
-		return resume(after, append(below, item{null: true}, result()))
+	case opcode.LOAD_METHOD:
+		err = resume(after, append(below, item{null: true}, result()))
 	case opcode.LOAD_GLOBAL:
-		c.emit(opcode.LOAD_GLOBAL, c.name(tx.d.code.Names[inst.Arg>>1])<<1)
 		if inst.Arg&1 != 0 {
 			below = append(below, item{null: true})
 		}
-		return resume(after, append(below, result()))
+		err = resume(after, append(below, result()))
+	case opcode.RAISE_VARARGS, opcode.RERAISE:
+	default:
+		_, pushes := bytecode.StackUse(inst, false)
+		if inst.Op == opcode.WITH_EXCEPT_START {
+			pushes = 1
+		}
+		results := make([]item, pushes)
+		for i := pushes - 1; i >= 0; i-- {
+			results[i] = result()
+		}
+		err = resume(after, append(below, results...))
+	}
+	if err != nil {
+		return err
+	}
+	return tx.catchNative(c, inst, start, end)
+}
+
+// emitNative writes inst itself over operands on the stack; jumps are returned, for their targets to be set.
+func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction) (*bytecode.Instruction, error) {
+	switch inst.Op {
+	case opcode.LOAD_METHOD: // taken bound: a NULL result could not be handed on
+		c.LoadAttr(tx.d.code.Names[inst.Arg])
+	case opcode.LOAD_GLOBAL:
+		c.emit(opcode.LOAD_GLOBAL, c.name(tx.d.code.Names[inst.Arg>>1])<<1)
 	case opcode.CALL:
 		c.Call(inst.Arg, tx.kwargs)
 	case opcode.LOAD_ATTR, opcode.STORE_ATTR, opcode.DELETE_ATTR, opcode.STORE_GLOBAL, opcode.DELETE_GLOBAL, opcode.IMPORT_NAME,
 		opcode.IMPORT_FROM:
-		c.emit(inst.Op, c.name(name()))
-	case opcode.RAISE_VARARGS:
-		c.emit(inst.Op, inst.Arg)
-		return nil
+		c.emit(inst.Op, c.name(tx.d.code.Names[inst.Arg]))
+	case opcode.RERAISE: // the offset it would put back is not on this stack
+		c.emit(opcode.RERAISE, 0)
+	case opcode.WITH_EXCEPT_START:
+		return nil, tx.callExit(c)
 	case opcode.LIST_APPEND, opcode.LIST_EXTEND, opcode.SET_ADD, opcode.SET_UPDATE, opcode.MAP_ADD, opcode.DICT_UPDATE, opcode.DICT_MERGE:
-		return &exc.SkipFrame{Reason: "split while a display is built"}
+		return nil, &exc.SkipFrame{Reason: "split while a display is built"}
 	default:
-		c.emit(inst.Op, inst.Arg)
+		return c.emit(inst.Op, inst.Arg), nil
 	}
-	_, pushes := bytecode.StackUse(inst, false)
-	results := make([]item, pushes)
-	for i := pushes - 1; i >= 0; i-- {
-		results[i] = result()
-	}
-	return resume(after, append(below, results...))
+	return nil, nil
 }
 
-// arm writes the second continuation of a branch and lets j jump to it.
-func (c *Codegen) arm(j *bytecode.Instruction, write func() error) error {
+// callExit writes what WITH_EXCEPT_START does: exit(type(e), e, e.__traceback__), result on the stack.
+func (tx *InstructionTranslator) callExit(c *Codegen) error {
+	c.PushNull()
+	if err := c.Load(tx.top(4)); err != nil {
+		return err
+	}
+	c.PushNull()
+	c.LoadConst(tx.World().TypeType)
+	e := tx.top(1)
+	if err := c.Load(e); err != nil {
+		return err
+	}
+	c.Call(1, nil)
+	for range 2 {
+		if err := c.Load(e); err != nil {
+			return err
+		}
+	}
+	c.LoadAttr("__traceback__")
+	c.Call(3, nil)
+	return nil
+}
+
+// arm writes another continuation behind what there is; lead is given its first instruction.
+func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error) error {
 	start := len(c.list)
 	if err := write(); err != nil {
 		return err
@@ -259,7 +450,7 @@ func (c *Codegen) arm(j *bytecode.Instruction, write func() error) error {
 			c.marks[i].start++
 		}
 	}
-	j.Target = nop
+	lead(nop)
 	return nil
 }
 
@@ -281,7 +472,7 @@ func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.I
 	}
 	for _, it := range stack {
 		switch {
-		case it.null:
+		case it.null || it.lasti:
 			continue
 		case it.v != nil:
 			if err := c.Load(it.v); err != nil {
@@ -325,11 +516,11 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	shape := ""
 	first := len(locals)
 	for i, it := range stack {
-		if it.null {
-			shape += "N"
+		kind := it.kind()
+		shape += string(kind)
+		if kind == 'N' || kind == 'L' {
 			continue
 		}
-		shape += "v"
 		name := "___stack" + itoa(i)
 		for k := 1; used[name]; k++ {
 			name = "___stack" + itoa(i) + "_" + itoa(k)
@@ -348,13 +539,24 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	goal := body[tx.d.index[target]]
 	prologue := []*bytecode.Instruction{bytecode.New(opcode.RESUME, 0).At(goal.Pos)}
 	k := first
+	consts := tx.d.consts
+	push := func(op opcode.Op, arg int) { prologue = append(prologue, bytecode.New(op, arg).At(goal.Pos)) }
 	for _, it := range stack {
-		if it.null {
-			prologue = append(prologue, bytecode.New(opcode.PUSH_NULL, 0).At(goal.Pos))
-			continue
+		switch kind := it.kind(); kind {
+		case 'N':
+			push(opcode.PUSH_NULL, 0)
+		case 'L':
+			push(opcode.LOAD_CONST, len(tx.d.consts))
+			consts = append(tx.d.consts[:len(tx.d.consts):len(tx.d.consts)], tx.Scope().Int(0))
+			code.NumConsts = len(consts)
+		default:
+			push(opcode.LOAD_FAST, k)
+			k++
+			if kind == 'X' {
+				push(opcode.PUSH_EXC_INFO, 0)
+				push(opcode.POP_TOP, 0)
+			}
 		}
-		prologue = append(prologue, bytecode.New(opcode.LOAD_FAST, k).At(goal.Pos))
-		k++
 	}
 	prologue = append(prologue, bytecode.NewJump(opcode.JUMP, goal).At(goal.Pos))
 	body = resumeBody(code, body, place)
@@ -370,7 +572,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 		if err != nil {
 			return py.Object{}, err
 		}
-		obj, err := tx.out.installer.NewCode(tx.Scope(), raw, tx.d.consts)
+		obj, err := tx.out.installer.NewCode(tx.Scope(), raw, consts)
 		if err != nil {
 			return py.Object{}, err
 		}

@@ -9,6 +9,8 @@ type SpeculationLog struct {
 	last    error // the newest entry
 	// strict: effects split the frame, see OutputGraph.effectsLost.
 	strict bool
+	// unprotected: operations inside try and with are not captured, see OutputGraph.protect.
+	unprotected bool
 }
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }
@@ -16,6 +18,17 @@ func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[i
 func (l *SpeculationLog) failedAt(step int) (error, bool) {
 	err, ok := l.entries[step]
 	return err, ok
+}
+
+// breakAt asks for another attempt, with the frame split at an earlier step of the outermost frame.
+func (o *OutputGraph) breakAt(step int, err error) error {
+	if u, ok := err.(*exc.Unsupported); ok && u.Stack == nil && o.current != nil {
+		u.Stack = o.position().stack()
+	}
+	if _, ok := o.log.failedAt(step); ok {
+		return &exc.SkipFrame{Reason: err.Error()}
+	}
+	return o.log.add(step, err)
 }
 
 func (l *SpeculationLog) add(step int, err error) error {

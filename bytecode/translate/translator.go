@@ -66,9 +66,11 @@ type InstructionTranslator struct {
 	inst   *bytecode.Instruction
 	kwargs []string // set by KW_NAMES for the next CALL
 
-	result variables.VariableTracker
-	done   bool
-	here   *chain
+	result    variables.VariableTracker
+	done      bool
+	suspended bool                        // a generator's frame that has yielded
+	handled   []variables.VariableTracker // exceptions whose handlers are running, innermost last
+	here      *chain
 
 	log *SpeculationLog // outermost only
 }
@@ -102,10 +104,11 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 	return variables.NewLazy(obj, src)
 }
 
-// InsideTry implements variables.Translator.
+// InsideTry implements variables.Translator: a handler of an active frame would see an exception raised here, or the
+// exception would get one that is being handled as its context.
 func (tx *InstructionTranslator) InsideTry() bool {
 	for t := tx; t != nil; t = t.parent {
-		if t.inst != nil && t.inst.Handler != nil {
+		if t.inst != nil && t.inst.Handler != nil || len(t.handled) > 0 {
 			return true
 		}
 	}
@@ -160,7 +163,7 @@ func (tx *InstructionTranslator) run() error {
 	tx.out.current = tx
 	defer func() { tx.out.current = before }()
 	list := tx.d.code.Instructions
-	for !tx.done {
+	for !tx.done && !tx.suspended {
 		if tx.ip >= len(list) {
 			return &exc.SkipFrame{Reason: "ran off the end of the code"}
 		}
@@ -186,9 +189,16 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	tx.inst = inst
 	h := &handlers[inst.Op]
 	step := o.steps
-	if tx.parent == nil && h.breaks {
+	if tx.parent == nil {
+		o.rootStep = step
+		if left := o.countLeft(); left != o.leftBefore {
+			o.leftBefore, o.leftStep = left, step
+		}
 		if why, ok := tx.log.failedAt(step); ok {
-			return tx.breakHere(inst, why)
+			if u, ok := why.(*exc.Unsupported); h.breaks || ok && u.Before {
+				return tx.breakHere(inst, why)
+			}
+			return &unbreakable{tx.log.entries[step].(*exc.Unsupported), "no split at " + inst.Op.String()}
 		}
 	}
 	tx.ip++
@@ -216,9 +226,15 @@ func missing(op opcode.Op) string {
 // is written into the log and the translation starts again.
 func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h *handler, err error) error {
 	if o, ok := err.(*exc.Observed); ok {
-		err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
-		if tx.parent != nil && tx.InsideTry() {
-			err = exc.Break(exc.InsideBlock, "%s inside try", o.TypeName)
+		if inst.Handler != nil {
+			err = tx.unwind(o, inst.Handler)
+			if err == nil {
+				return nil
+			}
+		} else if tx.parent != nil {
+			return err
+		} else {
+			err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
 		}
 	}
 	u, ok := err.(*exc.Unsupported)
@@ -237,9 +253,6 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	}
 	if !h.breaks {
 		return &unbreakable{u, "no split at " + inst.Op.String()}
-	}
-	if inst.Handler != nil {
-		return &unbreakable{u, "the split would be inside a with or try block"}
 	}
 	return tx.log.add(step, u)
 }

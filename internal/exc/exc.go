@@ -24,6 +24,8 @@ type Unsupported struct {
 	Stack   []Frame // innermost first; every frame passed adds itself
 	// DataDependent marks a branch on a tensor's value: the step loop splits the frame into two arms.
 	DataDependent bool
+	// Before asks for a split in front of the instruction, which starts the rest of the frame: it can be captured there.
+	Before bool
 }
 
 func (e *Unsupported) Error() string {
@@ -63,10 +65,14 @@ type RestartAnalysis struct{ Reason string }
 
 func (e *RestartAnalysis) Error() string { return "restart: " + e.Reason }
 
-// Observed says that the user's program raises here: ask CPython, which evaluated an operation on known values, raised
-// ErrType. The frame is split before the instruction, and CPython raises it for real.
+// Observed says that the user's program raises here: CPython, asked to evaluate an operation on known values, raised it, or a
+// raise statement did. A handler of an active frame gets it; where there is none, the frame is split before the
+// instruction, and CPython raises it for real. Text is for people; what the program may read is in Value.
 type Observed struct {
 	TypeName, Text string
+	Value          any  // the tracker of the exception (variables.ObjectVariable), nil until somebody asks for it
+	Real           any  // the exception CPython raised (py.Object), nil when it was none of CPython's
+	Again          bool // raised again: its context stays as it is
 }
 
 func (e *Observed) Error() string { return "the program raises " + e.TypeName + ": " + e.Text }

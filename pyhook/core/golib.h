@@ -75,7 +75,11 @@ typedef struct {
     uint32_t chain;
     uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
 } gd_tb_row;
-enum { GD_TB_DROP = 1, GD_TB_GRAPH = 2 }; /* GD_TB_GRAPH: the call of a compiled graph */
+enum {
+    GD_TB_DROP = 1,
+    GD_TB_GRAPH = 2,     /* the call of a compiled graph */
+    GD_TB_PROTECTED = 4, /* an operation whose exception has a handler in the user's code: that code runs again */
+};
 
 /* gd_entry_spec.flags */
 enum {

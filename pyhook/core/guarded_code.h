@@ -65,9 +65,10 @@ PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **r
  * entries marked GD_TB_DROP. Keeps the exception set. (traceback.c) */
 void gd_fix_traceback(gd_GuardedCode *e);
 
-/* Whether the current exception is an Exception that left the call of e's compiled graph, and nothing outside has seen the
- * graph's operations (may_run_again in _runtime.py): the user's own code may run instead. Keeps the exception set.
- * (traceback.c) */
+/* What the user's own code is to run instead of, from its start: GD_RAISED_GRAPH, an Exception left the call of e's compiled
+ * graph, and nothing outside has seen the graph's operations (may_run_again in _runtime.py); GD_RAISED_PROTECTED, an
+ * operation raised whose exception the user's code handles itself; 0 neither. Keeps the exception set. (traceback.c) */
+enum { GD_RAISED_GRAPH = 1, GD_RAISED_PROTECTED };
 int gd_graph_raised(gd_GuardedCode *e);
 
 /* Marks the entry dead; it is unlinked by its FrameCache at the next look. */

@@ -62,8 +62,14 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
     PyObject *value = GD_UNLIKELY(flags & GD_ENTRY_NEEDS_HOOK) ? gd_entry_call_hooked(tstate, entry, root, regs, n)
                                                                : entry->vectorcall(entry->function, regs, n, NULL);
     if (GD_UNLIKELY(value == NULL) && entry->ntb_rows > 0) {
-        if (flags & GD_ENTRY_RERUN && gd_graph_raised(entry)) {
-            gd_keep_graph_error();
+        int raised = flags & GD_ENTRY_RERUN ? gd_graph_raised(entry) : 0;
+        if (raised != 0) {
+            if (raised == GD_RAISED_GRAPH) {
+                gd_keep_graph_error();
+            }
+            else {
+                PyErr_Clear();
+            }
             Py_DECREF(entry);
             return GD_RUN_ORIGINAL;
         }

@@ -138,25 +138,32 @@ int
 gd_graph_raised(gd_GuardedCode *e)
 {
     PyObject *type, *value, *traceback;
-    if (!PyErr_ExceptionMatches(PyExc_Exception) || e->function == NULL) {
+    if (e->function == NULL) {
         return 0;
     }
+    int common = PyErr_ExceptionMatches(PyExc_Exception), interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *code = ((PyFunctionObject *)e->function)->func_code;
-    int in_graph = 0;
+    int in_graph = 0, in_block = 0;
     if (traceback != NULL && PyTraceBack_Check(traceback)) {
         PyTracebackObject *tb = (PyTracebackObject *)traceback; /* the outermost entry is the transformed frame's */
         if (gd_py_frame_code(tb->tb_frame) == code && tb->tb_lasti >= 0) {
             const gd_tb_row *row = row_at(e, (uint32_t)tb->tb_lasti / sizeof(_Py_CODEUNIT));
-            in_graph = row != NULL && (row->flags & GD_TB_GRAPH);
+            in_graph = common && row != NULL && (row->flags & GD_TB_GRAPH);
+            in_block = row != NULL && (row->flags & GD_TB_PROTECTED);
         }
     }
-    if (in_graph) {
+    if (in_block) {
+        if (interrupt) {
+            PyErr_SetInterrupt(); /* comes again, a little earlier in the user's code */
+        }
+    }
+    else if (in_graph) {
         PyObject *answer = gd_call_python("may_run_again", Py_None);
         in_graph = answer == Py_True;
         Py_XDECREF(answer);
         PyErr_Clear();
     }
     PyErr_Restore(type, value, traceback);
-    return in_graph;
+    return in_block ? GD_RAISED_PROTECTED : in_graph ? GD_RAISED_GRAPH : 0;
 }

@@ -324,6 +324,7 @@ def facts() -> dict[str, Any]:
         "range": range,
         "function": types.FunctionType,
         "method": types.MethodType,
+        "generator": types.GeneratorType,
         "type": type,
         "ABCMeta": abc.ABCMeta,
         "BaseException": BaseException,

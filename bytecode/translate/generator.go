@@ -1,0 +1,357 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// GeneratorVariable is a generator that the captured code made: its frame is an inlined one that stops at each yield and goes on
+// where it stopped, called by whoever asks for the next value. What it computes becomes part of the graph at that moment.
+//
+// One that has not begun is made real by calling its function. One that has begun cannot be: where the program wants the object
+// itself, the translation starts anew and the generator is made by CPython.
+type GeneratorVariable struct {
+	variables.Base
+	frame     *InstructionTranslator // nil: finished
+	fn        *variables.FunctionVariable
+	args      []variables.VariableTracker
+	kwargs    []variables.Kw
+	createdAt int // step of the outermost frame
+	started   bool
+	running   bool
+	returned  variables.VariableTracker
+}
+
+// Kind implements variables.VariableTracker.
+func (*GeneratorVariable) Kind() string { return "GeneratorVariable" }
+
+// Children implements variables.Container.
+func (g *GeneratorVariable) Children() []variables.VariableTracker {
+	out := append([]variables.VariableTracker{g.fn}, g.args...)
+	for _, kw := range g.kwargs {
+		out = append(out, kw.Value)
+	}
+	return out
+}
+
+// PythonType implements variables.Typed.
+func (*GeneratorVariable) PythonType(tx variables.Translator) (py.Object, error) {
+	return tx.World().GeneratorType, nil
+}
+
+// Truth implements variables.Truther.
+func (*GeneratorVariable) Truth(variables.Translator) (bool, error) { return true, nil }
+
+// Reconstruct implements variables.Reconstructer, for one that has not begun.
+func (g *GeneratorVariable) Reconstruct(e variables.Emitter) error {
+	e.PushNull()
+	if err := e.Load(g.fn); err != nil {
+		return err
+	}
+	for _, a := range g.args {
+		if err := e.Load(a); err != nil {
+			return err
+		}
+	}
+	var names []string
+	for _, kw := range g.kwargs {
+		if err := e.Load(kw.Value); err != nil {
+			return err
+		}
+		names = append(names, kw.Name)
+	}
+	e.Call(len(g.args)+len(names), names)
+	return nil
+}
+
+// returnGenerator implements RETURN_GENERATOR: the call ends with the suspended frame as its value.
+func (tx *InstructionTranslator) returnGenerator(*bytecode.Instruction) error {
+	if tx.parent == nil {
+		return &exc.SkipFrame{Reason: "generator", Always: true}
+	}
+	g := &GeneratorVariable{frame: tx, createdAt: tx.out.rootStep}
+	tx.out.generators = append(tx.out.generators, g)
+	tx.result, tx.done = g, true
+	return nil
+}
+
+// yieldValue implements YIELD_VALUE: the frame stops, and run returns.
+//
+//	stack: value -- (what is sent in)
+func (tx *InstructionTranslator) yieldValue(*bytecode.Instruction) error {
+	tx.result, tx.suspended = tx.pop(), true
+	return nil
+}
+
+// getYieldFromIter implements GET_YIELD_FROM_ITER.
+func (tx *InstructionTranslator) getYieldFromIter(*bytecode.Instruction) error {
+	it, err := variables.Iter(tx, tx.pop())
+	if err != nil {
+		return err
+	}
+	tx.push(it)
+	return nil
+}
+
+// send implements SEND.
+//
+//	stack: receiver value -- receiver result, or the value it returned (and a jump)
+func (tx *InstructionTranslator) send(inst *bytecode.Instruction) error {
+	v := tx.pop()
+	to, err := variables.Realize(tx, tx.top(1))
+	if err != nil {
+		return err
+	}
+	var r variables.VariableTracker
+	var more bool
+	switch x := to.(type) {
+	case *GeneratorVariable:
+		r, more, err = x.resume(tx, v, nil)
+	case variables.Iterator:
+		if c, ok := variables.AsConstant(tx, v); !ok || c != py.None() {
+			return exc.Break(exc.Generator, "a value sent into %s", variables.Describe(tx, to))
+		}
+		r, more, err = x.Next(tx)
+		if !more {
+			r = variables.NoneConst()
+		}
+	default:
+		return exc.Break(exc.Generator, "yield from %s", variables.Describe(tx, to))
+	}
+	if err != nil {
+		return notBranch(err)
+	}
+	if more {
+		tx.push(r)
+		return nil
+	}
+	tx.pop()
+	tx.push(r)
+	tx.jump(inst.Target)
+	return nil
+}
+
+// Next implements variables.Iterator.
+func (g *GeneratorVariable) Next(tx variables.Translator) (variables.VariableTracker, bool, error) {
+	return g.resume(tx, variables.NoneConst(), nil)
+}
+
+// StopValue implements variables.Returner.
+func (g *GeneratorVariable) StopValue() variables.VariableTracker { return g.returned }
+
+// resume goes on with the frame, with a value sent in or an exception thrown in. more: it yielded r; else r is what it returned
+// (None when it had finished before).
+func (g *GeneratorVariable) resume(t variables.Translator, value variables.VariableTracker, thrown *exc.Observed) (r variables.VariableTracker, more bool, err error) {
+	tx := t.(*InstructionTranslator)
+	if variables.Materialized(g) {
+		return nil, false, exc.Break(exc.IterUnsupported, "a generator that other code holds")
+	}
+	f := g.frame
+	switch {
+	case g.running:
+		return nil, false, &exc.Observed{TypeName: "ValueError", Text: "generator already executing"}
+	case f == nil && thrown != nil:
+		return nil, false, thrown
+	case f == nil:
+		return variables.NoneConst(), false, nil
+	case tx.depth+1 > tx.out.opts.InlineDepth:
+		return nil, false, exc.Break(exc.InlineTooDeep, "%d levels", tx.depth+1)
+	}
+	g.running = true
+	defer func() { g.running = false }()
+	f.parent, f.depth, f.here = tx, tx.depth+1, nil
+	if thrown == nil {
+		f.push(value)
+	} else if more, err := g.throwIn(thrown); more || err != nil {
+		return f.result, more, g.ended(tx, err)
+	}
+	g.started, f.done = true, false
+	if err := f.run(); err != nil {
+		return nil, false, g.ended(tx, err)
+	}
+	if f.suspended {
+		f.suspended = false
+		return f.result, true, nil
+	}
+	g.frame, g.returned = nil, f.result
+	return f.result, false, nil
+}
+
+// throwIn raises an exception where the frame stopped. more: the generator it delegates to yielded; otherwise, without an error,
+// the frame is to go on.
+func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error) {
+	f := g.frame
+	if !g.started {
+		return false, thrown
+	}
+	at := f.d.code.Instructions[f.ip-1] // YIELD_VALUE; RESUME follows
+	f.inst = at
+	if next := f.d.code.Instructions[f.ip]; next.Op == opcode.RESUME && next.Arg&3 == 2 { // inside yield from
+		sub, ok := f.top(1).(*GeneratorVariable)
+		if !ok {
+			return false, exc.Break(exc.Generator, "an exception thrown into %s", variables.Describe(f, f.top(1)))
+		}
+		exit, err := variables.RaisesA(f, thrown, "GeneratorExit")
+		if err != nil {
+			return false, err
+		}
+		if exit {
+			_, err = sub.close(f)
+		} else {
+			var r variables.VariableTracker
+			if r, more, err = sub.resume(f, nil, thrown); more {
+				f.result = r
+				return true, nil
+			}
+			if err == nil { // it returned: the expression "yield from" has its value
+				f.pop()
+				f.push(r)
+				f.jump(f.delegation(at).Target)
+				return false, nil
+			}
+		}
+		if o, ok := err.(*exc.Observed); ok {
+			thrown = o
+		} else if err != nil {
+			return false, err
+		}
+	}
+	if at.Handler == nil {
+		return false, thrown
+	}
+	return false, f.unwind(thrown, at.Handler)
+}
+
+// delegation is the SEND that a yield from's YIELD_VALUE belongs to.
+func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *bytecode.Instruction {
+	for i := tx.d.index[yield]; i > 0; i-- {
+		if in := tx.d.code.Instructions[i]; in.Op == opcode.SEND {
+			return in
+		}
+	}
+	return yield
+}
+
+// ended turns the error that ended the frame into the caller's.
+func (g *GeneratorVariable) ended(tx *InstructionTranslator, err error) error {
+	o, ok := err.(*exc.Observed)
+	if !ok {
+		return err
+	}
+	g.frame = nil
+	stop, err := variables.RaisesA(tx, o, "StopIteration")
+	if err != nil {
+		return err
+	}
+	if !stop {
+		return o
+	}
+	cause, err := variables.ExceptionOf(tx, o)
+	if err != nil {
+		return err
+	}
+	return variables.RaiseFrom(tx, "RuntimeError", "generator raised StopIteration", cause)
+}
+
+// CallMethod implements variables.MethodCaller.
+func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+	tx := t.(*InstructionTranslator)
+	finish := func(r variables.VariableTracker, more bool, err error) (variables.VariableTracker, error) {
+		if err != nil || more {
+			return r, err
+		}
+		return nil, variables.StopIteration(tx, r)
+	}
+	switch {
+	case len(kwargs) > 0:
+	case name == "__iter__" && len(args) == 0:
+		return g, nil
+	case name == "__next__" && len(args) == 0:
+		return finish(g.resume(tx, variables.NoneConst(), nil))
+	case name == "send" && len(args) == 1:
+		if c, ok := variables.AsConstant(tx, args[0]); !g.started && g.frame != nil && (!ok || c != py.None()) {
+			return nil, &exc.Observed{TypeName: "TypeError", Text: "can't send non-None value to a just-started generator"}
+		}
+		return finish(g.resume(tx, args[0], nil))
+	case name == "throw" && len(args) >= 1 && len(args) <= 3:
+		o, err := tx.thrown(args)
+		if err != nil {
+			return nil, err
+		}
+		return finish(g.resume(tx, nil, o))
+	case name == "close" && len(args) == 0:
+		return g.close(tx)
+	}
+	return nil, exc.Break(exc.Generator, "%s of a generator", name)
+}
+
+// thrown is the exception that throw(type, value, traceback) is given.
+func (tx *InstructionTranslator) thrown(args []variables.VariableTracker) (*exc.Observed, error) {
+	v := args[0]
+	if len(args) > 1 {
+		value, err := variables.Realize(tx, args[1])
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := variables.AsConstant(tx, value); !ok || c != py.None() {
+			if v = value; !variables.IsException(tx, v) {
+				return nil, exc.Break(exc.Generator, "throw with arguments of an exception")
+			}
+		}
+	}
+	v, err := tx.exceptionInstance(v, "exceptions must be classes or instances deriving from BaseException, not str")
+	if err != nil {
+		return nil, err
+	}
+	e, ok := v.(*variables.ObjectVariable)
+	if !ok {
+		return nil, exc.Break(exc.Generator, "throw of %s", variables.Describe(tx, v))
+	}
+	o := variables.Raise(e)
+	o.Again = variables.RaisedAt(e) != 0
+	return o, nil
+}
+
+// close ends the generator as CPython does: GeneratorExit where it stopped.
+func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.VariableTracker, error) {
+	if g.frame == nil || !g.started {
+		g.frame = nil
+		return variables.NoneConst(), nil
+	}
+	o := &exc.Observed{TypeName: "GeneratorExit"}
+	_, more, err := g.resume(tx, nil, o)
+	if more {
+		return nil, &exc.Observed{TypeName: "RuntimeError", Text: "generator ignored GeneratorExit"}
+	}
+	if raised, ok := err.(*exc.Observed); ok {
+		exit, err := variables.RaisesA(tx, raised, "GeneratorExit")
+		if err != nil || !exit {
+			return nil, raised
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	return variables.NoneConst(), nil
+}
+
+// freezeGenerator prepares a generator for leaving the captured code.
+func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
+	if g.started || g.frame == nil {
+		return o.breakAt(g.createdAt, exc.Break(exc.Generator, "one that has begun, and that the program keeps"))
+	}
+	return nil
+}
+
+// abandoned looks for generators that CPython would close when the frame lets go of them, and that would run code then: those stopped
+// inside try or with.
+func (o *OutputGraph) abandoned() error {
+	for _, g := range o.generators {
+		if f := g.frame; f != nil && g.started && !variables.Materialized(g) && f.d.code.Instructions[f.ip-1].Handler != nil {
+			return &exc.SkipFrame{Reason: "a generator that is left inside try or with, which closes it at once"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// handledMark is what PUSH_EXC_INFO leaves on the stack: the exception that was being handled before. It names the one that is
+// handled from then on, so that a resume function can enter that state again.
+type handledMark struct {
+	variables.Base
+	exception variables.VariableTracker
+}
+
+// Kind implements variables.VariableTracker.
+func (*handledMark) Kind() string { return "HandledException" }
+
+// lastiMark is the offset of the raising instruction, which a handler's RERAISE puts back. It only tells tracing functions a
+// line; a resume function is given its own first instruction.
+type lastiMark struct{ variables.Base }
+
+// Kind implements variables.VariableTracker.
+func (*lastiMark) Kind() string { return "Lasti" }
+
+// handledNow is the exception being handled where tx is: its own, else that of the frame that called it; nil when none is
+// known (the caller of the outermost frame may be handling one).
+func (tx *InstructionTranslator) handledNow() variables.VariableTracker {
+	for t := tx; t != nil; t = t.parent {
+		if n := len(t.handled); n > 0 {
+			return t.handled[n-1]
+		}
+	}
+	return nil
+}
+
+// unwind gives an exception of the program's to the handler of the current instruction, as CPython's exception table says.
+func (tx *InstructionTranslator) unwind(o *exc.Observed, region *bytecode.ExceptionRegion) error {
+	e, err := variables.ExceptionOf(tx, o)
+	if err != nil {
+		return err
+	}
+	if !o.Again {
+		variables.MarkRaised(e, tx.out.rootStep, tx.handledNow())
+	}
+	tx.stack = tx.stack[:region.Depth]
+	if region.Lasti {
+		tx.push(&lastiMark{})
+	}
+	tx.push(e)
+	tx.kwargs = nil
+	tx.jump(region.Target)
+	return nil
+}
+
+// pushExcInfo implements PUSH_EXC_INFO.
+//
+//	stack: exc -- previous exc
+func (tx *InstructionTranslator) pushExcInfo(*bytecode.Instruction) error {
+	e, err := variables.Realize(tx, tx.pop())
+	if err != nil {
+		return err
+	}
+	tx.handled = append(tx.handled, e)
+	tx.push(&handledMark{exception: e})
+	tx.push(e)
+	return nil
+}
+
+// popExcept implements POP_EXCEPT.
+//
+//	stack: previous --
+func (tx *InstructionTranslator) popExcept(*bytecode.Instruction) error {
+	tx.pop()
+	if n := len(tx.handled); n > 0 {
+		tx.handled = tx.handled[:n-1]
+		return nil
+	}
+	return &exc.SkipFrame{Reason: "a handler without its exception"}
+}
+
+// checkExcMatch implements CHECK_EXC_MATCH.
+//
+//	stack: exc type -- exc bool
+func (tx *InstructionTranslator) checkExcMatch(*bytecode.Instruction) error {
+	want, err := variables.Realize(tx, tx.pop())
+	if err != nil {
+		return err
+	}
+	e, err := variables.Realize(tx, tx.top(1))
+	if err != nil {
+		return err
+	}
+	class, err := variables.PythonType(tx, e)
+	if err != nil {
+		return err
+	}
+	classes := []variables.VariableTracker{want}
+	if s, ok := want.(variables.Sequence); ok {
+		if t, err := variables.PythonType(tx, want); err == nil && t == tx.World().TupleType {
+			if classes, err = s.Items(tx); err != nil {
+				return err
+			}
+		}
+	}
+	match := false
+	for _, c := range classes {
+		c, err := variables.Realize(tx, c)
+		if err != nil {
+			return err
+		}
+		k, ok := variables.ExceptionClassOf(tx, c)
+		if !ok {
+			if _, known := variables.AsConstant(tx, c); !known {
+				return exc.Break(exc.CallUnsupported, "except %s", variables.Describe(tx, c))
+			}
+			return &exc.Observed{TypeName: "TypeError", Text: "catching classes that do not inherit from BaseException is not allowed"}
+		}
+		match = match || py.IsSubtype(class, k)
+	}
+	tx.push(variables.BoolConst(match))
+	return nil
+}
+
+// reraise implements RERAISE.
+//
+//	stack: exc --      arg: how far below the exception the offset to put back is
+func (tx *InstructionTranslator) reraise(inst *bytecode.Instruction) error {
+	e, err := variables.Realize(tx, tx.top(1))
+	if err != nil {
+		return err
+	}
+	o, ok := e.(*variables.ObjectVariable)
+	if !ok {
+		return exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, e))
+	}
+	r := variables.Raise(o)
+	r.Again = true
+	return r
+}
+
+// raiseVarargs implements RAISE_VARARGS. What finds no handler here is raised by CPython at the same place.
+//
+//	stack: [exc [cause]] --      arg: 0 raises the handled exception again
+func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error {
+	if inst.Arg == 0 {
+		h := tx.handledNow()
+		if h == nil {
+			return exc.Break(exc.ProgramRaises, "raise without an exception that is known")
+		}
+		h, err := variables.Realize(tx, h)
+		if err != nil {
+			return err
+		}
+		o, ok := h.(*variables.ObjectVariable)
+		if !ok {
+			return exc.Break(exc.ProgramRaises, "raise without an exception that is known")
+		}
+		r := variables.Raise(o)
+		r.Again = true
+		return r
+	}
+	var cause variables.VariableTracker
+	var err error
+	n := len(tx.stack)
+	operands := tx.stack[n-inst.Arg : n : n]
+	if inst.Arg == 2 {
+		if cause, err = tx.exceptionInstance(operands[1], "exception causes must derive from BaseException"); err != nil {
+			return err
+		}
+	}
+	v, err := tx.exceptionInstance(operands[0], "exceptions must derive from BaseException")
+	if err != nil {
+		return err
+	}
+	e, ok := v.(*variables.ObjectVariable)
+	if !ok {
+		return &exc.Observed{TypeName: "TypeError", Text: "exceptions must derive from BaseException"}
+	}
+	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython adds this line to its traceback
+		return tx.raiseForReal(e)
+	}
+	if cause != nil {
+		variables.SetCause(e, cause)
+	}
+	return variables.Raise(e)
+}
+
+// raiseForReal asks for CPython to raise what cannot be raised twice here.
+func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error {
+	if step := variables.RaisedAt(e); step != 0 {
+		return tx.out.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps", variables.Describe(tx, e)))
+	}
+	return exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, e))
+}
+
+// exceptionInstance is what "raise x" makes of x: classes are called.
+func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker, wrong string) (variables.VariableTracker, error) {
+	v, err := variables.Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := variables.ExceptionClassOf(tx, v); ok {
+		return variables.Call(tx, variables.NewClass(c, nil), nil, nil)
+	}
+	if variables.IsException(tx, v) {
+		return v, nil
+	}
+	if c, ok := variables.AsConstant(tx, v); ok {
+		if c == py.None() {
+			return v, nil
+		}
+		return nil, &exc.Observed{TypeName: "TypeError", Text: wrong}
+	}
+	return nil, exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, v))
+}
+
+// beforeWith implements BEFORE_WITH.
+//
+//	stack: manager -- exit value
+func (tx *InstructionTranslator) beforeWith(*bytecode.Instruction) error {
+	m, err := variables.Realize(tx, tx.pop())
+	if err != nil {
+		return err
+	}
+	enter, exit, err := variables.ContextMethods(tx, m)
+	if err != nil {
+		return err
+	}
+	r, err := variables.Call(tx, enter, nil, nil)
+	if err != nil {
+		return notBranch(err)
+	}
+	tx.push(exit)
+	tx.push(r)
+	return nil
+}
+
+// withExceptStart implements WITH_EXCEPT_START.
+//
+//	stack: exit lasti previous exc -- exit lasti previous exc result
+func (tx *InstructionTranslator) withExceptStart(*bytecode.Instruction) error {
+	e, err := variables.Realize(tx, tx.top(1))
+	if err != nil {
+		return err
+	}
+	o, ok := e.(*variables.ObjectVariable)
+	if !ok || variables.Materialized(o) {
+		return exc.Break(exc.CallUnsupported, "__exit__ with %s", variables.Describe(tx, e))
+	}
+	args := []variables.VariableTracker{variables.NewClass(o.Class, nil), o, variables.NewTraceback(o)}
+	r, err := variables.Call(tx, tx.top(4), args, nil)
+	if err != nil {
+		return notBranch(err)
+	}
+	tx.push(r)
+	return nil
+}

@@ -1,0 +1,313 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// exceptionState is what BaseException keeps in C: the arguments, and what raising adds. An exception the program made
+// is an ObjectVariable with it; so its Python-written methods, properties and attributes work as any object's.
+//
+// An exception that was raised while translating has no traceback, and CPython's would have one: such a one never leaves the
+// frame. Where the program wants the object itself, the translation starts anew and lets CPython raise it (RaisedAt).
+type exceptionState struct {
+	args     []VariableTracker
+	opaque   bool // args are not known word by word: CPython's text is its own
+	raisedAt int  // step of the outermost frame that raised it; 0: never raised
+	context  VariableTracker
+	cause    VariableTracker
+	suppress bool
+	native   py.Object // first class along the MRO that is not Python's own: its __new__ makes the instance
+}
+
+// IsException tells the trackers of exceptions, those made by the program and those that came with the frame.
+func IsException(tx Translator, v VariableTracker) bool {
+	o, ok := v.(*ObjectVariable)
+	return ok && py.IsSubtype(o.Class, tx.World().BaseException)
+}
+
+// newException makes an instance of an exception class.
+func newException(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	s := tx.Scope()
+	mro, err := s.GetAttr(class, "__mro__")
+	if err != nil {
+		return nil, observed(err)
+	}
+	o := &ObjectVariable{Class: class, exc: &exceptionState{args: args}}
+	for _, k := range s.Items(mro) {
+		if !py.Is(k, py.HeapType) {
+			o.exc.native = k
+			break
+		}
+	}
+	if d, ok := s.TypeLookup(class, "__new__"); !ok || d.Kind() == py.StaticMethod || d.Kind() == py.Function {
+		return nil, unsupported(exc.CallUnsupported, "exception %s with a __new__ of its own", py.TypeName(class))
+	}
+	init, _ := s.TypeLookup(class, "__init__")
+	if init.Kind() == py.Function {
+		if !plainExceptions[py.TypeName(o.exc.native)] {
+			return nil, unsupported(exc.CallUnsupported, "exception %s over %s", py.TypeName(class), py.TypeName(o.exc.native))
+		}
+		fn := tx.Build(init, guards.NewTypeAttrSource(classSource(tx, class), "__init__"))
+		r, err := Call(tx, fn, append([]VariableTracker{o}, args...), kwargs)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := AsConstant(tx, r); !ok || c != pyNone {
+			return nil, &exc.Observed{TypeName: "TypeError", Text: "__init__() should return None"}
+		}
+		return o, nil
+	}
+	if len(kwargs) > 0 {
+		return nil, unsupported(exc.CallUnsupported, "exception with keywords")
+	}
+	if !plainExceptions[py.TypeName(o.exc.native)] && !valueExceptions[py.TypeName(o.exc.native)] {
+		return nil, unsupported(exc.CallUnsupported, "exception %s", py.TypeName(class))
+	}
+	return o, nil
+}
+
+// plainExceptions keep their arguments and nothing else in C.
+var plainExceptions = map[string]bool{
+	"BaseException": true, "Exception": true, "ArithmeticError": true, "AssertionError": true, "BufferError": true, "EOFError": true,
+	"FloatingPointError": true, "GeneratorExit": true, "IndexError": true, "KeyError": true, "KeyboardInterrupt": true,
+	"LookupError": true, "MemoryError": true, "NotImplementedError": true, "OverflowError": true, "RecursionError": true,
+	"ReferenceError": true, "RuntimeError": true, "StopAsyncIteration": true, "TypeError": true,
+	"UnboundLocalError": true, "ValueError": true, "ZeroDivisionError": true, "Warning": true, "UserWarning": true,
+	"DeprecationWarning": true, "RuntimeWarning": true, "FutureWarning": true, "SyntaxWarning": true, "PendingDeprecationWarning": true,
+	"ImportWarning": true, "UnicodeWarning": true, "BytesWarning": true, "ResourceWarning": true,
+}
+
+// valueExceptions have fields that follow from positional arguments alone: value, code; name and obj stay None.
+var valueExceptions = map[string]bool{"StopIteration": true, "SystemExit": true, "NameError": true, "AttributeError": true}
+
+// ExceptionOf is the tracker of what the program raised.
+func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
+	if v, ok := o.Value.(*ObjectVariable); ok {
+		return v, nil
+	}
+	class, args, opaque := py.Object{}, []VariableTracker(nil), true
+	if real, ok := o.Real.(py.Object); ok && !real.IsNull() {
+		class = real.Type()
+		if a, err := tx.Scope().GetAttr(real, "args"); err == nil && a.Kind() == py.Tuple {
+			opaque = false
+			for _, it := range tx.Scope().Items(a) {
+				if !isImmutable(tx, it) {
+					opaque = true
+				}
+				args = append(args, NewConstant(it, nil))
+			}
+		}
+	} else if c, ok := tx.Scope().DictGetName(tx.World().builtins, o.TypeName); ok && c.Kind() == py.TypeKind {
+		class = c
+	} else {
+		return nil, unsupported(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
+	}
+	if opaque {
+		args = nil
+	}
+	v := &ObjectVariable{Class: class, exc: &exceptionState{args: args, opaque: opaque, native: class}}
+	if !plainExceptions[py.TypeName(class)] && !valueExceptions[py.TypeName(class)] {
+		v.exc.opaque = true
+	}
+	o.Value = v
+	return v, nil
+}
+
+// RaisesA tells whether what the program raised is of a built-in class or one derived from it.
+func RaisesA(tx Translator, o *exc.Observed, class string) (bool, error) {
+	if o.Value == nil && o.Real == nil {
+		return o.TypeName == class, nil
+	}
+	v, err := ExceptionOf(tx, o)
+	if err != nil {
+		return false, err
+	}
+	return py.IsSubtype(v.Class, tx.World().Builtin(class)), nil
+}
+
+// StopIteration is the end of an iterator; value nil or None: without one.
+func StopIteration(tx Translator, value VariableTracker) error {
+	var args []VariableTracker
+	if value != nil {
+		if c, ok := AsConstant(tx, value); !ok || c != pyNone {
+			args = append(args, value)
+		}
+	}
+	class := tx.World().Builtin("StopIteration")
+	return Raise(&ObjectVariable{Class: class, exc: &exceptionState{args: args, native: class}})
+}
+
+// RaiseFrom is "raise class(text) from cause".
+func RaiseFrom(tx Translator, class, text string, cause *ObjectVariable) error {
+	c := tx.World().Builtin(class)
+	e := &ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)}, native: c}}
+	SetCause(e, cause)
+	return Raise(e)
+}
+
+// Raise is the error of a raise statement for an exception; it must be one.
+func Raise(v *ObjectVariable) *exc.Observed {
+	return &exc.Observed{TypeName: py.TypeName(v.Class), Value: v}
+}
+
+// MarkRaised notes that an exception was raised at a step of the outermost frame, while another (or nil) was being handled.
+func MarkRaised(v *ObjectVariable, step int, handled VariableTracker) {
+	if v.exc == nil {
+		return
+	}
+	if v.exc.raisedAt == 0 {
+		v.exc.raisedAt = step
+	}
+	if handled != nil && handled != VariableTracker(v) {
+		v.exc.context = handled
+	}
+}
+
+// SetCause is "raise v from cause"; cause a constant None or an exception.
+func SetCause(v *ObjectVariable, cause VariableTracker) {
+	v.exc.cause, v.exc.suppress = cause, true
+}
+
+// RaisedAt is the step of the outermost frame at which a program-made exception was raised; 0 when it was not.
+func RaisedAt(v VariableTracker) int {
+	switch x := v.(type) {
+	case *ObjectVariable:
+		if x.exc != nil && x.slot == nil {
+			return x.exc.raisedAt
+		}
+	case *TracebackVariable:
+		return x.of.exc.raisedAt
+	}
+	return 0
+}
+
+// exceptionField reads what BaseException keeps in C.
+func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTracker, error) {
+	e := o.exc
+	switch {
+	case name == "__class__":
+		return NewClass(o.Class, nil), nil
+	case name == "__dict__" || Materialized(o):
+	case name == "args" && !e.opaque:
+		return NewTuple(e.args, nil), nil
+	case name == "__cause__" && e.cause != nil:
+		return e.cause, nil
+	case name == "__cause__":
+		return NoneConst(), nil
+	case name == "__context__" && e.context != nil:
+		return e.context, nil
+	case name == "__suppress_context__":
+		return BoolConst(e.suppress), nil
+	case (name == "value" || name == "code") && !e.opaque && len(e.args) <= 1:
+		if len(e.args) == 0 {
+			return NoneConst(), nil
+		}
+		return e.args[0], nil
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of an exception", name)
+}
+
+// exceptionMethod is a method that BaseException has in C.
+func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	e := o.exc
+	if len(kwargs) > 0 || Materialized(o) {
+		return nil, unsupported(exc.CallUnsupported, "%s of an exception", name)
+	}
+	switch {
+	case name == "__init__":
+		e.args = args
+		return NoneConst(), nil
+	case name == "__str__" && len(args) == 0 && !e.opaque:
+		return exceptionText(tx, o)
+	case name == "__repr__" && len(args) == 0 && !e.opaque:
+		if objs, ok := constants(tx, e.args); ok && len(o.order) == 0 {
+			s := tx.Scope()
+			inner := s.Repr(s.Tuple(objs...))
+			if len(objs) == 1 {
+				inner = "(" + s.Repr(objs[0]) + ")"
+			}
+			return StrConst(tx, py.TypeName(o.Class)+inner), nil
+		}
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s of an exception", name)
+}
+
+// exceptionText is str(e) as BaseException and KeyError write it.
+func exceptionText(tx Translator, o *ObjectVariable) (VariableTracker, error) {
+	str := NewBuiltin(tx.World().Builtin("str"), "str", nil)
+	switch len(o.exc.args) {
+	case 0:
+		return StrConst(tx, ""), nil
+	case 1:
+		if py.TypeName(o.exc.native) == "KeyError" {
+			return Call(tx, NewBuiltin(tx.World().Builtin("repr"), "repr", nil), o.exc.args, nil)
+		}
+		return Call(tx, str, o.exc.args, nil)
+	}
+	return Call(tx, str, []VariableTracker{NewTuple(o.exc.args, nil)}, nil)
+}
+
+// reconstructException emits the bare exception; its attributes are stored by the caller.
+func (o *ObjectVariable) reconstructException(e Emitter) error {
+	x := o.exc
+	if x.raisedAt != 0 || x.opaque {
+		return unsupported(exc.Reconstruct, "a raised %s", py.TypeName(o.Class))
+	}
+	e.PushNull()
+	e.LoadConst(x.native)
+	e.LoadAttr("__new__")
+	e.LoadConst(o.Class)
+	if err := loadAll(e, x.args); err != nil {
+		return err
+	}
+	e.Call(1+len(x.args), nil)
+	return nil
+}
+
+// TracebackVariable is the traceback of an exception that was raised while translating.
+type TracebackVariable struct {
+	Base
+	of *ObjectVariable
+}
+
+// NewTraceback returns the traceback of a program-made exception.
+func NewTraceback(of *ObjectVariable) *TracebackVariable { return &TracebackVariable{of: of} }
+
+// Kind implements VariableTracker.
+func (*TracebackVariable) Kind() string { return "TracebackVariable" }
+
+// Truth implements Truther.
+func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }
+
+// ContextMethods looks up __enter__ and __exit__ of a context manager on its class, in CPython's order.
+func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTracker, err error) {
+	o, ok := v.(*ObjectVariable)
+	if !ok {
+		return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, v))
+	}
+	text := "'" + py.TypeName(o.Class) + "' object does not support the context manager protocol"
+	if enter, err = o.lookupSpecial(tx, "__enter__"); err != nil {
+		return nil, nil, err
+	}
+	if enter == nil {
+		return nil, nil, &exc.Observed{TypeName: "TypeError", Text: text}
+	}
+	if exit, err = o.lookupSpecial(tx, "__exit__"); err != nil {
+		return nil, nil, err
+	}
+	if exit == nil {
+		return nil, nil, &exc.Observed{TypeName: "TypeError", Text: text + " (missed __exit__ method)"}
+	}
+	return enter, exit, nil
+}
+
+// ExceptionClassOf is the class behind a tracker that "except" or "raise" is given; ok false when it is no exception class.
+func ExceptionClassOf(tx Translator, v VariableTracker) (py.Object, bool) {
+	c, ok := AsConstant(tx, v)
+	if !ok || (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub) || !py.IsSubtype(c, tx.World().BaseException) {
+		return py.Object{}, false
+	}
+	return c, true
+}
