@@ -13,7 +13,7 @@ import (
 type facts struct {
 	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType py.Object
 	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType      py.Object
-	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                            py.Object
+	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta             py.Object
 	TensorType, ParameterType, SizeType, NNModule, CallableType                 py.Object
 	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                            py.Object
 	GetAttrBuiltin, Sorted, Print, Missing                                      py.Object
