@@ -77,7 +77,7 @@ typedef struct {
 } gd_tb_row;
 enum {
     GD_TB_DROP = 1,
-    GD_TB_GRAPH = 2,     /* the call of a compiled graph */
+    GD_TB_GRAPH = 2, /* the call of a compiled graph */
     GD_TB_PROTECTED = 4, /* an operation whose exception has a handler in the user's code: that code runs again */
 };
 
