@@ -22,6 +22,8 @@ type GuardedCode struct {
 	Extra    []uint16       // registers whose values Function takes after the slots, ascending
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
+	// Operations of the compiled graph and their user frames: where the graph raises, the failed one's are shown.
+	Operations []Operation
 	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.
 	NeedsHook, Rerun bool
 	Info             py.Object // dict that explain() shows
@@ -38,6 +40,12 @@ type TracebackRow struct {
 type Level struct {
 	Code, Globals py.Object
 	Lasti, Line   int
+}
+
+// Operation is a node of the graph that the backend was given: its name there, and the index of its chain.
+type Operation struct {
+	Name  string
+	Chain int
 }
 
 // Installer makes entries; pyhook implements it over the C core.
@@ -69,6 +77,11 @@ func (g *GuardedCode) Validate() error {
 			return fmt.Errorf("cache: malformed traceback row %+v", r)
 		}
 		start = r.Start
+	}
+	for _, op := range g.Operations {
+		if op.Chain < 0 || op.Chain >= len(g.Chains) {
+			return fmt.Errorf("cache: operation %s without chain", op.Name)
+		}
 	}
 	for _, c := range g.Program.Consts {
 		if c.Index >= len(g.Pool) {

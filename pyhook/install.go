@@ -194,6 +194,9 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 	for _, row := range r.Rows {
 		g.Rows = append(g.Rows, cache.TracebackRow(row))
 	}
+	for _, op := range r.Operations {
+		g.Operations = append(g.Operations, cache.Operation(op))
+	}
 	for _, ch := range r.Chains {
 		var levels []cache.Level
 		for _, l := range ch.Levels() {
@@ -310,14 +313,27 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(g.Rows))
 	chains := make([]py.Object, len(g.Chains))
+	made := map[cache.Level]py.Object{} // operations of one inlined callee have their outer frames in common
 	for k, ch := range g.Chains {
 		var levels []py.Object
 		for _, l := range ch {
-			levels = append(levels, s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line))))
+			level, ok := made[l]
+			if !ok {
+				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)))
+				made[l] = level
+			}
+			levels = append(levels, level)
 		}
 		chains[k] = s.Tuple(levels...)
 	}
 	spec.chains = (*C.PyObject)(s.Tuple(chains...).Ptr())
+	if len(g.Operations) > 0 {
+		operations := make([]py.Object, len(g.Operations))
+		for k, op := range g.Operations {
+			operations[k] = s.Tuple(s.Name(op.Name), chains[op.Chain])
+		}
+		spec.operations = (*C.PyObject)(s.Tuple(operations...).Ptr())
+	}
 }
 
 func (*installer) texts(s *py.Scope, spec *C.gd_entry_spec, g *cache.GuardedCode) {

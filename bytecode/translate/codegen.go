@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"sort"
 	"strconv"
 
 	"github.com/godynamo/godynamo/bytecode"
@@ -558,36 +557,4 @@ func (c *Codegen) finish(order []int) *bytecode.Code {
 	prologue = append(prologue, bytecode.New(opcode.RESUME, 0))
 	code.Instructions = append(prologue, c.list...)
 	return code
-}
-
-// rows turns marks into the traceback table, once Lower has given the instructions their offsets.
-func (c *Codegen) rows(code *bytecode.Code) ([]TracebackRow, []*chain) {
-	prologue := len(code.Instructions) - len(c.list)
-	at := func(i int) int {
-		if i += prologue; i < len(code.Instructions) {
-			return code.Instructions[i].Offset
-		}
-		return 1 << 30
-	}
-	var rows []TracebackRow
-	var chains []*chain
-	index := map[*chain]int{}
-	for i, m := range c.marks {
-		end := 1 << 30
-		if i+1 < len(c.marks) {
-			end = at(c.marks[i+1].start)
-		}
-		if m.chain.depth == 1 && !m.drop && !m.graph && !m.protected {
-			continue // the line table tells it all
-		}
-		k, ok := index[m.chain]
-		if !ok {
-			k = len(chains)
-			index[m.chain] = k
-			chains = append(chains, m.chain)
-		}
-		rows = append(rows, TracebackRow{Start: at(m.start), End: end, Chain: k, Drop: m.drop, Graph: m.graph, Protected: m.protected})
-	}
-	sort.Slice(rows, func(a, b int) bool { return rows[a].Start < rows[b].Start })
-	return rows, chains
 }

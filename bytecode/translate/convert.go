@@ -275,7 +275,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if err != nil {
 		return err
 	}
-	rows, chains := c.rows(code)
+	table := c.tracebackTable(code)
 	obj, err := o.installer.NewCode(o.scope, raw, c.consts)
 	if err != nil {
 		return err
@@ -301,7 +301,8 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		numGraphs = 1
 	}
 	o.result = &Result{
-		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: rows, Chains: chains, NeedsHook: c.needsHook, Rerun: o.rerunnable() || o.hasProtected,
+		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: table.rows, Chains: table.chains, Operations: table.operations,
+		NeedsHook: c.needsHook, Rerun: o.rerunnable() || o.hasProtected,
 		Breaks: o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
 		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),
 	}

@@ -96,6 +96,7 @@ type Result struct {
 	ExtraRegs   []uint16
 	Rows        []TracebackRow
 	Chains      []*chain
+	Operations  []Operation // of a graph handed over whole
 	NeedsHook   bool
 	Rerun       bool // when the graph raises, the user's own code may run instead
 	Breaks      []*exc.Unsupported
@@ -116,6 +117,12 @@ type TracebackRow struct {
 	// Drop: the call of a resume function. Graph: of a compiled graph. Protected: an operation whose exception has a handler in
 	// the user's code.
 	Drop, Graph, Protected bool
+}
+
+// Operation is a node of the graph that the backend was given, and the index of its chain.
+type Operation struct {
+	Name  string
+	Chain int
 }
 
 // chain is the user's stack at an operation: outermost first.

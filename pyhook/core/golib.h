@@ -16,7 +16,7 @@
 typedef struct _object PyObject;
 #endif
 
-#define GD_ABI_VERSION 1
+#define GD_ABI_VERSION 2
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
  * A program is an array of 16-byte nodes run in order over an array of registers that hold borrowed references.
@@ -111,6 +111,9 @@ typedef struct {
                                       last; the outermost one stands for the transformed frame itself. NULL: no rows */
     PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
     PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
+    PyObject *
+        operations; /* borrowed tuple of (name, chain), one per operation of the compiled graph, or NULL: a traceback out
+                             of the graph is given the failed one's chain (GD_TB_GRAPH) */
     PyObject *info; /* borrowed dict: what explain() shows */
     PyObject *orig_code; /* borrowed: the user's code object this entry stands for */
 } gd_entry_spec;

@@ -445,6 +445,7 @@ make_entry(PyObject *module, PyObject *dict)
         .ncaches = number_of(dict, "ncaches"),
         .flags = number_of(dict, "flags"),
         .chains = object_of(dict, "chains"),
+        .operations = object_of(dict, "operations"),
         .info = object_of(dict, "info"),
         .orig_code = object_of(dict, "orig_code"),
     };

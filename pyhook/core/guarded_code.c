@@ -392,6 +392,7 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     e->function = Py_XNewRef(spec->function);
     e->vectorcall = spec->function != NULL ? ((PyFunctionObject *)spec->function)->vectorcall : NULL;
     e->chains = Py_NewRef(spec->chains != NULL ? spec->chains : Py_None);
+    e->operations = Py_NewRef(spec->operations != NULL ? spec->operations : Py_None);
     e->parts = Py_NewRef(spec->parts);
     e->part_lines = lines_or_nones(spec);
     e->info = Py_NewRef(spec->info != NULL ? spec->info : Py_None);
@@ -445,6 +446,7 @@ entry_traverse(gd_GuardedCode *e, visitproc visit, void *arg)
     Py_VISIT(e->strong);
     Py_VISIT(e->weakrefs);
     Py_VISIT(e->chains);
+    Py_VISIT(e->operations);
     Py_VISIT(e->parts);
     Py_VISIT(e->part_lines);
     Py_VISIT(e->info);
@@ -461,6 +463,7 @@ entry_clear(gd_GuardedCode *e)
 {
     e->valid = 0;
     Py_CLEAR(e->chains);
+    Py_CLEAR(e->operations);
     Py_CLEAR(e->info);
     Py_CLEAR(e->function);
     e->vectorcall = NULL;

@@ -38,7 +38,7 @@ typedef struct gd_GuardedCode {
     /* the cold ones */
     PyObject *strong;           /* tuple: consts kept by reference */
     PyObject *weakrefs;         /* tuple of weak references with the invalidating callback */
-    PyObject *chains, *parts, *part_lines, *info, *orig_code;
+    PyObject *chains, *operations, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
     uint32_t ntb_rows, nconsts, ntensors, ncaches;
     uint8_t *memo_stale; /* per register: how often a memo ended through what it holds; NULL before the first */
@@ -61,8 +61,8 @@ int gd_guard_eval(gd_GuardedCode *e, PyObject **regs);
 /* Text of the failed part with what was found there, for recompile logs: new str. */
 PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs);
 
-/* After `function` raised: gives the current exception's traceback one entry per inlined user frame and drops the
- * entries marked GD_TB_DROP. Keeps the exception set. (traceback.c) */
+/* After `function` raised: gives the current exception's traceback one entry per inlined user frame, drops the
+ * entries marked GD_TB_DROP, and puts the user frames of the failed operation in place of the frames of a graph. Keeps the exception set. (traceback.c) */
 void gd_fix_traceback(gd_GuardedCode *e);
 
 /* What the user's own code is to run instead of, from its start: GD_RAISED_GRAPH, an Exception left the call of e's compiled

@@ -75,8 +75,40 @@ copy_entry(PyTracebackObject *tb, PyObject *next)
     return copy;
 }
 
+/* Where a graph's call raised: the failed operation's chain and the entries inward of the graph's own frame. new references
+ * (*rest may be NULL), or NULL without an exception where that is not known. inward: the entries inward of the
+ * transformed frame. */
+static PyObject *
+failed_operation(const gd_GuardedCode *e, PyObject *inward, PyObject **rest)
+{
+    if (e->operations == Py_None) {
+        return NULL;
+    }
+    PyObject *chain = NULL, *after;
+    PyObject *question = PyTuple_Pack(2, e->operations, inward);
+    PyObject *answer = question != NULL ? gd_call_python("failed_operation", question) : NULL;
+    if (answer != NULL && PyTuple_Check(answer) && PyArg_ParseTuple(answer, "O!O", &PyTuple_Type, &chain, &after)) {
+        Py_INCREF(chain);
+        *rest = after != Py_None ? Py_NewRef(after) : NULL;
+    }
+    Py_XDECREF(answer);
+    Py_XDECREF(question);
+    PyErr_Clear();
+    return chain;
+}
+
 /* Entries looked at from the outermost on. The transformed frame is the first or nearly so when this is called. */
 enum { MAX_ENTRIES = 64 };
+
+/* The first n entries before `rest` (stolen). new, or NULL with an exception */
+static PyObject *
+before(PyTracebackObject **entries, int n, PyObject *rest)
+{
+    while (rest != NULL && n-- > 0) {
+        rest = copy_entry(entries[n], rest);
+    }
+    return rest;
+}
 
 /* new traceback with the entries of e's code replaced; NULL without an exception when there is none. */
 static PyObject *
@@ -102,7 +134,16 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback)
     if (row == NULL) {
         return NULL;
     }
-    PyObject *rest = Py_XNewRef((PyObject *)ours->tb_next);
+    PyObject *rest = (PyObject *)ours->tb_next, *chain = NULL;
+    if (row->flags & GD_TB_GRAPH && rest != NULL) {
+        chain = failed_operation(e, rest, &rest);
+    }
+    if (chain != NULL) {
+        rest = user_entries(chain, rest);
+        Py_DECREF(chain);
+        return before(entries, found, rest);
+    }
+    Py_XINCREF(rest);
     if (!(row->flags & GD_TB_DROP) || rest == NULL) {
         if (!PyTuple_Check(e->chains) || row->chain >= PyTuple_GET_SIZE(e->chains)) {
             Py_XDECREF(rest);
@@ -110,10 +151,7 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback)
         }
         rest = user_entries(PyTuple_GET_ITEM(e->chains, row->chain), rest);
     }
-    for (int i = found; rest != NULL && i-- > 0;) {
-        rest = copy_entry(entries[i], rest);
-    }
-    return rest;
+    return before(entries, found, rest);
 }
 
 void

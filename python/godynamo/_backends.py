@@ -229,6 +229,7 @@ def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> An
         builder.add(row)
     builder.graph.lint()
     gm = torch.fx.GraphModule(builder.root, builder.graph)
+    _without_report(gm)
     source = weakref.finalize(gm, _forget_source, type(gm).forward.__code__.co_filename)
     source.atexit = False
     values = _ExampleValues(gm, example_inputs)
@@ -236,6 +237,32 @@ def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> An
         if node.op != "output":
             node.meta = _Meta(node.meta, node.name, values)
     return gm
+
+
+@functools.lru_cache(maxsize=1)
+def _plain_call() -> tuple[Any, Any] | None:
+    """FX's way to call a GraphModule, and the same without a report: None where this torch has another one."""
+    from torch.fx import graph_module
+
+    fx: Any = getattr(graph_module, "_WrappedCall", None)
+    if fx is None:
+        return None
+
+    class Call(fx):  # type: ignore[misc]
+        def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.cls_call is not None:
+                return self.cls_call(obj, *args, **kwargs)
+            return super(self.cls, obj).__call__(*args, **kwargs)
+
+    return fx, Call
+
+
+def _without_report(gm: Any) -> None:
+    """Keep FX from printing a report to stderr, and from dropping the traceback, when the graph raises."""
+    wrapped: Any = vars(type(gm)).get("_wrapped_call")
+    ways = _plain_call()
+    if ways is not None and type(wrapped) is ways[0]:
+        type(gm)._wrapped_call = ways[1](wrapped.cls, wrapped.cls_call)
 
 
 def _forget_source(filename: str) -> None:
@@ -374,6 +401,8 @@ def _outside(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
     FX's, torch's and inductor's own code the hook leaves alone by itself; those are called directly.
     """
+    if isinstance(compiled, torch.fx.GraphModule):
+        _without_report(compiled)
     if _trace_rules.skipped_callable(compiled):
         return compiled
     hook_installed, set_mode, disabled = core.hook_installed, core.set_mode, core.MODE_DISABLED

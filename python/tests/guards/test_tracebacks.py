@@ -7,6 +7,7 @@ import sys
 import traceback
 
 import pytest
+import torch
 
 from godynamo import _C
 
@@ -24,12 +25,12 @@ def user(a):
     return middle(a) * 2
 
 
-def fix(function, rows, chains, call):
+def fix(function, rows, chains, call, operations=None):
     """Runs `call` with an entry for `function`, as the call path does: the traceback is rewritten when it raises."""
     entry = _C.make_entry(
         {
             "nslots": 1, "nregs": 3, "nodes": [("VALID", 0, 0, 0, 0, 0, 0)], "parts": ("v",), "function": function,
-            "tb_rows": rows, "chains": chains, "orig_code": user.__code__,
+            "tb_rows": rows, "chains": chains, "operations": operations, "orig_code": user.__code__,
         }
     )  # fmt: skip
     return _C._entry_call(entry, call)
@@ -170,6 +171,34 @@ def test_bad_chains_leave_the_exception_alone():
         ours = failing(lambda: fix(transformed, WHOLE, chains, lambda: transformed(1)))
         assert str(ours) == "deep"
         assert frames_of(ours)[-1][2] == "transformed"
+
+
+def calls_a_graph(a):
+    return transformed(a)
+
+
+GRAPH = [(0, 10_000, 0, 2)]
+
+
+@pytest.mark.parametrize("operations", [None, 3, (), (3,), (("mul", 3),), ((1, 2, 3),)])
+def test_a_graph_whose_failed_operation_is_not_known_shows_its_own_frames(operations):
+    chains = (chain_of(user.__code__, middle.__code__),)
+    ours = failing(lambda: fix(calls_a_graph, GRAPH, chains, lambda: calls_a_graph(1), operations))
+    assert [f[2] for f in frames_of(ours)][-3:] == ["user", "middle", "transformed"]
+
+
+def test_a_failed_operations_frames_stand_for_those_of_the_graph():
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(transformed, (graph.call_function(abs, (x,), name="first"),), name="second"))
+    gm = torch.fx.GraphModule({}, graph)
+
+    def calls_gm(a):
+        return gm.forward(a)
+
+    operations = (("first", chain_of(user.__code__)), ("second", chain_of(user.__code__, middle.__code__)))
+    ours = failing(lambda: fix(calls_gm, GRAPH, (chain_of(helper.__code__),), lambda: calls_gm(1), operations))
+    assert [f[2] for f in frames_of(ours)][-3:] == ["user", "middle", "transformed"]
 
 
 def test_the_innermost_row_counts_and_gaps_are_gaps():

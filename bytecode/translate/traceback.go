@@ -1,0 +1,59 @@
+package translate
+
+import (
+	"sort"
+
+	"github.com/godynamo/godynamo/bytecode"
+)
+
+// tracebackTable says which user frames the transformed code stands for. Chains are listed once, however many rows and operations
+// have them.
+type tracebackTable struct {
+	rows       []TracebackRow
+	chains     []*chain
+	operations []Operation
+	index      map[*chain]int
+}
+
+func (t *tracebackTable) chain(ch *chain) int {
+	k, ok := t.index[ch]
+	if !ok {
+		k = len(t.chains)
+		t.index[ch] = k
+		t.chains = append(t.chains, ch)
+	}
+	return k
+}
+
+// tracebackTable turns marks into the traceback table, once Lower has given the instructions their offsets.
+func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
+	prologue := len(code.Instructions) - len(c.list)
+	at := func(i int) int {
+		if i += prologue; i < len(code.Instructions) {
+			return code.Instructions[i].Offset
+		}
+		return 1 << 30
+	}
+	t := &tracebackTable{index: map[*chain]int{}}
+	for i, m := range c.marks {
+		end := 1 << 30
+		if i+1 < len(c.marks) {
+			end = at(c.marks[i+1].start)
+		}
+		if m.chain.depth == 1 && !m.drop && !m.graph && !m.protected {
+			continue // the line table tells it all
+		}
+		t.rows = append(t.rows, TracebackRow{
+			Start: at(m.start), End: end, Chain: t.chain(m.chain), Drop: m.drop, Graph: m.graph, Protected: m.protected,
+		})
+	}
+	sort.Slice(t.rows, func(a, b int) bool { return t.rows[a].Start < t.rows[b].Start })
+	if !c.out.backend.Inline() {
+		for _, e := range c.out.events {
+			if e.node != nil && e.chain != nil {
+				t.operations = append(t.operations, Operation{Name: e.node.Name, Chain: t.chain(e.chain)})
+			}
+		}
+	}
+	return t
+}
