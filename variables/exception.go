@@ -139,6 +139,12 @@ func StopIteration(tx Translator, value VariableTracker) error {
 	return Raise(&ObjectVariable{Class: class, exc: &exceptionState{args: args, native: class}})
 }
 
+// RaiseText is the program's "raise class(text)"; text is CPython's, word by word.
+func RaiseText(tx Translator, class, text string) *exc.Observed {
+	c := tx.World().Builtin(class)
+	return Raise(&ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)}, native: c}})
+}
+
 // RaiseFrom is "raise class(text) from cause".
 func RaiseFrom(tx Translator, class, text string, cause *ObjectVariable) error {
 	c := tx.World().Builtin(class)

@@ -423,7 +423,7 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 	}
 	d, _ := s.TypeLookup(o.Class, hook)
 	module := d == tx.World().ModuleSetAttr
-	if !module && !tx.World().IsObjectMethod(s, hook, d) {
+	if !module && !tx.World().IsObjectMethod(s, hook, d) && !py.Is(o.Class, py.GenericSetAttr) {
 		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
 	}
 	if _, read := o.known["__dict__"]; read {

@@ -152,7 +152,7 @@ func (g *GeneratorVariable) resume(t variables.Translator, value variables.Varia
 	f := g.frame
 	switch {
 	case g.running:
-		return nil, false, &exc.Observed{TypeName: "ValueError", Text: "generator already executing"}
+		return nil, false, variables.RaiseText(tx, "ValueError", "generator already executing")
 	case f == nil && thrown != nil:
 		return nil, false, thrown
 	case f == nil:
@@ -273,7 +273,7 @@ func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args
 		return finish(g.resume(tx, variables.NoneConst(), nil))
 	case name == "send" && len(args) == 1:
 		if c, ok := variables.AsConstant(tx, args[0]); !g.started && g.frame != nil && (!ok || c != py.None()) {
-			return nil, &exc.Observed{TypeName: "TypeError", Text: "can't send non-None value to a just-started generator"}
+			return nil, variables.RaiseText(tx, "TypeError", "can't send non-None value to a just-started generator")
 		}
 		return finish(g.resume(tx, args[0], nil))
 	case name == "throw" && len(args) >= 1 && len(args) <= 3:
@@ -324,7 +324,7 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 	o := &exc.Observed{TypeName: "GeneratorExit"}
 	_, more, err := g.resume(tx, nil, o)
 	if more {
-		return nil, &exc.Observed{TypeName: "RuntimeError", Text: "generator ignored GeneratorExit"}
+		return nil, variables.RaiseText(tx, "RuntimeError", "generator ignored GeneratorExit")
 	}
 	if raised, ok := err.(*exc.Observed); ok {
 		exit, err := variables.RaisesA(tx, raised, "GeneratorExit")

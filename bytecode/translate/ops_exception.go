@@ -115,7 +115,7 @@ func (tx *InstructionTranslator) checkExcMatch(*bytecode.Instruction) error {
 			if _, known := variables.AsConstant(tx, c); !known {
 				return exc.Break(exc.CallUnsupported, "except %s", variables.Describe(tx, c))
 			}
-			return &exc.Observed{TypeName: "TypeError", Text: "catching classes that do not inherit from BaseException is not allowed"}
+			return variables.RaiseText(tx, "TypeError", "catching classes that do not inherit from BaseException is not allowed")
 		}
 		match = match || py.IsSubtype(class, k)
 	}
@@ -176,7 +176,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	}
 	e, ok := v.(*variables.ObjectVariable)
 	if !ok {
-		return &exc.Observed{TypeName: "TypeError", Text: "exceptions must derive from BaseException"}
+		return variables.RaiseText(tx, "TypeError", "exceptions must derive from BaseException")
 	}
 	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython adds this line to its traceback
 		return tx.raiseForReal(e)
@@ -211,7 +211,7 @@ func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker, 
 		if c == py.None() {
 			return v, nil
 		}
-		return nil, &exc.Observed{TypeName: "TypeError", Text: wrong}
+		return nil, variables.RaiseText(tx, "TypeError", wrong)
 	}
 	return nil, exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, v))
 }
