@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz identity old-torch conformance check clean
+	golden fuzz roundtrip identity cpython old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -86,8 +86,13 @@ SEED ?= $(shell date +%s)
 fuzz: build ## random programs against CPython: SEED=first COUNT=how many
 	cd python/tests/programs && PYTHONPATH=$(CURDIR)/python $(PY) generated.py $(SEED) $(or $(COUNT),3000)
 
-identity: venv ## bytecode: lower(decode(f)) == f for every function of the standard library and torch
-	@scripts/identity.sh
+roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
+	@scripts/roundtrip.sh
+
+identity: roundtrip ## the older name of roundtrip
+
+cpython: build ## CPython's own test files with every function translated: FILES="test_with test_generators" CPYTHON_ARGS="--json F"
+	@$(PY) python/tests/cpython/run.py $(CPYTHON_ARGS) $(FILES)
 
 conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)

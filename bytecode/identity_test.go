@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dumpEnv names a large dump (the standard library, torch) for TestIdentityDump: `make identity` sets it.
+// dumpEnv names a large dump (the standard library, torch) for TestIdentityDump: `make roundtrip` sets it.
 const dumpEnv = "GODYNAMO_CODE_DUMP"
 
 // checkIdentity decodes and lowers one code object and compares what comes out with what went in.

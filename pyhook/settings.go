@@ -34,6 +34,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out.NoPython = flag(options, "nopython")
 	out.QueueEffects = flag(config, "queue_effects")
 	out.GuardNNModules = flag(config, "guard_nn_modules")
+	out.TranslateEverything = flag(config, "translate_everything")
 	mode, e := s.GetAttr(config, "tensor_guards")
 	if e != nil {
 		return nil, e

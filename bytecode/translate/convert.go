@@ -95,6 +95,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	}
 	w.QueueEffects, w.GuardNNModules = opts.QueueEffects, opts.GuardNNModules
 	o := newOutputGraph(s, w, f, opts, b, inst)
+	o.sawTensor = opts.TranslateEverything
 	code := f.Code
 	if f.Origin != nil {
 		code = f.Origin.Code

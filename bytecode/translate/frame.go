@@ -41,6 +41,8 @@ type Options struct {
 	GuardNNModules bool
 	MaxSteps       int // instructions of one translation, inlined ones included
 	InlineDepth    int
+	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
+	TranslateEverything bool
 }
 
 // Backend turns the captured graph into something that runs. The eager one is written inline, as instructions; others get the

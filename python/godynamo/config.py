@@ -61,6 +61,8 @@ specialize_float: bool
 dynamic_shapes: bool
 #: tensor subclasses that are captured
 traceable_tensor_subclasses: frozenset[type]
+#: frames that meet no tensor are transformed too; slower, for tests against whole programs (make cpython)
+translate_everything: bool
 #: calls of unknown Python go into the graph
 python_ops: bool
 
@@ -106,6 +108,7 @@ _SETTINGS: dict[str, _Setting] = {
     "specialize_float": _Setting(True, fixed=True),
     "dynamic_shapes": _Setting(False, fixed=True),
     "traceable_tensor_subclasses": _Setting(frozenset(), fixed=True),
+    "translate_everything": _Setting(False),
     "python_ops": _Setting(False, fixed=True),
 }
 

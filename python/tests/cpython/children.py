@@ -1,0 +1,119 @@
+"""Children that run one test file each, watched: a crash or a hang costs one test, and a new child runs the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+#: children that may die of one file before the rest of it is given up
+MOST_DEATHS = 12
+#: seconds until the first test starts, on a busy machine: importing torch, the file and what it imports, all of it translated
+START_UP = 120
+
+
+@dataclass
+class FileRun:
+    """What a file's tests did in one mode."""
+
+    tests: dict[str, tuple[str, str]] = field(default_factory=dict)  #: id → (outcome, text)
+    internal: list[str] = field(default_factory=list)  #: internal errors, each with the test it happened in
+    translated: int = 0  #: frames that were transformed
+    served: int = 0  #: frames that ran transformed code by way of the hook
+    seconds: float = 0.0
+    died: str = ""  #: why the file was given up; "" when it was run to its end
+
+
+def run_file(name: str, *, godynamo: bool, timeout: float, only: str = "") -> FileRun:
+    """Run a file in as many children as it takes; ``timeout`` is for one test."""
+    run = FileRun()
+    started = time.monotonic()
+    for _ in range(MOST_DEATHS):
+        with tempfile.TemporaryDirectory() as folder:
+            how = _one_child(run, Path(folder), name, godynamo, timeout, only)
+        if not how:
+            break
+    else:
+        run.died = f"{MOST_DEATHS} children died"
+    run.seconds = time.monotonic() - started
+    return run
+
+
+def _one_child(run: FileRun, folder: Path, name: str, godynamo: bool, timeout: float, only: str) -> str:
+    """Runs the tests not yet run in one child; returns how it died, "" when it came to its end."""
+    results, skip, log = folder / "results.jsonl", folder / "skip.json", folder / "log.txt"
+    skip.write_text(json.dumps(list(run.tests)))
+    command = [sys.executable, "-X", "faulthandler", str(HERE / "child.py"), name, str(results), "--skip", str(skip)]
+    command += ["--godynamo"] if godynamo else []
+    command += ["--only", only] if only else []
+    extra = [p for p in [os.environ.get("PYTHONPATH")] if p]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *extra])}
+    with log.open("w") as out:
+        child = subprocess.Popen(
+            command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=env, start_new_session=True, cwd=folder
+        )
+        hung = _wait(child, results, timeout)
+    rows = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    current, done = _take(run, rows)
+    if done is not None and child.returncode == 0:
+        counters = done.get("counters", {})
+        run.translated += counters.get("translated", 0)
+        run.served += counters.get("hook_served", 0)
+        return ""
+    how = "hung" if hung else f"died with {_status(child.returncode)}"
+    text = f"{how}\n{log.read_text(errors='replace')[-6000:]}"
+    # Between two tests nothing says which one is to be left out next time: the file ends there.
+    run.tests[current or f"{name} outside its tests"] = ("hung" if hung else "crashed", text)
+    if not current:
+        run.died = how
+        return ""
+    return how
+
+
+def _wait(child: subprocess.Popen[Any], results: Path, timeout: float) -> bool:
+    """Waits for the end; True when the child was ended for writing nothing for ``timeout`` seconds."""
+    size, since = -1, time.monotonic()
+    while True:
+        try:
+            child.wait(0.1)
+            return False
+        except subprocess.TimeoutExpired:
+            pass
+        now = results.stat().st_size if results.exists() else 0
+        if now != size:
+            size, since = now, time.monotonic()
+        elif time.monotonic() - since > (timeout if now > 0 else max(timeout, START_UP)):
+            os.kill(child.pid, signal.SIGABRT)  # faulthandler shows where it was
+            time.sleep(1)
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            return True
+
+
+def _take(run: FileRun, rows: list[dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
+    """Enters a child's rows; returns the test that was running at the end and the last row's content, if it is there."""
+    current, done = "", None
+    for row in rows:
+        if "start" in row:
+            current = row["start"]
+        elif "test" in row:
+            run.tests[row["test"]] = (row["outcome"], row["text"])
+            current = ""
+        elif "internal" in row:
+            run.internal.append(f"{current}: {row['internal']}")
+        else:
+            done = row["done"]
+    return current, done
+
+
+def _status(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"

@@ -1,0 +1,61 @@
+"""A plain run and a translated run of one file, side by side, and the differences that are expected."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from children import FileRun
+
+EXPECTED = Path(__file__).resolve().parent / "expected_differences.toml"
+
+
+@dataclass
+class Comparison:
+    """The verdict on one file."""
+
+    file: str
+    plain: FileRun
+    translated: FileRun
+    whole: bool = True  #: the file's tests all ran, not a choice of them
+    differ: dict[str, tuple[str, str]] = field(default_factory=dict)  #: id → (outcome, text), of those not expected
+    expected: dict[str, str] = field(default_factory=dict)  #: id → cause, of those that differ as listed
+    stale: list[str] = field(default_factory=list)  #: listed, yet they pass or are not there
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is as it is to be; a file in which nothing was transformed proves nothing."""
+        bad = self.differ or self.stale or self.translated.internal or self.translated.died or self.plain.died
+        return not bad and self.translated.translated > 0 and any(o == "passed" for o, _ in self.plain.tests.values())
+
+
+def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
+    """File → test id → cause. Raises ValueError for an entry without one of them, or listed twice."""
+    out: dict[str, dict[str, str]] = {}
+    for row in tomllib.loads(path.read_text()).get("difference", []):
+        if set(row) != {"file", "test", "cause"} or not all(row.values()):
+            raise ValueError(f"{path.name}: file, test and cause are needed, not {row}")
+        listed = out.setdefault(row["file"], {})
+        if row["test"] in listed:
+            raise ValueError(f"{path.name}: {row['test']} is listed twice")
+        listed[row["test"]] = row["cause"]
+    return out
+
+
+def compare(file: str, plain: FileRun, translated: FileRun, listed: dict[str, str], whole: bool = True) -> Comparison:
+    """Every test that passes plainly must pass translated, but for those listed, which must not."""
+    c = Comparison(file, plain, translated, whole)
+    for test, (outcome, text) in translated.tests.items():
+        before = plain.tests.get(test, ("not there", ""))[0]
+        if outcome in (before, "passed") or (outcome == "failed" and before not in ("passed", "skipped", "not there")):
+            continue
+        if test in listed:
+            c.expected[test] = listed[test]
+        else:
+            c.differ[test] = (outcome, text)
+    for test, (outcome, _) in plain.tests.items():
+        if outcome == "passed" and test not in translated.tests:
+            c.differ[test] = ("not run", "")
+    c.stale = [t for t in listed if t not in c.expected and (whole or t in translated.tests)]
+    return c

@@ -1,0 +1,104 @@
+"""The short form of make cpython, and the harness's own verdicts: what crashes, hangs, differs or is listed in vain is seen."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from children import FileRun, run_file
+from compare import compare, expected_differences
+
+from run import FILES, one, table
+
+
+@pytest.mark.parametrize("file", ["test_with", "test_except_star", "test_grammar"])
+def test_a_file_of_cpython_passes_as_it_does_plainly(file):
+    c = one(file, expected_differences().get(file, {}), timeout=120)
+    assert c.ok, (c.differ, c.stale, c.translated.internal)
+    assert c.translated.translated > 300
+    assert c.translated.served > c.translated.translated
+
+
+FILE = """
+    import os, time, unittest
+
+    class T(unittest.TestCase):
+        def test_a_passes(self): pass
+        def test_b_fails(self): self.assertEqual([1], [2])
+        def test_c_crashes(self): os.abort()
+        def test_d_hangs(self): time.sleep(1000)
+        def test_e_passes(self):
+            for i in range(3):
+                with self.subTest(i=i):
+                    self.assertEqual(i, i)
+        def test_f_is_skipped(self): self.skipTest("no")
+"""
+
+
+@pytest.mark.parametrize("godynamo", [False, True])
+def test_a_crash_and_a_hang_cost_one_test_each(tmp_path, monkeypatch, godynamo):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "__init__.py").write_text("")
+    (tmp_path / "made" / "test_it.py").write_text(textwrap.dedent(FILE))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    run = run_file("made.test_it", godynamo=godynamo, timeout=8)
+    outcomes = [outcome for outcome, _ in run.tests.values()]
+    assert outcomes == ["passed", "failed", "crashed", "hung", "passed", "skipped"]
+    assert (run.translated > 0) == godynamo
+    assert not run.died
+    assert "test_c_crashes" in run.tests["made.test_it.T.test_c_crashes"][1]  # faulthandler's traceback
+
+
+def runs(plain: dict[str, str], translated: dict[str, str]) -> tuple[FileRun, FileRun]:
+    def made(tests: dict[str, str]) -> FileRun:
+        return FileRun({name: (outcome, "") for name, outcome in tests.items()}, translated=1)
+
+    return made(plain), made(translated)
+
+
+@pytest.mark.parametrize(
+    ("translated", "listed", "differ", "stale"),
+    [
+        ("passed", {}, [], []),
+        ("failed", {}, ["t"], []),
+        ("skipped", {}, ["t"], []),
+        ("crashed", {}, ["t"], []),
+        ("failed", {"t": "why"}, [], []),
+        ("passed", {"t": "why"}, [], ["t"]),
+        ("passed", {"gone": "why"}, [], ["gone"]),
+    ],
+)
+def test_what_passes_plainly_must_pass(translated, listed, differ, stale):
+    c = compare("f", *runs({"t": "passed", "u": "passed"}, {"t": translated, "u": "passed"}), listed)
+    assert (list(c.differ), c.stale, c.ok) == (differ, stale, not differ and not stale)
+
+
+def test_a_test_that_was_not_run_differs():
+    assert list(compare("f", *runs({"t": "passed"}, {}), {}).differ) == ["t"]
+
+
+def test_what_fails_plainly_may_fail_but_not_crash():
+    assert compare("f", *runs({"t": "failed", "u": "passed"}, {"t": "failed", "u": "passed"}), {}).ok
+    assert list(compare("f", *runs({"t": "failed"}, {"t": "crashed"}), {}).differ) == ["t"]
+
+
+def test_a_file_in_which_nothing_was_translated_is_not_ok():
+    plain, translated = runs({"t": "passed"}, {"t": "passed"})
+    translated.translated = 0
+    assert not compare("f", plain, translated, {}).ok
+
+
+def test_the_list_names_files_that_are_run_with_a_cause_each():
+    assert set(expected_differences()) <= set(FILES)
+
+
+def test_an_entry_without_a_cause_is_refused(tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text('[[difference]]\nfile = "f"\ntest = "t"\ncause = ""\n')
+    with pytest.raises(ValueError, match="are needed"):
+        expected_differences(path)
+
+
+def test_the_table_has_the_sums():
+    c = compare("f", *runs({"t": "passed", "u": "failed"}, {"t": "failed", "u": "passed"}), {})
+    assert table([c, c]).splitlines()[-1].split()[:9] == "2 files 4 2 0 0 2 0 0".split()
