@@ -144,6 +144,8 @@ def describe(value: Any, seen: dict[int, int] | None = None, keep: list[Any] | N
         return (name, [(f.name, inner(getattr(value, f.name))) for f in dataclasses.fields(value)])
     if hasattr(value, "__dict__"):
         return (name, [(k, inner(v)) for k, v in vars(value).items()])
+    if slots := [n for c in type(value).__mro__ for n in getattr(c, "__slots__", ())]:
+        return (name, [(n, inner(getattr(value, n))) for n in slots if hasattr(value, n)])
     return (name, repr(value))
 
 
