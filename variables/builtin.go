@@ -69,7 +69,6 @@ func init() {
 		"list":       positional(0, 1, builtinList),
 		"dict":       builtinDict,
 		"set":        positional(0, 1, builtinSet),
-		"iter":       positional(1, 1, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return Iter(tx, a[0]) }),
 		"next":       positional(1, 2, builtinNext),
 		"range":      builtinRange,
 		"slice":      positional(1, 3, builtinSlice),
@@ -93,6 +92,10 @@ func init() {
 		"id":         nil,
 		"pow":        positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
 		"divmod":     positional(2, 2, builtinDivmod),
+		"round":      builtinRound,
+		"format":     positional(1, 2, builtinFormat),
+		"iter":       positional(1, 2, builtinIter),
+		"tuple.__new__": positional(2, 2, tupleNew),
 	}
 }
 
@@ -119,6 +122,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		}
 	}
 	if r, ok, err := b.operatorFunction(tx, args, kwargs); ok || err != nil {
+		return r, err
+	}
+	if r, ok, err := b.convertObject(tx, args, kwargs); ok || err != nil {
 		return r, err
 	}
 	for _, a := range args {
@@ -403,10 +409,15 @@ func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 }
 
 func builtinRange(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	for _, a := range args {
-		if isTensor(mustRealize(tx, a)) {
+	for i, a := range args {
+		v, err := Index(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		if isTensor(v) {
 			return nil, unsupported(exc.TensorToPython, "range of a tensor")
 		}
+		args[i] = v
 	}
 	objs, ok := constants(tx, args)
 	if !ok || len(kwargs) > 0 {
@@ -509,7 +520,13 @@ func extremum(name string, op int) builtinHandler {
 				return nil, err
 			}
 		}
+		if len(args) != 1 && def != nil {
+			return nil, nil
+		}
 		if len(items) == 0 {
+			if len(args) == 0 {
+				return nil, nil
+			}
 			if def != nil {
 				return def, nil
 			}
@@ -608,16 +625,14 @@ func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return BoolConst(t), nil
 }
 
+// builtinDivmod asks objects for __divmod__. A tensor has none.
 func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	if !isTensor(mustRealize(tx, a[0])) && !isTensor(mustRealize(tx, a[1])) {
-		return nil, nil
+	for i, name := range []string{"__divmod__", "__rdivmod__"} {
+		if r, ok, err := trySpecial(tx, mustRealize(tx, a[i]), a[1-i], name); ok || err != nil {
+			return r, err
+		}
 	}
-	q, err := Binary(tx, 2, a[0], a[1])
-	if err != nil {
-		return nil, err
-	}
-	r, err := Binary(tx, 6, a[0], a[1])
-	return NewTuple([]VariableTracker{q, r}, nil), err
+	return nil, nil
 }
 
 // objectText is str or repr of an instance whose class says how; anything else is left to constant folding.

@@ -122,31 +122,10 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if c.Class.Type() != w.TypeType && c.Class.Type() != w.ABCMeta {
 		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
 	}
-	if fields, ok := w.NamedTupleFields(s, c.Class); ok {
-		return c.callNamedTuple(tx, fields, args, kwargs)
+	if _, ok := w.NamedTupleFields(s, c.Class); ok {
+		return c.newNamedTuple(tx, args, kwargs)
 	}
 	return c.instantiate(tx, args, kwargs)
-}
-
-func (c *ClassVariable) callNamedTuple(tx Translator, fields []string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	items := make([]VariableTracker, len(fields))
-	copy(items, args)
-	for _, kw := range kwargs {
-		for i, f := range fields {
-			if f == kw.Name && items[i] == nil {
-				items[i] = kw.Value
-			}
-		}
-	}
-	if len(args) > len(fields) {
-		return nil, &exc.Observed{TypeName: "TypeError", Text: "takes fewer arguments"}
-	}
-	for i := range items {
-		if items[i] == nil {
-			return nil, unsupported(exc.CallUnsupported, "named tuple %s with defaults", py.TypeName(c.Class))
-		}
-	}
-	return NewTupleOf(items, c.Class, nil), nil
 }
 
 // instantiate makes an instance of a plain Python class: object.__new__, then __init__ inlined.
@@ -169,6 +148,9 @@ func (c *ClassVariable) instantiate(tx Translator, args []VariableTracker, kwarg
 		fn := tx.Build(init, guards.NewTypeAttrSource(classSource(tx, c.Class), "__init__"))
 		r, err := Call(tx, fn, append([]VariableTracker{obj}, args...), kwargs)
 		if err != nil {
+			return nil, err
+		}
+		if r, err = Realize(tx, r); err != nil {
 			return nil, err
 		}
 		if o, ok := AsConstant(tx, r); !ok || o != py.None() {

@@ -342,27 +342,39 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 		return nil, err
 	}
 	if m == nil {
-		return nil, &exc.Observed{TypeName: "TypeError", Text: "object is not callable"}
+		return nil, &exc.Observed{TypeName: "TypeError", Text: "'" + py.TypeName(o.Class) + "' object is not callable"}
 	}
 	return Call(tx, m, args, kwargs)
 }
 
-// Truth implements Truther.
+// Truth implements Truther: __bool__, which must give a bool, or __len__ > 0.
 func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
-	for _, name := range []string{"__bool__", "__len__"} {
-		m, err := o.lookupSpecial(tx, name)
-		if err != nil {
-			return false, err
-		}
-		if m != nil {
-			r, err := Call(tx, m, nil, nil)
-			if err != nil {
-				return false, err
-			}
-			return Truth(tx, r)
-		}
+	m, err := o.lookupSpecial(tx, "__bool__")
+	if err != nil {
+		return false, err
 	}
-	return true, nil
+	if m == nil {
+		if m, err = o.lookupSpecial(tx, "__len__"); err != nil || m == nil {
+			return true, err
+		}
+		n, err := o.Len(tx)
+		return n > 0, err
+	}
+	r, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return false, err
+	}
+	if r, err = Realize(tx, r); err != nil {
+		return false, err
+	}
+	v, ok := AsConstant(tx, r)
+	if !ok {
+		return false, unsupported(exc.OperatorUnsupported, "__bool__ of a %s gives %s", py.TypeName(o.Class), Describe(tx, r))
+	}
+	if v.Kind() != py.BoolKind {
+		return false, &exc.Observed{TypeName: "TypeError", Text: "__bool__ should return bool, returned " + py.TypeName(v.Type())}
+	}
+	return v == py.True(), nil
 }
 
 // Len implements Lener.
@@ -372,15 +384,21 @@ func (o *ObjectVariable) Len(tx Translator) (int, error) {
 		return 0, err
 	}
 	if m == nil {
-		return 0, &exc.Observed{TypeName: "TypeError", Text: "object has no len()"}
+		return 0, &exc.Observed{TypeName: "TypeError", Text: "object of type '" + py.TypeName(o.Class) + "' has no len()"}
 	}
 	r, err := Call(tx, m, nil, nil)
 	if err != nil {
 		return 0, err
 	}
+	if r, err = Index(tx, r); err != nil {
+		return 0, err
+	}
 	n, ok := ConstInt(tx, r)
-	if !ok || n < 0 {
+	if !ok {
 		return 0, unsupported(exc.CallUnsupported, "len of a %s", py.TypeName(o.Class))
+	}
+	if n < 0 {
+		return 0, &exc.Observed{TypeName: "ValueError", Text: "__len__() should return >= 0"}
 	}
 	return n, nil
 }

@@ -136,22 +136,25 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 		e.BuildTuple(len(t.items))
 		return nil
 	}
-	// tuple.__new__(class, items): what a namedtuple's own constructor and torch.Size do
+	// tuple.__new__(class, items), what a namedtuple's own __new__ does: that one may be the frame being translated. torch.Size has a
+	// constructor in C and refuses tuple's.
+	maker := tupleType
+	if isSize(t.class) {
+		maker = t.class
+	}
 	e.PushNull()
-	e.LoadConst(t.class)
+	e.LoadConst(maker)
 	e.LoadAttr("__new__")
 	e.LoadConst(t.class)
 	if err := loadAll(e, t.items); err != nil {
 		return err
 	}
-	if isSize(t.class) {
-		e.BuildTuple(len(t.items))
-		e.Call(2, nil)
-	} else {
-		e.Call(len(t.items)+1, nil)
-	}
+	e.BuildTuple(len(t.items))
+	e.Call(2, nil)
 	return nil
 }
+
+var tupleType py.Object // set with the World; immortal
 
 func isSize(class py.Object) bool { return py.TypeName(class) == "torch.Size" }
 

@@ -364,10 +364,10 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 	}
 	t, self := operands[0].(*TensorVariable)
 	if inplace && self {
-		name = "i" + strings.TrimSuffix(name, "_")
-	}
-	if name == "invert" || name == "pos" || name == "neg" {
-		inplace = false
+		own := "i" + strings.TrimSuffix(name, "_")
+		if _, inplace = tx.Scope().TypeLookup(tx.World().TensorType, "__"+own+"__"); inplace { // there is no __imatmul__
+			name = own
+		}
 	}
 	node, err := tx.Output().CallFunction(tx, tx.World().Operator(name), "operator."+name, operands, nil)
 	if err != nil {

@@ -65,7 +65,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 		}
 		*at = s.Keep(v).Object // never released: lives as long as the process
 	}
-	methodType, partialType, objectType = f.MethodType, f.PartialType, f.ObjectType
+	methodType, partialType, objectType, tupleType = f.MethodType, f.PartialType, f.ObjectType, f.TupleType
 	return f, nil
 }
 

@@ -188,19 +188,21 @@ func (tx *InstructionTranslator) buildSlice(inst *bytecode.Instruction) error {
 }
 
 func (tx *InstructionTranslator) buildString(inst *bytecode.Instruction) error {
-	text := ""
-	for _, p := range tx.popn(inst.Arg) {
-		s, ok := variables.ConstStr(tx, p)
-		if !ok {
-			return exc.Break(exc.OperatorUnsupported, "text of %s", variables.Describe(tx, p))
+	parts := tx.popn(inst.Arg)
+	for i, p := range parts {
+		if _, ok := variables.AsConstant(tx, p); !ok {
+			return exc.Break(exc.OperatorUnsupported, "text of %s", variables.Describe(tx, parts[i]))
 		}
-		text += s
 	}
-	tx.push(variables.NewConstant(tx.Scope().Str(text), nil))
+	text, err := variables.CallMethod(tx, variables.StrConst(tx, ""), "join", []variables.VariableTracker{variables.NewTuple(parts, nil)}, nil)
+	if err != nil {
+		return err
+	}
+	tx.push(text)
 	return nil
 }
 
-// formatValue implements FORMAT_VALUE on known values whose text is CPython's own.
+// formatValue implements FORMAT_VALUE on known values whose text is CPython's own, and on objects with special methods.
 //
 //	stack: value [spec] -- text      arg: 3 conversion bits, 4: a spec
 func (tx *InstructionTranslator) formatValue(inst *bytecode.Instruction) error {
@@ -208,26 +210,11 @@ func (tx *InstructionTranslator) formatValue(inst *bytecode.Instruction) error {
 	if inst.Arg&4 != 0 {
 		spec = tx.pop()
 	}
-	v, err := variables.Realize(tx, tx.pop())
+	text, err := variables.Format(tx, tx.pop(), []string{"", "str", "repr", "ascii"}[inst.Arg&3], spec)
 	if err != nil {
-		return err
+		return notBranch(err)
 	}
-	o, ok := variables.AsConstant(tx, v)
-	sp, ok2 := variables.AsConstant(tx, spec)
-	if !ok || !ok2 {
-		return exc.Break(exc.OperatorUnsupported, "text of %s", variables.Describe(tx, v))
-	}
-	s := tx.Scope()
-	if conv := []string{"", "str", "repr", "ascii"}[inst.Arg&3]; conv != "" {
-		if o, err = s.Call(tx.World().Builtin(conv), o); err != nil {
-			return exc.Break(exc.ProgramRaises, "%v", err)
-		}
-	}
-	r, err := s.Call(tx.World().Builtin("format"), o, sp)
-	if err != nil {
-		return exc.Break(exc.ProgramRaises, "%v", err)
-	}
-	tx.push(variables.NewConstant(r, nil))
+	tx.push(text)
 	return nil
 }
 

@@ -1,0 +1,108 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// builtinRound asks an object for __round__. A tensor has none.
+func builtinRound(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	number, digits := arg(args, 0), arg(args, 1)
+	for _, kw := range kwargs {
+		switch {
+		case kw.Name == "number" && number == nil:
+			number = kw.Value
+		case kw.Name == "ndigits" && digits == nil:
+			digits = kw.Value
+		default:
+			return nil, nil
+		}
+	}
+	if number == nil || len(args) > 2 {
+		return nil, nil
+	}
+	v, err := Realize(tx, number)
+	if err != nil {
+		return nil, err
+	}
+	if digits != nil {
+		if digits, err = Realize(tx, digits); err != nil {
+			return nil, err
+		}
+		if o, ok := AsConstant(tx, digits); ok && o == py.None() {
+			digits = nil
+		}
+	}
+	o, ok := v.(*ObjectVariable)
+	if !ok {
+		return nil, nil
+	}
+	m, err := o.lookupSpecial(tx, "__round__")
+	if err != nil || m == nil {
+		return nil, err
+	}
+	if digits == nil {
+		return Call(tx, m, nil, nil)
+	}
+	return Call(tx, m, []VariableTracker{digits}, nil)
+}
+
+func builtinFormat(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 1 {
+		return Format(tx, a[0], "", StrConst(tx, ""))
+	}
+	if _, ok := ConstStr(tx, mustRealize(tx, a[1])); !ok {
+		return nil, nil
+	}
+	return Format(tx, a[0], "", a[1])
+}
+
+// builtinIter is iter() with one argument, or with a callable and the value that ends it.
+func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 1 {
+		return Iter(tx, a[0])
+	}
+	fn, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := fn.(Caller); !ok {
+		return nil, nil
+	}
+	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
+}
+
+// nextUntil calls the function; what equals the sentinel ends the iterator for good.
+func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
+	v, err := Call(tx, it.args[0], nil, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	same, err := Equal(tx, v, it.args[1])
+	if err != nil || !same {
+		return v, err == nil, asCallBreak(err, "iter")
+	}
+	it.args = []VariableTracker{NewTuple(nil, nil)}
+	it.next = func(Translator, *CallIterator) (VariableTracker, bool, error) { return nil, false, nil }
+	return nil, false, nil
+}
+
+// tupleNew is tuple.__new__(cls, iterable): how a namedtuple makes its instances.
+func tupleNew(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	cls, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	c, ok := cls.(*ClassVariable)
+	if !ok {
+		return nil, nil
+	}
+	if _, named := tx.World().NamedTupleFields(tx.Scope(), c.Class); !named {
+		return nil, unsupported(exc.CallUnsupported, "tuple.__new__ of class %s", py.TypeName(c.Class))
+	}
+	items, err := Unpack(tx, a[1])
+	if err != nil {
+		return nil, err
+	}
+	return NewTupleOf(items, c.Class, nil), nil
+}

@@ -1,0 +1,78 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// copyOf returns a real object equal to v when all of it is known. Unlike AsConstant it takes lists and dicts too, of which it
+// makes copies: only for what reads them and gives back plain values (a text, a comparison), never a part of them. Sets are left out:
+// a copy iterates in another order.
+func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
+	v, err := Realize(tx, v)
+	if err != nil || tx.World().enter() != nil {
+		return py.Object{}, false
+	}
+	defer tx.World().leave()
+	if o, ok := AsConstant(tx, v); ok {
+		return o, true
+	}
+	s := tx.Scope()
+	switch x := v.(type) {
+	case *ListVariable:
+		items, ok := copiesOf(tx, x.items)
+		return s.List(items...), ok
+	case *TupleVariable:
+		items, ok := copiesOf(tx, x.items)
+		if !ok || x.class.IsNull() {
+			return s.Tuple(items...), ok
+		}
+		made, err := s.CallMethod(tx.World().TupleType, "__new__", x.class, s.Tuple(items...))
+		return made, err == nil
+	case *DictVariable:
+		return x.copyOf(tx)
+	}
+	return py.Object{}, false
+}
+
+func copiesOf(tx Translator, vs []VariableTracker) ([]py.Object, bool) {
+	out := make([]py.Object, len(vs))
+	for i, v := range vs {
+		o, ok := copyOf(tx, v)
+		if !ok {
+			return nil, false
+		}
+		out[i] = o
+	}
+	return out, true
+}
+
+func (d *DictVariable) copyOf(tx Translator) (py.Object, bool) {
+	pairs := make([][2]py.Object, len(d.keys))
+	for i, k := range d.keys {
+		v, found, err := d.get(tx, k)
+		if err != nil || !found {
+			return py.Object{}, false
+		}
+		key, ok := copyOf(tx, k)
+		value, ok2 := copyOf(tx, v)
+		if !ok || !ok2 {
+			return py.Object{}, false
+		}
+		pairs[i] = [2]py.Object{key, value}
+	}
+	made, err := tx.Scope().Dict(pairs...)
+	if err == nil && !d.class.IsNull() {
+		made, err = tx.Scope().Call(d.class, made)
+	}
+	return made, err == nil
+}
+
+// plainResult wraps the result of a function of known values that were copied for it: it must not be a part of them.
+func plainResult(tx Translator, r py.Object, what string) (VariableTracker, error) {
+	switch r.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
+		return NewConstant(r, nil), nil
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s of a container gives a %s", what, py.TypeName(r.Type()))
+}

@@ -1,0 +1,59 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// GetAttr implements AttrGetter. Fields of a namedtuple are its items; what else its class defines is read as from any class.
+func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	s := tx.Scope()
+	class, _ := t.PythonType(tx)
+	d, ok := s.TypeLookup(class, name)
+	if !ok {
+		return nil, &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(class) + "' object has no attribute '" + name + "'"}
+	}
+	switch {
+	case name == "__class__":
+		return wrapKnown(tx, class), nil
+	case t.class.IsNull() || t.class == tx.World().SizeType:
+		return &BoundBuiltin{obj: t, name: name}, nil
+	}
+	src := guards.NewTypeAttrSource(classSource(tx, t.class), name)
+	switch d.Kind() {
+	case py.Function:
+		return NewMethod(tx.Build(d, src), t, nil), nil
+	case py.Property:
+		get, _, err := s.PropertyParts(d)
+		if err != nil || get.Kind() != py.Function {
+			break
+		}
+		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+		return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{t}, nil)
+	case py.StaticMethod, py.ClassMethod, py.TypeKind, py.TypeSub:
+		return NewClass(t.class, nil).GetAttr(tx, name)
+	case py.MethodDescr, py.WrapperDescr:
+		return &BoundBuiltin{obj: t, name: name}, nil
+	}
+	if get, _ := py.Descriptor(d); !get {
+		return tx.Build(d, src), nil
+	}
+	fields, _ := tx.World().NamedTupleFields(s, t.class)
+	for i, f := range fields {
+		if f == name && i < len(t.items) {
+			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+			return t.items[i], nil
+		}
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(t.class))
+}
+
+// newNamedTuple calls the class's __new__, which knows the fields' defaults.
+func (c *ClassVariable) newNamedTuple(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	fn, err := c.GetAttr(tx, "__new__")
+	if err != nil {
+		return nil, err
+	}
+	return Call(tx, fn, append([]VariableTracker{c}, args...), kwargs)
+}
