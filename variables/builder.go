@@ -43,6 +43,10 @@ func wrapKnown(tx Translator, obj py.Object) VariableTracker {
 		name, _ := tx.World().BuiltinName(tx.Scope(), obj)
 		return NewBuiltin(obj, name, nil)
 	}
+	if obj.Kind() == py.Method {
+		fn, self := tx.Scope().MethodParts(obj)
+		return NewMethod(wrapKnown(tx, fn), wrapKnown(tx, self), nil)
+	}
 	return NewConstant(obj, nil)
 }
 

@@ -56,6 +56,7 @@ var builtinHandlers map[string]builtinHandler
 
 func init() {
 	builtinHandlers = map[string]builtinHandler{
+<<<<<<< HEAD
 		"len":        positional(1, 1, builtinLen),
 		"isinstance": positional(2, 2, builtinIsInstance),
 		"issubclass": positional(2, 2, builtinIsSubclass),
@@ -95,6 +96,45 @@ func init() {
 		"round":      builtinRound,
 		"format":     positional(1, 2, builtinFormat),
 		"iter":       positional(1, 2, builtinIter),
+=======
+		"len":           positional(1, 1, builtinLen),
+		"isinstance":    positional(2, 2, builtinIsInstance),
+		"issubclass":    positional(2, 2, builtinIsSubclass),
+		"getattr":       positional(2, 3, builtinGetAttr),
+		"hasattr":       positional(2, 2, builtinHasAttr),
+		"setattr":       positional(3, 3, builtinSetAttr),
+		"delattr":       positional(2, 2, builtinDelAttr),
+		"type":          positional(1, 1, builtinType),
+		"callable":      positional(1, 1, builtinCallable),
+		"tuple":         positional(0, 1, builtinTuple),
+		"list":          positional(0, 1, builtinList),
+		"dict":          builtinDict,
+		"set":           positional(0, 1, builtinSet),
+		"next":          positional(1, 2, builtinNext),
+		"range":         builtinRange,
+		"slice":         positional(1, 3, builtinSlice),
+		"enumerate":     builtinEnumerate,
+		"zip":           builtinZip,
+		"map":           builtinMap,
+		"filter":        positional(2, 2, builtinFilter),
+		"reversed":      positional(1, 1, builtinReversed),
+		"sorted":        builtinSorted,
+		"sum":           builtinSum,
+		"min":           extremum("min", CompareLt),
+		"max":           extremum("max", CompareGt),
+		"any":           positional(1, 1, anyAll(true)),
+		"all":           positional(1, 1, anyAll(false)),
+		"abs":           positional(1, 1, builtinAbs),
+		"bool":          positional(0, 1, builtinBool),
+		"print":         builtinPrint,
+		"super":         positional(0, 2, builtinSuper),
+		"id":            nil,
+		"pow":           positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
+		"divmod":        positional(2, 2, builtinDivmod),
+		"round":         builtinRound,
+		"format":        positional(1, 2, builtinFormat),
+		"iter":          positional(1, 2, builtinIter),
+>>>>>>> 01a0fa6 (variables, translate: match statements, relative imports, enum members, constants of typing; tests of S004 with the rows not reached yet)
 		"tuple.__new__": positional(2, 2, tupleNew),
 	}
 }
@@ -286,7 +326,7 @@ func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 		if _, ok := tx.Scope().TypeLookup(class, name); ok && name != "grad_fn" {
 			return BoolConst(true), nil
 		}
-		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor")
+		return t.hasInstanceAttr(tx, class, name)
 	}
 	_, err = GetAttr(tx, v, name)
 	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {
@@ -332,10 +372,8 @@ func builtinCallable(tx Translator, a []VariableTracker) (VariableTracker, error
 	if o, ok := v.(*ObjectVariable); ok {
 		return BoolConst(py.Is(o.Class, py.HasCall)), nil
 	}
-	if _, ok := v.(Caller); ok {
-		return BoolConst(true), nil
-	}
-	return BoolConst(false), nil
+	_, ok := v.(Caller)
+	return BoolConst(ok), nil
 }
 
 func builtinTuple(tx Translator, a []VariableTracker) (VariableTracker, error) {

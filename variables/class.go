@@ -55,7 +55,11 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	case "__class__":
 		return NewClass(c.Class.Type(), nil), nil
 	}
-	if !py.Is(c.Class, py.PlainMetaGetAttr) {
+	if c.Class.Type() == tx.World().EnumMeta {
+		if v, ok := c.enumMember(tx, name); ok {
+			return v, nil
+		}
+	} else if !py.Is(c.Class, py.PlainMetaGetAttr) {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
 	}
 	if m, ok := s.TypeLookup(c.Class.Type(), name); ok {
@@ -68,7 +72,7 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	d, ok := s.TypeLookup(c.Class, name)
 	if !ok {
 		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
-		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
+		return nil, &exc.Observed{TypeName: "AttributeError", Text: "type object '" + py.TypeName(c.Class) + "' has no attribute '" + name + "'"}
 	}
 	if tx.World().IsEnum(s, d) {
 		return tx.Build(d, guards.NewTypeAttrSource(classSource(tx, c.Class), name)), nil
@@ -99,6 +103,20 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	return tx.Build(d, src), nil
 }
 
+// enumMember is a member read from its class: EnumType lets nobody bind the name again.
+func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker, bool) {
+	s := tx.Scope()
+	members, ok := s.TypeLookup(c.Class, "_member_map_")
+	if !ok || members.Kind() != py.Dict {
+		return nil, false
+	}
+	m, ok := s.DictGetName(members, name)
+	if !ok || !tx.World().IsEnum(s, m) {
+		return nil, false
+	}
+	return NewConstant(m, nil), true
+}
+
 // Call implements Caller: making an instance.
 func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
@@ -112,6 +130,9 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 				return nil, err
 			}
 			return NewTupleOf(items, c.Class, nil), nil
+		}
+		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
+			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 		}
 		return foldCall(tx, c.Class, args, kwargs)
 	}
@@ -212,7 +233,7 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 		if n, ok := ConstStr(tx, arg(args, 0)); ok {
 			v, err := o.lookup(tx, n)
 			if err == nil && v == nil {
-				err = &exc.Observed{TypeName: "AttributeError", Text: n}
+				err = noAttribute(o.Class, n)
 			}
 			return v, err
 		}
@@ -277,7 +298,7 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		}
 		return o.bindClassAttr(tx, name, d, guards.NewMroSource(classSource(tx, o.Class), i, name))
 	}
-	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute " + quote(name)}
+	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }
 
 // boundDescriptor is a method of object's bound by super().

@@ -1,8 +1,6 @@
 package variables
 
 import (
-	"strconv"
-
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -184,5 +182,3 @@ func observed(err error) error {
 	}
 	return err
 }
-
-func quote(s string) string { return strconv.Quote(s) }

@@ -104,6 +104,11 @@ func (d *DictVariable) put(tx Translator, key, value VariableTracker) error {
 	return nil
 }
 
+// Lookup finds the value of a key.
+func (d *DictVariable) Lookup(tx Translator, key VariableTracker) (VariableTracker, bool, error) {
+	return d.get(tx, key)
+}
+
 func (d *DictVariable) get(tx Translator, key VariableTracker) (VariableTracker, bool, error) {
 	k, err := keyOf(tx, key)
 	if err != nil {

@@ -81,6 +81,11 @@ func plainGetAttr(tx Translator, class py.Object) bool {
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
+// noAttribute is CPython's AttributeError of a missing attribute.
+func noAttribute(class py.Object, name string) error {
+	return &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(class) + "' object has no attribute '" + name + "'"}
+}
+
 func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker {
 	if o.known == nil {
 		o.known = map[string]VariableTracker{}
@@ -231,12 +236,13 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 // straight from its three dicts, in its order.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
+	_, deleted := o.attrs[name]
 	if !ok {
-		if !o.Obj.IsNull() && o.Src != nil && py.HasInstanceStorage(o.Obj) {
+		if !o.Obj.IsNull() && o.Src != nil && !deleted && py.HasInstanceStorage(o.Obj) {
 			tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 		}
 		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
-		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
+		return nil, noAttribute(o.Class, name)
 	}
 	if hook == tx.World().ModuleGetAttr && !o.Obj.IsNull() {
 		for _, part := range []string{"_parameters", "_buffers", "_modules"} {
@@ -256,12 +262,12 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 			}
 		}
 		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
-		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
+		return nil, noAttribute(o.Class, name)
 	}
 	if hook.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattr__", name, py.TypeName(o.Class))
 	}
-	if !o.Obj.IsNull() && o.Src != nil && py.HasInstanceStorage(o.Obj) {
+	if !o.Obj.IsNull() && o.Src != nil && !deleted && py.HasInstanceStorage(o.Obj) {
 		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
@@ -460,7 +466,7 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 	if value == nil {
 		if v, err := o.lookup(tx, name); err != nil || v == nil {
 			if err == nil {
-				err = &exc.Observed{TypeName: "AttributeError", Text: name}
+				err = noAttribute(o.Class, name)
 			}
 			return err
 		}

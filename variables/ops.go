@@ -272,7 +272,7 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 			return nil, err
 		}
 		if _, ok := tx.Scope().TypeLookup(t, name); !ok {
-			return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
+			return nil, noAttribute(t, name)
 		}
 		return &BoundBuiltin{obj: obj, name: name}, nil
 	}

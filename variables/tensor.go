@@ -220,6 +220,19 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return nil, unsupported(exc.AttrUnsupported, "%s of a tensor", name)
 }
 
+// hasInstanceAttr is hasattr of a name that the tensor's class lacks: the frame's own tensors may carry it in their __dict__.
+func (t *TensorVariable) hasInstanceAttr(tx Translator, class py.Object, name string) (VariableTracker, error) {
+	if class != tx.World().TensorType && class != tx.World().ParameterType {
+		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor")
+	}
+	if t.Src == nil || t.Example.IsNull() {
+		return BoolConst(false), nil
+	}
+	_, has := tx.Scope().InstanceAttr(t.Example, name)
+	tx.Output().AddGuards(guards.HasAttr(t.Src, name, has))
+	return BoolConst(has), nil
+}
+
 // SetAttr implements AttrSetter.
 func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	return unsupported(exc.StoreUnsupported, "%s of a tensor", name)

@@ -31,8 +31,6 @@ var noHandler = map[opcode.Op]string{
 	opcode.LOAD_CLASSDEREF:            "module and class bodies run in CPython",
 	opcode.PRINT_EXPR:                 "interactive code runs in CPython",
 	opcode.LOAD_BUILD_CLASS:           "class statements run in CPython",
-	opcode.MATCH_CLASS:                "class patterns run in CPython",
-	opcode.MATCH_KEYS:                 "mapping patterns run in CPython",
 	opcode.DELETE_GLOBAL:              "CPython removes globals",
 	opcode.CACHE:                      "gone after decoding",
 	opcode.EXTENDED_ARG:               "gone after decoding",
@@ -95,7 +93,7 @@ func init() {
 		opcode.SEND: {run: (*tx).send}, opcode.GET_YIELD_FROM_ITER: {run: (*tx).getYieldFromIter},
 		opcode.POP_EXCEPT: {run: (*tx).popExcept}, opcode.CHECK_EXC_MATCH: {run: (*tx).checkExcMatch, breaks: true},
 		opcode.BEFORE_WITH: {run: (*tx).beforeWith, breaks: true}, opcode.WITH_EXCEPT_START: {run: (*tx).withExceptStart, breaks: true},
-		opcode.MATCH_CLASS: {breaks: true}, opcode.MATCH_KEYS: {breaks: true},
+		opcode.MATCH_CLASS: {run: (*tx).matchClass, breaks: true}, opcode.MATCH_KEYS: {run: (*tx).matchKeys, breaks: true},
 	}
 	for op, h := range rows {
 		handlers[op] = h

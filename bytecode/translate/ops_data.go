@@ -4,7 +4,6 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
-	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -405,24 +404,3 @@ func (tx *InstructionTranslator) popJumpIfNone(inst *bytecode.Instruction) error
 	}
 	return nil
 }
-
-// matchKind implements MATCH_SEQUENCE and MATCH_MAPPING on Python's own containers.
-func (tx *InstructionTranslator) matchKind(inst *bytecode.Instruction) error {
-	v, err := variables.Realize(tx, tx.top(1))
-	if err != nil {
-		return err
-	}
-	switch v.(type) {
-	case *variables.ListVariable, *variables.TupleVariable, *variables.RangeVariable:
-		tx.push(variables.BoolConst(inst.Op == opcode.MATCH_SEQUENCE))
-	case *variables.DictVariable:
-		tx.push(variables.BoolConst(inst.Op == opcode.MATCH_MAPPING))
-	case *variables.ConstantVariable, *variables.TensorVariable:
-		tx.push(variables.BoolConst(false))
-	default:
-		return exc.Break(exc.OperatorUnsupported, "pattern on %s", variables.Describe(tx, v))
-	}
-	return nil
-}
-
-var _ = py.None

@@ -70,10 +70,14 @@ func constTuple(tx *InstructionTranslator, o py.Object) variables.VariableTracke
 func (tx *InstructionTranslator) loadFast(inst *bytecode.Instruction) error {
 	v := tx.locals[inst.Arg]
 	if v == nil {
-		return &exc.Observed{TypeName: "UnboundLocalError", Text: tx.d.code.Locals[inst.Arg].Name}
+		return unboundLocal(tx.d.code.Locals[inst.Arg].Name)
 	}
 	tx.push(v)
 	return nil
+}
+
+func unboundLocal(name string) error {
+	return &exc.Observed{TypeName: "UnboundLocalError", Text: "cannot access local variable '" + name + "' where it is not associated with a value"}
 }
 
 func (tx *InstructionTranslator) storeFast(inst *bytecode.Instruction) error {
@@ -83,7 +87,7 @@ func (tx *InstructionTranslator) storeFast(inst *bytecode.Instruction) error {
 
 func (tx *InstructionTranslator) deleteFast(inst *bytecode.Instruction) error {
 	if tx.locals[inst.Arg] == nil {
-		return &exc.Observed{TypeName: "UnboundLocalError", Text: tx.d.code.Locals[inst.Arg].Name}
+		return unboundLocal(tx.d.code.Locals[inst.Arg].Name)
 	}
 	tx.locals[inst.Arg] = nil
 	return nil
@@ -124,7 +128,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		}
 		return tx.Build(v, guards.NewBuiltinSource(name)), nil
 	}
-	return nil, &exc.Observed{TypeName: "NameError", Text: name}
+	return nil, &exc.Observed{TypeName: "NameError", Text: "name '" + name + "' is not defined"}
 }
 
 func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
@@ -184,7 +188,11 @@ func (tx *InstructionTranslator) loadDeref(inst *bytecode.Instruction) error {
 		return err
 	}
 	if v == nil {
-		return &exc.Observed{TypeName: "NameError", Text: tx.d.code.Locals[inst.Arg].Name}
+		l := tx.d.code.Locals[inst.Arg]
+		if l.Kind&opcode.CO_FAST_FREE == 0 {
+			return unboundLocal(l.Name)
+		}
+		return &exc.Observed{TypeName: "NameError", Text: "cannot access free variable '" + l.Name + "' where it is not associated with a value in enclosing scope"}
 	}
 	tx.push(v)
 	return nil
@@ -222,54 +230,3 @@ func (tx *InstructionTranslator) builtinsModule() py.Object {
 	}
 	return m
 }
-
-// importName implements IMPORT_NAME of modules that are imported already: then the statement only looks them up.
-func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
-	fromlist, level := tx.pop(), tx.pop()
-	name := tx.d.code.Names[inst.Arg]
-	lv, ok := variables.ConstInt(tx, level)
-	from, ok2 := variables.AsConstant(tx, fromlist)
-	if !ok || !ok2 || lv != 0 {
-		return exc.Break(exc.CallUnsupported, "relative import")
-	}
-	s := tx.Scope()
-	sys, err := s.Import("sys")
-	if err != nil {
-		return err
-	}
-	modules, err := s.GetAttr(sys, "modules")
-	if err != nil {
-		return err
-	}
-	full, ok := s.DictGetName(modules, name)
-	if !ok || full.Kind() != py.Module {
-		return exc.Break(exc.CallUnsupported, "import of %s, not imported before", name)
-	}
-	pick := name
-	if from == py.None() {
-		for i := 0; i < len(name); i++ {
-			if name[i] == '.' {
-				pick = name[:i]
-				break
-			}
-		}
-	}
-	m, ok := s.DictGetName(modules, pick)
-	if !ok || m.Kind() != py.Module {
-		return exc.Break(exc.CallUnsupported, "import of %s", name)
-	}
-	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(modules), "___sys_modules"), tx.out.Const(s.Name(pick)))
-	tx.push(tx.Build(m, src))
-	return nil
-}
-
-func (tx *InstructionTranslator) importFrom(inst *bytecode.Instruction) error {
-	v, err := variables.GetAttr(tx, tx.top(1), tx.d.code.Names[inst.Arg])
-	if err != nil {
-		return err
-	}
-	tx.push(v)
-	return nil
-}
-
-var _ = opcode.NOP

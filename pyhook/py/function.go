@@ -89,6 +89,11 @@ const (
 	IdentityHash
 	IdentityCompare
 	PlainMetaGetAttr
+	// MatchesSequence, MatchesMapping and MatchesSelf are what match statements ask of a type: sequence and mapping patterns, and the
+	// classes whose one positional pattern is the subject itself.
+	MatchesSequence
+	MatchesMapping
+	MatchesSelf
 )
 
 // Is tells a fact of a type.

@@ -415,7 +415,13 @@ gdpy_type_flags(PyObject *type, int what)
         return t->tp_hash == PyBaseObject_Type.tp_hash;
     case 6:
         return t->tp_richcompare == PyBaseObject_Type.tp_richcompare;
-    default:
+    case 7:
         return Py_TYPE(t)->tp_getattro == PyType_Type.tp_getattro;
+    case 8:
+        return (t->tp_flags & Py_TPFLAGS_SEQUENCE) != 0;
+    case 9:
+        return (t->tp_flags & Py_TPFLAGS_MAPPING) != 0;
+    default:
+        return (t->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
     }
 }

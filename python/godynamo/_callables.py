@@ -12,6 +12,7 @@ import enum
 import functools
 import operator
 import types
+import typing
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,19 @@ from . import _C, _runtime
 MISSING = object()
 
 _TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
+#: other types of immutable values that programs read and pass on: unions and aliases of typing, limits of dtypes
+_PLAIN_CONSTANTS = (
+    torch.finfo,
+    torch.iinfo,
+    types.UnionType,
+    types.GenericAlias,
+    *(
+        cls
+        for cls in vars(typing).values()
+        if isinstance(cls, type) and issubclass(cls, (typing._Final, typing.TypeVar)) and cls.__name__.startswith("_")  # type: ignore[attr-defined]
+    ),
+    typing.TypeVar,
+)
 _SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 _CALLABLE_TYPES = (
     types.FunctionType,
@@ -347,7 +361,7 @@ def facts() -> dict[str, Any]:
         "missing": MISSING,
         "operators": {n: getattr(operator, n) for n in dir(operator) if not n.startswith("__")},
         "builtins": dict(vars(builtins)),
-        "torch_constants": dict.fromkeys(_TORCH_CONSTANTS),
+        "torch_constants": dict.fromkeys(_TORCH_CONSTANTS + _PLAIN_CONSTANTS),
         "singletons": dict.fromkeys(_SINGLETONS),
         "method_kind": method_kind,
         "result_kind": result_kind,

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 import typing
-from typing import Any, Callable, ClassVar, Final, Generic, List, Literal, NewType, NoReturn, Optional, Protocol, TypeVar, Union
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    Final,
+    Generic,
+    List,
+    Literal,
+    NewType,
+    NoReturn,
+    Optional,
+    Protocol,
+    TypeVar,
+    Union,
+)
 
 import pytest
 import torch

@@ -134,7 +134,18 @@ def test_tuple_of_iterables() -> None:
     def f(x: torch.Tensor, items: list[int], d: dict[str, int]) -> Any:
         abc_ = func(x)
         a, b = func(x)
-        return abc_, a, b, tuple(x), tuple(items), tuple((1, 2)), tuple(d), tuple("ab"), len(tuple(layers)), tuple(named)
+        return (
+            abc_,
+            a,
+            b,
+            tuple(x),
+            tuple(items),
+            tuple((1, 2)),
+            tuple(d),
+            tuple("ab"),
+            len(tuple(layers)),
+            tuple(named),
+        )
 
     one_graph(f, x3(), [1, 2], {"a": 1})
     with_tensor(lambda: (tuple(), tuple(range(3)), tuple(v for v in (1, 2))))
@@ -227,7 +238,13 @@ def test_enumerate() -> None:
             x = layer(x) + i
         for i, r in enumerate(x, start=2):
             x = x + i * r
-        return x, list(enumerate("ab")), list(enumerate((1, 2), 5)), list(enumerate({"k": 1})), [*enumerate(range(2), -1)]
+        return (
+            x,
+            list(enumerate("ab")),
+            list(enumerate((1, 2), 5)),
+            list(enumerate({"k": 1})),
+            [*enumerate(range(2), -1)],
+        )
 
     one_graph(f, x3())
     raises(lambda: list(enumerate(5)))
@@ -322,7 +339,16 @@ def test_abs() -> None:
 @pytest.mark.parametrize("fn", [all, any])
 def test_all_and_any(fn: Any) -> None:
     with_tensor(
-        lambda items, o: (fn(items), fn([]), fn([0, ""]), fn((1, o)), fn({1: 2}), fn("a"), fn([[], [0]]), fn(v > 1 for v in items)),
+        lambda items, o: (
+            fn(items),
+            fn([]),
+            fn([0, ""]),
+            fn((1, o)),
+            fn({1: 2}),
+            fn("a"),
+            fn([[], [0]]),
+            fn(v > 1 for v in items),
+        ),
         [1, 2, 0],
         Thing(0),
     )
@@ -347,7 +373,18 @@ def test_bin() -> None:
 @row("S004-156")
 def test_bool() -> None:
     with_tensor(
-        lambda n, o, z: (bool(n), bool(), bool(""), bool([0]), bool(o), bool(z), bool(None), bool(0.0), bool({}), bool(int)),
+        lambda n, o, z: (
+            bool(n),
+            bool(),
+            bool(""),
+            bool([0]),
+            bool(o),
+            bool(z),
+            bool(None),
+            bool(0.0),
+            bool({}),
+            bool(int),
+        ),
         5,
         Thing(),
         Thing(0),
@@ -397,7 +434,17 @@ def test_bytearray() -> None:
 @row("S004-159")
 def test_bytes() -> None:
     with_tensor(
-        lambda n, s: (bytes(n), bytes([1, 2]), bytes(s, "utf8"), bytes(), bytes(b"a"), b"ab"[0], b"ab".hex(), b"a" + b"b", b"ab".decode()),
+        lambda n, s: (
+            bytes(n),
+            bytes([1, 2]),
+            bytes(s, "utf8"),
+            bytes(),
+            bytes(b"a"),
+            b"ab"[0],
+            b"ab".hex(),
+            b"a" + b"b",
+            b"ab".decode(),
+        ),
         3,
         "é",
     )
@@ -408,7 +455,20 @@ def test_bytes() -> None:
 
 @row("S004-160")
 def test_callable() -> None:
-    with_tensor(lambda o, b: (callable(o), callable(b), callable(len), callable(int), callable(5), callable(lambda: 1), callable(torch.sin), callable(Thing)), Thing(), Bare())
+    with_tensor(
+        lambda o, b: (
+            callable(o),
+            callable(b),
+            callable(len),
+            callable(int),
+            callable(5),
+            callable(lambda: 1),
+            callable(torch.sin),
+            callable(Thing),
+        ),
+        Thing(),
+        Bare(),
+    )
     one_graph(lambda x: (x + 1, callable(x), callable(x.relu)), x3())
 
 
@@ -442,7 +502,11 @@ class SubMethods(Methods):
 
 @row("S004-162")
 def test_classmethod() -> None:
-    one_graph(lambda x, o: (Methods.by_class(x), o.by_class(x), SubMethods.by_class(x), SubMethods().by_class(x)), x3(), Methods())
+    one_graph(
+        lambda x, o: (Methods.by_class(x), o.by_class(x), SubMethods.by_class(x), SubMethods().by_class(x)),
+        x3(),
+        Methods(),
+    )
     split(lambda x: (x + 1, classmethod(len).__func__([1])), x3(), at_most=3)
 
 
@@ -459,7 +523,11 @@ def test_compile() -> None:
 
 @row("S004-164")
 def test_complex() -> None:
-    with_tensor(lambda v, o: (complex(v), complex(1, v), complex("1+2j"), complex(), complex(real=1, imag=2), complex(o)), 2.5, Thing())
+    with_tensor(
+        lambda v, o: (complex(v), complex(1, v), complex("1+2j"), complex(), complex(real=1, imag=2), complex(o)),
+        2.5,
+        Thing(),
+    )
     one_graph(lambda x, v: x * complex(v, 1), x3(), 2.5)
     raises(lambda: complex("x"))
 
@@ -501,7 +569,16 @@ def test_setattr_on_modules_and_tensors() -> None:
 @row("S004-166")
 def test_dict() -> None:
     one_graph(
-        lambda x, d, p: (dict(a=x + 1), dict(d), dict(p, z=1), dict(), dict([("k", x * 2)]), dict(zip("ab", (1, 2))), dict(d, **d), dict.fromkeys("ab", 0)),
+        lambda x, d, p: (
+            dict(a=x + 1),
+            dict(d),
+            dict(p, z=1),
+            dict(),
+            dict([("k", x * 2)]),
+            dict(zip("ab", (1, 2))),
+            dict(d, **d),
+            dict.fromkeys("ab", 0),
+        ),
         x3(),
         {"a": 1},
         [("q", 2)],
@@ -526,7 +603,9 @@ def test_dir() -> None:
 
 @row("S004-168")
 def test_divmod() -> None:
-    with_tensor(lambda n, v, o: (divmod(n, 3), divmod(-n, 3), divmod(v, 0.5), divmod(n, -2), divmod(o, 2)), 7, 2.75, Thing())
+    with_tensor(
+        lambda n, v, o: (divmod(n, 3), divmod(-n, 3), divmod(v, 0.5), divmod(n, -2), divmod(o, 2)), 7, 2.75, Thing()
+    )
     same(lambda x: (x + 1, divmod(x, 2)), x3())  # a TypeError: a tensor has no __divmod__
     one_graph(lambda x: (x // 2, x % 2), x3())
     raises(lambda: divmod(1, 0))
@@ -585,14 +664,37 @@ def test_exec() -> None:
 
 @row("S004-172")
 def test_filter() -> None:
-    one_graph(lambda x, items: (x + 1, list(filter(None, items)), list(filter(lambda v: v > 1, items)), next(filter(bool, items))), x3(), [0, 1, 2])
+    one_graph(
+        lambda x, items: (
+            x + 1,
+            list(filter(None, items)),
+            list(filter(lambda v: v > 1, items)),
+            next(filter(bool, items)),
+        ),
+        x3(),
+        [0, 1, 2],
+    )
     raises(lambda: list(filter(None, 5)))
     raises(lambda: filter(None))
 
 
 @row("S004-173")
 def test_float() -> None:
-    with_tensor(lambda n, s, o: (float(n), float(s), float(), float(o), float("nan") != float("nan"), float("-inf"), float(True), float(" 1e3 ")), 3, "2.5", Thing())
+    with_tensor(
+        lambda n, s, o: (
+            float(n),
+            float(s),
+            float(),
+            float(o),
+            float("nan") != float("nan"),
+            float("-inf"),
+            float(True),
+            float(" 1e3 "),
+        ),
+        3,
+        "2.5",
+        Thing(),
+    )
     split(lambda x: x + float(x.sum()), x3(), at_most=2)
     raises(lambda: float("x"))
     raises(lambda: float(2j))
@@ -606,7 +708,9 @@ class OnlyIndex:
 
 @row("S004-173", "S004-183")
 def test_index_is_honoured() -> None:
-    with_tensor(lambda o: (float(o), int(o), [0] * 2, "abcdefgh"[o], list(range(8))[o], range(o)[-1], hex(o)), OnlyIndex())
+    with_tensor(
+        lambda o: (float(o), int(o), [0] * 2, "abcdefgh"[o], list(range(8))[o], range(o)[-1], hex(o)), OnlyIndex()
+    )
 
 
 @row("S004-174")
@@ -629,8 +733,8 @@ def test_sets() -> None:
     with_tensor(
         lambda items: (
             frozenset(items), frozenset(), set(items), set(), set("ab") & set("b"), set(items) | {9}, {1, 2} - {1}, {1} ^ {2},
-            {1}.union([2], (3,)), {1, 2}.intersection([2]), {1, 2}.difference([1]), {1}.issubset({1, 2}), {1, 2} >= {1}, len({1, 1}),
-            1 in {1}, {1}.isdisjoint([2]), frozenset([1]) == {1}, hash(frozenset([1])) == hash(frozenset([1])), set(items) == {1, 2},
+            {1}.union([2], (3,)), {1, 2}.intersection([2]), {1, 2}.difference([1]), {1}.issubset({1, 2}), {1, 2} >= {1}, len({1, 1}),  # noqa: E501
+            1 in {1}, {1}.isdisjoint([2]), frozenset([1]) == {1}, hash(frozenset([1])) == hash(frozenset([1])), set(items) == {1, 2},  # noqa: E501
         ),
         [1, 2, 2],
     )  # fmt: skip
@@ -675,7 +779,20 @@ def test_globals_written_through() -> None:
 
 @row("S004-179")
 def test_hash() -> None:
-    with_tensor(lambda s, o: (hash(5), hash(2.5), hash(s), hash((1, s)), hash(None) == hash(None), hash(o), hash(True), hash(int) == hash(int)), "text", Thing())
+    with_tensor(
+        lambda s, o: (
+            hash(5),
+            hash(2.5),
+            hash(s),
+            hash((1, s)),
+            hash(None) == hash(None),
+            hash(o),
+            hash(True),
+            hash(int) == hash(int),
+        ),
+        "text",
+        Thing(),
+    )
     compiled = godynamo.optimize(lambda x: (x + 1, hash(x) == hash(x), hash(x)), backend=nb())
     for _ in range(2):
         x = x3()
@@ -719,7 +836,24 @@ def test_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @row("S004-183")
 def test_int() -> None:
-    with_tensor(lambda s, v, o: (int(s, 16), int("ff", base=16), int(v), int(-v), int(), int("12"), int(True), int(o), int("0b11", 0), int(b"7"), int(" 1_000 ")), "ff", 2.75, Thing())
+    with_tensor(
+        lambda s, v, o: (
+            int(s, 16),
+            int("ff", base=16),
+            int(v),
+            int(-v),
+            int(),
+            int("12"),
+            int(True),
+            int(o),
+            int("0b11", 0),
+            int(b"7"),
+            int(" 1_000 "),
+        ),
+        "ff",
+        2.75,
+        Thing(),
+    )
     split(lambda x: x + int(x.sum()), x3(), at_most=2)
     raises(lambda: int("zz"))
     raises(lambda: int("9", 8))
@@ -772,7 +906,7 @@ class SupportsQuack(typing.Protocol):
 def test_isinstance() -> None:
     with_tensor(
         lambda n, s, o: (
-            isinstance(n, int), isinstance(True, int), isinstance(n, (str, int)), isinstance(s, (bytes, (str, float))), isinstance(n, int | str),
+            isinstance(n, int), isinstance(True, int), isinstance(n, (str, int)), isinstance(s, (bytes, (str, float))), isinstance(n, int | str),  # noqa: E501
             isinstance(None, int | None), isinstance([], collections.abc.Sequence), isinstance({}, collections.abc.Mapping),
             isinstance(o, collections.abc.Sized), isinstance(o, collections.abc.Callable), isinstance(n, numbers.Number),
             isinstance(o, Thing), isinstance(Thing, type), isinstance(len, types.BuiltinFunctionType), isinstance(n, object),
@@ -780,7 +914,16 @@ def test_isinstance() -> None:
         ),
         3, "s", Thing(),
     )  # fmt: skip
-    one_graph(lambda x: (x + 1, isinstance(x, torch.Tensor), isinstance(x + 1, nn.Parameter), isinstance(x.shape, tuple), isinstance(x.sum(), (int, torch.Tensor))), x3())
+    one_graph(
+        lambda x: (
+            x + 1,
+            isinstance(x, torch.Tensor),
+            isinstance(x + 1, nn.Parameter),
+            isinstance(x.shape, tuple),
+            isinstance(x.sum(), (int, torch.Tensor)),
+        ),
+        x3(),
+    )
     module = nn.Linear(3, 3)
     one_graph(lambda x: (x + 1, isinstance(module, nn.Module), isinstance(module, (nn.ReLU, nn.Linear))), x3())
 
@@ -799,7 +942,17 @@ def test_isinstance_decided_by_classes() -> None:
 
 @row("S004-185")
 def test_issubclass() -> None:
-    with_tensor(lambda: (issubclass(int, object), issubclass(bool, (str, int)), issubclass(Thing, collections.abc.Sized), issubclass(Registered, Abstract), issubclass(int, int | str), issubclass(nn.Linear, nn.Module), issubclass(list, collections.abc.Sequence)))
+    with_tensor(
+        lambda: (
+            issubclass(int, object),
+            issubclass(bool, (str, int)),
+            issubclass(Thing, collections.abc.Sized),
+            issubclass(Registered, Abstract),
+            issubclass(int, int | str),
+            issubclass(nn.Linear, nn.Module),
+            issubclass(list, collections.abc.Sequence),
+        )
+    )
     with_tensor(lambda o: (issubclass(type(o), Thing), issubclass(o.__class__, Bare)), Thing())
     split(lambda x: (x + 1, issubclass(int, ByMeta), issubclass(Duck, Hooked)), x3(), at_most=4)
     raises(lambda: issubclass(5, int))
@@ -852,7 +1005,22 @@ def test_iter_with_a_sentinel() -> None:
 
 @row("S004-187")
 def test_len() -> None:
-    one_graph(lambda x, o, d: (x + len(x), len(o), len(d), len("abc"), len(()), len(range(5)), len({1, 2}), len(b"ab"), len(x.shape)), x3(), Thing(), {"a": 1})
+    one_graph(
+        lambda x, o, d: (
+            x + len(x),
+            len(o),
+            len(d),
+            len("abc"),
+            len(()),
+            len(range(5)),
+            len({1, 2}),
+            len(b"ab"),
+            len(x.shape),
+        ),
+        x3(),
+        Thing(),
+        {"a": 1},
+    )
     raises(lambda: len(5))
     raises(lambda o: len(o), Bare())
     raises(lambda: len())
@@ -861,7 +1029,21 @@ def test_len() -> None:
 
 @row("S004-188")
 def test_list() -> None:
-    one_graph(lambda x, t: (list(t), list(), list("ab"), list(x), list({1: 2}), list(range(2)), list([x + 1]), list(zip(t, t)), list(map(str, t))), x3(), (1, 2))
+    one_graph(
+        lambda x, t: (
+            list(t),
+            list(),
+            list("ab"),
+            list(x),
+            list({1: 2}),
+            list(range(2)),
+            list([x + 1]),
+            list(zip(t, t)),
+            list(map(str, t)),
+        ),
+        x3(),
+        (1, 2),
+    )
     with_tensor(lambda o: list(o), Thing())
     raises(lambda: list(5))
     raises(lambda: list(1, 2))
@@ -870,7 +1052,16 @@ def test_list() -> None:
 
 @row("S004-189")
 def test_map() -> None:
-    one_graph(lambda x, items: (list(map(lambda v: x * v, items)), list(map(lambda a, b: a + b, items, (5, 6, 7))), list(map(str, items)), [*map(abs, [-1, x])]), x3(), [1, 2])
+    one_graph(
+        lambda x, items: (
+            list(map(lambda v: x * v, items)),
+            list(map(lambda a, b: a + b, items, (5, 6, 7))),
+            list(map(str, items)),
+            [*map(abs, [-1, x])],
+        ),
+        x3(),
+        [1, 2],
+    )
     one_graph(lambda x: tuple(map(torch.sin, (x, x + 1))), x3())
     raises(lambda: list(map(len, [5])))
     raises(lambda: map(len))
@@ -880,7 +1071,19 @@ def test_map() -> None:
 @row("S004-190")
 def test_max_and_min() -> None:
     with_tensor(
-        lambda items, d: (max(items), min(items), max(1, 2.5, -3), min("ba"), max(items, key=lambda v: -v), min([], default="none"), max(d, key=d.get), max([1, 1.0]), max(1.0, 1), min((2, "a"), (1, "b")), max("abc", "b", key=len)),
+        lambda items, d: (
+            max(items),
+            min(items),
+            max(1, 2.5, -3),
+            min("ba"),
+            max(items, key=lambda v: -v),
+            min([], default="none"),
+            max(d, key=d.get),
+            max([1, 1.0]),
+            max(1.0, 1),
+            min((2, "a"), (1, "b")),
+            max("abc", "b", key=len),
+        ),
         [3, 1, 2],
         {"a": 5, "b": 9},
     )
@@ -939,7 +1142,21 @@ def test_ord() -> None:
 
 @row("S004-194")
 def test_pow() -> None:
-    one_graph(lambda x, n: (pow(x, 2), pow(2, x), pow(x, n), pow(n, 3), pow(n, -1), pow(n, 2, 5), pow(2.0, 0.5), pow(base=2, exp=n), pow(n, 5, mod=7)), x3(), 3)
+    one_graph(
+        lambda x, n: (
+            pow(x, 2),
+            pow(2, x),
+            pow(x, n),
+            pow(n, 3),
+            pow(n, -1),
+            pow(n, 2, 5),
+            pow(2.0, 0.5),
+            pow(base=2, exp=n),
+            pow(n, 5, mod=7),
+        ),
+        x3(),
+        3,
+    )
     with_tensor(lambda o: (pow(o, 2), o**2), Thing())
     raises(lambda: pow(0, -1))
     raises(lambda: pow(2, 3, 0))
@@ -991,8 +1208,8 @@ def test_property() -> None:
 def test_range() -> None:
     with_tensor(
         lambda n, o: (
-            range(n)[2], 3 in range(n), 9 in range(n), range(10)[2:8:3], list(reversed(range(n))), len(range(0, 10, 3)), range(n) == range(0, n), range(5, 0, -2)[-1],
-            range(3).index(2), range(3).count(1), list(range(o)), range(2, 9, 3).start, range(2, 9, 3).stop, range(2, 9, 3).step, "a" in range(3), bool(range(0)), sum(range(n)),
+            range(n)[2], 3 in range(n), 9 in range(n), range(10)[2:8:3], list(reversed(range(n))), len(range(0, 10, 3)), range(n) == range(0, n), range(5, 0, -2)[-1],  # noqa: E501
+            range(3).index(2), range(3).count(1), list(range(o)), range(2, 9, 3).start, range(2, 9, 3).stop, range(2, 9, 3).step, "a" in range(3), bool(range(0)), sum(range(n)),  # noqa: E501
             range(n), [*range(-2, 2)], 2.0 in range(3),
         ),
         5, OnlyIndex(),
@@ -1005,14 +1222,31 @@ def test_range() -> None:
 
 @row("S004-198")
 def test_repr() -> None:
-    with_tensor(lambda o, s: (repr(o), repr(s), repr([1, s]), repr({"a": (1.5, None)}), repr(int), repr(2.0), repr(...)), Thing(), "it's")
+    with_tensor(
+        lambda o, s: (repr(o), repr(s), repr([1, s]), repr({"a": (1.5, None)}), repr(int), repr(2.0), repr(...)),
+        Thing(),
+        "it's",
+    )
     split(lambda x: ((y := x + 1) * 2, repr(y)), x3(), at_most=3)
     one_graph(lambda x: (x + 1, repr(x.shape), repr(x.dtype), repr(torch.device("cpu"))), x3())
 
 
 @row("S004-199")
 def test_reversed() -> None:
-    with_tensor(lambda items, d, o: (list(reversed(items)), [*reversed((1, 2))], list(reversed(range(3))), list(reversed(d)), list(reversed("ab")), list(reversed(o)), list(reversed(d.items()))), [1, 2], {"a": 1, "b": 2}, Thing())
+    with_tensor(
+        lambda items, d, o: (
+            list(reversed(items)),
+            [*reversed((1, 2))],
+            list(reversed(range(3))),
+            list(reversed(d)),
+            list(reversed("ab")),
+            list(reversed(o)),
+            list(reversed(d.items())),
+        ),
+        [1, 2],
+        {"a": 1, "b": 2},
+        Thing(),
+    )
     one_graph(lambda x: [v * 2 for v in reversed([x, x + 1])], x3())
     raises(lambda: reversed({1, 2}))
     raises(lambda: reversed(5))
@@ -1022,7 +1256,24 @@ def test_reversed() -> None:
 
 @row("S004-200")
 def test_round() -> None:
-    with_tensor(lambda v, n, o: (round(v), round(0.5), round(1.5), round(-2.5), round(2.675, 2), round(v, 1), round(n, -2), round(o), round(o, 3), round(v, None), round(number=v, ndigits=1)), 2.345, 1250, Thing())
+    with_tensor(
+        lambda v, n, o: (
+            round(v),
+            round(0.5),
+            round(1.5),
+            round(-2.5),
+            round(2.675, 2),
+            round(v, 1),
+            round(n, -2),
+            round(o),
+            round(o, 3),
+            round(v, None),
+            round(number=v, ndigits=1),
+        ),
+        2.345,
+        1250,
+        Thing(),
+    )
     one_graph(lambda x: (x.round(), x.round(decimals=1)), x3())
     same(lambda x: (x + 1, round(x)), x3())  # a TypeError: a tensor has no __round__
     raises(lambda: round("s"))
@@ -1032,7 +1283,19 @@ def test_round() -> None:
 
 @row("S004-203")
 def test_slice() -> None:
-    one_graph(lambda x, items: (x[slice(1, None)], items[slice(2)], items[slice(None, None, -1)], slice(1, 2, 3).start, slice(1, 5).indices(3), slice(1) == slice(None, 1), x[slice(0, 2)] + 1), x3(), [1, 2, 3])
+    one_graph(
+        lambda x, items: (
+            x[slice(1, None)],
+            items[slice(2)],
+            items[slice(None, None, -1)],
+            slice(1, 2, 3).start,
+            slice(1, 5).indices(3),
+            slice(1) == slice(None, 1),
+            x[slice(0, 2)] + 1,
+        ),
+        x3(),
+        [1, 2, 3],
+    )
     raises(lambda: slice())
     raises(lambda: [1, 2][slice("a")])
 
@@ -1049,12 +1312,25 @@ class Keyed:
 @row("S004-204")
 def test_sorted() -> None:
     with_tensor(
-        lambda items, pairs, d: (sorted(items), sorted(items, reverse=True), sorted(pairs, key=lambda p: p[0]), sorted(pairs, key=lambda p: p[0], reverse=True), sorted("hello"), sorted(d), sorted(d.items(), key=lambda kv: -kv[1]), sorted(["b", "A"], key=str.lower), sorted({3, 1, 2}), sorted(items, key=None)),
+        lambda items, pairs, d: (
+            sorted(items),
+            sorted(items, reverse=True),
+            sorted(pairs, key=lambda p: p[0]),
+            sorted(pairs, key=lambda p: p[0], reverse=True),
+            sorted("hello"),
+            sorted(d),
+            sorted(d.items(), key=lambda kv: -kv[1]),
+            sorted(["b", "A"], key=str.lower),
+            sorted({3, 1, 2}),
+            sorted(items, key=None),
+        ),
         [3, 1, 2],
         [(1, "b"), (0, "z"), (1, "a"), (0, "y")],
         {"x": 1, "y": 2},
     )
-    with_tensor(lambda items: [o.tag for o in sorted(items)], [Keyed(2, "a"), Keyed(1, "b"), Keyed(2, "c"), Keyed(1, "d")])
+    with_tensor(
+        lambda items: [o.tag for o in sorted(items)], [Keyed(2, "a"), Keyed(1, "b"), Keyed(2, "c"), Keyed(1, "d")]
+    )
     split(lambda x: [v + 1 for v in sorted([x[0], x[1]])], x3(), at_most=3)
     raises(lambda: sorted([1, "a"]))
     raises(lambda: sorted(5))
@@ -1074,7 +1350,23 @@ def test_staticmethod() -> None:
 
 @row("S004-206")
 def test_str() -> None:
-    with_tensor(lambda o, n: (str(o), str(n), str(), str(b"a", "utf8"), str(b"\xff", "utf8", "replace"), str(object=5), str(b"a", encoding="ascii"), str([1, "a"]), str(None), str(1.0), str(True)), Thing(), 5)
+    with_tensor(
+        lambda o, n: (
+            str(o),
+            str(n),
+            str(),
+            str(b"a", "utf8"),
+            str(b"\xff", "utf8", "replace"),
+            str(object=5),
+            str(b"a", encoding="ascii"),
+            str([1, "a"]),
+            str(None),
+            str(1.0),
+            str(True),
+        ),
+        Thing(),
+        5,
+    )
     split(lambda x: ((y := x + 1) * 2, str(y)), x3(), at_most=3)
     raises(lambda: str(b"\xff", "utf8"))
     raises(lambda: str(b"a", "no-such-encoding"))
@@ -1083,7 +1375,22 @@ def test_str() -> None:
 
 @row("S004-207")
 def test_sum() -> None:
-    one_graph(lambda x, items: (sum([x, x]), sum(items), sum(items, 10), sum([x], start=x), sum([[1], [2]], []), sum(x), sum([1.5, 2]), sum(()), sum(v * 2 for v in items), sum({1: 2})), x3(), [1, 2])
+    one_graph(
+        lambda x, items: (
+            sum([x, x]),
+            sum(items),
+            sum(items, 10),
+            sum([x], start=x),
+            sum([[1], [2]], []),
+            sum(x),
+            sum([1.5, 2]),
+            sum(()),
+            sum(v * 2 for v in items),
+            sum({1: 2}),
+        ),
+        x3(),
+        [1, 2],
+    )
     raises(lambda: sum(["a"]))
     raises(lambda: sum(["a"], ""))
     raises(lambda: sum(5))
@@ -1142,7 +1449,24 @@ def test_super() -> None:
 
 @row("S004-209")
 def test_type() -> None:
-    with_tensor(lambda o, n: (type(o), type(n) is int, type(o).__name__, type(None), type(type(o)), type(o)(4).v, type([]) == list, type(len), type(lambda: 1), type(o).kind, type(1.5)(2), type(...)), Thing(), 5)
+    with_tensor(
+        lambda o, n: (
+            type(o),
+            type(n) is int,
+            type(o).__name__,
+            type(None),
+            type(type(o)),
+            type(o)(4).v,
+            type([]) == list,
+            type(len),
+            type(lambda: 1),
+            type(o).kind,
+            type(1.5)(2),
+            type(...),
+        ),
+        Thing(),
+        5,
+    )
     one_graph(lambda x: (x + 1, type(x) is torch.Tensor, type(x.shape), type(x).__name__, type(x.dtype)), x3())
 
     def three(x: torch.Tensor) -> Any:
@@ -1245,7 +1569,9 @@ class Reflecting:
 
 @row("S004-215")
 def test_not_implemented() -> None:
-    with_tensor(lambda p, r: (p + r, p == r, p != r, NotImplemented is NotImplemented, p.__add__(1)), Partial(), Reflecting())
+    with_tensor(
+        lambda p, r: (p + r, p == r, p != r, NotImplemented is NotImplemented, p.__add__(1)), Partial(), Reflecting()
+    )
     raises(lambda p: p + 1, Partial())
 
 

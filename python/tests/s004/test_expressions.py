@@ -147,9 +147,16 @@ def test_literals() -> None:
         lambda x: (
             x + 1,
             [0x1F, 0o17, 0b101, 1_000_000, 10**20, 1e3, 1_0.5e-3, 0xDEAD_BEEF],
-            ["a" "b", r"\n", "\u00e9", "\x41", """three
-lines""", "\N{BULLET}"],
-            [b"ab\x00", rb"\x", b"a" b"c"],
+            [
+                "ab",
+                r"\n",
+                "\u00e9",
+                "\x41",
+                """three
+lines""",
+                "\N{BULLET}",
+            ],
+            [b"ab\x00", rb"\x", b"ac"],
             [2j, 1.5j],
             ...,
             (True, False, None),
@@ -177,7 +184,7 @@ def test_list_display_order() -> None:
 @row("S004-67")
 def test_dict_display() -> None:
     def f(x: torch.Tensor, log: Any) -> Any:
-        return {log("a"): log(1), log("b"): x * 2, log("a"): log(3), 1: "int", 1.0: "float", True: "bool"}
+        return {log("a"): log(1), log("b"): x * 2, log("a"): log(3), 1: "int", 1.0: "float", True: "bool"}  # noqa: F601
 
     one_graph(f, x3(), Logged())
 
@@ -205,7 +212,10 @@ def test_set_and_generator_expressions() -> None:
     one_graph(lambda x: x + sum(i * i for i in range(4)), x3())
     one_graph(lambda x: sum(x * i for i in range(3)), x3())
     one_graph(lambda x: torch.stack([*(x * i for i in range(3))]), x3())
-    one_graph(lambda x: (x + 1, any(i > 2 for i in range(4)), tuple(i for i in range(2)), ",".join(str(i) for i in (1, 2))), x3())
+    one_graph(
+        lambda x: (x + 1, any(i > 2 for i in range(4)), tuple(i for i in range(2)), ",".join(str(i) for i in (1, 2))),
+        x3(),
+    )
 
 
 @row("S004-71")
@@ -233,7 +243,15 @@ def test_attribute_reference() -> None:
     module = nn.Linear(3, 3)
     space = types.SimpleNamespace(k=2)
     one_graph(
-        lambda x, o, p: (x.T.shape, x.requires_grad, module.weight + x, module.in_features, math.pi, p.a + p.b, x.dtype),
+        lambda x, o, p: (
+            x.T.shape,
+            x.requires_grad,
+            module.weight + x,
+            module.in_features,
+            math.pi,
+            p.a + p.b,
+            x.dtype,
+        ),
         x3(),
         Number(1),
         Point(1, 2),
@@ -291,7 +309,9 @@ def test_module_containers_by_computed_key() -> None:
 
 
 @row("S004-75")
-@pytest.mark.parametrize("value", ["abcdef", (1, 2, 3, 4), [1, 2, 3, 4], range(10), b"abcd"], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", ["abcdef", (1, 2, 3, 4), [1, 2, 3, 4], range(10), b"abcd"], ids=lambda v: type(v).__name__
+)
 def test_slicing(value: Any) -> None:
     one_graph(
         lambda x, v: (x + 1, v[1:3], v[::-1], v[-2:], v[:-1], v[::2], v[3:1], v[1:100], v[-100:2], v[:], v[5:0:-2]),
@@ -436,7 +456,9 @@ def test_call_errors(name: str) -> None:
 
 
 @row("S004-79")
-@pytest.mark.parametrize("name", ["missing one", "too many", "unexpected keyword", "multiple values", "class", "method"])
+@pytest.mark.parametrize(
+    "name", ["missing one", "too many", "unexpected keyword", "multiple values", "class", "method"]
+)
 def test_call_errors_caught(name: str) -> None:
     wrong = WRONG_CALLS[name]
 
@@ -488,9 +510,7 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "op", [pytest.param(name, marks=row(r)) for name, (r, _) in OPERATORS.items()]
-)
+@pytest.mark.parametrize("op", [pytest.param(name, marks=row(r)) for name, (r, _) in OPERATORS.items()])
 @pytest.mark.parametrize("left", OPERANDS)
 def test_operator_on_python_values(op: str, left: str) -> None:
     operator = OPERATORS[op][1]
@@ -518,7 +538,9 @@ def test_operator_on_tensors(op: str, swapped: bool) -> None:
     operator = OPERATORS[op][1]
     f = (lambda a, b: operator(b, a)) if swapped else operator
     bitwise = op in ("<<", ">>", "&", "^", "|")
-    tensors = [INT, torch.tensor([True, False, True])] if bitwise else [x3(), INT, x3().reshape(3, 1), torch.tensor(2.0)]
+    tensors = (
+        [INT, torch.tensor([True, False, True])] if bitwise else [x3(), INT, x3().reshape(3, 1), torch.tensor(2.0)]
+    )
     for a in tensors:
         for b in (2, True, 0.5, INT, x3(), torch.tensor(3), None, "s", [1]):
             try:
@@ -535,7 +557,7 @@ def test_operator_on_tensors(op: str, swapped: bool) -> None:
 
 @row("S004-80")
 def test_power_binds() -> None:
-    one_graph(lambda x, n: (x**2, 2**x, x**n, -(2**-3), 2**3**2, (2**3) ** 2, -2**n, n**-1, x**-1), x3(), 3)
+    one_graph(lambda x, n: (x**2, 2**x, x**n, -(2**-3), 2**3**2, (2**3) ** 2, -(2**n), n**-1, x**-1), x3(), 3)
 
 
 @row("S004-81")
@@ -570,7 +592,19 @@ def test_matmul() -> None:
 @row("S004-84")
 def test_sequence_arithmetic() -> None:
     one_graph(
-        lambda x, s, t: (x + 1, [1, x] * 2, 2 * [0], s * 3, 3 * s, t + [4], [0] + t, (1,) + (2,), 2 * (1, 2), t * 0, t * -1),
+        lambda x, s, t: (
+            x + 1,
+            [1, x] * 2,
+            2 * [0],
+            s * 3,
+            3 * s,
+            t + [4],
+            [0] + t,
+            (1,) + (2,),
+            2 * (1, 2),
+            t * 0,
+            t * -1,
+        ),
         x3(),
         "ab",
         [1, 2],
@@ -642,7 +676,21 @@ class Indexed:
 @row("S004-89")
 @pytest.mark.parametrize(
     "container",
-    [[1, 2, 3], (1, 3), {3: 1}, {1, 3}, frozenset({3}), range(5), Holds(), "a3", [3.0], [None], Iterates(), Indexed(), 5],
+    [
+        [1, 2, 3],
+        (1, 3),
+        {3: 1},
+        {1, 3},
+        frozenset({3}),
+        range(5),
+        Holds(),
+        "a3",
+        [3.0],
+        [None],
+        Iterates(),
+        Indexed(),
+        5,
+    ],
     ids=lambda v: v if isinstance(v, str) else type(v).__name__,
 )
 def test_membership(container: Any) -> None:
@@ -673,7 +721,7 @@ def test_identity() -> None:
         return x + 1, y is x, a is b, a is not None, n is None, type(n) is int, n is True, s is None, ... is ..., x is a
 
     one_graph(f, x3(), [1], [1], 5, "s")
-    one_graph(lambda x, n: (x + 1, n is n, 5 is n), x3(), 5)
+    one_graph(lambda x, n: (x + 1, n is n, 5 is n), x3(), 5)  # noqa: F632
 
 
 @row("S004-90")
@@ -701,7 +749,11 @@ class Sized:
 
 
 @row("S004-91")
-@pytest.mark.parametrize("a", [0, 5, "", "s", [], [0], None, {}, Number(0), Number(1), Sized(0), Sized(2)], ids=lambda v: f"{type(v).__name__}{bool(v)}")
+@pytest.mark.parametrize(
+    "a",
+    [0, 5, "", "s", [], [0], None, {}, Number(0), Number(1), Sized(0), Sized(2)],
+    ids=lambda v: f"{type(v).__name__}{bool(v)}",
+)
 def test_boolean_operators(a: Any) -> None:
     def f(x: torch.Tensor, a: Any, log: Any) -> Any:
         return x + 1, a and log(1), a or log(2), not a, (a or None) and 3, a and a or a, bool(a)
@@ -759,7 +811,7 @@ def test_starred() -> None:
         *e, g = [x, x + 1]
         [h, [i, *j]] = 1, (2, 3, 4)
         (k,) = {5: 6}
-        *m, = "ab"
+        (*m,) = "ab"
         return [*b, *t, a], {**d, "z": c}, (*b, g), {*t}, e, h, i, j, k, m
 
     one_graph(f, x3(), (1, 2, 3, 4), {"y": 2, "z": 0})

@@ -181,7 +181,17 @@ VALUES = {
     "int": 3,
     "dict of lists": {"a": [1.5]},
 }
-TYPES = [List[int], List[str], Dict[str, int], Tuple[int, str], List[List[int]], Optional[int], int, Dict[str, List[float]], (List[int], Dict[str, int])]
+TYPES = [
+    List[int],
+    List[str],
+    Dict[str, int],
+    Tuple[int, str],
+    List[List[int]],
+    Optional[int],
+    int,
+    Dict[str, List[float]],
+    (List[int], Dict[str, int]),
+]
 
 
 @row("S004-230")

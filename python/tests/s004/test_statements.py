@@ -562,7 +562,7 @@ def test_import() -> None:
         import collections.abc as abc
         import math
         import os.path
-        from functools import reduce as red
+        from functools import reduce as red  # noqa: F401
         from math import floor, pi
 
         from . import support as here
@@ -576,12 +576,12 @@ def test_import() -> None:
 @row("S004-116")
 def test_import_of_a_module_not_yet_imported() -> None:
     def f(x: torch.Tensor) -> Any:
-        import this_is_not_a_module  # type: ignore[import-not-found]
+        import this_is_not_a_module  # type: ignore[import-not-found]  # noqa: F401
 
         return x + 1
 
     def g(x: torch.Tensor) -> Any:
-        from math import not_a_name  # type: ignore[attr-defined]
+        from math import not_a_name  # type: ignore[attr-defined]  # noqa: F401
 
         return x + 1
 

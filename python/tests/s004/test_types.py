@@ -876,7 +876,9 @@ def test_records_made_inside() -> None:
 
 @row("S004-47")
 def test_dataclass_helpers() -> None:
-    one_graph(lambda x, r: (x + 1, dataclasses.replace(r, k=5).k, [f.name for f in dataclasses.fields(r)]), x3(), Frozen(1))
+    one_graph(
+        lambda x, r: (x + 1, dataclasses.replace(r, k=5).k, [f.name for f in dataclasses.fields(r)]), x3(), Frozen(1)
+    )
 
 
 @row("S004-48")
@@ -910,9 +912,7 @@ def test_other_containers_changed() -> None:
         dd["new"] += 2
         return x + len(s), d.popleft(), list(o), dd["new"]
 
-    one_graph(
-        f, x3(), {1, 2}, collections.deque([1]), collections.OrderedDict(a=1), collections.defaultdict(int, a=1)
-    )
+    one_graph(f, x3(), {1, 2}, collections.deque([1]), collections.OrderedDict(a=1), collections.defaultdict(int, a=1))
 
 
 @row("S004-48")
@@ -933,4 +933,3 @@ def test_other_containers_made() -> None:
 @row("S004-48")
 def test_counter() -> None:
     one_graph(lambda x: (x + 1, collections.Counter("aab").most_common(1)), x3())
-

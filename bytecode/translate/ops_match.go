@@ -1,0 +1,168 @@
+package translate
+
+import (
+	"strconv"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// matchKind implements MATCH_SEQUENCE and MATCH_MAPPING: what CPython reads from the flags of the subject's type.
+func (tx *InstructionTranslator) matchKind(inst *bytecode.Instruction) error {
+	class, err := variables.PythonType(tx, tx.top(1))
+	if err != nil {
+		return exc.Break(exc.OperatorUnsupported, "pattern on %s", variables.Describe(tx, tx.top(1)))
+	}
+	fact := py.MatchesSequence
+	if inst.Op == opcode.MATCH_MAPPING {
+		fact = py.MatchesMapping
+	}
+	tx.push(variables.BoolConst(py.Is(class, fact)))
+	return nil
+}
+
+// matchKeys implements MATCH_KEYS.
+//
+//	stack: subject keys -- subject keys values-or-None
+func (tx *InstructionTranslator) matchKeys(*bytecode.Instruction) error {
+	v, err := variables.Realize(tx, tx.top(2))
+	if err != nil {
+		return err
+	}
+	d, ok := v.(*variables.DictVariable)
+	if !ok {
+		return exc.Break(exc.OperatorUnsupported, "mapping pattern on %s", variables.Describe(tx, v))
+	}
+	keys, err := variables.Unpack(tx, tx.top(1))
+	if err != nil {
+		return err
+	}
+	for i, k := range keys {
+		for _, other := range keys[:i] {
+			if same, err := variables.Equal(tx, k, other); err != nil || same {
+				if err == nil {
+					return exc.Break(exc.ProgramRaises, "mapping pattern checks a key twice")
+				}
+				return notBranch(err)
+			}
+		}
+	}
+	values := make([]variables.VariableTracker, len(keys))
+	for i, k := range keys {
+		value, found, err := d.Lookup(tx, k)
+		if err != nil {
+			return err
+		}
+		if !found {
+			tx.push(variables.NoneConst())
+			return nil
+		}
+		values[i] = value
+	}
+	tx.push(variables.NewTuple(values, nil))
+	return nil
+}
+
+// matchClass implements MATCH_CLASS.
+//
+//	stack: subject class names -- attributes-or-None      arg: how many of the patterns are positional
+func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
+	names, class, subject := tx.pop(), tx.pop(), tx.pop()
+	cls, err := variables.Realize(tx, class)
+	if err != nil {
+		return err
+	}
+	c, ok := variables.AsConstant(tx, cls)
+	if !ok || (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub) {
+		return exc.Break(exc.OperatorUnsupported, "class pattern %s", variables.Describe(tx, cls))
+	}
+	isinstance := variables.NewBuiltin(tx.World().Builtin("isinstance"), "isinstance", nil)
+	r, err := variables.Call(tx, isinstance, []variables.VariableTracker{subject, cls}, nil)
+	if err != nil {
+		return notBranch(err)
+	}
+	if is, err := variables.Truth(tx, r); err != nil || !is {
+		tx.push(variables.NoneConst())
+		return notBranch(err)
+	}
+	attrs, rest, err := tx.positionalPatterns(cls, c, subject, inst.Arg)
+	if err != nil {
+		return err
+	}
+	keywords, err := variables.Unpack(tx, names)
+	if err != nil {
+		return err
+	}
+	for _, k := range keywords {
+		name, _ := variables.ConstStr(tx, k)
+		rest = append(rest, name)
+	}
+	seen := map[string]bool{}
+	for _, name := range rest {
+		if seen[name] {
+			return &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c) + "() got multiple sub-patterns for attribute '" + name + "'"}
+		}
+		seen[name] = true
+		v, err := variables.GetAttr(tx, subject, name)
+		if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {
+			tx.push(variables.NoneConst())
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		attrs = append(attrs, v)
+	}
+	tx.push(variables.NewTuple(attrs, nil))
+	return nil
+}
+
+// positionalPatterns tells what n positional patterns ask for: the subject itself, or names from the class's __match_args__.
+func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracker, c py.Object, subject variables.VariableTracker, n int) ([]variables.VariableTracker, []string, error) {
+	if n == 0 {
+		return nil, nil, nil
+	}
+	tooMany := func(allowed int) error {
+		plural := "s"
+		if allowed == 1 {
+			plural = ""
+		}
+		return &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c) + "() accepts " + strconv.Itoa(allowed) + " positional sub-pattern" + plural +
+			" (" + strconv.Itoa(n) + " given)"}
+	}
+	args, err := variables.GetAttr(tx, cls, "__match_args__")
+	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {
+		switch self := py.Is(c, py.MatchesSelf); {
+		case self && n == 1:
+			return []variables.VariableTracker{subject}, nil, nil
+		case self:
+			return nil, nil, tooMany(1)
+		}
+		return nil, nil, tooMany(0)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := variables.Unpack(tx, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n > len(items) {
+		return nil, nil, tooMany(len(items))
+	}
+	names := make([]string, n)
+	for i, it := range items[:n] {
+		if it, err = variables.Realize(tx, it); err != nil {
+			return nil, nil, err
+		}
+		name, ok := variables.ConstStr(tx, it)
+		if !ok {
+			return nil, nil, exc.Break(exc.ProgramRaises, "__match_args__ of %s", py.TypeName(c))
+		}
+		names[i] = name
+	}
+	return nil, names, nil
+}
