@@ -56,7 +56,6 @@ var builtinHandlers map[string]builtinHandler
 
 func init() {
 	builtinHandlers = map[string]builtinHandler{
-<<<<<<< HEAD
 		"len":        positional(1, 1, builtinLen),
 		"isinstance": positional(2, 2, builtinIsInstance),
 		"issubclass": positional(2, 2, builtinIsSubclass),
@@ -87,55 +86,10 @@ func init() {
 		"abs":        positional(1, 1, builtinAbs),
 		"bool":       positional(0, 1, builtinBool),
 		"print":      builtinPrint,
-		"str":        positional(1, 1, objectText("__str__")),
-		"repr":       positional(1, 1, objectText("__repr__")),
 		"super":      positional(0, 2, builtinSuper),
 		"id":         nil,
 		"pow":        positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
 		"divmod":     positional(2, 2, builtinDivmod),
-		"round":      builtinRound,
-		"format":     positional(1, 2, builtinFormat),
-		"iter":       positional(1, 2, builtinIter),
-=======
-		"len":           positional(1, 1, builtinLen),
-		"isinstance":    positional(2, 2, builtinIsInstance),
-		"issubclass":    positional(2, 2, builtinIsSubclass),
-		"getattr":       positional(2, 3, builtinGetAttr),
-		"hasattr":       positional(2, 2, builtinHasAttr),
-		"setattr":       positional(3, 3, builtinSetAttr),
-		"delattr":       positional(2, 2, builtinDelAttr),
-		"type":          positional(1, 1, builtinType),
-		"callable":      positional(1, 1, builtinCallable),
-		"tuple":         positional(0, 1, builtinTuple),
-		"list":          positional(0, 1, builtinList),
-		"dict":          builtinDict,
-		"set":           positional(0, 1, builtinSet),
-		"next":          positional(1, 2, builtinNext),
-		"range":         builtinRange,
-		"slice":         positional(1, 3, builtinSlice),
-		"enumerate":     builtinEnumerate,
-		"zip":           builtinZip,
-		"map":           builtinMap,
-		"filter":        positional(2, 2, builtinFilter),
-		"reversed":      positional(1, 1, builtinReversed),
-		"sorted":        builtinSorted,
-		"sum":           builtinSum,
-		"min":           extremum("min", CompareLt),
-		"max":           extremum("max", CompareGt),
-		"any":           positional(1, 1, anyAll(true)),
-		"all":           positional(1, 1, anyAll(false)),
-		"abs":           positional(1, 1, builtinAbs),
-		"bool":          positional(0, 1, builtinBool),
-		"print":         builtinPrint,
-		"super":         positional(0, 2, builtinSuper),
-		"id":            nil,
-		"pow":           positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
-		"divmod":        positional(2, 2, builtinDivmod),
-		"round":         builtinRound,
-		"format":        positional(1, 2, builtinFormat),
-		"iter":          positional(1, 2, builtinIter),
->>>>>>> 01a0fa6 (variables, translate: match statements, relative imports, enum members, constants of typing; tests of S004 with the rows not reached yet)
-		"tuple.__new__": positional(2, 2, tupleNew),
 	}
 }
 
@@ -671,32 +625,6 @@ func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) 
 		}
 	}
 	return nil, nil
-}
-
-// objectText is str or repr of an instance whose class says how; anything else is left to constant folding.
-func objectText(method string) func(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	return func(tx Translator, a []VariableTracker) (VariableTracker, error) {
-		v, err := Realize(tx, a[0])
-		if err != nil {
-			return nil, err
-		}
-		o, ok := v.(*ObjectVariable)
-		if !ok {
-			return nil, nil
-		}
-		m, err := o.lookupSpecial(tx, method)
-		if err != nil || m == nil {
-			return nil, err
-		}
-		r, err := Call(tx, m, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		if _, ok := ConstStr(tx, r); !ok {
-			return nil, unsupported(exc.CallUnsupported, "%s of a %s", method, py.TypeName(o.Class))
-		}
-		return r, nil
-	}
 }
 
 // builtinPrint replays the call at its place, when printing the values runs none of the user's code.

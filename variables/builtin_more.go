@@ -5,6 +5,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
+func init() { // after builtin.go's
+	for name, h := range map[string]builtinHandler{
+		"round":         builtinRound,
+		"format":        positional(1, 2, builtinFormat),
+		"iter":          positional(1, 2, builtinIter),
+		"tuple.__new__": positional(2, 2, tupleNew),
+	} {
+		builtinHandlers[name] = h
+	}
+}
+
 // builtinRound asks an object for __round__. A tensor has none.
 func builtinRound(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	number, digits := arg(args, 0), arg(args, 1)
