@@ -52,9 +52,10 @@ const validText = "___guarded_code.valid"
 func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Options) (*CheckFunctionManager, error) {
 	all := slices.Clone(set.Guards())
 	slices.SortStableFunc(all, Guard.Compare)
-	if !opts.GuardNNModules {
-		all = slices.DeleteFunc(all, Guard.IsNNModule)
-	}
+	all = slices.DeleteFunc(all, func(g Guard) bool {
+		return g.Source == SourcePolyfill || (!opts.GuardNNModules && g.IsNNModule())
+	})
+	opts.Reads = slices.DeleteFunc(slices.Clone(opts.Reads), func(s Source) bool { return s.GuardSource() == SourcePolyfill })
 	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, append(slices.Clone(values), opts.Reads...), opts.SlotNames)}
 	local, global := &GuardBuilder{m}, &GuardBuilder{m}
 	for _, g := range all {

@@ -44,9 +44,10 @@ const (
 	SourceGlobalNNModule
 	SourceConstant
 	SourceRandomValue
+	SourcePolyfill // inside godynamo's own stand-ins for C code: nobody changes it, nothing there is guarded
 )
 
-var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT", "RANDOM_VALUE"}
+var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT", "RANDOM_VALUE", "POLYFILL"}
 
 // String gives Dynamo's spelling.
 func (s GuardSource) String() string {

@@ -147,6 +147,13 @@ func NewConstSource(c Const, text string) *ConstSource {
 	return &ConstSource{origin{name: name + ")", family: SourceConstant}, c}
 }
 
+// NewPolyfillSource returns an object of godynamo's own stand-ins for C code: neither it nor what is read from it is guarded.
+func NewPolyfillSource(c Const) *ConstSource {
+	s := NewConstSource(c, "___polyfill")
+	s.family = SourcePolyfill
+	return s
+}
+
 func (s *ConstSource) text(*printer) string { return s.name }
 
 // RandomValueSource is the i-th random number the program drew. No guard can be on it: it is made anew by every call.

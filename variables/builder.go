@@ -38,7 +38,7 @@ func wrapKnown(tx Translator, obj py.Object) VariableTracker {
 		}
 		return NewClass(obj, nil)
 	case py.Function:
-		return NewFunction(obj, guards.NewConstSource(tx.Output().Const(obj), "___function"))
+		return NewFunction(obj, constSource(tx, obj, "___function"))
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.MethodWrapper:
 		name, _ := tx.World().BuiltinName(tx.Scope(), obj)
 		return NewBuiltin(obj, name, nil)

@@ -109,6 +109,9 @@ func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (Varia
 
 // Call implements Caller.
 func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if r, ok, err := callStandIn(tx, b.Fn, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if h := builtinHandlers[b.name]; h != nil {
 		r, err := h(tx, args, kwargs)
 		if err != nil || r != nil {

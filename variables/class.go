@@ -94,6 +94,13 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		return NewMethod(inner, c, nil), nil
 	case py.MethodDescr, py.WrapperDescr:
 		return &UnboundMethod{class: c, name: name, descr: d}, nil
+	case py.ClassMethodDescr: // a C class method, bound
+		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+		bound, err := s.GetAttr(c.Class, name)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return wrapKnown(tx, bound), nil
 	}
 	if get, _ := py.Descriptor(d); get && d.Kind() != py.Property {
 		if k := d.Kind(); k != py.TypeKind && k != py.TypeSub {
@@ -120,6 +127,9 @@ func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker,
 // Call implements Caller: making an instance.
 func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
+	if r, ok, err := callStandIn(tx, c.Class, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if py.IsSubtype(c.Class, w.BaseException) {
 		return newException(tx, c.Class, args, kwargs)
 	}
@@ -181,6 +191,9 @@ func (c *ClassVariable) instantiate(tx Translator, args []VariableTracker, kwarg
 	default:
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 	}
+	if polyfillMark(tx, c.Class) != "" {
+		return newStandIn(tx, obj)
+	}
 	return obj, nil
 }
 
@@ -206,6 +219,9 @@ func (u *UnboundMethod) Reconstruct(e Emitter) error {
 
 // Call implements Caller.
 func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if len(args) == 0 {
 		return nil, unsupported(exc.CallUnsupported, "unbound %s", u.name)
 	}

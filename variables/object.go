@@ -59,6 +59,9 @@ func (o *ObjectVariable) Stored() []Kw {
 
 // classSource reaches a class that has been guarded (TYPE_MATCH) through the entry's constants.
 func classSource(tx Translator, class py.Object) guards.Source {
+	if polyfillMark(tx, class) != "" {
+		return guards.NewPolyfillSource(tx.Output().Const(class))
+	}
 	return guards.NewConstSource(tx.Output().Const(class), "___type_"+py.TypeName(class))
 }
 

@@ -205,6 +205,11 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	if k := m.Kind(); k != py.Builtin && k != py.MethodWrapper {
 		return Call(tx, wrapKnown(tx, m), args, kwargs)
 	}
+	if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok {
+		if r, ok, err := callStandIn(tx, d, append([]VariableTracker{obj}, args...), kwargs); ok || err != nil {
+			return r, err
+		}
+	}
 	return foldCall(tx, m, args, kwargs)
 }
 
@@ -391,6 +396,9 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 
 // Is is `a is b` where it is known.
 func Is(tx Translator, a, b VariableTracker) (bool, error) {
+	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
+		return x == y, nil // nothing of the program's is one, so nothing need be looked at
+	}
 	a, err := Realize(tx, a)
 	if err != nil {
 		return false, err
@@ -406,16 +414,13 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if aok && bok {
 		return sameConstant(tx, ca, cb)
 	}
-	if aok != bok { // a constant against a tracked object: never the same object, tuples apart
+	if aok != bok { // a constant against a tracked object: never the same object, tuples and frozensets apart
 		o := ca
-		other := b
 		if bok {
-			o, other = cb, a
+			o = cb
 		}
-		if k := o.Value.Kind(); k != py.Tuple && k != py.FrozenSet {
-			if _, isTuple := other.(*TupleVariable); !isTuple {
-				return false, nil
-			}
+		if k := o.Value.Kind(); k != py.Tuple && k != py.TupleSub && k != py.FrozenSet {
+			return false, nil
 		}
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
 	}
@@ -623,6 +628,9 @@ func equalItems(tx Translator, a, b Sequence) (bool, error) {
 // trySpecial calls x's special method with y; false when x's class has none or it returns NotImplemented.
 func trySpecial(tx Translator, x, y VariableTracker, name string) (VariableTracker, bool, error) {
 	o, ok := x.(*ObjectVariable)
+	if s, isStandIn := x.(standIn); isStandIn {
+		o, ok = s.parts().state, true
+	}
 	if !ok {
 		return nil, false, nil
 	}

@@ -51,8 +51,13 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	switch {
 	case t.class == "op":
 		return t.callOp(tx, name, args, kwargs)
-	case strings.HasPrefix(t.class, "op:"):
-		return graphCall(tx, t.Fn, name, args, kwargs, t.class[3:])
+	case t.class == "op:any":
+		return callAllowed(tx, t.Fn, name, args, kwargs)
+	case t.class == "substitute":
+		r, ok, err := callStandIn(tx, t.Fn, args, kwargs)
+		if err != nil || ok {
+			return r, err
+		}
 	case t.class == "fold":
 		return foldCall(tx, t.Fn, args, kwargs)
 	case t.class == "state":
@@ -70,6 +75,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return nil, unsupported(exc.ExplicitBreak, "%s", name)
 	case t.class == "disabled":
 		return nil, unsupported(exc.Disabled, "%s", name)
+	case t.class == "stand_in_type":
+		return standInType(tx, arg(args, 0))
 	case t.class == "first":
 		if len(args) == 0 {
 			return nil, unsupported(exc.CallUnsupported, "%s", name)

@@ -185,6 +185,10 @@ type (
 	Reconstructer interface {
 		Reconstruct(e Emitter) error
 	}
+	// Settler gets ready to be made real: called before its children are.
+	Settler interface {
+		Settle(tx Translator) error
+	}
 	// Snapshotter copies the state that later changes would alter.
 	Snapshotter interface {
 		Snapshot() VariableTracker
@@ -246,6 +250,8 @@ type Output interface {
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
+	// NodeResult is _fake.Session.result of a node that calls a function of the user's.
+	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
 	NeedField(v *TensorVariable, field uint16)
 }

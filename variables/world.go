@@ -20,7 +20,7 @@ type facts struct {
 	operators, builtins, torchConstants, singletons                             py.Object // dicts
 	methodKind, resultKind, callableName, modeActive, isPure, classify          py.Object // functions
 	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs     py.Object
-	boundSelf, isTensor, plainLayout                                            py.Object
+	boundSelf, isTensor, plainLayout, standIn                                   py.Object
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -30,6 +30,8 @@ type World struct {
 	*facts
 	objects map[py.Object]VariableTracker
 	depth   int // nested calls of this package's operations; see enter
+	// standIns are the answers of _callables.stand_in
+	standIns map[py.Object]replacement
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.
@@ -45,7 +47,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 		}
 		known = f
 	}
-	return &World{facts: known, objects: map[py.Object]VariableTracker{}}, nil
+	return &World{facts: known, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{}}, nil
 }
 
 func loadFacts(s *py.Scope) (*facts, error) {
@@ -87,7 +89,7 @@ func (f *facts) table() map[string]*py.Object {
 		"callable_name": &f.callableName, "mode_active": &f.modeActive, "is_pure": &f.isPure, "classify": &f.classify,
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
 		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
-		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout,
+		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
 	}
 }
 

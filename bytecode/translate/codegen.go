@@ -164,6 +164,10 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		return nil
 	}
 	if v.Source() != nil {
+		if o, ok := variables.OurOwn(v); ok {
+			c.LoadConst(o)
+			return nil
+		}
 		return c.loadSource(v.Source())
 	}
 	switch x := v.(type) {

@@ -25,8 +25,9 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	if d.code.Flags&(opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR|opcode.CO_ITERABLE_COROUTINE) != 0 {
 		return nil, exc.Break(exc.Generator, "%s", variables.Describe(tx, fn))
 	}
+	hidden := tx.World().IsPolyfill(tx.Scope(), globals)
 	child := &InstructionTranslator{
-		out: tx.out, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtins,
+		out: tx.out, hidden: hidden, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtins,
 		globalsSrc: globalsSrc, locals: make([]variables.VariableTracker, len(d.code.Locals)),
 	}
 	if globals == tx.globals {
@@ -37,12 +38,17 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		}
 	}
 	if err := bindArguments(tx, fn, d.code, child.locals, args, kwargs); err != nil {
+		if o, ok := err.(*exc.Observed); ok && hidden { // the C function says it in other words
+			err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
+		}
 		return nil, err
 	}
 	if err := bindClosure(tx, fn, d.code, child.locals); err != nil {
 		return nil, err
 	}
-	tx.out.inlined = append(tx.out.inlined, d.code.QualName)
+	if !hidden {
+		tx.out.inlined = append(tx.out.inlined, d.code.QualName)
+	}
 	if err := child.run(); err != nil {
 		return nil, err
 	}
@@ -62,6 +68,9 @@ func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (
 		return code, globals, nil, nil
 	}
 	if fn.Source() == nil {
+		if tx.World().IsPolyfill(tx.Scope(), globals) {
+			return code, globals, guards.NewPolyfillSource(tx.out.Const(globals)), nil
+		}
 		return code, globals, guards.NewConstSource(tx.out.Const(globals), "___globals"), nil
 	}
 	return code, globals, guards.NewFunctionFieldSource(fn.Source(), guards.FuncGlobals), nil

@@ -80,42 +80,69 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 	return m, nil
 }
 
+// NodeResult implements variables.Output.
+func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
+	o.needAll()
+	if err := o.runFakes(n); err != nil {
+		return py.Object{}, err
+	}
+	s := o.scope
+	row, err := NodeRow(s, n, o.pool, o.runtimeRef())
+	if err != nil {
+		return py.Object{}, err
+	}
+	r, err := s.CallMethod(o.meta.object, "result", s.Int(int64(n.Index)), row)
+	if err != nil {
+		return py.Object{}, exc.Break(exc.UnknownResult, "%s: %v", n.Name, err)
+	}
+	return r, nil
+}
+
 // fake returns the fake value of a node, running the nodes before it that have not run.
 func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
+	if err := o.runFakes(nil); err != nil {
+		return py.Object{}, err
+	}
 	s := o.scope
-	if o.meta == nil {
-		m, err := s.Import("godynamo._fake")
-		if err != nil {
-			return py.Object{}, err
-		}
-		obj, err := s.CallMethod(m, "Session")
-		if err != nil {
-			return py.Object{}, err
-		}
-		o.meta = &metaSession{object: obj}
-	}
-	nodes := o.graph.Nodes()
-	for ; o.meta.rows < len(nodes); o.meta.rows++ {
-		node := nodes[o.meta.rows]
-		if in, ok := o.inputOf[node]; ok {
-			if _, err := s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), in.Example); err != nil {
-				return py.Object{}, exc.Break(exc.TensorMetadata, "%v", err)
-			}
-			continue
-		}
-		row, err := NodeRow(s, node, o.pool, o.runtimeRef())
-		if err != nil {
-			return py.Object{}, err
-		}
-		if _, err := s.CallMethod(o.meta.object, "run", s.Int(int64(node.Index)), row); err != nil {
-			return py.Object{}, exc.Break(exc.TensorMetadata, "%s: %v", node.Name, err)
-		}
-	}
 	v, err := s.CallMethod(o.meta.object, "value", s.Int(int64(n.Index)))
 	if err != nil {
 		return py.Object{}, exc.Break(exc.TensorMetadata, "%s: %v", n.Name, err)
 	}
 	return v, nil
+}
+
+// runFakes runs the nodes before stop (nil: all) that have not run, on fake tensors.
+func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
+	s := o.scope
+	if o.meta == nil {
+		m, err := s.Import("godynamo._fake")
+		if err != nil {
+			return err
+		}
+		obj, err := s.CallMethod(m, "Session")
+		if err != nil {
+			return err
+		}
+		o.meta = &metaSession{object: obj}
+	}
+	nodes := o.graph.Nodes()
+	for ; o.meta.rows < len(nodes) && nodes[o.meta.rows] != stop; o.meta.rows++ {
+		node := nodes[o.meta.rows]
+		if in, ok := o.inputOf[node]; ok {
+			if _, err := s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), in.Example); err != nil {
+				return exc.Break(exc.TensorMetadata, "%v", err)
+			}
+			continue
+		}
+		row, err := NodeRow(s, node, o.pool, o.runtimeRef())
+		if err != nil {
+			return err
+		}
+		if _, err := s.CallMethod(o.meta.object, "run", s.Int(int64(node.Index)), row); err != nil {
+			return exc.Break(exc.TensorMetadata, "%s: %v", node.Name, err)
+		}
+	}
+	return nil
 }
 
 func (o *OutputGraph) runtimeRef() py.Object {

@@ -122,6 +122,9 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		tx.out.Reads(src)
 		return tx.Build(v, src), nil
 	}
+	if tx.hidden { // what the name meant when godynamo was loaded
+		return variables.NewBuiltinNamed(tx, name), nil
+	}
 	if v, ok := s.DictGetName(tx.builtins, name); ok {
 		if tx.globalsSrc != nil {
 			tx.out.AddGuards(guards.DictContains(tx.globalsSrc, tx.out.Const(s.Name(name)), false))

@@ -326,7 +326,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	}
 	o.freezing[v] = true
 	defer delete(o.freezing, v)
-	if it, ok := v.(*variables.SequenceIterator); ok {
+	if it, ok := v.(variables.Settler); ok {
 		if err := it.Settle(tx); err != nil {
 			return err
 		}

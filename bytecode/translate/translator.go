@@ -71,6 +71,7 @@ type InstructionTranslator struct {
 	suspended bool                        // a generator's frame that has yielded
 	handled   []variables.VariableTracker // exceptions whose handlers are running, innermost last
 	here      *chain
+	hidden    bool // code of godynamo._polyfills: stands where CPython has C code, so no traceback shows it
 
 	log *SpeculationLog // outermost only
 }
@@ -116,6 +117,9 @@ func (tx *InstructionTranslator) InsideTry() bool {
 }
 
 func (tx *InstructionTranslator) chainHere() *chain {
+	if tx.hidden && tx.parent != nil {
+		return tx.parent.chainHere()
+	}
 	if tx.here != nil && tx.here.inst == tx.inst {
 		return tx.here
 	}
@@ -130,6 +134,9 @@ func (tx *InstructionTranslator) chainHere() *chain {
 }
 
 func (tx *InstructionTranslator) userLine() guards.UserLine {
+	if tx.hidden && tx.parent != nil {
+		return tx.parent.userLine()
+	}
 	if tx.inst == nil {
 		return guards.UserLine{File: tx.d.code.Filename, Line: tx.d.code.FirstLine}
 	}
@@ -243,6 +250,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	}
 	if u.DataDependent && (tx.parent != nil || !isBranch(inst.Op)) {
 		u.DataDependent = false
+	}
+	if tx.hidden && tx.parent != nil {
+		return err
 	}
 	u.Stack = append(u.Stack, exc.Frame{Name: tx.d.code.Name, File: tx.d.code.Filename, Line: int(inst.Pos.Line)})
 	if tx.parent != nil {

@@ -196,13 +196,24 @@ def _classify(obj: Any, module: str) -> str:
         return ""
     if isinstance(obj, types.FunctionType):
         if module == "godynamo" or module.startswith("godynamo."):
-            return "opaque" if not module.startswith("godynamo.polyfills") else "inline"
+            return "inline" if module.startswith("godynamo._polyfills") else "opaque"
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
         if module == "torch.functional":
             return "op"
         if module.startswith(_OPAQUE_MODULES) and not module.startswith(("torch.nn.modules", "torch.backends.mha")):
             return "opaque"
     return ""
+
+
+def stand_in(obj: Any) -> tuple[Any, bool] | None:
+    """(function or class, fold) that is called in the place of a callable: the user's own (substitute_in_graph), or one of
+    _polyfills. fold: the callable itself may be called while translating, where all arguments are known."""
+    found = _runtime.substitute_of(obj)
+    if found is not None or isinstance(obj, types.FunctionType):
+        return found
+    from . import _polyfills
+
+    return _polyfills.find(obj)
 
 
 _NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "numpy", "cuda", "__array__"}
@@ -377,6 +388,7 @@ def facts() -> dict[str, Any]:
         "bound_self": bound_self,
         "is_tensor": torch.is_tensor,
         "plain_layout": plain_layout,
+        "stand_in": stand_in,
     }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils._pytree
 
 from ._runtime import Ref
 from ._saved_tensors import unseen
@@ -23,14 +26,18 @@ class Session:
 
         self._mode = FakeTensorMode(allow_non_fake_inputs=False)
         self._values: dict[int, Any] = {}
+        self._examples: dict[int, torch.Tensor] = {}  # the inputs themselves
 
     def input(self, index: int, tensor: torch.Tensor) -> None:
         """Add a graph input that looks like ``tensor``."""
         self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
+        self._examples[index] = tensor
 
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> None:
         """Run one node row (see _runtime.compile_fx) and keep its fake result. Raises what the operation raises."""
         op, _name, target, args, kwargs, _trace = row
+        if index in self._values:  # seen by result()
+            return
         a = self._resolve(args)
         k = self._resolve(kwargs)
         # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
@@ -47,13 +54,81 @@ class Session:
         """The fake value of a node that has run."""
         return self._values[index]
 
-    def _resolve(self, arg: Any) -> Any:
+    def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
+        """What a function of the user's (allow_in_graph) gives at this node, and whether it changed a tensor it was given.
+
+        (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like this one;
+        ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("unknown", what). Run on fake tensors; a
+        function that looks at its tensors' data runs on copies of the inputs, and ones for all else, where nothing but
+        the kinds of what it returns is believed. Raises what the function raises there.
+        """
+        try:
+            changed = self._run_watched(index, row, self._resolve)
+            return changed, _describe(self._values[index], True)
+        except Exception:  # noqa: BLE001 - whatever fake tensors do not support
+            self._values.pop(index, None)
+        state = torch.get_rng_state()
+        try:
+            changed = self._run_watched(index, row, lambda arg: self._resolve(arg, self._concrete))
+        finally:
+            torch.set_rng_state(state)
+        real = self._values[index]
+        self._values[index] = torch.utils._pytree.tree_map_only(
+            torch.Tensor, lambda t: self._mode.from_tensor(t.detach().requires_grad_(t.requires_grad), static_shapes=True), real
+        )
+        return changed, _describe(real, False)
+
+    def _run_watched(self, index: int, row: tuple[Any, ...], resolve: Callable[[Any], Any]) -> bool:
+        a, k = resolve(row[3]), resolve(row[4])
+        before = [(t, t._version) for t in torch.utils._pytree.tree_leaves((a, k)) if isinstance(t, torch.Tensor)]
+        noisy = logging.getLogger("torch._subclasses.fake_tensor")
+        was, noisy.disabled = noisy.disabled, True
+        mode = self._mode if resolve == self._resolve else contextlib.nullcontext()
+        try:
+            with unseen(), mode:
+                self._values[index] = row[2](*a, **k)
+        finally:
+            noisy.disabled = was
+        return any(t._version != version for t, version in before)
+
+    def _concrete(self, index: int) -> Any:
+        """A real value that looks like a node's: a copy of the input, ones for what the graph computes."""
+        if index in self._examples:
+            t = self._examples[index]
+            return t.detach().clone().requires_grad_(t.requires_grad)
+        return torch.utils._pytree.tree_map_only(
+            torch.Tensor,
+            lambda t: torch.ones(t.shape, dtype=t.dtype, device=t.device, requires_grad=t.requires_grad),
+            self._values[index],
+        )
+
+    def _resolve(self, arg: Any, node: Callable[[int], Any] | None = None) -> Any:
         if isinstance(arg, Ref):
-            return self._values[arg.index]
+            return self._values[arg.index] if node is None else node(arg.index)
         if type(arg) in (list, tuple):
-            return type(arg)(self._resolve(x) for x in arg)
+            return type(arg)(self._resolve(x, node) for x in arg)
         if type(arg) is dict:
-            return {k: self._resolve(v) for k, v in arg.items()}
+            return {k: self._resolve(v, node) for k, v in arg.items()}
         if type(arg) is slice:
-            return slice(self._resolve(arg.start), self._resolve(arg.stop), self._resolve(arg.step))
+            return slice(*(self._resolve(x, node) for x in (arg.start, arg.stop, arg.step)))
         return arg
+
+
+_PLAIN = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, torch.Size)
+
+
+def _describe(value: Any, believed: bool) -> tuple[Any, ...]:
+    """See Session.result; believed: numbers and text follow from the metadata of the arguments."""
+    kind = type(value)
+    if isinstance(value, torch.Tensor):
+        return ("tensor",)
+    if value is None:
+        return ("value", None)
+    if kind in _PLAIN:
+        return ("value", value) if believed else ("unknown", kind.__name__)
+    if kind in (list, tuple) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        word = "list" if kind is list else "tuple"
+        return (word, kind, tuple(_describe(v, believed) for v in value))
+    if kind is dict and all(type(k) in (str, int, bool) for k in value):
+        return ("dict", kind, tuple(value), tuple(_describe(v, believed) for v in value.values()))
+    return ("unknown", kind.__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,14 @@ def _each(fn: Any, mark: Callable[[Any], None]) -> Any:
 def allow_in_graph(fn: Any) -> Any:
     """Put calls of ``fn`` (or of each in a list) into the graph as one node, without looking inside. Returns ``fn``.
 
-    The function must return a tensor and depend on its arguments alone.
+    The result must depend on the arguments alone, and calling ``fn`` have no other effect than changing its tensors: it runs once
+    more while translating, on fake tensors (or, where these do not get through it, on copies of the examples), to see what
+    it returns: tensors, None, numbers, text, and tuples, lists and dicts of these.
 
     >>> @godynamo.allow_in_graph
     ... def fused(x, y): ...
     """
-    return _each(fn, lambda f: _registry.register(f, "op:tensor"))
+    return _each(fn, lambda f: _registry.register(f, "op:any"))
 
 
 def disallow_in_graph(fn: Any) -> Any:
@@ -40,21 +43,63 @@ def assume_constant_result(fn: Function) -> Function:
     return _each(fn, lambda f: _registry.register(f, "fold"))  # type: ignore[no-any-return]
 
 
-def substitute_in_graph(original: Any) -> Callable[[Function], Function]:
+_FUNCTION_TYPES = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+)
+
+
+def _same_parameters(original: Any, replacement: Any) -> None:
+    """Raise TypeError where the two take other arguments; what has no signature (many a C function) is not compared."""
+    import inspect  # not when the package is imported
+
+    try:
+        theirs, ours = inspect.signature(original), inspect.signature(replacement)
+    except ValueError:
+        return
+
+    def shape(signature: inspect.Signature) -> list[Any]:
+        named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        return [("" if p.kind is p.POSITIONAL_ONLY else p.name, p.kind, p.default is p.empty) for p in named]
+
+    # (*args, **kwargs) alone says nothing
+    if shape(theirs) and shape(ours) and shape(theirs) != shape(ours):
+        raise TypeError(f"{replacement!r} takes {ours}, but {original!r} takes {theirs}")
+
+
+def substitute_in_graph(
+    original: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
+) -> Callable[[Function], Function]:
     """Capture calls of ``original`` (or of each in a list) as calls of the decorated Python function.
 
+    can_constant_fold_through: ``original`` has no effects and may itself be called while translating, where all arguments are
+    known. skip_signature_check: the replacement may take other parameters. The decorator gives its function back.
+
+    Raises TypeError for what is no function and for other parameters, ValueError for an original that has a replacement.
+
     >>> @godynamo.substitute_in_graph(operator.indexOf)
-    ... def index_of(items, x):
-    ...     for i, item in enumerate(items):
-    ...         if item is x or item == x:
+    ... def index_of(a, b, /):
+    ...     for i, item in enumerate(a):
+    ...         if item is b or item == b:
     ...             return i
     ...     raise ValueError
     """
 
     def decorate(replacement: Function) -> Function:
-        if not callable(replacement):
-            raise TypeError(f"a callable is needed, not {replacement!r}")
-        _each(original, lambda f: _registry.substitute(f, replacement))
+        if not isinstance(replacement, _FUNCTION_TYPES):
+            raise TypeError(f"a function is needed, not {replacement!r}")
+
+        def mark(f: Any) -> None:
+            if not skip_signature_check:
+                _same_parameters(f, replacement)
+            if _registry.substitute_of(f) is not None:
+                raise ValueError(f"{f!r} has a replacement already")
+            _registry.substitute(f, replacement, can_constant_fold_through)
+
+        _each(original, mark)
         return replacement
 
     return decorate

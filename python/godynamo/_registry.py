@@ -9,7 +9,7 @@ from typing import Any
 # Keyed by address: looking up must not run a user's __hash__ or __eq__. What takes no weak reference (a builtin of
 # some C types) is held, so that its address stays its own.
 _kinds: dict[int, tuple[Callable[[], Any], str]] = {}
-_substitutes: dict[int, Any] = {}
+_substitutes: dict[int, tuple[Any, bool]] = {}
 
 
 def register(obj: Any, kind: str) -> None:
@@ -42,12 +42,12 @@ def kind_of(obj: Any) -> str:
     return row[1] if row is not None and row[0]() is obj else ""
 
 
-def substitute(obj: Any, replacement: Any) -> None:
-    """Have calls of ``obj`` captured as calls of ``replacement``."""
+def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
+    """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself is called where all arguments are known."""
     register(obj, "substitute")
-    _substitutes[id(obj)] = replacement
+    _substitutes[id(obj)] = (replacement, fold)
 
 
-def substitute_of(obj: Any) -> Any:
-    """The replacement registered for ``obj``, or None."""
+def substitute_of(obj: Any) -> tuple[Any, bool] | None:
+    """(replacement, fold) registered for ``obj``, or None."""
     return _substitutes.get(id(obj)) if kind_of(obj) == "substitute" else None

@@ -61,7 +61,7 @@ def skip_reason(code: CodeType) -> str:
         return "inductor's generated code"
     path = os.path.realpath(path)
     if path.startswith(_own_folder()):
-        return "" if path.startswith(os.path.join(_own_folder(), "polyfills")) else "godynamo's own file"
+        return "godynamo's own file"
     if path.startswith(_torch_folder()):
         inside = path[len(_torch_folder()) :]
         return "" if inside.startswith(os.path.join("nn", "modules")) else "torch's own file"

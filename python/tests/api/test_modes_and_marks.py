@@ -178,7 +178,7 @@ def test_substitutes_are_found():
     def replacement():
         return 1
 
-    assert _registry.substitute_of(original) is replacement
+    assert _registry.substitute_of(original) == (replacement, False)
     assert _registry.substitute_of(replacement) is None
     assert _registry.kind_of(original) == "substitute"
 

@@ -1,0 +1,51 @@
+"""Python stand-ins for what CPython's library writes in C: what the translator inlines in its place.
+
+``find`` is asked once per callable and translation (``_callables.stand_in``); a module here is imported when a callable of the
+C module it stands for is met. Each registers its functions and classes with ``_base.stands_for``. This code is never run by a
+program, only translated; it raises what the C code raises, with the same text, or declines, and CPython runs the C code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from typing import Any
+
+from . import _base
+
+#: the C callable's module → the module here
+_MODULES = {
+    "itertools": "itertools",
+    "functools": "functools",
+    "_functools": "functools",
+    "operator": "operator",
+    "_operator": "operator",
+    "_heapq": "heapq",
+    "_bisect": "bisect",
+    "math": "math",
+}
+_C_FUNCTIONS = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.WrapperDescriptorType,
+)
+
+
+def _module_of(obj: Any) -> str:
+    owner = getattr(obj, "__objclass__", None) or getattr(obj, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        obj = owner
+    name = getattr(obj, "__module__", None)
+    return name if isinstance(name, str) else ""
+
+
+def find(obj: Any) -> tuple[Any, bool] | None:
+    """(stand-in, fold) of a C function or type, None where there is none; see _callables.stand_in."""
+    if type(obj) is not type and not isinstance(obj, _C_FUNCTIONS):
+        return None
+    name = _MODULES.get(_module_of(obj))
+    if name is None:
+        return None
+    importlib.import_module(f"{__name__}.{name}")
+    return _base.table.get(obj)

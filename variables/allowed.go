@@ -1,0 +1,118 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// callAllowed puts a call of a function that the user allowed in graphs into this one. What it returns, and whether it changed a tensor
+// that it was given, python/godynamo/_fake.py finds out.
+func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	r, err := tx.Output().NodeResult(tx, node)
+	if err != nil {
+		return nil, err
+	}
+	parts := tx.Scope().Items(r)
+	if parts[0] == py.True() {
+		node.Inplace = true
+		for _, a := range args {
+			forgetMeta(a)
+		}
+		for _, kw := range kwargs {
+			forgetMeta(kw.Value)
+		}
+	}
+	return described(tx, node, parts[1])
+}
+
+// forgetMeta: the tensors in v were changed by an operation that may have been told to.
+func forgetMeta(v VariableTracker) {
+	if l, ok := v.(*LazyVariable); ok && l.real != nil {
+		v = l.real
+	}
+	if t, ok := v.(*TensorVariable); ok {
+		t.meta, t.Changed = nil, true
+	} else if c, ok := v.(Container); ok {
+		for _, child := range c.Children() {
+			forgetMeta(child)
+		}
+	}
+}
+
+// described is the tracker of a node's result, by its description (_fake.Session.result).
+func described(tx Translator, node *fxgraph.Node, description py.Object) (VariableTracker, error) {
+	s := tx.Scope()
+	d := s.Items(description)
+	all := func(keys []VariableTracker, parts []py.Object) ([]VariableTracker, error) {
+		out := make([]VariableTracker, len(parts))
+		for i, part := range parts {
+			kind := py.GoString(s.Items(part)[0])
+			if kind == "value" {
+				v, err := described(tx, node, part)
+				if err != nil {
+					return nil, err
+				}
+				out[i] = v
+				continue
+			}
+			item, err := tx.Output().CallFunction(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{&TensorSequence{Node: node}, keys[i]}, nil)
+			if err != nil {
+				return nil, err
+			}
+			if out[i], err = described(tx, item, part); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	switch py.GoString(d[0]) {
+	case "tensor":
+		return NewTensor(node), nil
+	case "value":
+		if d[1] == py.None() {
+			node.Inplace = true // the call is made for what it does, or for nothing
+		}
+		return immutableResult(tx, d[1])
+	case "list", "tuple":
+		parts := s.Items(d[2])
+		keys := make([]VariableTracker, len(parts))
+		for i := range parts {
+			keys[i] = IntConst(tx, i)
+		}
+		items, err := all(keys, parts)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case d[1] == tx.World().ListType:
+			return NewList(items, nil), nil
+		case d[1] == tx.World().TupleType:
+			return NewTuple(items, nil), nil
+		}
+		if _, named := tx.World().NamedTupleFields(s, d[1]); named {
+			return NewTupleOf(items, d[1], nil), nil
+		}
+	case "dict":
+		var keys []VariableTracker
+		for _, k := range s.Items(d[2]) {
+			keys = append(keys, NewConstant(k, nil))
+		}
+		items, err := all(keys, s.Items(d[3]))
+		if err != nil {
+			return nil, err
+		}
+		r := NewDict(nil)
+		for i, k := range keys {
+			if err := r.put(tx, k, items[i]); err != nil {
+				return nil, err
+			}
+		}
+		return r, nil
+	}
+	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, s.Repr(description))
+}

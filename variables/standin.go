@@ -1,0 +1,341 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// replacement is the Python function or class that is called in a C callable's place, see python/godynamo/_polyfills.
+type replacement struct {
+	fn   py.Object // zero: none
+	fold bool      // the callable itself may be called where all arguments are known
+}
+
+// polyfillName marks module dicts and classes of godynamo._polyfills; of classes it says what they are.
+const polyfillName = "__godynamo_polyfill__"
+
+// IsPolyfill tells the globals of modules whose code stands for C code.
+func (w *World) IsPolyfill(s *py.Scope, globals py.Object) bool {
+	_, ok := s.DictGetName(globals, polyfillName)
+	return ok
+}
+
+// polyfillMark is what a class of godynamo._polyfills is: "class" of stand-ins, "end" or "decline", the two results that mean
+// something else; "" for all other classes.
+func polyfillMark(tx Translator, class py.Object) string {
+	v, ok := tx.Scope().TypeLookup(class, polyfillName)
+	if !ok {
+		return ""
+	}
+	return py.GoString(v)
+}
+
+// polyfillMarker is polyfillMark of one of the two markers, which need not be looked at to be told apart from values of the
+// program's.
+func polyfillMarker(tx Translator, v VariableTracker) string {
+	var class py.Object
+	switch x := v.(type) {
+	case *ClassVariable:
+		class = x.Class
+	case *LazyVariable:
+		if x.obj.Kind() != py.TypeKind || x.Src == nil || x.Src.GuardSource() != guards.SourcePolyfill {
+			return ""
+		}
+		class = x.obj
+	default:
+		return ""
+	}
+	if m := polyfillMark(tx, class); m != "class" {
+		return m
+	}
+	return ""
+}
+
+// constSource reaches an object that needs no guard of its own.
+func constSource(tx Translator, obj py.Object, text string) guards.Source {
+	if obj.Kind() == py.Function {
+		if globals, ok := tx.Scope().FunctionField(obj, py.FuncGlobals); ok && tx.World().IsPolyfill(tx.Scope(), globals) {
+			return guards.NewPolyfillSource(tx.Output().Const(obj))
+		}
+	}
+	return guards.NewConstSource(tx.Output().Const(obj), text)
+}
+
+// OurOwn is the object behind a tracker that was read inside a polyfill; nobody changes it.
+func OurOwn(v VariableTracker) (py.Object, bool) {
+	if v.Source() == nil || v.Source().GuardSource() != guards.SourcePolyfill {
+		return py.Object{}, false
+	}
+	switch x := v.(type) {
+	case *ClassVariable:
+		return x.Class, true
+	case *FunctionVariable:
+		return x.Fn, true
+	case *BuiltinVariable:
+		return x.Fn, true
+	}
+	return py.Object{}, false
+}
+
+// NewBuiltinNamed is a builtin as it was when godynamo was loaded.
+func NewBuiltinNamed(tx Translator, name string) VariableTracker {
+	return wrapKnown(tx, tx.World().Builtin(name))
+}
+
+func (w *World) standInFor(s *py.Scope, fn py.Object) (replacement, error) {
+	if r, ok := w.standIns[fn]; ok {
+		return r, nil
+	}
+	v, err := s.Call(w.standIn, fn)
+	if err != nil {
+		return replacement{}, err
+	}
+	var r replacement
+	if v != py.None() {
+		parts := s.Items(v)
+		r = replacement{parts[0], parts[1] == py.True()}
+	}
+	s.Hold(fn)
+	w.standIns[fn] = r
+	return r, nil
+}
+
+// callStandIn calls the Python function or class that stands in for fn; false when there is none. A stand-in that declines is
+// a break at the call.
+func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	sub, err := tx.World().standInFor(tx.Scope(), fn)
+	if err != nil || sub.fn.IsNull() {
+		return nil, false, err
+	}
+	if sub.fold {
+		if r, err := foldCall(tx, fn, args, kwargs); err == nil {
+			return r, true, nil
+		} else if _, unknown := err.(*exc.Unsupported); !unknown {
+			return nil, true, err
+		}
+	}
+	var target VariableTracker
+	if sub.fn.Kind() == py.Function {
+		target = NewFunction(sub.fn, constSource(tx, sub.fn, "___substitute"))
+	} else {
+		target = wrapKnown(tx, sub.fn)
+	}
+	r, err := Call(tx, target, args, kwargs)
+	if err == nil && polyfillMarker(tx, r) == "decline" {
+		err = unsupported(exc.CallUnsupported, "%s", tx.Scope().Repr(fn))
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	r, err = Realize(tx, r)
+	return r, true, err
+}
+
+// StandInVariable is an object of a C type that the program made: an instance of a class of godynamo._polyfills acts for it while
+// translating, and tells how to make the real one in the same state when it leaves the frame (_escape).
+type StandInVariable struct {
+	Base
+	real   py.Object         // the C type
+	state  *ObjectVariable   // the instance
+	recipe []VariableTracker // a callable and its arguments, set by Settle
+}
+
+// StandInIterator is a stand-in that is an iterator.
+type StandInIterator struct{ StandInVariable }
+
+type standIn interface {
+	VariableTracker
+	parts() *StandInVariable
+}
+
+// newStandIn wraps an instance of a polyfill class that names its C type (__real__).
+func newStandIn(tx Translator, state *ObjectVariable) (VariableTracker, error) {
+	real, ok := tx.Scope().TypeLookup(state.Class, "__real__")
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(state.Class))
+	}
+	s := StandInVariable{real: real, state: state}
+	if _, ok := tx.Scope().TypeLookup(state.Class, "_next"); ok {
+		return &StandInIterator{s}, nil
+	}
+	return &s, nil
+}
+
+func (s *StandInVariable) parts() *StandInVariable { return s }
+
+// Kind implements VariableTracker.
+func (*StandInVariable) Kind() string { return "StandInVariable" }
+
+// Children implements Container.
+func (s *StandInVariable) Children() []VariableTracker {
+	if s.recipe != nil {
+		return s.recipe[1:]
+	}
+	return s.state.Children()
+}
+
+// PythonType implements Typed.
+func (s *StandInVariable) PythonType(Translator) (py.Object, error) { return s.real, nil }
+
+// Truth implements Truther.
+func (s *StandInVariable) Truth(tx Translator) (bool, error) {
+	for _, name := range []string{"__bool__", "__len__"} {
+		if _, ok := tx.Scope().TypeLookup(s.real, name); ok {
+			return false, unsupported(exc.OperatorUnsupported, "truth of a %s", py.TypeName(s.real))
+		}
+	}
+	return true, nil
+}
+
+// spent tells stand-ins whose real object exists already: from then on that one has the state. A _group is an object that shares
+// state with others, and becomes real with the first of them.
+func (s *StandInVariable) spent() error {
+	real := Materialized(s)
+	if g, ok := s.state.attrs["_group"]; ok && g != nil {
+		real = real || Materialized(g)
+	}
+	if real {
+		return unsupported(exc.CallUnsupported, "a %s that other code holds", py.TypeName(s.real))
+	}
+	return nil
+}
+
+// standInType is the C type that v is a stand-in of, or None.
+func standInType(tx Translator, v VariableTracker) (VariableTracker, error) {
+	if s, ok := v.(standIn); ok {
+		return wrapKnown(tx, s.parts().real), nil
+	}
+	return NoneConst(), nil
+}
+
+// public tells attributes of the C type that the polyfill class has too.
+func (s *StandInVariable) public(tx Translator, name string) bool {
+	names, ok := tx.Scope().TypeLookup(s.state.Class, "__public__")
+	if !ok {
+		return false
+	}
+	in, err := tx.Scope().Contains(names, tx.Scope().Name(name))
+	return err == nil && in
+}
+
+// GetAttr implements AttrGetter.
+func (s *StandInVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if name == "__class__" {
+		return wrapKnown(tx, s.real), nil
+	}
+	if s.public(tx, name) {
+		if err := s.spent(); err != nil {
+			return nil, err
+		}
+		return s.state.GetAttr(tx, name)
+	}
+	if _, ok := tx.Scope().TypeLookup(s.real, name); !ok {
+		return nil, &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(s.real) + "' object has no attribute '" + name + "'"}
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(s.real))
+}
+
+// Call implements Caller.
+func (s *StandInVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if _, ok := tx.Scope().TypeLookup(s.state.Class, "__call__"); !ok {
+		return nil, &exc.Observed{TypeName: "TypeError", Text: "'" + py.TypeName(s.real) + "' object is not callable"}
+	}
+	r, err := s.state.Call(tx, args, kwargs)
+	if err == nil && polyfillMarker(tx, r) == "decline" {
+		err = unsupported(exc.CallUnsupported, "a %s", py.TypeName(s.real))
+	}
+	return r, err
+}
+
+// Settle implements Settler: the stand-in says how the real object is made.
+func (s *StandInVariable) Settle(tx Translator) error {
+	if s.recipe != nil {
+		return nil
+	}
+	r, err := CallMethod(tx, s.state, "_escape", nil, nil)
+	if err != nil {
+		return err
+	}
+	t, ok := r.(*TupleVariable)
+	if !ok {
+		return unsupported(exc.Reconstruct, "a %s", py.TypeName(s.real))
+	}
+	recipe := append([]VariableTracker(nil), t.items...)
+	if recipe[0], err = Realize(tx, recipe[0]); err != nil {
+		return err
+	}
+	s.recipe = recipe
+	return nil
+}
+
+// Reconstruct implements Reconstructer.
+func (s *StandInVariable) Reconstruct(e Emitter) error {
+	e.PushNull()
+	switch fn := s.recipe[0].(type) {
+	case *FunctionVariable:
+		e.LoadConst(fn.Fn)
+	case *ClassVariable:
+		e.LoadConst(fn.Class)
+	case *BuiltinVariable:
+		e.LoadConst(fn.Fn)
+	default:
+		return unsupported(exc.Reconstruct, "a %s", py.TypeName(s.real))
+	}
+	if err := loadAll(e, s.recipe[1:]); err != nil {
+		return err
+	}
+	e.Call(len(s.recipe)-1, nil)
+	return nil
+}
+
+// Next implements Iterator.
+func (s *StandInIterator) Next(tx Translator) (VariableTracker, bool, error) {
+	if err := s.spent(); err != nil {
+		return nil, false, err
+	}
+	if err := tx.World().enter(); err != nil {
+		return nil, false, err
+	}
+	defer tx.World().leave()
+	r, err := CallMethod(tx, s.state, "_next", nil, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	switch polyfillMarker(tx, r) {
+	case "end":
+		return nil, false, nil
+	case "decline":
+		return nil, false, unsupported(exc.IterUnsupported, "a %s", py.TypeName(s.real))
+	}
+	return r, true, nil
+}
+
+// CallMethod implements MethodCaller.
+func (s *StandInIterator) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args)+len(kwargs) == 0 {
+		switch name {
+		case "__iter__":
+			return s, nil
+		case "__next__":
+			v, ok, err := s.Next(tx)
+			if err == nil && !ok {
+				err = &exc.Observed{TypeName: "StopIteration"}
+			}
+			return v, err
+		}
+	}
+	fn, err := s.StandInVariable.GetAttr(tx, name)
+	if err != nil {
+		return nil, err
+	}
+	return Call(tx, fn, args, kwargs)
+}
+
+// GetAttr implements AttrGetter.
+func (s *StandInIterator) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if name == "__iter__" || name == "__next__" {
+		return &BoundBuiltin{obj: s, name: name}, nil
+	}
+	return s.StandInVariable.GetAttr(tx, name)
+}
