@@ -149,6 +149,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	if class != "" {
 		return NewTorch(obj, class, src), same(guards.KeepStrong), nil
 	}
+	if v, err := wrapStandIn(tx, obj, src); v != nil || err != nil {
+		return v, same(guards.KeepStrong), err
+	}
 	switch obj.Kind() {
 	case py.Exception:
 		return NewObject(obj, src), ofType, nil

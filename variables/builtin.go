@@ -140,7 +140,7 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	if !pure {
 		return nil, unsupported(exc.CallUnsupported, "%s", tx.Scope().Repr(b.Fn))
 	}
-	return foldCall(tx, b.Fn, args, kwargs)
+	return foldPure(tx, b.Fn, args, kwargs)
 }
 
 // operatorFunction is a function of the operator module on tracked values.
@@ -482,16 +482,34 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 		}
 		acc = kw.Value
 	}
-	items, err := Unpack(tx, args[0])
+	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
+		var err error
+		acc, err = Binary(tx, 0, acc, it)
+		return true, err
+	})
+	return acc, err
+}
+
+// each calls do with one item after the other, as far as it asks for more: what iterating does comes between the calls.
+func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bool, err error)) error {
+	r, err := Iter(tx, v)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, it := range items {
-		if acc, err = Binary(tx, 0, acc, it); err != nil {
-			return nil, err
+	it, ok := r.(Iterator)
+	if !ok {
+		return unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, r))
+	}
+	for i := 0; i < maxUnroll; i++ {
+		item, ok, err := it.Next(tx)
+		if err != nil || !ok {
+			return err
+		}
+		if more, err := do(item); err != nil || !more {
+			return err
 		}
 	}
-	return acc, nil
+	return unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
 }
 
 // extremum is min or max of values whose comparison is known.
@@ -572,20 +590,13 @@ func asCallBreak(err error, name string) error {
 
 func anyAll(stop bool) func(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return func(tx Translator, a []VariableTracker) (VariableTracker, error) {
-		items, err := Unpack(tx, a[0])
-		if err != nil {
-			return nil, err
-		}
-		for _, it := range items {
+		found := false
+		err := each(tx, a[0], func(it VariableTracker) (bool, error) {
 			t, err := Truth(tx, it)
-			if err != nil {
-				return nil, asCallBreak(err, "any/all")
-			}
-			if t == stop {
-				return BoolConst(stop), nil
-			}
-		}
-		return BoolConst(!stop), nil
+			found = err == nil && t == stop
+			return !found, asCallBreak(err, "any/all")
+		})
+		return BoolConst(stop == found), err
 	}
 }
 

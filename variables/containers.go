@@ -196,7 +196,7 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 	}
 	objs, ok := constants(tx, keys)
 	if !ok {
-		return nil, unsupported(exc.CallUnsupported, "sort by values that are not known")
+		return sortByComparison(tx, items, keys, reverse)
 	}
 	s := tx.Scope()
 	order := make([]py.Object, len(objs))
@@ -214,6 +214,27 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 	out := make([]VariableTracker, len(items))
 	for i, o := range s.Items(res) {
 		n, _ := py.AsInt(o)
+		out[i] = items[n]
+	}
+	return out, nil
+}
+
+// sortByComparison sorts items whose keys' < is Python code: the comparisons CPython makes, in its order.
+func sortByComparison(tx Translator, items, keys []VariableTracker, reverse VariableTracker) ([]VariableTracker, error) {
+	r, err := callPolyfill(tx, "sorting.order", NewTuple(keys, nil), reverse)
+	if err != nil {
+		return nil, err
+	}
+	places, err := Unpack(tx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]VariableTracker, len(items))
+	for i, p := range places {
+		n, ok := ConstInt(tx, p)
+		if !ok || n >= len(items) {
+			return nil, unsupported(exc.CallUnsupported, "sort by values that are not known")
+		}
 		out[i] = items[n]
 	}
 	return out, nil

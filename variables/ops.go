@@ -210,7 +210,7 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 			return r, err
 		}
 	}
-	return foldCall(tx, m, args, kwargs)
+	return foldPure(tx, m, args, kwargs)
 }
 
 // foldCall calls a pure function on known values while translating.
@@ -243,6 +243,84 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		return plainResult(tx, r, tx.Scope().Repr(fn))
 	}
 	return immutableResult(tx, r)
+}
+
+// foldPure is foldCall of a function that only reads its arguments: containers of known values are handed over as copies,
+// as long as the result is a plain value that cannot be, or hold, one of theirs.
+func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	r, err := foldCall(tx, fn, args, kwargs)
+	if _, unknown := err.(*exc.Unsupported); !unknown {
+		return r, err
+	}
+	objs := make([]py.Object, 0, len(args)+len(kwargs))
+	names := kwNames(kwargs)
+	for i := 0; i < len(args)+len(kwargs); i++ {
+		v := VariableTracker(nil)
+		if i < len(args) {
+			v = args[i]
+		} else {
+			v = kwargs[i-len(args)].Value
+		}
+		o, ok := plainCopy(tx, v)
+		if !ok {
+			return nil, err
+		}
+		objs = append(objs, o)
+	}
+	v, callErr := tx.Scope().CallKw(fn, objs, names)
+	if callErr != nil {
+		return nil, observed(callErr)
+	}
+	switch v.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes:
+		return NewConstant(v, nil), nil
+	}
+	return nil, err
+}
+
+// plainCopy is a real object equal to v, when v is plain data all of which is known. A set is not: its order would be another.
+func plainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
+	v, err := Realize(tx, v)
+	if err != nil || tx.World().enter() != nil {
+		return py.Object{}, false
+	}
+	defer tx.World().leave()
+	all := func(vs []VariableTracker) ([]py.Object, bool) {
+		out := make([]py.Object, len(vs))
+		for i, it := range vs {
+			o, ok := plainCopy(tx, it)
+			if !ok {
+				return nil, false
+			}
+			out[i] = o
+		}
+		return out, true
+	}
+	switch x := v.(type) {
+	case *ConstantVariable:
+		return x.Value, !tx.World().IsEnum(tx.Scope(), x.Value)
+	case *RangeVariable, *SliceVariable:
+		return AsConstant(tx, v)
+	case *ListVariable:
+		items, ok := all(x.items)
+		return tx.Scope().List(items...), ok
+	case *TupleVariable:
+		items, ok := all(x.items)
+		return tx.Scope().Tuple(items...), ok && x.class.IsNull()
+	case *DictVariable:
+		keys, ok := all(x.keys)
+		values, ok2 := all(x.values)
+		if !ok || !ok2 || !x.class.IsNull() {
+			return py.Object{}, false
+		}
+		pairs := make([][2]py.Object, len(keys))
+		for i := range keys {
+			pairs[i] = [2]py.Object{keys[i], values[i]}
+		}
+		d, err := tx.Scope().Dict(pairs...)
+		return d, err == nil
+	}
+	return py.Object{}, false
 }
 
 // GetAttr is obj.name.

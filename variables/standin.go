@@ -68,6 +68,8 @@ func OurOwn(v VariableTracker) (py.Object, bool) {
 		return py.Object{}, false
 	}
 	switch x := v.(type) {
+	case *LazyVariable:
+		return x.obj, true
 	case *ClassVariable:
 		return x.Class, true
 	case *FunctionVariable:
@@ -132,6 +134,62 @@ func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 	return r, true, err
 }
 
+// callPolyfill calls a function of godynamo._polyfills, "module.function".
+func callPolyfill(tx Translator, name string, args ...VariableTracker) (VariableTracker, error) {
+	fn, err := tx.Scope().Call(tx.World().polyfill, tx.Scope().Name(name))
+	if err != nil {
+		return nil, err
+	}
+	r, err := Call(tx, NewFunction(fn, constSource(tx, fn, "")), args, nil)
+	if err == nil && polyfillMarker(tx, r) == "decline" {
+		err = unsupported(exc.CallUnsupported, "%s", name)
+	}
+	return r, err
+}
+
+// wrapStandIn is the stand-in of an immutable object of a C type (operator.itemgetter(1)) that was read from the frame; nil when
+// there is none for its type.
+func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
+	s := tx.Scope()
+	how, err := s.Call(tx.World().standInObject, obj)
+	if err != nil {
+		return nil, observed(err)
+	}
+	if how == py.None() {
+		return nil, nil
+	}
+	parts := s.Items(how)
+	known := func(o py.Object) (VariableTracker, error) {
+		if !isImmutable(tx, o) {
+			return nil, unsupported(exc.UntrackedObject, "%s with a %s", py.TypeName(obj.Type()), py.TypeName(o.Type()))
+		}
+		return NewConstant(o, nil), nil
+	}
+	var args []VariableTracker
+	for _, a := range s.Items(parts[1]) {
+		v, err := known(a)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, v)
+	}
+	var kwargs []Kw
+	keys, values := s.DictItems(parts[2])
+	for i, k := range keys {
+		v, err := known(values[i])
+		if err != nil {
+			return nil, err
+		}
+		kwargs = append(kwargs, Kw{py.GoString(k), v})
+	}
+	v, err := Call(tx, NewFunction(parts[0], constSource(tx, parts[0], "")), args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	v.base().Src = src
+	return v, nil
+}
+
 // StandInVariable is an object of a C type that the program made: an instance of a class of godynamo._polyfills acts for it while
 // translating, and tells how to make the real one in the same state when it leaves the frame (_escape).
 type StandInVariable struct {
@@ -139,6 +197,7 @@ type StandInVariable struct {
 	real   py.Object         // the C type
 	state  *ObjectVariable   // the instance
 	recipe []VariableTracker // a callable and its arguments, set by Settle
+	madeAt int               // step of the outermost frame
 }
 
 // StandInIterator is a stand-in that is an iterator.
@@ -155,7 +214,7 @@ func newStandIn(tx Translator, state *ObjectVariable) (VariableTracker, error) {
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(state.Class))
 	}
-	s := StandInVariable{real: real, state: state}
+	s := StandInVariable{real: real, state: state, madeAt: tx.Output().Step()}
 	if _, ok := tx.Scope().TypeLookup(state.Class, "_next"); ok {
 		return &StandInIterator{s}, nil
 	}
@@ -248,6 +307,15 @@ func (s *StandInVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	return r, err
 }
 
+// MadeAt is the step of the outermost frame at which v was made, when v cannot be made real in the state it is in: CPython has to make
+// it. Else 0.
+func MadeAt(v VariableTracker) int {
+	if s, ok := v.(standIn); ok {
+		return s.parts().madeAt
+	}
+	return 0
+}
+
 // Settle implements Settler: the stand-in says how the real object is made.
 func (s *StandInVariable) Settle(tx Translator) error {
 	if s.recipe != nil {
@@ -299,6 +367,11 @@ func (s *StandInIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	}
 	defer tx.World().leave()
 	r, err := CallMethod(tx, s.state, "_next", nil, nil)
+	if o, ok := err.(*exc.Observed); ok { // which a function that the iterator calls may raise too
+		if end, endErr := RaisesA(tx, o, "StopIteration"); endErr == nil && end {
+			return nil, false, nil
+		}
+	}
 	if err != nil {
 		return nil, false, err
 	}

@@ -60,6 +60,12 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		}
 	case t.class == "fold":
 		return foldCall(tx, t.Fn, args, kwargs)
+	case t.class == "pure":
+		r, err := foldPure(tx, t.Fn, args, kwargs)
+		if _, unknown := err.(*exc.Unsupported); !unknown {
+			return r, err
+		}
+		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
 	case t.class == "state":
 		tx.Output().AddGuards(guards.GlobalState())
 		return foldCall(tx, t.Fn, args, kwargs)

@@ -252,6 +252,8 @@ type Output interface {
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _fake.Session.result of a node that calls a function of the user's.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
+	// Step is the step of the outermost frame that is running.
+	Step() int
 	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
 	NeedField(v *TensorVariable, field uint16)
 }

@@ -20,7 +20,7 @@ type facts struct {
 	operators, builtins, torchConstants, singletons                             py.Object // dicts
 	methodKind, resultKind, callableName, modeActive, isPure, classify          py.Object // functions
 	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs     py.Object
-	boundSelf, isTensor, plainLayout, standIn                                   py.Object
+	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill          py.Object
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -90,6 +90,7 @@ func (f *facts) table() map[string]*py.Object {
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
 		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
+		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill,
 	}
 }
 

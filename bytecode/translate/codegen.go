@@ -148,6 +148,10 @@ func (c *Codegen) LoadStr(text string) { c.LoadConst(c.out.scope.Name(text)) }
 func (c *Codegen) Load(v variables.VariableTracker) error {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
+			if o, ok := variables.OurOwn(v); ok {
+				c.LoadConst(o)
+				return nil
+			}
 			return c.loadSource(l.Source())
 		}
 		v = l.Real()

@@ -283,6 +283,9 @@ func (o *OutputGraph) EffectValue(tx variables.Translator, values []variables.Va
 	return s, nil
 }
 
+// Step implements variables.Output.
+func (o *OutputGraph) Step() int { return o.rootStep }
+
 func (o *OutputGraph) newSlot() *variables.Slot {
 	o.numSlots++
 	return &variables.Slot{Index: o.numSlots - 1}
@@ -328,6 +331,9 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	defer delete(o.freezing, v)
 	if it, ok := v.(variables.Settler); ok {
 		if err := it.Settle(tx); err != nil {
+			if step := variables.MadeAt(v); step != 0 {
+				return o.breakAt(step, err)
+			}
 			return err
 		}
 	}

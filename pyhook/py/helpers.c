@@ -19,6 +19,7 @@ gdpy_kind(PyObject *o)
         {&PyFunction_Type, GDK_FUNCTION},
         {&PyMethod_Type, GDK_METHOD},
         {&PyCFunction_Type, GDK_BUILTIN},
+        {&PyCMethod_Type, GDK_BUILTIN},
         {&PyType_Type, GDK_TYPE},
         {&PyModule_Type, GDK_MODULE},
         {&PySet_Type, GDK_SET},

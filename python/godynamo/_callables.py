@@ -11,6 +11,8 @@ import builtins
 import enum
 import functools
 import operator
+import re
+import sys
 import types
 import typing
 from collections import OrderedDict
@@ -26,7 +28,8 @@ from . import _C, _runtime
 MISSING = object()
 
 _TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
-#: other types of immutable values that programs read and pass on: unions and aliases of typing, limits of dtypes
+#: other types of immutable values that programs read and pass on: unions and aliases of typing, limits of dtypes, regular
+#: expressions
 _PLAIN_CONSTANTS = (
     torch.finfo,
     torch.iinfo,
@@ -38,8 +41,11 @@ _PLAIN_CONSTANTS = (
         if isinstance(cls, type) and issubclass(cls, (typing._Final, typing.TypeVar)) and cls.__name__.startswith("_")  # type: ignore[attr-defined]
     ),
     typing.TypeVar,
+    re.Pattern,
+    re.Match,
 )
-_SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
+# What is told apart by identity: torch's singletons, and immutable values whose equality says less than all of them.
+_SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match)
 _CALLABLE_TYPES = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -155,6 +161,29 @@ _OPAQUE_MODULES = (
     "torch._tensor_str",
 )
 
+# Python functions of the standard library without effects whose result follows from plain arguments: CPython computes them.
+_PURE_FUNCTIONS = {
+    module: frozenset(names.split())
+    for module, names in {
+        "json": "dumps loads",
+        "re": "compile escape findall fullmatch match search split sub subn",
+        "posixpath": "basename commonpath commonprefix dirname isabs join normpath split splitext",
+        "genericpath": "commonprefix",
+        "textwrap": "dedent fill indent shorten wrap",
+        "string": "capwords",
+        "shlex": "join quote split",
+        "html": "escape unescape",
+        "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urljoin",
+        "base64": "b16decode b16encode b32decode b32encode b64decode b64encode",
+        "fnmatch": "fnmatchcase translate",
+        "ast": "literal_eval",
+        "colorsys": "hls_to_rgb hsv_to_rgb rgb_to_hls rgb_to_hsv rgb_to_yiq yiq_to_rgb",
+        "statistics": "fmean geometric_mean harmonic_mean mean median median_high median_low mode pstdev pvariance stdev "
+        "variance",
+        "inspect": "cleandoc",
+    }.items()
+}
+
 _cache: dict[Any, str] = {}
 
 
@@ -197,6 +226,9 @@ def _classify(obj: Any, module: str) -> str:
     if isinstance(obj, types.FunctionType):
         if module == "godynamo" or module.startswith("godynamo."):
             return "inline" if module.startswith("godynamo._polyfills") else "opaque"
+        pure = _PURE_FUNCTIONS.get(module)
+        if pure is not None and obj.__name__ in pure and getattr(sys.modules.get(module), obj.__name__, None) is obj:
+            return "pure"
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
         if module == "torch.functional":
             return "op"
@@ -214,6 +246,20 @@ def stand_in(obj: Any) -> tuple[Any, bool] | None:
     from . import _polyfills
 
     return _polyfills.find(obj)
+
+
+def stand_in_object(obj: Any) -> Any:
+    """(maker, args, kwargs) of the stand-in for an object of the frame's, or None; see _polyfills.find_object."""
+    from . import _polyfills
+
+    return _polyfills.find_object(obj)
+
+
+def polyfill(name: str) -> Any:
+    """A function of _polyfills by "module.function"."""
+    from . import _polyfills
+
+    return _polyfills.named(name)
 
 
 _NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "numpy", "cuda", "__array__"}
@@ -389,6 +435,8 @@ def facts() -> dict[str, Any]:
         "is_tensor": torch.is_tensor,
         "plain_layout": plain_layout,
         "stand_in": stand_in,
+        "stand_in_object": stand_in_object,
+        "polyfill": polyfill,
     }
 
 

@@ -58,14 +58,14 @@ class Session:
         """What a function of the user's (allow_in_graph) gives at this node, and whether it changed a tensor it was given.
 
         (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like this one;
-        ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("unknown", what). Run on fake tensors; a
-        function that looks at its tensors' data runs on copies of the inputs, and ones for all else, where nothing but
+        ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("unknown", what). It runs on fake
+        tensors; a function that looks at its tensors' data runs on copies of the inputs, and ones for all else, where nothing but
         the kinds of what it returns is believed. Raises what the function raises there.
         """
         try:
             changed = self._run_watched(index, row, self._resolve)
             return changed, _describe(self._values[index], True)
-        except Exception:  # noqa: BLE001 - whatever fake tensors do not support
+        except Exception:  # whatever fake tensors do not support
             self._values.pop(index, None)
         state = torch.get_rng_state()
         try:
@@ -74,7 +74,9 @@ class Session:
             torch.set_rng_state(state)
         real = self._values[index]
         self._values[index] = torch.utils._pytree.tree_map_only(
-            torch.Tensor, lambda t: self._mode.from_tensor(t.detach().requires_grad_(t.requires_grad), static_shapes=True), real
+            torch.Tensor,
+            lambda t: self._mode.from_tensor(t.detach().requires_grad_(t.requires_grad), static_shapes=True),
+            real,
         )
         return changed, _describe(real, False)
 

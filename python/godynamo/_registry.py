@@ -43,7 +43,7 @@ def kind_of(obj: Any) -> str:
 
 
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
-    """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself is called where all arguments are known."""
+    """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself where all arguments are known."""
     register(obj, "substitute")
     _substitutes[id(obj)] = (replacement, fold)
 

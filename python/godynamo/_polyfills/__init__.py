@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import types
+from functools import partial
 from typing import Any
 
 from . import _base
@@ -38,6 +39,29 @@ def _module_of(obj: Any) -> str:
         obj = owner
     name = getattr(obj, "__module__", None)
     return name if isinstance(name, str) else ""
+
+
+def find_object(obj: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+    """(maker, args, kwargs) of the stand-in for an immutable object of a C type, None where there is none."""
+    kind = type(obj)
+    if kind.__module__ != "operator":
+        return None
+    importlib.import_module(f"{__name__}.operator")
+    maker = _base.makers.get(kind)
+    if maker is None:
+        return None
+    how, args = obj.__reduce__()[:2]
+    if how is kind:
+        return maker, args, {}
+    if isinstance(how, partial) and how.func is kind:
+        return maker, (*how.args, *args), how.keywords
+    return None
+
+
+def named(name: str) -> Any:
+    """A function here, by "module.function"."""
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), function)
 
 
 def find(obj: Any) -> tuple[Any, bool] | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib.abc
+import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,24 +18,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 table: dict[Any, tuple[Any, bool]] = {}
 
 
-class END:
-    """What ``_next`` gives at the end, and ``next`` in stand-ins when told to: no value of a program's is this class."""
-
+class _End:
     __godynamo_polyfill__ = "end"
 
 
-class DECLINE:
-    """What a stand-in gives that leaves a call to CPython."""
-
+class _Decline:
     __godynamo_polyfill__ = "decline"
+
+
+#: what ``_next`` gives at the end, and ``next`` in stand-ins when told to: no value of a program's is this class
+END: Any = _End
+#: what a stand-in gives that leaves a call to CPython
+DECLINE: Any = _Decline
 
 
 class StandIn:
     """An object of a C type, ``__real__``, while translating.
 
-    ``_next`` makes it an iterator. ``_escape`` gives a callable and its arguments, which make the real object in the same state,
-    or DECLINE. ``__public__`` names the attributes of the C type that may be read here. ``_group`` is a stand-in that shares state
-    with this one: once it is real, this one is out of date.
+    ``_next`` makes it an iterator. ``_escape`` gives a callable and its arguments, which make the real object in the same
+    state, or DECLINE: CPython makes it then. ``__public__`` names the attributes of the C type that may be read here.
+    ``_group`` is a stand-in that shares state with this one: once it is real, this one is out of date.
     """
 
     __godynamo_polyfill__ = "class"
@@ -52,6 +57,42 @@ def stands_for(*originals: Any, fold: bool = False) -> Callable[[F], F]:
         return replacement
 
     return register
+
+
+#: type of immutable C objects → what makes their stand-ins from the arguments that __reduce__ tells
+makers: dict[type, Any] = {}
+
+
+def made_by(kind: type) -> Callable[[F], F]:
+    """Register the decorated function as what makes stand-ins of objects of ``kind`` that are met in a frame."""
+
+    def register(maker: F) -> F:
+        makers[kind] = maker
+        return maker
+
+    return register
+
+
+def python_version(name: str, accelerator: str) -> dict[str, Any]:
+    """The namespace of a module of the standard library as its Python source alone makes it, without its C module."""
+
+    def without(module: str, *rest: Any) -> Any:
+        if module == accelerator:
+            raise ImportError(module)
+        return __import__(module, *rest)
+
+    spec = importlib.util.find_spec(name)
+    if spec is None or not isinstance(spec.loader, importlib.abc.InspectLoader):
+        return {}
+    code = spec.loader.get_code(name)
+    namespace: dict[str, Any] = {
+        "__name__": name,
+        "__builtins__": {**vars(builtins), "__import__": without},
+        "__godynamo_polyfill__": "module",
+    }
+    if code is not None:
+        exec(code, namespace)
+    return namespace
 
 
 def computed(fn: F) -> F:

@@ -72,9 +72,10 @@ class combinations_with_replacement(rows):
 def product_of(*iterables: Any, repeat: Any = 1) -> Any:
     if not isinstance(repeat, int) or repeat < 0:
         return DECLINE
-    pools = []
-    for iterable in iterables:
-        pools.append(tuple(iterable))
+    pools: list[tuple[Any, ...]] = []
+    if repeat > 0:
+        for iterable in iterables:
+            pools.append(tuple(iterable))
     pools = pools * repeat
     sizes = []
     for pool in pools:

@@ -1,0 +1,55 @@
+"""heapq: the standard library's own Python, which its C module replaces. What that words in another way is left to C."""
+
+from __future__ import annotations
+
+import _heapq
+from typing import Any
+
+from ._base import DECLINE, python_version, stands_for
+
+__godynamo_polyfill__ = "module"
+
+_source = python_version("heapq", "_heapq")
+_heappush, _heappushpop = _source["heappush"], _source["heappushpop"]
+_heappop, _heapreplace, _heapify = _source["heappop"], _source["heapreplace"], _source["heapify"]
+_pop_max, _replace_max, _heapify_max = _source["_heappop_max"], _source["_heapreplace_max"], _source["_heapify_max"]
+
+
+@stands_for(_heapq.heappush)
+def heappush(heap: Any, item: Any, /) -> Any:
+    return _heappush(heap, item) if isinstance(heap, list) else DECLINE
+
+
+@stands_for(_heapq.heappushpop)
+def heappushpop(heap: Any, item: Any, /) -> Any:
+    return _heappushpop(heap, item) if isinstance(heap, list) else DECLINE
+
+
+@stands_for(_heapq.heappop)
+def heappop(heap: Any, /) -> Any:
+    return _heappop(heap) if isinstance(heap, list) and len(heap) > 0 else DECLINE
+
+
+@stands_for(_heapq.heapreplace)
+def heapreplace(heap: Any, item: Any, /) -> Any:
+    return _heapreplace(heap, item) if isinstance(heap, list) and len(heap) > 0 else DECLINE
+
+
+@stands_for(_heapq.heapify)
+def heapify(heap: Any, /) -> Any:
+    return _heapify(heap) if isinstance(heap, list) else DECLINE
+
+
+@stands_for(_heapq._heappop_max)  # type: ignore[attr-defined]
+def heappop_max(heap: Any, /) -> Any:
+    return _pop_max(heap) if isinstance(heap, list) and len(heap) > 0 else DECLINE
+
+
+@stands_for(_heapq._heapreplace_max)  # type: ignore[attr-defined]
+def heapreplace_max(heap: Any, item: Any, /) -> Any:
+    return _replace_max(heap, item) if isinstance(heap, list) and len(heap) > 0 else DECLINE
+
+
+@stands_for(_heapq._heapify_max)  # type: ignore[attr-defined]
+def heapify_max(heap: Any, /) -> Any:
+    return _heapify_max(heap) if isinstance(heap, list) else DECLINE

@@ -558,7 +558,7 @@ def _tees(iterator: Any, queues: Any) -> Any:
 
 
 class tee(StandIn):
-    __real__ = type(itertools.tee(())[0])
+    __real__: type = type(itertools.tee(())[0])
 
     def __init__(self, group: Any, index: int) -> None:
         self._group = group

@@ -1,0 +1,18 @@
+"""math: what takes more than numbers. All else is computed by CPython where its arguments are known."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ._base import stands_for
+
+__godynamo_polyfill__ = "module"
+
+
+@stands_for(math.prod, fold=True)
+def prod(iterable: Any, /, *, start: Any = 1) -> Any:
+    result = start
+    for item in iterable:
+        result = result * item
+    return result
