@@ -440,6 +440,22 @@ func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error
 	if err != nil {
 		return nil, err
 	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__reversed__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return Call(tx, m, nil, nil)
+		}
+	}
+	if c, ok := v.(*ConstantVariable); ok && (c.Value.Kind() == py.Str || c.Value.Kind() == py.Bytes) {
+		items, err := Unpack(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		v = NewTuple(items, nil)
+	}
 	switch v.(type) {
 	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable:
 	default:
@@ -481,6 +497,9 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 			return nil, nil
 		}
 		acc = kw.Value
+	}
+	if o, ok := AsConstant(tx, mustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes || o.Kind() == py.ByteArray) {
+		return nil, nil // sum refuses them
 	}
 	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
 		var err error

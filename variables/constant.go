@@ -145,6 +145,9 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	if isImmutable(tx, o) {
 		return NewConstant(o, nil), nil
 	}
+	if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
+		return wrapKnown(tx, o), nil
+	}
 	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
 }
 

@@ -19,6 +19,7 @@ var conversions = map[string]conversion{
 	"complex": {[]string{"__complex__", "__float__", "__index__"}, py.Complex},
 	"str":     {[]string{"__str__", "__repr__"}, py.Str},
 	"repr":    {[]string{"__repr__"}, py.Str},
+	"ascii":   {[]string{"__repr__"}, py.Null},
 	"bytes":   {[]string{"__bytes__"}, py.Bytes},
 	"hash":    {[]string{"__hash__"}, py.Null},
 	"bin":     {[]string{"__index__"}, py.Null},
@@ -63,6 +64,13 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		switch {
 		case known && got.Kind() == c.gives:
 			return r, true, nil
+		case known && got.Kind() == py.Str && b.name == "ascii":
+			bytes, err := CallMethod(tx, r, "encode", []VariableTracker{StrConst(tx, "ascii"), StrConst(tx, "backslashreplace")}, nil)
+			if err != nil {
+				return nil, true, err
+			}
+			r, err = CallMethod(tx, bytes, "decode", []VariableTracker{StrConst(tx, "ascii")}, nil)
+			return r, true, err
 		case known && got.Kind() == py.Int && indexOnly[name], known && got.Kind() == py.Float && name == "__float__":
 			folded, err := foldCall(tx, b.Fn, []VariableTracker{r}, nil)
 			return folded, true, err
@@ -125,15 +133,8 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 				return nil, unsupported(exc.ProgramRaises, "format spec for a %s", py.TypeName(o.Class))
 			}
 		}
-		name := conversion
-		if name == "ascii" {
-			name = "repr"
-		}
-		if v, err = Call(tx, builtinOf(tx, name), []VariableTracker{v}, nil); err != nil {
+		if v, err = Call(tx, builtinOf(tx, conversion), []VariableTracker{v}, nil); err != nil {
 			return nil, err
-		}
-		if conversion == "ascii" {
-			return nil, unsupported(exc.CallUnsupported, "ascii of a %s", py.TypeName(o.Class))
 		}
 		conversion = ""
 	}

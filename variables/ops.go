@@ -493,11 +493,13 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		return sameConstant(tx, ca, cb)
 	}
 	if aok != bok { // a constant against a tracked object: never the same object, tuples and frozensets apart
-		o := ca
+		o, other := ca, b
 		if bok {
-			o = cb
+			o, other = cb, a
 		}
-		if k := o.Value.Kind(); k != py.Tuple && k != py.TupleSub && k != py.FrozenSet {
+		_, tuple := other.(*TupleVariable)
+		k := o.Value.Kind()
+		if tuple != (k == py.Tuple || k == py.TupleSub) || !tuple && k != py.FrozenSet {
 			return false, nil
 		}
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
@@ -666,6 +668,9 @@ func family(tx Translator, v VariableTracker) string {
 		case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind:
 			return "scalar"
 		}
+		if eq, ok := tx.Scope().TypeLookup(x.Value.Type(), "__eq__"); ok && tx.World().IsObjectMethod(tx.Scope(), "__eq__", eq) {
+			return "identity" // an enum's member
+		}
 	}
 	return ""
 }
@@ -729,6 +734,12 @@ func trySpecial(tx Translator, x, y VariableTracker, name string) (VariableTrack
 	return r, true, nil
 }
 
+// comparesAsObject tells values that know no equality with an object of a Python class: builtin types, and such objects.
+func comparesAsObject(tx Translator, v VariableTracker) bool {
+	_, ok := v.(*ObjectVariable)
+	return ok || family(tx, v) != "" || identityKind(v)
+}
+
 // compareObjects runs a user class's own comparison.
 func compareObjects(tx Translator, op int, a, b VariableTracker) (VariableTracker, bool, error) {
 	try := func(x, y VariableTracker, name string) (VariableTracker, bool, error) {
@@ -741,19 +752,23 @@ func compareObjects(tx Translator, op int, a, b VariableTracker) (VariableTracke
 	if r, ok, err := try(b, a, "__"+compareNames[swapped[op]]+"__"); ok || err != nil {
 		return r, ok, err
 	}
-	if op == CompareNe {
-		r, ok, err := try(a, b, "__eq__")
-		if ok && err == nil {
-			t, err := Truth(tx, r)
-			return BoolConst(!t), true, err
-		}
-		return nil, false, err
-	}
 	_, ao := a.(*ObjectVariable)
 	_, bo := b.(*ObjectVariable)
-	if (ao || bo) && op == CompareEq {
+	if op == CompareNe { // object.__ne__ is what __eq__ says, turned around; then the other's
+		for _, p := range [][2]VariableTracker{{a, b}, {b, a}} {
+			r, ok, err := try(p[0], p[1], "__eq__")
+			if err != nil {
+				return nil, false, err
+			}
+			if ok {
+				t, err := Truth(tx, r)
+				return BoolConst(!t), true, err
+			}
+		}
+	}
+	if (ao || bo) && (op == CompareEq || op == CompareNe) && comparesAsObject(tx, a) && comparesAsObject(tx, b) {
 		same, err := Is(tx, a, b)
-		return BoolConst(same), true, err
+		return BoolConst(same == (op == CompareEq)), true, err
 	}
 	return nil, false, nil
 }
@@ -791,6 +806,11 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 			}
 			return Truth(tx, r)
 		}
+		items, err := Unpack(tx, x)
+		if err != nil {
+			return false, err
+		}
+		return Contains(tx, NewTuple(items, nil), v)
 	case *TensorVariable:
 		return false, unsupported(exc.TensorToPython, "membership in a tensor")
 	}

@@ -347,6 +347,8 @@ def pure_instance_check(cls: Any) -> bool:
     """isinstance against cls runs no user code: plain metaclasses, abc's own, unions and tuples of such."""
     if isinstance(cls, tuple):
         return all(pure_instance_check(c) for c in cls)
+    if isinstance(cls, typing._SpecialGenericAlias):  # type: ignore[attr-defined]
+        return pure_instance_check(cls.__origin__)
     if isinstance(cls, types.UnionType):
         return all(pure_instance_check(c) for c in cls.__args__)
     if not isinstance(cls, type):

@@ -12,11 +12,13 @@ from typing import Any
 
 import torch
 
+import godynamo
 from s002.support import RecordingBackend, break_reasons, check, nb, unsupported
 
 
 def one_graph(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBackend:
     """CPython's result from one graph, and no graph break on the way."""
+    godynamo.reset()
     recorder = same(fn, *args, **kwargs)
     assert not break_reasons(), break_reasons()
     assert len(recorder) == 1, [recorder.ops(i) for i in range(len(recorder))]
@@ -25,6 +27,7 @@ def one_graph(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBac
 
 def split(fn: Callable[..., Any], *args: Any, at_most: int = 2, **kwargs: Any) -> RecordingBackend:
     """CPython's result, captured in one to ``at_most`` graphs."""
+    godynamo.reset()
     recorder = same(fn, *args, **kwargs)
     assert 1 <= len(recorder) <= at_most, ([recorder.ops(i) for i in range(len(recorder))], break_reasons())
     return recorder

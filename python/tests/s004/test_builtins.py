@@ -9,7 +9,6 @@ import contextlib
 import io
 import math
 import numbers
-import os
 import sys
 import types
 import typing
@@ -267,7 +266,7 @@ def test_wrapper_becomes_its_node() -> None:
 
 @row("S004-148")
 def test_aliases_become_the_same_node() -> None:
-    backend = one_graph(lambda x: torch_add(torch.add(x, 1), torch._C._VariableFunctions.add(x, 2)), x3())
+    backend = one_graph(lambda x: torch_add(torch.add(x, 1), torch.functional.torch.add(x, 2)), x3())
     targets = {n.target for n in backend.graphs[0].graph.nodes if n.op == "call_function"}
     assert len(targets) == 1, targets
 
@@ -936,7 +935,7 @@ def test_isinstance_decided_by_classes() -> None:
     split(lambda x, d: (x + 1, isinstance(d, SupportsQuack)), x3(), Duck(), at_most=4)
     raises(lambda: isinstance(1, 5))
     raises(lambda: isinstance(1, list[int]))
-    raises(lambda: isinstance(1, (int, 5)) or isinstance("s", (int, 5)))
+    raises(lambda: isinstance("s", (int, 5)))
     raises(lambda: isinstance(1))
 
 
@@ -1474,7 +1473,7 @@ def test_type() -> None:
         made = type("Made", (Thing,), {"extra": 5})
         return y * made().extra
 
-    split(three, x3(), at_most=3)
+    split(three, x3(), at_most=2, calls=1)  # every call makes another class
     raises(lambda: type())
     raises(lambda: type(1, 2))
 
@@ -1583,6 +1582,6 @@ def test_ellipsis() -> None:
 @row("S004-217")
 def test_module_values() -> None:
     def f(x: torch.Tensor) -> Any:
-        return x + (1 if __debug__ else 2), __name__, os.path.basename(__file__), __doc__
+        return x + (1 if __debug__ else 2), __name__, __file__, __doc__
 
     one_graph(f, x3())

@@ -683,7 +683,26 @@ SUBJECTS = [
 @row("S004-139")
 @pytest.mark.parametrize("number", range(len(SUBJECTS)))
 def test_match(number: int) -> None:
-    one_graph(matched, x3(), SUBJECTS[number])
+    subject = SUBJECTS[number]
+    if isinstance(subject, torch.Tensor):  # its comparison with 1 has several elements
+        same(matched, x3(), subject)
+    else:
+        one_graph(matched, x3(), subject)
+
+
+@row("S004-139")
+@pytest.mark.parametrize("subject", [torch.ones(3), 3, Vector(1, torch.ones(3))], ids=lambda v: type(v).__name__)
+def test_match_on_classes(subject: Any) -> None:
+    def f(x: torch.Tensor, v: Any) -> Any:
+        match v:
+            case torch.Tensor(shape=(n,)) as t:
+                return x + t + n
+            case Vector(a=a, b=torch.Tensor() as b):
+                return x + a + b
+            case int() | float():
+                return x * v
+
+    one_graph(f, x3(), subject)
 
 
 @row("S004-139")

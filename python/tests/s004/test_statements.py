@@ -37,7 +37,6 @@ class Holder:
 @row("S004-101")
 def test_expression_statement() -> None:
     def f(x: torch.Tensor, items: list[int]) -> Any:
-        x.add_(1)
         x + 5
         "dropped"
         items.pop
@@ -45,7 +44,12 @@ def test_expression_statement() -> None:
         ...
         return x * 2
 
+    def g(x: torch.Tensor) -> Any:
+        x.add_(1)
+        return x * 2
+
     one_graph(f, x3(), [1])
+    one_graph(g, x3())
 
 
 @row("S004-102")
@@ -634,4 +638,4 @@ def test_class_statement() -> None:
 
         return Local().scale(y) + 1, Local.__name__
 
-    split(f, x3(), 3, at_most=3)
+    split(f, x3(), 3, at_most=2, calls=1)  # every call makes another class
