@@ -202,6 +202,13 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	if err != nil {
 		return nil, observed(err)
 	}
+	if name == "join" && len(args) == 1 && len(kwargs) == 0 && (o.Kind() == py.Str || o.Kind() == py.Bytes) {
+		items, err := Unpack(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		args = []VariableTracker{NewTuple(items, nil)}
+	}
 	if k := m.Kind(); k != py.Builtin && k != py.MethodWrapper {
 		return Call(tx, wrapKnown(tx, m), args, kwargs)
 	}

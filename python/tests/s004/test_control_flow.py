@@ -674,7 +674,7 @@ def matched(x: torch.Tensor, command: Any) -> Any:
 
 
 SUBJECTS = [
-    1, 2, -3.5, None, "word", b"bytes", True, Color.RED, Color.BLUE, [], [5], (7,), [1, 6, 7, 8], [1, 2, 7], (1, [2, 3]),
+    1, 2, -3.5, None, "word", b"bytes", True, Color.RED, Color.BLUE, [], [5], (7,), [1, 6, 7, 8], [1, 2, 7], (2, [2, 3]),
     [1, 2, 3], range(3), {"k": 1, "n": {"m": 2}}, {"k": 1, "z": 0}, {"k": "t"}, {"k": 3}, {}, {"q": 1}, Vector(0, 5), Vector(3, 3),  # noqa: E501
     Vector(3, 4), Positional(Positional(9)), Positional(8), Positional("s"), 77, 7.5, "other", torch.ones(3), object, {1}, 2j,
 ]  # fmt: skip
