@@ -511,19 +511,12 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		}
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
 	}
+	if x, ok := standsForObject(tx, a); ok {
+		if y, ok := standsForObject(tx, b); ok {
+			return x == y, nil
+		}
+	}
 	switch x := a.(type) {
-	case *ClassVariable:
-		if y, ok := b.(*ClassVariable); ok {
-			return x.Class == y.Class, nil
-		}
-	case *BuiltinVariable:
-		if y, ok := b.(*BuiltinVariable); ok {
-			return x.Fn == y.Fn, nil
-		}
-	case *TorchVariable:
-		if y, ok := b.(*TorchVariable); ok {
-			return x.Fn == y.Fn, nil
-		}
 	case *FunctionVariable:
 		if y, ok := b.(*FunctionVariable); ok && !x.Fn.IsNull() && !y.Fn.IsNull() {
 			if x.Src != nil && y.Src != nil {
@@ -540,6 +533,15 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		tx.Output().AddGuards(noAlias(a.Source(), b.Source()))
 	}
 	return false, nil
+}
+
+// standsForObject is the object behind trackers that are made anew each time it is met.
+func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
+	switch v.(type) {
+	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable:
+		return AsConstant(tx, v)
+	}
+	return py.Object{}, false
 }
 
 // sameConstant decides identity of two constants: small and interned ones by their objects when both were read from the

@@ -60,8 +60,14 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		}
 	case t.class == "fold":
 		return foldCall(tx, t.Fn, args, kwargs)
-	case t.class == "pure":
-		r, err := foldPure(tx, t.Fn, args, kwargs)
+	case t.class == "pure" || t.class == "stand_in":
+		var r VariableTracker
+		var err error
+		if t.class == "stand_in" {
+			r, _, err = callStandIn(tx, t.Fn, args, kwargs)
+		} else {
+			r, err = foldPure(tx, tx.World().callPure, append([]VariableTracker{NewConstant(t.Fn, nil)}, args...), kwargs)
+		}
 		if _, unknown := err.(*exc.Unsupported); !unknown {
 			return r, err
 		}

@@ -11,16 +11,16 @@ import (
 // facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
 // python/godynamo/_callables.py (facts()), and live as long as it: types and functions of imported modules.
 type facts struct {
-	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType py.Object
-	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType      py.Object
-	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta             py.Object
-	TensorType, ParameterType, SizeType, NNModule, CallableType                 py.Object
-	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                            py.Object
-	GetAttrBuiltin, Sorted, Print, Missing                                      py.Object
-	operators, builtins, torchConstants, singletons                             py.Object // dicts
-	methodKind, resultKind, callableName, modeActive, isPure, classify          py.Object // functions
-	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs     py.Object
-	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill          py.Object
+	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType  py.Object
+	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType       py.Object
+	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta              py.Object
+	TensorType, ParameterType, SizeType, NNModule, CallableType                  py.Object
+	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                             py.Object
+	GetAttrBuiltin, Sorted, Print, Missing                                       py.Object
+	operators, builtins, torchConstants, singletons                              py.Object // dicts
+	methodKind, resultKind, callableName, modeActive, isPure, classify           py.Object // functions
+	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs      py.Object
+	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure py.Object
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -90,7 +90,7 @@ func (f *facts) table() map[string]*py.Object {
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
 		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
-		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill,
+		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure,
 	}
 }
 

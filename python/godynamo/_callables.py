@@ -12,7 +12,6 @@ import enum
 import functools
 import operator
 import re
-import sys
 import types
 import typing
 from collections import OrderedDict
@@ -23,7 +22,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _runtime
+from . import _C, _pure, _runtime
 
 MISSING = object()
 
@@ -161,29 +160,6 @@ _OPAQUE_MODULES = (
     "torch._tensor_str",
 )
 
-# Python functions of the standard library without effects whose result follows from plain arguments: CPython computes them.
-_PURE_FUNCTIONS = {
-    module: frozenset(names.split())
-    for module, names in {
-        "json": "dumps loads",
-        "re": "compile escape findall fullmatch match search split sub subn",
-        "posixpath": "basename commonpath commonprefix dirname isabs join normpath split splitext",
-        "genericpath": "commonprefix",
-        "textwrap": "dedent fill indent shorten wrap",
-        "string": "capwords",
-        "shlex": "join quote split",
-        "html": "escape unescape",
-        "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urljoin",
-        "base64": "b16decode b16encode b32decode b32encode b64decode b64encode",
-        "fnmatch": "fnmatchcase translate",
-        "ast": "literal_eval",
-        "colorsys": "hls_to_rgb hsv_to_rgb rgb_to_hls rgb_to_hsv rgb_to_yiq yiq_to_rgb",
-        "statistics": "fmean geometric_mean harmonic_mean mean median median_high median_low mode pstdev pvariance stdev "
-        "variance",
-        "inspect": "cleandoc",
-    }.items()
-}
-
 _cache: dict[Any, str] = {}
 
 
@@ -192,7 +168,7 @@ def classify(obj: Any) -> str:
 
     Registered functions (allow_in_graph, disallow_in_graph, disable) are looked up each time, torch's own are cached.
     """
-    if not isinstance(obj, _CALLABLE_TYPES):
+    if not issubclass(type(obj), _CALLABLE_TYPES):  # isinstance would ask obj for its __class__
         return ""
     registered = _runtime.registered_kind(obj)
     if registered:
@@ -226,8 +202,9 @@ def _classify(obj: Any, module: str) -> str:
     if isinstance(obj, types.FunctionType):
         if module == "godynamo" or module.startswith("godynamo."):
             return "inline" if module.startswith("godynamo._polyfills") else "opaque"
-        pure = _PURE_FUNCTIONS.get(module)
-        if pure is not None and obj.__name__ in pure and getattr(sys.modules.get(module), obj.__name__, None) is obj:
+        if module == "copy" and stand_in(obj) is not None:
+            return "stand_in"
+        if _pure.is_pure(obj, module):
             return "pure"
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
         if module == "torch.functional":
@@ -241,11 +218,11 @@ def stand_in(obj: Any) -> tuple[Any, bool] | None:
     """(function or class, fold) that is called in the place of a callable: the user's own (substitute_in_graph), or one of
     _polyfills. fold: the callable itself may be called while translating, where all arguments are known."""
     found = _runtime.substitute_of(obj)
-    if found is not None or isinstance(obj, types.FunctionType):
+    if found is not None:
         return found
     from . import _polyfills
 
-    return _polyfills.find(obj)
+    return _polyfills.find_python(obj) if type(obj) is types.FunctionType else _polyfills.find(obj)
 
 
 def stand_in_object(obj: Any) -> Any:
@@ -374,7 +351,17 @@ def tensor_type_is(t: type, cls: Any) -> bool:
 
 def plain_layout(cls: type) -> bool:
     """Instances of cls are made of a dict or slots alone: no base class written in C but object."""
-    return all(c is object or (c.__flags__ & (1 << 9)) for c in cls.__mro__)
+    return all(c is object or _class_statement_made(c) for c in cls.__mro__)
+
+
+def _class_statement_made(cls: type) -> bool:
+    heap_type, disallow_instantiation = 1 << 9, 1 << 7
+    if not cls.__flags__ & heap_type or cls.__flags__ & disallow_instantiation:
+        return False
+    # C's heap types have fields of their own; a class statement adds a dict, a list of weak references and the slots
+    fields = sum(type(d) is types.MemberDescriptorType for d in vars(cls).values())
+    base = cls.__base__
+    return base is None or cls.__basicsize__ - base.__basicsize__ <= (fields + 2) * tuple.__itemsize__
 
 
 def bound_self(fn: Any) -> Any:
@@ -439,6 +426,7 @@ def facts() -> dict[str, Any]:
         "stand_in": stand_in,
         "stand_in_object": stand_in_object,
         "polyfill": polyfill,
+        "call_pure": _pure.call,
     }
 
 

@@ -24,7 +24,10 @@ _MODULES = {
     "_heapq": "heapq",
     "_bisect": "bisect",
     "math": "math",
+    "builtins": "builtins",
 }
+#: modules of the standard library whose Python functions have stand-ins
+_PYTHON_MODULES = {"copy": "copy"}
 _C_FUNCTIONS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -35,7 +38,9 @@ _C_FUNCTIONS = (
 
 def _module_of(obj: Any) -> str:
     owner = getattr(obj, "__objclass__", None) or getattr(obj, "__self__", None)
-    if owner is not None and not isinstance(owner, types.ModuleType):
+    if owner is not None and type(owner) is not types.ModuleType:
+        if type(owner) is not type:  # bound to an object, which is not asked anything
+            return ""
         obj = owner
     name = getattr(obj, "__module__", None)
     return name if isinstance(name, str) else ""
@@ -62,6 +67,15 @@ def named(name: str) -> Any:
     """A function here, by "module.function"."""
     module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
+
+
+def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
+    """As find, of a Python function; where its stand-in declines it is inlined itself."""
+    name = _PYTHON_MODULES.get(obj.__globals__.get("__name__") or "")
+    if name is None:
+        return None
+    importlib.import_module(f"{__name__}.{name}")
+    return _base.table.get(obj)
 
 
 def find(obj: Any) -> tuple[Any, bool] | None:

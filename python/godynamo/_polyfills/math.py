@@ -5,9 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ._base import stands_for
+from ._base import computed, stands_for
 
 __godynamo_polyfill__ = "module"
+
+
+@computed
+def summed(items: Any) -> Any:
+    """The sum itself."""
+    return math.fsum(items)
+
+
+@stands_for(math.fsum, fold=True)
+def fsum(seq: Any, /) -> Any:
+    return summed(tuple(seq))
 
 
 @stands_for(math.prod, fold=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import copy
 import functools
 import heapq
 import itertools
@@ -14,6 +15,7 @@ import os.path
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ import torch
 
 import godynamo
 from godynamo import utils
-from s002.support import check, nb, texts, unsupported
+from s002.support import check, nb, outcome, texts, unsupported
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -171,7 +173,22 @@ def lazily(x):
     return x + any(map(positive, [1, 2, 3])), all(map(positive, [2, 0, 5])), sum(map(positive, [1, 2])), log
 
 
+def copies(x):
+    config = {"sizes": [1, 2, (3, [4])], "name": "n"}
+    config["again"] = config["sizes"]
+    other, flat = copy.deepcopy(config), copy.copy(config)
+    other["sizes"].append(5)
+    flat["more"] = 1
+    return x * other["sizes"][-1], config, other, flat, other["again"] is other["sizes"], flat["sizes"] is config["sizes"]
+
+
+def texts_of_generators(x):
+    return x + 1, ", ".join(str(i) for i in range(3)), math.fsum(i / 10 for i in range(4)), "-".join(map(str, [1, 2]))
+
+
 CAPTURED = {
+    copies: 1,
+    texts_of_generators: 1,
     chains: 11,
     rows: 19,
     sums: 9,
@@ -410,4 +427,66 @@ def test_stand_ins_are_imported_when_they_are_met():
     ).stdout.splitlines()
     assert out[0] == "[]"
     assert out[1] in ("[]", "['godynamo._polyfills._base']")
-    assert out[2] == str([f"godynamo._polyfills.{name}" for name in ("_base", "combinatorics", "itertools")])
+    assert "godynamo._polyfills.itertools" in out[2]
+    assert "godynamo._polyfills.heapq" not in out[2]
+
+
+def odd_patterns(x, which):
+    y = x + 1
+    if which == 0:
+        found = re.findall("[[a]b]", "ab]")
+    elif which == 1:
+        found = re.compile("a|b", re.DEBUG).findall("ab")
+    elif which == 2:
+        found = re.sub("(?P<n>a)", r"\g<n>b", "aa")
+    elif which == 3:
+        found = re.split("a--b|c", "xca--by")
+    elif which == 4:
+        found = re.match("(", "a")
+    return y * 2, found
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_a_pattern_that_prints_or_warns_does_so_when_it_is_used(x, which):
+    def run(fn):
+        re.purge()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = outcome(fn, (x.clone(), which))
+        return result, [(str(w.message), w.filename, w.lineno) for w in caught]
+
+    expected = run(odd_patterns)
+    optimized = godynamo.optimize(odd_patterns)
+    for _ in range(2):
+        assert run(optimized) == expected
+
+
+def test_identity_of_methods_of_classes(x):
+    class A:
+        def __lt__(self, other):
+            return True
+
+    def f(x):
+        return (
+            x + 1,
+            [A.__lt__ is object.__lt__, A.__gt__ is object.__gt__, int.__add__ is int.__add__, getattr(A, "__le__") is A.__ge__],
+            math is math,
+        )
+
+    check(f, x)
+
+
+def test_c_classes_that_make_no_instances(x):
+    wrapper = type(functools.cmp_to_key(max))
+    scanner = type(digits.scanner(""))
+
+    def f(x):
+        out = []
+        for cls in (wrapper, scanner):
+            try:
+                cls()
+            except TypeError as error:
+                out.append(str(error))
+        return x + 1, out
+
+    check(f, x)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from godynamo._polyfills import sorting
 from godynamo._polyfills._base import DECLINE
+from godynamo._polyfills.copy import deep, shallow
 
 from .native import logged, outcome, stand_in_of
 
@@ -163,6 +164,55 @@ def test_prod(items, start):
     same(math.prod, items)
     same(math.prod, items, start=start)
     same(math.prod, [*items, "x", "y"])
+
+
+TREES = st.recursive(
+    st.integers() | st.text(max_size=2) | st.none() | st.just(range(2)),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.tuples(inner, inner)
+    | st.dictionaries(st.integers(0, 3) | st.tuples(st.integers(0, 1)), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TREES)
+def test_copies(tree):
+    shared = [tree, tree, (tree, [tree])]
+    for value in (tree, shared):
+        assert shallow(value) == value
+        assert (shallow(value) is value) == (copy.copy(value) is value)
+        ours, real = deep(value), copy.deepcopy(value)
+        assert repr(ours) == repr(real)
+        assert (ours is value) == (real is value)
+    ours = deep(shared)
+    assert ours[0] is ours[1] is ours[2][0] is ours[2][1][0]
+
+
+def test_copies_of_what_holds_itself():
+    loop = [1]
+    loop.append((loop, 2))
+    ours = deep(loop)
+    assert ours is not loop
+    assert ours[1][0] is ours
+    assert deep({1, 2}) is DECLINE
+    assert deep([1], {}) is DECLINE
+    assert shallow(Thing()) is DECLINE
+
+
+@pytest.mark.parametrize("items", [[], ["a"], ["a", "b"], ["a", 1], [b"a"], 3, "abc", {"x": 1}], ids=repr)
+def test_join(items):
+    for separator in ("", ", "):
+        same(str.join, separator, items)
+    same(bytes.join, b"-", items)
+    same(str.join, 3, items)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(-1e9, 1e9) | st.integers(-3, 3), max_size=8))
+def test_fsum(items):
+    same(math.fsum, items)
+    same(math.fsum, [*items, "x"])
 
 
 @settings(max_examples=40, deadline=None)
