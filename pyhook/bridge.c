@@ -1,5 +1,6 @@
 #include "bridge.h"
 #include "_cgo_export.h"
+#include "py/helpers.h"
 
 const gd_core_api *gd_core;
 
@@ -7,6 +8,7 @@ void
 gdb_set_core(const gd_core_api *core)
 {
     gd_core = core;
+    gdpy_on_return = core->python_returned;
 }
 int
 gdb_code_view(PyObject *code, gd_code_view *out)

@@ -53,6 +53,7 @@ const gd_core_api gd_core = {
     .resume_new = gd_resume_new,
     .tensor_view = gd_tensor_view_read,
     .callable_function = gd_callable_function,
+    .python_returned = gd_python_returned,
 };
 
 int

@@ -206,6 +206,9 @@ typedef struct {
     int (*tensor_view)(PyObject *tensor, gd_tensor_view *out);
     /* What a W wraps. borrowed; NULL without an exception when `obj` is no W. *self gets the bound object or NULL. */
     PyObject *(*callable_function)(PyObject *obj, PyObject **self);
+    /* To be called after whatever may have run Python, before going back into Go. In a process forked meanwhile, whose Go
+     * runtime is dead, it does not return: it goes on behind the call of translate(), whose frames are given up. */
+    void (*python_returned)(void);
     /* New tuple: the remaining fields may grow; check `size`. */
 } gd_core_api;
 

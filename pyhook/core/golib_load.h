@@ -12,6 +12,12 @@ const gd_golib_api *gd_golib_get(void);
 /* What the library is given; core_api.c. */
 extern const gd_core_api gd_core;
 
+/* Calls api->translate(). A child forked inside of it comes back at once: with GD_RAISE where an exception that is the user's is
+ * pending (SystemExit, a backend that failed), else with GD_PASS and none. 0, or what translate() returned. (fork.c) */
+int gd_golib_translate(const gd_golib_api *api, const gd_request *request, gd_reply *reply);
+/* -> gd_core_api.python_returned (fork.c) */
+void gd_python_returned(void);
+
 /* fork.c: registers the handler that marks the Go runtime of a child dead. 0, or -1 with an exception. */
 int gd_fork_init(PyObject *module);
 

@@ -205,7 +205,7 @@ translate(const miss *m, gd_reply *reply)
         return;
     }
     GD_COUNT(golib_calls);
-    if (lib->translate(&q, reply) != 0) {
+    if (gd_golib_translate(lib, &q, reply) != 0) {
         gd_internal_error("translate failed", (PyObject *)m->function);
         reply->status = GD_PASS;
     }

@@ -182,6 +182,7 @@ static struct {
     {"internal_error", "godynamo._runtime", NULL},
     {"graph_failed", "godynamo._runtime", NULL},
     {"may_run_again", "godynamo._runtime", NULL},
+    {"is_user_error", "godynamo._runtime", NULL},
     {"failed_operation", "godynamo._graph_traceback", NULL},
     {"skip_code", "godynamo._trace_rules", NULL},
     /* clang-format on */

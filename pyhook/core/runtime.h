@@ -13,7 +13,7 @@
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(raised) X(internal_errors) \
     X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant) X(in_progress) X(torch_mode) \
-    X(no_headroom) X(no_golib) X(fresh_guard_failed) X(golib_loads) X(golib_calls) \
+    X(no_headroom) X(no_golib) X(fresh_guard_failed) X(golib_loads) X(golib_calls) X(forked_inside) \
     X(hook_installs) X(hook_frames) X(hook_served) X(hook_no_extent) X(hook_throw) X(hook_mode) X(hook_traced) \
     X(hook_generator) X(hook_not_function) X(hook_started) X(hook_own_frame) X(hook_ours) X(hook_skip) \
     X(hook_inner_limit) X(hook_no_headroom) X(hook_original)
@@ -61,6 +61,7 @@ typedef struct {
     struct gd_py_extent *extents; /* of them those entered from Python, the last one first */
     PyObject
         *graph_error; /* strong or NULL: what a compiled graph raised, on its way to the run of the user's own code */
+    struct gd_escape *escape; /* the call of the Go library that this thread is in, or NULL; fork.c */
     char *stack_low; /* lowest usable address of the C stack, once known */
     char *stack_high;
 } gd_thread_state;

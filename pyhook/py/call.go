@@ -117,16 +117,12 @@ func (s *Scope) CallMethod(o Object, name string, args ...Object) (Object, error
 
 // GetAttr is getattr(o, name): it may run the user's code, so only for our own modules and for types known to be plain.
 func (s *Scope) GetAttr(o Object, name string) (Object, error) {
-	p := o.p.GetAttr(s.Name(name).p)
-	if p == nil {
-		return Object{}, s.Err()
-	}
-	return s.Adopt(Object{p}), nil
+	return s.result(C.gdpy_getattr(o.c(), s.Name(name).c()))
 }
 
 // SetAttr is setattr(o, name, v).
 func (s *Scope) SetAttr(o Object, name string, v Object) error {
-	if o.p.SetAttr(s.Name(name).p, v.p) != 0 {
+	if C.gdpy_setattr(o.c(), s.Name(name).c(), v.c()) != 0 {
 		return s.Err()
 	}
 	return nil
@@ -134,11 +130,9 @@ func (s *Scope) SetAttr(o Object, name string, v Object) error {
 
 // Import imports a module by its dotted name.
 func (s *Scope) Import(name string) (Object, error) {
-	p := python3.PyImport_ImportModule(name)
-	if p == nil {
-		return Object{}, s.Err()
-	}
-	return s.Adopt(Object{p}), nil
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	return s.result(C.gdpy_import(c))
 }
 
 // InstanceAttr reads an attribute from the instance's own storage; never runs user code, never makes a __dict__.
@@ -233,12 +227,12 @@ func (s *Scope) Unary(op int, a Object) (Object, error) {
 
 // Compare evaluates a rich comparison: < <= == != > >= are 0 to 5.
 func (s *Scope) Compare(op int, a, b Object) (Object, error) {
-	return s.result(C.PyObject_RichCompare(a.c(), b.c(), C.int(op)))
+	return s.result(C.gdpy_compare(C.int(op), a.c(), b.c()))
 }
 
 // Contains is v in o.
 func (s *Scope) Contains(o, v Object) (bool, error) {
-	r := C.PySequence_Contains(o.c(), v.c())
+	r := C.gdpy_contains(o.c(), v.c())
 	if r < 0 {
 		return false, s.Err()
 	}
@@ -247,7 +241,7 @@ func (s *Scope) Contains(o, v Object) (bool, error) {
 
 // Truth is bool(o).
 func (s *Scope) Truth(o Object) (bool, error) {
-	r := C.PyObject_IsTrue(o.c())
+	r := C.gdpy_truth(o.c())
 	if r < 0 {
 		return false, s.Err()
 	}
@@ -256,7 +250,7 @@ func (s *Scope) Truth(o Object) (bool, error) {
 
 // Len is len(o).
 func (s *Scope) Len(o Object) (int, error) {
-	r := o.p.Length()
+	r := int(C.gdpy_len(o.c()))
 	if r < 0 {
 		return 0, s.Err()
 	}
@@ -265,12 +259,12 @@ func (s *Scope) Len(o Object) (int, error) {
 
 // GetItem is o[key].
 func (s *Scope) GetItem(o, key Object) (Object, error) {
-	return s.result(C.PyObject_GetItem(o.c(), key.c()))
+	return s.result(C.gdpy_getitem(o.c(), key.c()))
 }
 
 // IsInstance is isinstance(o, cls).
 func (s *Scope) IsInstance(o, cls Object) (bool, error) {
-	r := o.p.IsInstance(cls.p)
+	r := C.gdpy_isinstance(o.c(), cls.c())
 	if r < 0 {
 		return false, s.Err()
 	}
@@ -279,7 +273,7 @@ func (s *Scope) IsInstance(o, cls Object) (bool, error) {
 
 // IsSubclass is issubclass(o, cls).
 func (s *Scope) IsSubclass(o, cls Object) (bool, error) {
-	r := o.p.IsSubclass(cls.p)
+	r := C.gdpy_issubclass(o.c(), cls.c())
 	if r < 0 {
 		return false, s.Err()
 	}
@@ -293,12 +287,12 @@ func IsSubtype(a, b Object) bool {
 
 // Repr is repr(o), "<repr failed>" when that raises.
 func (s *Scope) Repr(o Object) string {
-	p := o.p.Repr()
+	p := C.gdpy_repr(o.c())
 	if p == nil {
 		C.PyErr_Clear()
 		return "<repr failed>"
 	}
-	return GoString(s.Adopt(Object{p}))
+	return GoString(s.take(p))
 }
 
 // GoString is the text of a str, "" for what is none or cannot be encoded.
@@ -322,7 +316,7 @@ func AsInt(o Object) (int64, bool) {
 }
 
 // Index calls operator.index by CPython.
-func (s *Scope) Index(o Object) (Object, error) { return s.result(C.PyNumber_Index(o.c())) }
+func (s *Scope) Index(o Object) (Object, error) { return s.result(C.gdpy_index(o.c())) }
 
 // TypeName is type.__name__ without calling anything.
 func TypeName(typ Object) string {

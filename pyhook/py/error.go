@@ -20,8 +20,8 @@ func (s *Scope) Err() error {
 		return fmt.Errorf("py: a call failed without setting an exception")
 	}
 	e := &Error{Type: s.take(t), Value: s.take(v)}
-	if p := e.Value.p.Str(); p != nil {
-		e.Text = GoString(s.Adopt(Object{p}))
+	if p := C.gdpy_str(e.Value.c()); p != nil {
+		e.Text = GoString(s.take(p))
 	} else {
 		C.PyErr_Clear()
 	}
@@ -35,7 +35,7 @@ func (s *Scope) Restore(e *Error) {
 
 // CheckSignals runs pending signal handlers; an error means that one raised (KeyboardInterrupt).
 func (s *Scope) CheckSignals() error {
-	if C.PyErr_CheckSignals() < 0 {
+	if C.gdpy_check_signals() < 0 {
 		return s.Err()
 	}
 	return nil

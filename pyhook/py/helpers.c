@@ -169,75 +169,6 @@ gdpy_list(PyObject **items, Py_ssize_t n)
     return t;
 }
 
-PyObject *
-gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
-{
-    return PyObject_Vectorcall(f, args, (size_t)n, kwnames);
-}
-
-static PyObject *
-power(PyObject *a, PyObject *b)
-{
-    return PyNumber_Power(a, b, Py_None);
-}
-static PyObject *
-ipower(PyObject *a, PyObject *b)
-{
-    return PyNumber_InPlacePower(a, b, Py_None);
-}
-
-PyObject *
-gdpy_binary(int op, PyObject *a, PyObject *b)
-{
-    /* the order of NB_ADD .. NB_INPLACE_XOR in Include/opcode.h of 3.11 */
-    static PyObject *(*const table[])(PyObject *, PyObject *) = {
-        PyNumber_Add,
-        PyNumber_And,
-        PyNumber_FloorDivide,
-        PyNumber_Lshift,
-        PyNumber_MatrixMultiply,
-        PyNumber_Multiply,
-        PyNumber_Remainder,
-        PyNumber_Or,
-        power,
-        PyNumber_Rshift,
-        PyNumber_Subtract,
-        PyNumber_TrueDivide,
-        PyNumber_Xor,
-        PyNumber_InPlaceAdd,
-        PyNumber_InPlaceAnd,
-        PyNumber_InPlaceFloorDivide,
-        PyNumber_InPlaceLshift,
-        PyNumber_InPlaceMatrixMultiply,
-        PyNumber_InPlaceMultiply,
-        PyNumber_InPlaceRemainder,
-        PyNumber_InPlaceOr,
-        ipower,
-        PyNumber_InPlaceRshift,
-        PyNumber_InPlaceSubtract,
-        PyNumber_InPlaceTrueDivide,
-        PyNumber_InPlaceXor,
-    };
-    return table[op](a, b);
-}
-
-PyObject *
-gdpy_unary(int op, PyObject *a)
-{
-    switch (op) {
-    case 0:
-        return PyNumber_Positive(a);
-    case 1:
-        return PyNumber_Negative(a);
-    case 2:
-        return PyNumber_Invert(a);
-    default: {
-        int t = PyObject_Not(a);
-        return t < 0 ? NULL : PyBool_FromLong(t);
-    }
-    }
-}
-
 const char *
 gdpy_utf8(PyObject *s, Py_ssize_t *len)
 {
@@ -340,22 +271,6 @@ PyObject *
 gdpy_wrapped_callable(PyObject *o)
 {
     return PyObject_GetAttrString(o, "__func__");
-}
-
-int
-gdpy_take_error(PyObject **type, PyObject **value)
-{
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
-    if (t == NULL) {
-        *type = *value = NULL;
-        return 0;
-    }
-    PyErr_NormalizeException(&t, &v, &tb);
-    *type = t;
-    *value = v;
-    Py_XDECREF(tb);
-    return 1;
 }
 
 int

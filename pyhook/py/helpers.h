@@ -69,9 +69,6 @@ void gdpy_seq_items(PyObject *o, PyObject **out); /* new references to all items
 Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room); /* new references */
 PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n); /* new; items borrowed */
 PyObject *gdpy_list(PyObject **items, Py_ssize_t n);
-PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames); /* new or NULL with error */
-PyObject *gdpy_binary(int op, PyObject *a, PyObject *b); /* NB_* of opcode.h, in-place ones too. new or NULL */
-PyObject *gdpy_unary(int op, PyObject *a); /* 0 +, 1 -, 2 ~, 3 not */
 const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL for unencodable */
 PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, const char *name, const char *qualname,
                         PyObject *module); /* new */
@@ -84,8 +81,6 @@ long long gdpy_int(PyObject *o, int *overflow); /* of an int */
 PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset); /* T_OBJECT_EX member: new or NULL */
 int gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set); /* new references or NULL */
 PyObject *gdpy_wrapped_callable(PyObject *static_or_class_method); /* new */
-/* Takes the current exception: type name and text copied into new str objects; clears it. */
-int gdpy_take_error(PyObject **type, PyObject **value);
 int gdpy_is_descriptor(PyObject *o); /* 1 has __get__, 2 has __set__ or __delete__ too */
 int gdpy_is_coroutine_code(PyObject *code);
 PyObject *gdpy_true(void);
@@ -95,5 +90,30 @@ PyObject *gdpy_ellipsis(void);
 PyObject *gdpy_cell_type(void);
 int gdpy_type_flags(PyObject *type, int what); /* 0: tp_getattro generic; 1: tp_setattro generic; 2: heap type;
                                                              3: tp_iternext; 4: defines tp_call; 5: tp_hash is object's; 6: richcompare is object's; 7 type's own getattro is type's */
+
+/* ---- what may run the user's Python (run.c). New references, or NULL or -1 with an exception ---- */
+
+/* Asked before each of them returns; in a forked child it does not come back. NULL: nobody asks (tests). */
+extern void (*gdpy_on_return)(void);
+
+PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames);
+PyObject *gdpy_import(const char *name);
+PyObject *gdpy_getattr(PyObject *o, PyObject *name);
+int gdpy_setattr(PyObject *o, PyObject *name, PyObject *value);
+PyObject *gdpy_repr(PyObject *o);
+PyObject *gdpy_str(PyObject *o);
+PyObject *gdpy_compare(int op, PyObject *a, PyObject *b); /* < <= == != > >= are 0 to 5 */
+int gdpy_contains(PyObject *o, PyObject *value);
+int gdpy_truth(PyObject *o);
+Py_ssize_t gdpy_len(PyObject *o);
+PyObject *gdpy_getitem(PyObject *o, PyObject *key);
+int gdpy_isinstance(PyObject *o, PyObject *cls);
+int gdpy_issubclass(PyObject *o, PyObject *cls);
+PyObject *gdpy_index(PyObject *o);
+int gdpy_check_signals(void);
+PyObject *gdpy_binary(int op, PyObject *a, PyObject *b); /* NB_* of opcode.h, in-place ones too */
+PyObject *gdpy_unary(int op, PyObject *a); /* 0 +, 1 -, 2 ~, 3 not */
+/* Takes the current exception, normalized: new type and value; 0 without one. */
+int gdpy_take_error(PyObject **type, PyObject **value);
 
 #endif

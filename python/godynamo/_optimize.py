@@ -54,7 +54,9 @@ def _is_registered(obj: Any) -> bool:
     import sys
 
     backends = sys.modules.get(f"{__package__}._backends")
-    return backends is not None and any(obj is b for b in backends.registered())
+    # Another thread may be importing it at this moment: nothing is registered then.
+    registered = getattr(backends, "registered", None)
+    return registered is not None and any(obj is b for b in registered())
 
 
 class Optimizer:

@@ -281,6 +281,123 @@ def fork_inside_a_backend():
     exercise()
 
 
+class Leaving:
+    """A backend that forks; the child returns out of it, or raises, and goes on with the parent's stack."""
+
+    def __init__(self, ending=None):
+        self.ending = ending
+        self.parent = os.getpid()
+
+    def __call__(self, gm, example_inputs):
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            wait_for(pid, 2 * CHILD_SECONDS)
+        elif self.ending is not None:
+            raise self.ending
+        return gm.forward
+
+    def in_child(self):
+        """Whether this is the child: then it has to go on by itself."""
+        return os.getpid() != self.parent
+
+
+def leave(body):
+    """The child's end, as in in_child."""
+    try:
+        body()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)
+
+
+def a_child_returns_out_of_a_backend():
+    """What forked inside a translation goes on outside of it: the call runs in CPython, later ones are translated."""
+    warm_up()
+    x = torch.randn(4)
+    for k in range(8):
+        backend = Leaving()
+        made = new_function(float(k))
+        optimized = godynamo.optimize(made, backend=backend)
+        result = optimized(x)
+        if backend.in_child():
+
+            def body():
+                assert torch.equal(result, made(x))
+                assert _C.counters()["forked_inside"] == 1
+                assert len(optimized.cache.entries()) == 0
+                assert torch.equal(godynamo.optimize(made)(x), made(x))
+                exercise(float(k))
+
+            leave(body)
+        assert torch.equal(result, made(x))
+        assert len(optimized.cache.entries()) == 1
+    churn()
+    exercise()
+
+
+def a_child_raises_out_of_a_backend():
+    """sys.exit, and a backend that fails, end the child's call as they would the parent's."""
+    warm_up()
+    x = torch.randn(4)
+    for ending, expected in (
+        (SystemExit(3), SystemExit),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (ValueError("no"), godynamo.exc.BackendCompilerFailed),
+    ):
+        for _ in range(2):
+            backend = Leaving(ending)
+            try:
+                godynamo.optimize(new_function(1.0), backend=backend)(x)
+                error = None
+            except BaseException as e:
+                error = e
+            if backend.in_child():
+
+                def body():
+                    assert isinstance(error, expected), error
+                    exercise()
+
+                leave(body)
+            assert error is None
+    exercise()
+
+
+def a_thread_forks_inside_a_backend():
+    """The same on a thread of its own, while another one translates."""
+    warm_up()
+    x = torch.randn(4)
+    errors = []
+
+    def work(k):
+        try:
+            backend = Leaving()
+            made = new_function(float(k))
+            result = godynamo.optimize(made, backend=backend)(x)
+            if backend.in_child():
+                leave(lambda: exercise(float(k)))
+            assert torch.equal(result, made(x))
+        except BaseException as e:
+            errors.append(e)
+
+    def translate():
+        try:
+            churn()
+        except BaseException as e:
+            errors.append(e)
+
+    for k in range(4):
+        threads = [threading.Thread(target=work, args=(k,)), threading.Thread(target=translate)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(3 * CHILD_SECONDS)
+            assert not thread.is_alive()
+    assert not errors
+
+
 def threads_in_the_child():
     """Threads of a child miss at once."""
     warm_up()
@@ -438,6 +555,9 @@ SCENARIOS = [
     without_a_fresh_copy,
     fork_during_a_translation,
     fork_inside_a_backend,
+    a_child_returns_out_of_a_backend,
+    a_child_raises_out_of_a_backend,
+    a_thread_forks_inside_a_backend,
     threads_in_the_child,
     fork_while_threads_call,
     data_loader,

@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-def run_program(name: str, *arguments: str, timeout: float) -> str:
+def run_program(name: str, *arguments: str, timeout: float, env: dict[str, str] | None = None) -> str:
     """Run ``name`` beside this file in a session of its own; its output, after it ended with status 0.
 
     Nothing outlives the call: what the program started is in its session and is killed with it, whichever way it ends.
@@ -24,7 +24,7 @@ def run_program(name: str, *arguments: str, timeout: float) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        env={**environment, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parents[1])},
+        env={**environment, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parents[1]), **(env or {})},
     )
     try:
         output, _ = process.communicate(timeout=timeout)

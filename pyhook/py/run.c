@@ -1,0 +1,204 @@
+/* All that may run the user's Python on behalf of Go.
+ *
+ * Such code may fork, and the child may return out of it. Go's runtime is dead there: even the way back into Go can hang for good,
+ * where another thread's processor or the collector was at work at the moment of the fork. So each function here asks, before it
+ * returns to Go, whether the process is still the one it was called in; in a child the question does not return
+ * (gd_core_api.python_returned) and what Go had in hand is left behind.
+ */
+#include "helpers.h"
+
+void (*gdpy_on_return)(void);
+
+static inline void
+returned(void)
+{
+    if (gdpy_on_return != NULL) {
+        gdpy_on_return();
+    }
+}
+
+static PyObject *
+object(PyObject *result)
+{
+    returned();
+    return result;
+}
+
+static int
+number(int result)
+{
+    returned();
+    return result;
+}
+
+PyObject *
+gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
+{
+    return object(PyObject_Vectorcall(f, args, (size_t)n, kwnames));
+}
+
+PyObject *
+gdpy_import(const char *name)
+{
+    return object(PyImport_ImportModule(name));
+}
+
+PyObject *
+gdpy_getattr(PyObject *o, PyObject *name)
+{
+    return object(PyObject_GetAttr(o, name));
+}
+
+int
+gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
+{
+    return number(PyObject_SetAttr(o, name, value));
+}
+
+PyObject *
+gdpy_repr(PyObject *o)
+{
+    return object(PyObject_Repr(o));
+}
+
+PyObject *
+gdpy_str(PyObject *o)
+{
+    return object(PyObject_Str(o));
+}
+
+PyObject *
+gdpy_compare(int op, PyObject *a, PyObject *b)
+{
+    return object(PyObject_RichCompare(a, b, op));
+}
+
+int
+gdpy_contains(PyObject *o, PyObject *value)
+{
+    return number(PySequence_Contains(o, value));
+}
+
+int
+gdpy_truth(PyObject *o)
+{
+    return number(PyObject_IsTrue(o));
+}
+
+Py_ssize_t
+gdpy_len(PyObject *o)
+{
+    Py_ssize_t n = PyObject_Length(o);
+    returned();
+    return n;
+}
+
+PyObject *
+gdpy_getitem(PyObject *o, PyObject *key)
+{
+    return object(PyObject_GetItem(o, key));
+}
+
+int
+gdpy_isinstance(PyObject *o, PyObject *cls)
+{
+    return number(PyObject_IsInstance(o, cls));
+}
+
+int
+gdpy_issubclass(PyObject *o, PyObject *cls)
+{
+    return number(PyObject_IsSubclass(o, cls));
+}
+
+PyObject *
+gdpy_index(PyObject *o)
+{
+    return object(PyNumber_Index(o));
+}
+
+int
+gdpy_check_signals(void)
+{
+    return number(PyErr_CheckSignals());
+}
+
+static PyObject *
+power(PyObject *a, PyObject *b)
+{
+    return PyNumber_Power(a, b, Py_None);
+}
+static PyObject *
+ipower(PyObject *a, PyObject *b)
+{
+    return PyNumber_InPlacePower(a, b, Py_None);
+}
+
+PyObject *
+gdpy_binary(int op, PyObject *a, PyObject *b)
+{
+    /* the order of NB_ADD .. NB_INPLACE_XOR in Include/opcode.h of 3.11 */
+    static PyObject *(*const table[])(PyObject *, PyObject *) = {
+        PyNumber_Add,
+        PyNumber_And,
+        PyNumber_FloorDivide,
+        PyNumber_Lshift,
+        PyNumber_MatrixMultiply,
+        PyNumber_Multiply,
+        PyNumber_Remainder,
+        PyNumber_Or,
+        power,
+        PyNumber_Rshift,
+        PyNumber_Subtract,
+        PyNumber_TrueDivide,
+        PyNumber_Xor,
+        PyNumber_InPlaceAdd,
+        PyNumber_InPlaceAnd,
+        PyNumber_InPlaceFloorDivide,
+        PyNumber_InPlaceLshift,
+        PyNumber_InPlaceMatrixMultiply,
+        PyNumber_InPlaceMultiply,
+        PyNumber_InPlaceRemainder,
+        PyNumber_InPlaceOr,
+        ipower,
+        PyNumber_InPlaceRshift,
+        PyNumber_InPlaceSubtract,
+        PyNumber_InPlaceTrueDivide,
+        PyNumber_InPlaceXor,
+    };
+    return object(table[op](a, b));
+}
+
+PyObject *
+gdpy_unary(int op, PyObject *a)
+{
+    switch (op) {
+    case 0:
+        return object(PyNumber_Positive(a));
+    case 1:
+        return object(PyNumber_Negative(a));
+    case 2:
+        return object(PyNumber_Invert(a));
+    default: {
+        int t = number(PyObject_Not(a));
+        return t < 0 ? NULL : PyBool_FromLong(t);
+    }
+    }
+}
+
+int
+gdpy_take_error(PyObject **type, PyObject **value)
+{
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (t == NULL) {
+        *type = *value = NULL;
+        return 0;
+    }
+    PyErr_NormalizeException(&t, &v, &tb);
+    *type = t;
+    *value = v;
+    Py_XDECREF(tb);
+    returned();
+    return 1;
+}
