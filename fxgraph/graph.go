@@ -94,6 +94,8 @@ type Node struct {
 	Stack  []Frame // user frames, innermost first
 	// Inplace says that the call may change one of its operands: never dead, never moved. Whoever adds the node sets it.
 	Inplace bool
+	// State says that the call switches a mode of torch's (grad mode, autocast): it stays, and changes no operand.
+	State bool
 	// Index is the position in Graph.Nodes(); -1 when the node was erased.
 	Index int
 	users map[*Node]int // user -> number of operands that are this node

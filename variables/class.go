@@ -166,7 +166,9 @@ func (c *ClassVariable) instantiate(tx Translator, args []VariableTracker, kwarg
 		d, ok := s.TypeLookup(c.Class, name)
 		return ok && w.IsObjectMethod(s, name, d)
 	}
-	if !plain("__new__") || !plain("__setattr__") || py.IsSubtype(c.Class, w.NNModule) || !w.PlainLayout(s, c.Class) {
+	// no_grad and enable_grad have a __new__ for their use as a decorator without parentheses.
+	made := plain("__new__") || w.IsStateContext(c.Class) && len(args)+len(kwargs) == 0
+	if !made || !plain("__setattr__") || py.IsSubtype(c.Class, w.NNModule) || !w.PlainLayout(s, c.Class) {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 	}
 	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {

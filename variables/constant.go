@@ -178,6 +178,9 @@ func deepImmutable(tx Translator, o py.Object) bool {
 	return true
 }
 
+// Observe turns an exception of CPython's into the program's own.
+func Observe(err error) error { return observed(err) }
+
 // observed turns an exception of CPython's into the program's own: the frame is split there and CPython raises it.
 func observed(err error) error {
 	if e, ok := err.(*py.Error); ok {

@@ -75,6 +75,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	case t.class == "state":
 		tx.Output().AddGuards(guards.GlobalState())
 		return foldCall(tx, t.Fn, args, kwargs)
+	case t.class == "set_state" && len(kwargs) == 0:
+		return tx.Output().SwitchState(tx, t.Fn, name, args)
 	case t.class == "torch_function_check":
 		return t.overloadCheck(tx, args)
 	case t.class == "true":

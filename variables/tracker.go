@@ -254,6 +254,8 @@ type Output interface {
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// Step is the step of the outermost frame that is running.
 	Step() int
+	// SwitchState calls a function of torch's that switches a mode of this thread, now and in the graph.
+	SwitchState(tx Translator, fn py.Object, name string, args []VariableTracker) (VariableTracker, error)
 	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
 	NeedField(v *TensorVariable, field uint16)
 }

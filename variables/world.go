@@ -21,6 +21,7 @@ type facts struct {
 	methodKind, resultKind, callableName, modeActive, isPure, classify           py.Object // functions
 	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs      py.Object
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure py.Object
+	stateContexts                                                                py.Object
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -84,7 +85,7 @@ func (f *facts) table() map[string]*py.Object {
 		"Tensor": &f.TensorType, "Parameter": &f.ParameterType, "Size": &f.SizeType, "Module": &f.NNModule,
 		"Callable": &f.CallableType, "object_getattribute": &f.ObjectGetAttribute, "module_getattr": &f.ModuleGetAttr,
 		"module_setattr": &f.ModuleSetAttr, "getattr": &f.GetAttrBuiltin, "sorted": &f.Sorted, "print": &f.Print,
-		"missing": &f.Missing, "operators": &f.operators, "builtins": &f.builtins, "torch_constants": &f.torchConstants,
+		"missing": &f.Missing, "operators": &f.operators, "builtins": &f.builtins, "state_contexts": &f.stateContexts, "torch_constants": &f.torchConstants,
 		"singletons": &f.singletons, "method_kind": &f.methodKind, "result_kind": &f.resultKind,
 		"callable_name": &f.callableName, "mode_active": &f.modeActive, "is_pure": &f.isPure, "classify": &f.classify,
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
@@ -144,6 +145,17 @@ func contains(s *py.Scope, dict, key py.Object) bool {
 
 // IsTorchConstant tells types of torch's immutable values: dtype, device, layout, memory_format, Size.
 func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
+
+// IsStateContext tells torch's context managers that switch modes and do nothing else.
+func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stateContexts, class) }
+
+// IsGradContext tells those of them that switch grad mode, and keep the mode before in an attribute "prev".
+func (w *World) IsGradContext(class py.Object) bool {
+	s := py.OpenScope()
+	defer s.Close()
+	grad, ok := s.DictGet(w.stateContexts, class)
+	return ok && grad == py.True()
+}
 
 // IsSingletonType tells those of them whose values are compared by identity.
 func (w *World) IsSingletonType(typ py.Object) bool { return dictHasType(w.singletons, typ) }

@@ -378,7 +378,7 @@ func (c *Codegen) runEvent(e *event) error {
 	if e.protected && e.chain != nil {
 		c.mark(mark{start: len(c.list), chain: e.chain, protected: true})
 	}
-	if err := c.out.backend.EmitNode(c, e.node); err != nil {
+	if err := c.restoring(e.state, func() error { return c.out.backend.EmitNode(c, e.node) }); err != nil {
 		return err
 	}
 	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy drops it when nothing loads it
@@ -429,7 +429,9 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	c.Call(len(o.inputs), nil)
+	if err := c.restoring(o.state.entry, func() error { c.Call(len(o.inputs), nil); return nil }); err != nil {
+		return err
+	}
 	if len(outputs) == 0 {
 		c.PopTop()
 	} else {

@@ -14,6 +14,9 @@ import (
 // errEffectsLost asks for another attempt, split at effects.
 var errEffectsLost = errors.New("effects would be lost")
 
+// errStateless asks for another attempt, without switches of torch's modes in the graph.
+var errStateless = errors.New("a graph that switches modes and cannot run again")
+
 // errNotProtected asks for another attempt, without operations inside try and with.
 var errNotProtected = errors.New("a graph that cannot run again")
 
@@ -39,7 +42,11 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 				continue
 			}
 			if err == errNotProtected {
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: true}
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: true, stateless: log.stateless}
+				continue
+			}
+			if err == errStateless {
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected, stateless: true}
 				continue
 			}
 			if _, again := err.(*exc.RestartAnalysis); !again {
@@ -109,6 +116,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	tx := &InstructionTranslator{out: o, d: d, globals: f.Globals, builtins: f.Builtins, log: log,
 		locals: make([]variables.VariableTracker, len(d.code.Locals))}
 	tx.symbolicLocals()
+	defer o.restoreState()
 	if err := tx.run(); err != nil && err != errDone {
 		return nil, err
 	}
@@ -260,7 +268,14 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if o.hasProtected && !o.backend.Inline() && !o.rerunnable() {
 		return errNotProtected
 	}
+	if o.switchedUnscoped() {
+		return errStateless
+	}
+	o.restoreState()
 	if err := c.graphCall(); err != nil {
+		return err
+	}
+	if err := c.writeRestores(); err != nil {
 		return err
 	}
 	o.aliasGuards()

@@ -124,6 +124,11 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 			return err
 		}
 		o.meta = &metaSession{object: obj}
+		if !o.state.entry.IsNull() {
+			if _, err := s.CallMethod(obj, "set_state", o.state.entry); err != nil {
+				return err
+			}
+		}
 	}
 	nodes := o.graph.Nodes()
 	for ; o.meta.rows < len(nodes) && nodes[o.meta.rows] != stop; o.meta.rows++ {

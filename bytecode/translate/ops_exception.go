@@ -228,9 +228,13 @@ func (tx *InstructionTranslator) beforeWith(*bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
+	entered := tx.out.entering(m)
 	r, err := variables.Call(tx, enter, nil, nil)
 	if err != nil {
 		return notBranch(err)
+	}
+	if err := entered(); err != nil {
+		return err
 	}
 	tx.push(exit)
 	tx.push(r)

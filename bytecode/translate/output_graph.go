@@ -20,7 +20,8 @@ type event struct {
 	// protected: an exception of the operation would meet a handler of the user's. It is not handled here: the piece of the
 	// frame runs again in CPython, from its start; see OutputGraph.protect.
 	protected bool
-	fresh     bool // an effect on an object that nothing else has yet
+	state     py.Object // torch's modes to put back when it raises; null: they stay
+	fresh     bool      // an effect on an object that nothing else has yet
 }
 
 // OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
@@ -64,6 +65,7 @@ type OutputGraph struct {
 	leftBefore    int // left, when the step of the outermost frame began
 	leftStep      int // the first such step with this number
 	hasProtected  bool
+	state         torchState
 	generators    []*GeneratorVariable
 	materializing int // > 0: effects go to objects being made real
 	storedGlobals bool
@@ -221,6 +223,10 @@ func (o *OutputGraph) operands(tx variables.Translator, args []variables.Variabl
 	if err := o.protect(tx); err != nil {
 		return nil, nil, err
 	}
+	return o.proxies(tx, args, kwargs)
+}
+
+func (o *OutputGraph) proxies(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
 	a := make([]fxgraph.Arg, len(args))
 	var err error
 	for i, v := range args {
@@ -248,7 +254,11 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 			n.Stack = append(n.Stack, fxgraph.Frame{Name: f.Name, File: f.File, Line: f.Line})
 		}
 	}
-	o.events = append(o.events, &event{node: n, chain: ch, protected: o.current != nil && o.current.InsideTry()})
+	e := &event{node: n, chain: ch}
+	if o.current != nil {
+		e.protected, e.state = o.current.protection()
+	}
+	o.events = append(o.events, e)
 	return n
 }
 

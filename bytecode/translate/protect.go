@@ -15,7 +15,7 @@ import (
 
 // protect prepares for one more operation; its error asks for a split.
 func (o *OutputGraph) protect(tx variables.Translator) error {
-	if !tx.InsideTry() {
+	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
 	}
 	if o.log.unprotected {
@@ -45,6 +45,9 @@ func (o *OutputGraph) countLeft() int {
 
 // leavesTrace tells operations that change a tensor in place, draw random numbers or update buffers.
 func leavesTrace(n *fxgraph.Node) bool {
+	if n.State {
+		return false // put back where the piece runs again
+	}
 	if n.Inplace {
 		return true
 	}

@@ -11,6 +11,8 @@ type SpeculationLog struct {
 	strict bool
 	// unprotected: operations inside try and with are not captured, see OutputGraph.protect.
 	unprotected bool
+	// stateless: calls that switch torch's modes are not captured, see OutputGraph.switchedUnscoped.
+	stateless bool
 }
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _pure, _runtime
+from . import _C, _pure, _runtime, _torch_state
 
 MISSING = object()
 
@@ -109,7 +109,10 @@ def _special() -> dict[Any, str]:
         "_C._is_tracing",
         "_C._get_deterministic_algorithms",
         "is_autocast_cache_enabled",
+        "_C._is_autocast_available",
+        "_C._is_torch_function_mode_enabled",
     )
+    put("set_state", *_torch_state.SETTERS)
     put(
         "torch_function_check",
         "overrides.has_torch_function",
@@ -160,6 +163,8 @@ _OPAQUE_MODULES = (
     "torch._tensor_str",
 )
 
+_INLINED_MODULES = ("torch.nn.modules", "torch.backends.mha", "torch.autograd.grad_mode", "torch.cuda.amp")
+
 _cache: dict[Any, str] = {}
 
 
@@ -209,7 +214,7 @@ def _classify(obj: Any, module: str) -> str:
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
         if module == "torch.functional":
             return "op"
-        if module.startswith(_OPAQUE_MODULES) and not module.startswith(("torch.nn.modules", "torch.backends.mha")):
+        if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
             return "opaque"
     return ""
 
@@ -397,6 +402,7 @@ def facts() -> dict[str, Any]:
         "Parameter": torch.nn.Parameter,
         "Size": torch.Size,
         "Module": torch.nn.Module,
+        "state_contexts": _torch_state.CONTEXTS,
         "Callable": _C.Callable,
         "object_getattribute": object.__getattribute__,
         "module_getattr": torch.nn.Module.__getattr__,

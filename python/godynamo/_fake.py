@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.utils._pytree
 
+from . import _torch_state
 from ._runtime import Ref
 from ._saved_tensors import unseen
 
@@ -27,6 +28,11 @@ class Session:
         self._mode = FakeTensorMode(allow_non_fake_inputs=False)
         self._values: dict[int, Any] = {}
         self._examples: dict[int, torch.Tensor] = {}  # the inputs themselves
+        self._state: _torch_state.State | None = None  # of the nodes, once one of them has switched a mode
+
+    def set_state(self, state: _torch_state.State) -> None:
+        """Run the nodes from here on as if torch's modes were these; what nodes switch stays switched for the next."""
+        self._state = state
 
     def input(self, index: int, tensor: torch.Tensor) -> None:
         """Add a graph input that looks like ``tensor``."""
@@ -43,11 +49,18 @@ class Session:
         # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True
+        outside = None
+        if self._state is not None:
+            outside = _torch_state.snapshot()
+            _torch_state.restore(self._state)
         try:
             with unseen(), self._mode:
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
         finally:
             noisy.disabled = before
+            if outside is not None:
+                self._state = _torch_state.snapshot()
+                _torch_state.restore(outside)
         self._values[index] = value
 
     def value(self, index: int) -> Any:

@@ -21,15 +21,15 @@ SETTERS = (
     "clear_autocast_cache",
 )
 
-#: Context managers that do nothing else: what leaving them does is known.
-CONTEXTS: tuple[type, ...] = (
-    torch.no_grad,
-    torch.enable_grad,
-    torch.set_grad_enabled,
-    torch.autocast,
-    torch.cpu.amp.autocast,
-    torch.cuda.amp.autocast,
-)
+#: Context managers that do nothing else, and whether they switch grad mode and keep the mode before as ``prev``.
+CONTEXTS: dict[type, bool] = {
+    torch.no_grad: True,
+    torch.enable_grad: True,
+    torch.set_grad_enabled: True,
+    torch.autocast: False,
+    torch.cpu.amp.autocast: False,
+    torch.cuda.amp.autocast: False,
+}
 
 _DEVICES = ("cpu", "cuda")
 

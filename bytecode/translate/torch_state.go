@@ -1,0 +1,245 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// torchState is what a frame does to torch's thread-local modes (grad mode, autocast). A switch is made for real while translating,
+// so that all that is asked of torch meanwhile is answered as the program would see it, and becomes a node of the graph. At
+// the end of the translation the state is put back (python/godynamo/_torch_state.py).
+//
+// Where an operation raises, the state must be what the program's context managers leave behind: each event knows which snapshot
+// to put back. An operation whose handlers are all exits of such managers needs no other protection (OutputGraph.protect).
+type torchState struct {
+	module  py.Object
+	entry   py.Object                               // snapshot at the frame's start; null: nothing was switched
+	after   map[*variables.ObjectVariable]py.Object // snapshot after leaving a manager that is entered
+	regions []restoreRegion
+	// unscoped counts switches that no manager will take back.
+	unscoped int
+}
+
+// restoreRegion is a run of written instructions with the snapshot to put back when one of them raises.
+type restoreRegion struct {
+	start, end int
+	state      py.Object
+}
+
+func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, error) {
+	st := &o.state
+	if st.module.IsNull() {
+		m, err := o.scope.Import("godynamo._torch_state")
+		if err != nil {
+			return py.Object{}, err
+		}
+		st.module, st.after = m, map[*variables.ObjectVariable]py.Object{}
+	}
+	return o.scope.CallMethod(st.module, name, args...)
+}
+
+// SwitchState implements variables.Output.
+func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker) (variables.VariableTracker, error) {
+	objs := make([]py.Object, len(args))
+	for i, a := range args {
+		v, err := variables.Realize(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := variables.AsConstant(tx, v)
+		if !ok {
+			return nil, exc.Break(exc.CallUnsupported, "%s of %s", name, variables.Describe(tx, v))
+		}
+		objs[i] = c
+	}
+	if o.log.stateless {
+		return nil, exc.Break(exc.CallUnsupported, "%s in a graph that leaves traces", name)
+	}
+	if o.state.entry.IsNull() {
+		before, err := o.stateCall("snapshot")
+		if err != nil {
+			return nil, err
+		}
+		o.AddGuards(guards.GlobalState())
+		o.state.entry = before
+		if o.meta != nil {
+			if _, err := o.scope.CallMethod(o.meta.object, "set_state", before); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !o.switchedByManager() {
+		o.state.unscoped++
+	}
+	r, err := o.scope.Call(fn, objs...)
+	if err != nil {
+		return nil, variables.Observe(err)
+	}
+	a, k, err := o.proxies(tx, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := o.Const(fn)
+	node := o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: name}, a, k)
+	node.Inplace, node.State = true, true
+	o.events = append(o.events, &event{node: node, chain: o.position()})
+	return variables.NewConstant(r, nil), nil
+}
+
+// restoreState puts back what the translation switched.
+func (o *OutputGraph) restoreState() {
+	if !o.state.entry.IsNull() {
+		_, _ = o.stateCall("restore", o.state.entry)
+	}
+}
+
+// entering notes the state that leaving a manager will bring back, when it is one of torch's that switch modes and nothing else.
+func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) {
+	none := func() error { return nil }
+	ctx, ok := m.(*variables.ObjectVariable)
+	if !ok || !ctx.Obj.IsNull() || !o.world.IsStateContext(ctx.Class) {
+		return none
+	}
+	before, err := o.stateCall("snapshot")
+	if err != nil {
+		return func() error { return err }
+	}
+	return func() error {
+		if v, err := variables.GetAttr(o.current, ctx, "prev"); err == nil && o.world.IsGradContext(ctx.Class) {
+			if on, ok := variables.AsConstant(o.current, v); ok {
+				if before, err = o.stateCall("with_grad", before, on); err != nil {
+					return err
+				}
+			}
+		}
+		if len(o.state.after) == 0 && o.state.unscoped > 0 {
+			o.state.unscoped-- // set_grad_enabled switches when it is made
+		}
+		o.state.after[ctx] = before
+		return nil
+	}
+}
+
+// switchedByManager tells switches made by the enter or exit of one of torch's managers.
+func (o *OutputGraph) switchedByManager() bool {
+	for t := o.current; t != nil; t = t.parent {
+		if n := t.d.code.Name; (n == "__enter__" || n == "__exit__") && t.locals[0] != nil {
+			if ctx, ok := t.locals[0].(*variables.ObjectVariable); ok && o.world.IsStateContext(ctx.Class) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// exitOf is the torch manager whose exit a handler is, nil for every other handler.
+func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.ObjectVariable {
+	if h.Depth == 0 || h.Depth > len(tx.stack) || !tx.startsExit(h.Target) {
+		return nil
+	}
+	m, ok := tx.stack[h.Depth-1].(*variables.MethodVariable)
+	if !ok {
+		return nil
+	}
+	ctx, ok := m.Self.(*variables.ObjectVariable)
+	if !ok {
+		return nil
+	}
+	if _, entered := tx.out.state.after[ctx]; !entered {
+		return nil
+	}
+	return ctx
+}
+
+// startsExit tells the handler of a with block.
+func (tx *InstructionTranslator) startsExit(target *bytecode.Instruction) bool {
+	i := tx.d.index[target] + 1
+	return target.Op == opcode.PUSH_EXC_INFO && i < len(tx.d.code.Instructions) && tx.d.code.Instructions[i].Op == opcode.WITH_EXCEPT_START
+}
+
+// outerRegion is the region around a with block whose handler starts at target: that of the code which cleans up after the handler.
+func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
+	cleanup := target.Handler
+	if cleanup == nil {
+		return nil
+	}
+	return cleanup.Target.Handler
+}
+
+// protection says who would see an exception raised here: handled is true when a handler of the user's would; state is the
+// snapshot to put back otherwise, null when nothing was switched inside a manager.
+func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
+	for t := tx; t != nil; t = t.parent {
+		if len(t.handled) > 0 {
+			return true, tx.out.state.entry
+		}
+		if t.inst == nil {
+			continue
+		}
+		for h := t.inst.Handler; h != nil; {
+			ctx := t.exitOf(h)
+			if ctx == nil {
+				return true, tx.out.state.entry
+			}
+			state = tx.out.state.after[ctx]
+			h = outerRegion(h.Target)
+		}
+	}
+	return false, state
+}
+
+// restoring runs write and notes that what it writes puts state back when it raises.
+func (c *Codegen) restoring(state py.Object, write func() error) error {
+	start := len(c.list)
+	if err := write(); err != nil || state.IsNull() {
+		return err
+	}
+	st := &c.out.state
+	if n := len(st.regions); n > 0 && st.regions[n-1].end == start && st.regions[n-1].state == state {
+		st.regions[n-1].end = len(c.list)
+		return nil
+	}
+	st.regions = append(st.regions, restoreRegion{start, len(c.list), state})
+	return nil
+}
+
+// writeRestores writes the handlers that put states back and raise again, behind everything else.
+func (c *Codegen) writeRestores() error {
+	for _, r := range c.out.state.regions {
+		restore, err := c.out.scope.GetAttr(c.out.state.module, "restore")
+		if err != nil {
+			return err
+		}
+		region := &bytecode.ExceptionRegion{Lasti: true}
+		err = c.arm(func(first *bytecode.Instruction) {
+			region.Target = first
+			for _, in := range c.list[r.start:r.end] {
+				in.Handler = region
+			}
+		}, func() error {
+			c.PushNull()
+			c.LoadConst(restore)
+			c.LoadConst(r.state)
+			c.Call(1, nil)
+			c.PopTop()
+			c.emit(opcode.RERAISE, 1)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.out.state.regions = nil
+	return nil
+}
+
+// switchedUnscoped tells frames with one whole graph that would lose a switch when the graph raises: the state at the start is put
+// back then, which is right when the user's code runs again, and wrong otherwise where the switch was not a manager's.
+func (o *OutputGraph) switchedUnscoped() bool {
+	return !o.backend.Inline() && !o.state.entry.IsNull() && o.numOps > 0 && !o.rerunnable() && o.state.unscoped > 0
+}
