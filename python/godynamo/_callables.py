@@ -110,6 +110,7 @@ def _special() -> dict[Any, str]:
         "_C._get_deterministic_algorithms",
         "is_autocast_cache_enabled",
         "_C._is_autocast_available",
+        "_C._get_privateuse1_backend_name",
         "_C._is_torch_function_mode_enabled",
     )
     put("set_state", *_torch_state.SETTERS)
