@@ -1,9 +1,10 @@
 """Tables of small functions, one table a family of values: each runs plain and translated, and everything a caller can see is
 compared.
 
-``cases = Cases()``; ``@cases`` (or ``@cases(args=..., breaks=...)``) adds a function, ``cases.check(case)`` runs it. A function gets a
-tensor and whatever ``args`` makes; its result, its exception (type and text), what became of the arguments, aliasing, and what was printed
-must be CPython's. ``graphs`` and ``breaks`` say how much is captured: one graph and no break unless the table says otherwise.
+``cases = Cases()``; ``@cases`` (or ``@cases(args=..., breaks=...)``) adds a function, ``cases.check(case)`` runs it. A function
+gets a tensor and whatever ``args`` makes; its result, its exception (type and text), what became of the arguments, aliasing, and
+what was printed must be CPython's. ``graphs`` and ``breaks`` say how much is captured: one graph and no break unless the table
+says otherwise.
 """
 
 from __future__ import annotations
