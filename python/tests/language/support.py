@@ -88,7 +88,9 @@ def check(case: Case) -> None:
         assert _C.counters()["internal_errors"] == 0
         breaks = case.breaks if isinstance(case.breaks, int) else case.breaks[backend != "eager"]
         assert len(reasons()) == breaks, reasons()
-        assert not isinstance(backend, CompileCounter) or backend.frame_count == case.graphs, f"{backend.frame_count} graphs"
+        assert not isinstance(backend, CompileCounter) or backend.frame_count == case.graphs, (
+            f"{backend.frame_count} graphs"
+        )
 
 
 def reasons() -> list[str]:
@@ -152,7 +154,10 @@ class _Seen:
             return (value.maxlen, [self.tell(v) for v in value])
         if isinstance(value, dict):
             default = getattr(value, "default_factory", None) if isinstance(value, defaultdict) else None
-            return (self.tell(default), [(self.tell(k), self.tell(dict.__getitem__(value, k))) for k in dict.__iter__(value)])
+            return (
+                self.tell(default),
+                [(self.tell(k), self.tell(dict.__getitem__(value, k))) for k in dict.__iter__(value)],
+            )
         if isinstance(value, (set, frozenset)):
             items = [self.tell(v) for v in value]  # in CPython's order, where that is the values' own
             return items if all(type(v) in _PLAIN for v in value) else sorted(map(repr, items))

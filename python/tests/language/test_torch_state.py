@@ -112,8 +112,6 @@ def left_by_an_exception(x, w):
         raise ValueError(y.requires_grad)
 
 
-
-
 @pytest.mark.parametrize("case", [c for c in cases if c.name != "random_numbers_inside"], ids=lambda c: c.name)
 @pytest.mark.row("S004-135")
 def test_torch_state(case: Case) -> None:
