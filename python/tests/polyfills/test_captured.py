@@ -179,7 +179,14 @@ def copies(x):
     other, flat = copy.deepcopy(config), copy.copy(config)
     other["sizes"].append(5)
     flat["more"] = 1
-    return x * other["sizes"][-1], config, other, flat, other["again"] is other["sizes"], flat["sizes"] is config["sizes"]
+    return (
+        x * other["sizes"][-1],
+        config,
+        other,
+        flat,
+        other["again"] is other["sizes"],
+        flat["sizes"] is config["sizes"],
+    )
 
 
 def texts_of_generators(x):
@@ -469,7 +476,12 @@ def test_identity_of_methods_of_classes(x):
     def f(x):
         return (
             x + 1,
-            [A.__lt__ is object.__lt__, A.__gt__ is object.__gt__, int.__add__ is int.__add__, getattr(A, "__le__") is A.__ge__],
+            [
+                A.__lt__ is object.__lt__,
+                A.__gt__ is object.__gt__,
+                int.__add__ is int.__add__,
+                getattr(A, "__le__") is A.__ge__,
+            ],
             math is math,
         )
 

@@ -168,9 +168,11 @@ def test_prod(items, start):
 
 TREES = st.recursive(
     st.integers() | st.text(max_size=2) | st.none() | st.just(range(2)),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.tuples(inner, inner)
-    | st.dictionaries(st.integers(0, 3) | st.tuples(st.integers(0, 1)), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.integers(0, 3) | st.tuples(st.integers(0, 1)), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
