@@ -27,8 +27,8 @@ CONTEXTS: dict[type, bool] = {
     torch.enable_grad: True,
     torch.set_grad_enabled: True,
     torch.autocast: False,
-    torch.cpu.amp.autocast: False,
-    torch.cuda.amp.autocast: False,
+    torch.cpu.amp.autocast_mode.autocast: False,
+    torch.cuda.amp.autocast_mode.autocast: False,
 }
 
 _DEVICES = ("cpu", "cuda")
