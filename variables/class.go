@@ -285,6 +285,9 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		return nil, err
 	}
 	c, ok := cls.(*ClassVariable)
+	if of, isClass := self.(*ClassVariable); ok && isClass {
+		return c.superOfClass(tx, of, name)
+	}
 	o, ok2 := self.(*ObjectVariable)
 	if !ok || !ok2 {
 		return nil, unsupported(exc.AttrUnsupported, "super() of %s", Describe(tx, self))
@@ -314,7 +317,62 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		if d.Kind() == py.WrapperDescr || d.Kind() == py.MethodDescr {
 			return &boundDescriptor{o: o, name: name}, nil
 		}
-		return o.bindClassAttr(tx, name, d, guards.NewMroSource(classSource(tx, o.Class), i, name))
+		src := guards.NewMroSource(classSource(tx, o.Class), i, name)
+		if d.Kind() == py.Property {
+			if get, _, err := sc.PropertyParts(d); err == nil && get.Kind() == py.Function {
+				tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+				return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{o}, nil)
+			}
+		}
+		return o.bindClassAttr(tx, name, d, src)
+	}
+	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
+}
+
+// superOfClass is super(c, of).name in a classmethod: the next definition along of.__mro__, bound to of.
+func (c *ClassVariable) superOfClass(tx Translator, of *ClassVariable, name string) (VariableTracker, error) {
+	s := tx.Scope()
+	mro, err := s.GetAttr(of.Class, "__mro__")
+	if err != nil {
+		return nil, observed(err)
+	}
+	after := false
+	for i, k := range s.Items(mro) {
+		if !after {
+			after = k == c.Class
+			continue
+		}
+		dict, err := s.GetAttr(k, "__dict__")
+		if err != nil {
+			return nil, observed(err)
+		}
+		d, err := s.CallMethod(dict, "get", s.Name(name), tx.World().Missing)
+		if err != nil {
+			return nil, observed(err)
+		}
+		if d == tx.World().Missing {
+			continue
+		}
+		src := guards.NewMroSource(classSource(tx, of.Class), i, name)
+		switch d.Kind() {
+		case py.Function:
+			return tx.Build(d, src), nil
+		case py.StaticMethod, py.ClassMethod:
+			fn, err := s.WrappedCallable(d)
+			if err != nil {
+				return nil, observed(err)
+			}
+			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+			inner := tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name))
+			if d.Kind() == py.StaticMethod {
+				return inner, nil
+			}
+			return NewMethod(inner, of, nil), nil
+		}
+		if get, _ := py.Descriptor(d); get {
+			return nil, unsupported(exc.AttrUnsupported, "%s of super() in a classmethod", name)
+		}
+		return tx.Build(d, src), nil
 	}
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }

@@ -32,7 +32,15 @@ func (c *ConstantVariable) Truth(tx Translator) (bool, error) { return tx.Scope(
 
 // AsProxy implements Proxy.
 func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
-	k := tx.Output().Const(c.Value)
+	value := c.Value
+	if value.Kind() == py.Other && py.IsSubtype(value.Type(), tx.World().Builtin("int")) { // a member of an IntEnum
+		plain, err := tx.Scope().Index(value)
+		if err != nil {
+			return nil, observed(err)
+		}
+		value = plain
+	}
+	k := tx.Output().Const(value)
 	return fxgraph.Lit{Pool: k.Index, Text: k.Text}, nil
 }
 

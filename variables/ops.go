@@ -107,6 +107,17 @@ func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 			return nil, &exc.Observed{TypeName: "TypeError", Text: "object is not iterable"}
 		}
 	}
+	if c, ok := v.(*ClassVariable); ok && c.Class.Type() == tx.World().EnumMeta {
+		l, err := tx.Scope().Call(tx.World().ListType, c.Class)
+		if err != nil {
+			return nil, observed(err)
+		}
+		var out []VariableTracker
+		for _, it := range tx.Scope().Items(l) {
+			out = append(out, NewConstant(it, nil))
+		}
+		return out, nil
+	}
 	if obj, ok := v.(*ObjectVariable); ok {
 		it, err := Iter(tx, obj)
 		if err != nil {
@@ -169,6 +180,9 @@ func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw
 	}
 	if c, ok := fn.(Caller); ok {
 		return c.Call(tx, args, kwargs)
+	}
+	if r, ok, err := callAlias(tx, fn, args, kwargs); ok || err != nil {
+		return r, err
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s", Describe(tx, fn))
 }
@@ -389,6 +403,9 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	}
 	if key, err = Realize(tx, key); err != nil {
 		return nil, err
+	}
+	if m, err := moduleSlice(tx, obj, key); m != nil || err != nil {
+		return m, err
 	}
 	if g, ok := obj.(ItemGetter); ok {
 		return g.GetItem(tx, key)

@@ -402,6 +402,8 @@ func isNumber(tx Translator, v VariableTracker) bool {
 	switch o.Kind() {
 	case py.Int, py.Float, py.BoolKind, py.Complex:
 		return true
+	case py.Other:
+		return py.IsSubtype(o.Type(), tx.World().Builtin("int"))
 	}
 	return false
 }

@@ -210,6 +210,7 @@ type Emitter interface {
 	DeleteAttr(name string)
 	StoreSubscr()
 	DeleteSubscr()
+	Subscript()
 	StoreGlobal(name string)
 	DeleteGlobal(name string)
 	BuildTuple(n int)

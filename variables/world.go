@@ -14,6 +14,7 @@ type facts struct {
 	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType  py.Object
 	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType       py.Object
 	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta              py.Object
+	ModuleList, Sequential, ScriptFunction, GenericGetItem                       py.Object
 	TensorType, ParameterType, SizeType, NNModule, CallableType                  py.Object
 	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                             py.Object
 	GetAttrBuiltin, Sorted, Print, Missing                                       py.Object
@@ -90,6 +91,7 @@ func (f *facts) table() map[string]*py.Object {
 		"callable_name": &f.callableName, "mode_active": &f.modeActive, "is_pure": &f.isPure, "classify": &f.classify,
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
 		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
+		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
 		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure,
 	}
@@ -260,14 +262,19 @@ func (w *World) IsObjectMethod(s *py.Scope, name string, d py.Object) bool {
 	return ok && own == d
 }
 
-// CallableFunction is the function one of our own callables wraps; the zero Object for anything else.
+// CallableFunction is the function one of our own callables, or of torch.jit.script's, stands for; the zero Object for anything else.
 func (w *World) CallableFunction(obj py.Object) py.Object {
-	if w.CallableType.IsNull() || !py.IsSubtype(obj.Type(), w.CallableType) {
+	attr := "function"
+	switch {
+	case !w.CallableType.IsNull() && py.IsSubtype(obj.Type(), w.CallableType):
+	case obj.Type() == w.ScriptFunction:
+		attr = "_torchdynamo_inline" // the Python function it was scripted from
+	default:
 		return py.Object{}
 	}
 	s := py.OpenScope()
 	defer s.Close()
-	f, err := s.GetAttr(obj, "function")
+	f, err := s.GetAttr(obj, attr)
 	if err != nil || f.Kind() != py.Function {
 		return py.Object{}
 	}

@@ -250,6 +250,7 @@ func (c *Codegen) StoreAttr(name string)    { c.emit(opcode.STORE_ATTR, c.name(n
 func (c *Codegen) DeleteAttr(name string)   { c.emit(opcode.DELETE_ATTR, c.name(name)) }
 func (c *Codegen) StoreSubscr()             { c.emit(opcode.STORE_SUBSCR, 0) }
 func (c *Codegen) DeleteSubscr()            { c.emit(opcode.DELETE_SUBSCR, 0) }
+func (c *Codegen) Subscript()               { c.emit(opcode.BINARY_SUBSCR, 0) }
 func (c *Codegen) StoreGlobal(name string)  { c.emit(opcode.STORE_GLOBAL, c.name(name)) }
 func (c *Codegen) DeleteGlobal(name string) { c.emit(opcode.DELETE_GLOBAL, c.name(name)) }
 func (c *Codegen) BuildTuple(n int)         { c.emit(opcode.BUILD_TUPLE, n) }

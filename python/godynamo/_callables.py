@@ -174,6 +174,8 @@ def classify(obj: Any) -> str:
 
     Registered functions (allow_in_graph, disallow_in_graph, disable) are looked up each time, torch's own are cached.
     """
+    if type(obj) is typing.NewType:
+        return "first"  # its call gives the argument
     if not issubclass(type(obj), _CALLABLE_TYPES):  # isinstance would ask obj for its __class__
         return ""
     registered = _runtime.registered_kind(obj)
@@ -404,6 +406,10 @@ def facts() -> dict[str, Any]:
         "Size": torch.Size,
         "Module": torch.nn.Module,
         "state_contexts": _torch_state.CONTEXTS,
+        "GenericGetItem": vars(typing.Generic)["__class_getitem__"],
+        "ModuleList": torch.nn.ModuleList,
+        "Sequential": torch.nn.Sequential,
+        "ScriptFunction": torch.jit.ScriptFunction,
         "Callable": _C.Callable,
         "object_getattribute": object.__getattribute__,
         "module_getattr": torch.nn.Module.__getattr__,

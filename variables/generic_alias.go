@@ -1,0 +1,61 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// GetItem implements ItemGetter: a member of an enum class, an alias of a generic one, or what the class's own __class_getitem__ says.
+func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	meta := c.Class.Type()
+	fold := meta == w.EnumMeta
+	if _, ok := s.TypeLookup(meta, "__getitem__"); ok && !fold {
+		return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass decides", py.TypeName(c.Class))
+	}
+	if !fold {
+		d, ok := s.TypeLookup(c.Class, "__class_getitem__")
+		if !ok {
+			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + py.TypeName(c.Class) + "' is not subscriptable"}
+		}
+		if fold = d == w.GenericGetItem || d.Kind() == py.ClassMethodDescr; !fold {
+			fn, err := c.GetAttr(tx, "__class_getitem__")
+			if err != nil {
+				return nil, err
+			}
+			return Call(tx, fn, []VariableTracker{key}, nil)
+		}
+	}
+	k, ok := AsConstant(tx, key)
+	if !ok {
+		return nil, unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, c), Describe(tx, key))
+	}
+	r, err := s.GetItem(c.Class, k)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return immutableResult(tx, r)
+}
+
+// callAlias calls the class behind a generic alias, and notes the alias on the instance as typing does; false when v is none.
+func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	c, ok := v.(*ConstantVariable)
+	if !ok || !tx.World().IsTorchConstant(c.Value.Type()) {
+		return nil, false, nil
+	}
+	origin, err := tx.Scope().GetAttr(c.Value, "__origin__")
+	if err != nil || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
+		return nil, false, nil
+	}
+	made, err := Call(tx, wrapKnown(tx, origin), args, kwargs)
+	if err != nil {
+		return nil, true, err
+	}
+	switch o := made.(type) {
+	case *ObjectVariable:
+		return made, true, o.SetAttr(tx, "__orig_class__", v)
+	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable: // they take no attributes
+		return made, true, nil
+	}
+	return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
+}
