@@ -837,6 +837,8 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 			return false, err
 		}
 		return Contains(tx, NewTuple(items, nil), v)
+	case *GlobalsVariable:
+		return x.contains(tx, v)
 	case *TensorVariable:
 		return false, unsupported(exc.TensorToPython, "membership in a tensor")
 	}

@@ -272,6 +272,11 @@ type Translator interface {
 	Inline(fn *FunctionVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	// Globals is the current frame's globals dict.
 	Globals() py.Object
+	// GlobalSource is where a name of these globals is read from.
+	GlobalSource(name string) guards.Source
+	// FrameLocals lists the current frame's bound variables in the order of its f_locals; false where its dict is not one
+	// that can be known.
+	FrameLocals() ([]Kw, bool, error)
 	// StoredInto tells whether the program has stored globals into this dict.
 	StoredInto(globals py.Object) bool
 	// ClassCell returns the frame's __class__ cell value and first argument, for super().

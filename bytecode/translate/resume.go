@@ -223,7 +223,7 @@ func (tx *InstructionTranslator) alwaysLive(live map[int]bool) {
 		}
 	}
 	if hasZeroArgSuper(tx.d.code) {
-		if tx.locals[0] != nil {
+		if len(tx.locals) > 0 && tx.locals[0] != nil {
 			live[0] = true
 		}
 		for i, l := range tx.d.code.Locals {
@@ -232,19 +232,6 @@ func (tx *InstructionTranslator) alwaysLive(live map[int]bool) {
 			}
 		}
 	}
-}
-
-// usesFrame tells code that asks for its own locals: all of them stay.
-func usesFrame(c *bytecode.Code) bool {
-	for _, in := range c.Instructions {
-		if in.Op == opcode.LOAD_GLOBAL {
-			switch c.Names[in.Arg>>1] {
-			case "locals", "eval", "exec", "vars", "dir", "breakpoint":
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func hasZeroArgSuper(c *bytecode.Code) bool {
@@ -494,6 +481,7 @@ func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.I
 func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instruction, stack []item, live map[int]bool) (py.Object, []int, error) {
 	src := tx.d.code
 	code := src.Clone()
+	own := usesFrame(src)
 	var params []int
 	for i := range src.Locals {
 		if live[i] {
@@ -551,6 +539,9 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 			code.NumConsts = len(consts)
 		default:
 			push(opcode.LOAD_FAST, k)
+			if own { // no variable of ours among the frame's
+				push(opcode.DELETE_FAST, k)
+			}
 			k++
 			if kind == 'X' {
 				push(opcode.PUSH_EXC_INFO, 0)
@@ -567,6 +558,9 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape}
 	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
 	tx.out.resumes = append(tx.out.resumes, name)
+	if own {
+		name = src.Name // what looks at the frame sees the user's
+	}
 	fn, err := tx.out.installer.Resume(tx.Scope(), origin, func() (py.Object, error) {
 		raw, err := bytecode.Lower(code, Version)
 		if err != nil {

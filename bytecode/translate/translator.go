@@ -256,10 +256,13 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	}
 	u.Stack = append(u.Stack, exc.Frame{Name: tx.d.code.Name, File: tx.d.code.Filename, Line: int(inst.Pos.Line)})
 	if tx.parent != nil {
+		u.Frame = false // the frame asked for is this one, which its caller leaves to CPython
 		return err
 	}
 	if usesFrame(tx.d.code) {
-		return &unbreakable{u, "the function asks for its own frame (locals, eval, ...)"}
+		if why := tx.splitsOwnFrame(inst, u); why != "" {
+			return &unbreakable{u, why}
+		}
 	}
 	if !h.breaks {
 		return &unbreakable{u, "no split at " + inst.Op.String()}

@@ -26,6 +26,8 @@ type Unsupported struct {
 	DataDependent bool
 	// Before asks for a split in front of the instruction, which starts the rest of the frame: it can be captured there.
 	Before bool
+	// Frame marks a call that looks at its caller's frame: it runs in the user's own, not in a transformed one.
+	Frame bool
 }
 
 func (e *Unsupported) Error() string {

@@ -1,0 +1,105 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// frameAskers are the builtins that look at the frame of their caller.
+var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true, "breakpoint": true}
+
+// asks counts the places of c that name one of them.
+func asks(c *bytecode.Code) (n int, inLoop bool) {
+	for i, in := range c.Instructions {
+		if in.Op == opcode.LOAD_GLOBAL && frameAskers[c.Names[in.Arg>>1]] {
+			n++
+			inLoop = inLoop || loops(c, i)
+		}
+	}
+	return n, inLoop
+}
+
+// loops tells whether a jump behind instruction i leads to it or in front of it.
+func loops(c *bytecode.Code, i int) bool {
+	at := map[*bytecode.Instruction]int{}
+	for k, in := range c.Instructions {
+		at[in] = k
+	}
+	for _, in := range c.Instructions[i:] {
+		if in.Target != nil && at[in.Target] <= i {
+			return true
+		}
+	}
+	return false
+}
+
+// usesFrame tells code that asks for its own locals: all of them stay.
+func usesFrame(c *bytecode.Code) bool {
+	n, _ := asks(c)
+	return n > 0
+}
+
+// FrameLocals implements variables.Translator. A frame has one dict of its locals, which every request brings up to date: it is known
+// where the function asks once.
+func (tx *InstructionTranslator) FrameLocals() ([]variables.Kw, bool, error) {
+	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
+		return nil, false, nil
+	}
+	var out []variables.Kw
+	for i, l := range tx.d.code.Locals {
+		v := tx.locals[i]
+		if v == nil {
+			continue
+		}
+		if l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
+			real, err := variables.Realize(tx, v)
+			if err != nil {
+				return nil, false, err
+			}
+			if c, ok := real.(*variables.CellVariable); ok {
+				if v, err = c.Get(tx); err != nil {
+					return nil, false, err
+				}
+			}
+		}
+		if v != nil {
+			out = append(out, variables.Kw{Name: l.Name, Value: v})
+		}
+	}
+	return out, true, nil
+}
+
+// GlobalSource implements variables.Translator.
+func (tx *InstructionTranslator) GlobalSource(name string) guards.Source {
+	if tx.globalsSrc == nil {
+		return guards.NewGlobalSource(name)
+	}
+	return guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(tx.Scope().Name(name)))
+}
+
+// splitsOwnFrame decides how a frame that asks for its own locals is split at inst, so that it finds them as they were. The
+// request itself runs in a resume function, which has the user's variables and no others: u asks for a split in front of it. The text
+// says why it cannot be.
+func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *exc.Unsupported) string {
+	unbound := false
+	for i, l := range tx.d.code.Locals {
+		if l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
+			return "the function asks for its own frame (locals, eval, ...) and shares variables"
+		}
+		if tx.locals[i] != nil && unbound {
+			return "the function asks for its own frame (locals, eval, ...) before all of its variables are bound"
+		}
+		unbound = unbound || tx.locals[i] == nil
+	}
+	if !u.Frame {
+		return ""
+	}
+	if o := tx.out.frame.Origin; o != nil && tx.out.numOps == 0 && tx.d.index[inst]-o.Target <= 1 {
+		return u.Context // the resume function that was made for it
+	}
+	u.Before = true
+	return ""
+}

@@ -1,0 +1,181 @@
+package variables
+
+import (
+	"sort"
+
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Builtins that look at their caller's frame. What they read is known while translating; where CPython must run them, they run in
+// the user's own frame: exc.Unsupported.Frame asks for it.
+
+func init() { // after builtin.go's
+	for name, h := range map[string]builtinHandler{
+		"locals":  positional(0, 0, builtinLocals),
+		"vars":    positional(0, 1, builtinVars),
+		"dir":     positional(0, 1, builtinDir),
+		"globals": positional(0, 0, builtinGlobals),
+		"eval":    evaluates("eval"),
+		"exec":    evaluates("exec"),
+		"breakpoint": func(Translator, []VariableTracker, []Kw) (VariableTracker, error) {
+			return nil, inOwnFrame("breakpoint")
+		},
+	} {
+		builtinHandlers[name] = h
+	}
+}
+
+func inOwnFrame(name string) error {
+	return &exc.Unsupported{Code: exc.CallUnsupported, Context: name + "() in the frame that calls it", Frame: true}
+}
+
+// evaluates is eval or exec: without a namespace it works on the frame's own.
+func evaluates(name string) builtinHandler {
+	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		if len(args) < 2 {
+			return nil, inOwnFrame(name)
+		}
+		if c, ok := AsConstant(tx, mustRealize(tx, args[1])); ok && c == py.None() {
+			return nil, inOwnFrame(name)
+		}
+		return nil, unsupported(exc.CallUnsupported, "%s", name)
+	}
+}
+
+// builtinLocals is the frame's own dict, known as long as nothing else in the function asks for it again.
+func builtinLocals(tx Translator, _ []VariableTracker) (VariableTracker, error) {
+	locals, ok, err := tx.FrameLocals()
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, inOwnFrame("locals")
+	}
+	d := NewDict(nil)
+	for _, l := range locals {
+		if err := d.put(tx, StrConst(tx, l.Name), l.Value); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func builtinVars(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 0 {
+		return builtinLocals(tx, nil)
+	}
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := v.(*ObjectVariable); ok {
+		return GetAttr(tx, v, "__dict__")
+	}
+	return nil, nil
+}
+
+// builtinDir lists the frame's names, what an object's __dir__ says, or the attributes of a value of a builtin type.
+func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	s := tx.Scope()
+	if len(a) == 0 {
+		locals, ok, err := tx.FrameLocals()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, inOwnFrame("dir")
+		}
+		names := make([]string, len(locals))
+		for i, l := range locals {
+			names[i] = l.Name
+		}
+		sort.Strings(names) // identifiers in UTF-8: the order of code points, as CPython's
+		items := make([]VariableTracker, len(names))
+		for i, n := range names {
+			items[i] = StrConst(tx, n)
+		}
+		return NewList(items, nil), nil
+	}
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__dir__")
+		if err != nil || m == nil {
+			return nil, err
+		}
+		r, err := Call(tx, m, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return builtinSorted(tx, []VariableTracker{r}, nil)
+	}
+	if family(tx, v) == "" {
+		return nil, nil
+	}
+	t, err := PythonType(tx, v)
+	if err != nil || t.Kind() == py.TypeSub {
+		return nil, err
+	}
+	names, err := s.Call(tx.World().Builtin("dir"), t)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return immutableResult(tx, names)
+}
+
+// GlobalsVariable is globals(): the module's dict, of which names are read one by one.
+type GlobalsVariable struct {
+	Base
+	dict py.Object
+}
+
+func builtinGlobals(tx Translator, _ []VariableTracker) (VariableTracker, error) {
+	if tx.StoredInto(tx.Globals()) {
+		return nil, unsupported(exc.CallUnsupported, "globals() after a store")
+	}
+	return &GlobalsVariable{dict: tx.Globals()}, nil
+}
+
+// Kind implements VariableTracker.
+func (*GlobalsVariable) Kind() string { return "GlobalsVariable" }
+
+// PythonType implements Typed.
+func (*GlobalsVariable) PythonType(tx Translator) (py.Object, error) { return tx.World().DictType, nil }
+
+// Truth implements Truther.
+func (g *GlobalsVariable) Truth(Translator) (bool, error) { return true, nil } // it holds __builtins__
+
+// GetItem implements ItemGetter.
+func (g *GlobalsVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	name, ok := ConstStr(tx, key)
+	if !ok || tx.StoredInto(g.dict) {
+		return nil, unsupported(exc.SubscriptUnsupported, "globals()[%s]", Describe(tx, key))
+	}
+	v, ok := tx.Scope().DictGetName(g.dict, name)
+	if !ok {
+		return nil, unsupported(exc.ProgramRaises, "no global %s", name)
+	}
+	return tx.Build(v, tx.GlobalSource(name)), nil
+}
+
+// contains is name in globals().
+func (g *GlobalsVariable) contains(tx Translator, key VariableTracker) (bool, error) {
+	name, ok := ConstStr(tx, key)
+	if !ok || tx.StoredInto(g.dict) {
+		return false, unsupported(exc.OperatorUnsupported, "%s in globals()", Describe(tx, key))
+	}
+	if _, ok := tx.Scope().DictGetName(g.dict, name); !ok {
+		return false, unsupported(exc.OperatorUnsupported, "no global %s", name)
+	}
+	tx.Output().Reads(tx.GlobalSource(name))
+	return true, nil
+}
+
+// Reconstruct implements Reconstructer.
+func (g *GlobalsVariable) Reconstruct(e Emitter) error {
+	e.LoadConst(g.dict)
+	return nil
+}
