@@ -25,6 +25,7 @@ _MODULES = {
     "_bisect": "bisect",
     "math": "math",
     "builtins": "builtins",
+    "re": "re",
 }
 #: modules of the standard library whose Python functions have stand-ins
 _PYTHON_MODULES = {"copy": "copy"}

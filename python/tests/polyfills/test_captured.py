@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import bisect
 import collections
 import copy
@@ -13,6 +14,7 @@ import math
 import operator
 import os.path
 import re
+import string
 import subprocess
 import sys
 import warnings
@@ -193,7 +195,23 @@ def texts_of_generators(x):
     return x + 1, ", ".join(str(i) for i in range(3)), math.fsum(i / 10 for i in range(4)), "-".join(map(str, [1, 2]))
 
 
+def patterns(x):
+    out = []
+    for m in digits.finditer("a1b22c3"):
+        x = x + int(m.group())
+        out.append(m.span())
+    rest = digits.finditer("1 2 3")
+    next(rest)
+    return x, out, digits.sub(lambda m: str(int(m.group()) * 2), "a1b22"), [m.group() for m in rest]
+
+
+def templates(x):
+    return x + 1, string.Template("$a and ${b} $$").substitute(a="A", b="B")
+
+
 CAPTURED = {
+    patterns: 3,
+    templates: 1,
     copies: 1,
     texts_of_generators: 1,
     chains: 11,
@@ -500,5 +518,20 @@ def test_c_classes_that_make_no_instances(x):
             except TypeError as error:
                 out.append(str(error))
         return x + 1, out
+
+    check(f, x)
+
+
+def test_an_abstract_class_makes_no_instance(x):
+    class Shape(abc.ABC):
+        @abc.abstractmethod
+        def area(self):
+            return 0
+
+    def f(x):
+        try:
+            return x + Shape().area()
+        except TypeError as error:
+            return x - 1, str(error)
 
     check(f, x)

@@ -9,13 +9,14 @@ import functools
 import itertools
 import math
 import operator
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from godynamo._polyfills import sorting
-from godynamo._polyfills._base import DECLINE
+from godynamo._polyfills._base import DECLINE, END
 from godynamo._polyfills.copy import deep, shallow
 
 from .native import logged, outcome, stand_in_of
@@ -200,6 +201,30 @@ def test_copies_of_what_holds_itself():
     assert deep({1, 2}) is DECLINE
     assert deep([1], {}) is DECLINE
     assert shallow(Thing()) is DECLINE
+
+
+TEXTS = st.text("ab1 ", max_size=8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(["a", "b*", "", "(a)|(b)", r"\d+", "^", "a$", r"\b"]), TEXTS, st.integers(-1, 3), st.integers(0, 4))
+def test_patterns(pattern, text, count, leave):
+    pattern = re.compile(pattern)
+    for repl in (lambda m: f"<{m.group()}>", lambda m: "" if m.start() else "x"):
+        log, real_log = [], []
+        for original in (re.Pattern.sub, re.Pattern.subn):
+            expected = original(pattern, logged(repl, real_log), text, count)
+            assert stand_in_of(original)(pattern, logged(repl, log), text, count) == expected
+        assert [m.span() for _, (m,) in log] == [m.span() for _, (m,) in real_log]
+    ours, real = stand_in_of(re.Pattern.finditer)(pattern, text, count), pattern.finditer(text, count)
+    for _ in range(leave):
+        expected = next(real, END)
+        found = ours._next()
+        assert found is END if expected is END else (found.span(), found.re) == (expected.span(), expected.re)
+    recipe = ours._escape()
+    left = recipe[0](*recipe[1:])
+    assert type(left) is type(real)
+    assert [m.span() for m in left] == [m.span() for m in real]
 
 
 @pytest.mark.parametrize("items", [[], ["a"], ["a", "b"], ["a", 1], [b"a"], 3, "abc", {"x": 1}], ids=repr)
