@@ -72,6 +72,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 			return r, err
 		}
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
+	case t.class == "dispatch":
+		return t.dispatch(tx, args, kwargs)
 	case t.class == "state":
 		tx.Output().AddGuards(guards.GlobalState())
 		return foldCall(tx, t.Fn, args, kwargs)
@@ -98,6 +100,25 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return args[len(args)-1], nil
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s", name)
+}
+
+// dispatch is a call of a functools.singledispatch function: CPython chooses by the class of the first argument.
+func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) == 0 || t.Src == nil {
+		return nil, unsupported(exc.CallUnsupported, "singledispatch")
+	}
+	class, err := PythonType(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	r, err := tx.Scope().Call(tx.World().dispatched, t.Fn, class)
+	if err != nil {
+		return nil, observed(err)
+	}
+	parts := tx.Scope().Items(r)
+	tx.Output().AddGuards(guards.PyCheck(t.Src, tx.Output().Const(parts[1]), ".dispatch("+py.TypeName(class)+")"))
+	chosen := tx.Build(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___dispatched"))
+	return Call(tx, chosen, args, kwargs)
 }
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.

@@ -22,7 +22,7 @@ type facts struct {
 	methodKind, resultKind, callableName, modeActive, isPure, classify           py.Object // functions
 	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs      py.Object
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure py.Object
-	stateContexts                                                                py.Object
+	dispatched, stateContexts                                                    py.Object
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -93,7 +93,7 @@ func (f *facts) table() map[string]*py.Object {
 		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
 		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
-		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure,
+		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched,
 	}
 }
 

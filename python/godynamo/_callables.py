@@ -212,6 +212,8 @@ def _classify(obj: Any, module: str) -> str:
             return "inline" if module.startswith("godynamo._polyfills") else "opaque"
         if module == "copy" and stand_in(obj) is not None:
             return "stand_in"
+        if obj.__code__ is _DISPATCHING:
+            return "dispatch"
         if _pure.is_pure(obj, module):
             return "pure"
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
@@ -220,6 +222,16 @@ def _classify(obj: Any, module: str) -> str:
         if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
             return "opaque"
     return ""
+
+
+#: the code of what functools.singledispatch gives
+_DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]
+
+
+def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
+    """What a singledispatch function calls for a first argument of this class, and the guard that it still does."""
+    chosen = fn.dispatch(cls)
+    return chosen, lambda other: other.dispatch(cls) is chosen
 
 
 def stand_in(obj: Any) -> tuple[Any, bool] | None:
@@ -441,6 +453,7 @@ def facts() -> dict[str, Any]:
         "stand_in_object": stand_in_object,
         "polyfill": polyfill,
         "call_pure": _pure.call,
+        "dispatched": dispatched,
     }
 
 

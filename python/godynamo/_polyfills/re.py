@@ -15,7 +15,7 @@ MOST = 20_000  # matches that are worth being unrolled
 @computed
 def matches(pattern: Any, text: Any, most: int, bounds: Any) -> Any:
     """The first matches, by CPython; None where there are too many."""
-    found = []
+    found: list[Any] = []
     for match in pattern.finditer(text, *bounds):
         if len(found) == most:
             break

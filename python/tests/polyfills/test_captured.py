@@ -209,7 +209,27 @@ def templates(x):
     return x + 1, string.Template("$a and ${b} $$").substitute(a="A", b="B")
 
 
+@functools.singledispatch
+def scaled(value, by=1):
+    return value
+
+
+@scaled.register
+def _(value: int, by=1):
+    return value * 2 * by
+
+
+@scaled.register
+def _(value: torch.Tensor, by=1):
+    return value * 3 * by
+
+
+def dispatches(x):
+    return scaled(x) + scaled(2, by=5), scaled("a"), scaled(True)
+
+
 CAPTURED = {
+    dispatches: 3,
     patterns: 3,
     templates: 1,
     copies: 1,
@@ -533,5 +553,27 @@ def test_an_abstract_class_makes_no_instance(x):
             return x + Shape().area()
         except TypeError as error:
             return x - 1, str(error)
+
+    check(f, x)
+
+
+def test_a_function_registered_later_is_dispatched_to(x):
+    @functools.singledispatch
+    def kind(value):
+        return 1
+
+    f = godynamo.optimize(lambda x, v: x + kind(v))
+    assert torch.equal(f(x, [1]), x + 1)
+    assert torch.equal(f(x, [2]), x + 1)
+    kind.register(list, lambda value: 2)
+    assert torch.equal(f(x, [1]), x + 2)
+
+
+def test_a_sum_of_texts_is_refused(x):
+    def f(x):
+        try:
+            return x, sum(["a", "b"], "")
+        except TypeError as error:
+            return x + 1, str(error)
 
     check(f, x)
