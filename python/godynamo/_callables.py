@@ -36,8 +36,8 @@ _PLAIN_CONSTANTS = (
     types.GenericAlias,
     *(
         cls
-        for cls in vars(typing).values()
-        if isinstance(cls, type) and issubclass(cls, (typing._Final, typing.TypeVar)) and cls.__name__.startswith("_")  # type: ignore[attr-defined]
+        for name, cls in vars(typing).items()
+        if name.startswith("_") and isinstance(cls, type) and issubclass(cls, typing._Final)  # type: ignore[attr-defined]
     ),
     typing.TypeVar,
     re.Pattern,
