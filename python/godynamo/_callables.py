@@ -37,7 +37,7 @@ _PLAIN_CONSTANTS = (
     *(
         cls
         for name, cls in vars(typing).items()
-        if name.startswith("_") and isinstance(cls, type) and issubclass(cls, typing._Final)  # type: ignore[attr-defined]
+        if name.startswith("_") and isinstance(cls, type) and issubclass(cls, typing._Final)
     ),
     typing.TypeVar,
     re.Pattern,
