@@ -207,7 +207,9 @@ TEXTS = st.text("ab1 ", max_size=8)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(["a", "b*", "", "(a)|(b)", r"\d+", "^", "a$", r"\b"]), TEXTS, st.integers(-1, 3), st.integers(0, 4))
+@given(
+    st.sampled_from(["a", "b*", "", "(a)|(b)", r"\d+", "^", "a$", r"\b"]), TEXTS, st.integers(-1, 3), st.integers(0, 4)
+)
 def test_patterns(pattern, text, count, leave):
     pattern = re.compile(pattern)
     for repl in (lambda m: f"<{m.group()}>", lambda m: "" if m.start() else "x"):
