@@ -174,6 +174,9 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType [
 	for i, it := range items {
 		vs[i] = tx.Build(it, guards.NewIndexSource(src, i))
 	}
+	if !named { // a torch.Size has any length
+		ofType = append(ofType, guards.ListLength(src, tx.Output().Const(obj.Type()), len(items)))
+	}
 	return NewTupleOf(vs, obj.Type(), src), ofType, nil
 }
 

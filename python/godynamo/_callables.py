@@ -325,7 +325,19 @@ def builtin_name(obj: Any) -> str:
 
 def equal_to(value: Any) -> Callable[[Any], bool]:
     """A guard predicate; ``value`` is of a type of torch's or a frozenset of plain constants."""
-    return lambda other: type(other) is not None and other == value
+    if isinstance(value, (set, frozenset)):
+        typed = _typed(value)
+        return lambda other: _typed(other) == typed
+    return lambda other: type(other) is type(value) and other == value
+
+
+def _typed(value: Any) -> Any:
+    """A plain constant with its types: 1, 1.0 and True are equal, and so are the zeros."""
+    if isinstance(value, tuple):
+        return tuple, tuple(map(_typed, value))
+    if isinstance(value, (set, frozenset)):
+        return frozenset, frozenset(map(_typed, value))
+    return type(value), value.hex() if isinstance(value, float) else value
 
 
 def named_tuple_fields(cls: type) -> str:

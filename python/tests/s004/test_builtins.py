@@ -1533,6 +1533,58 @@ def test_locals() -> None:
         assert compiled(x3(), 1)[0] == cells(x3(), 1)[0]
 
 
+def asks_twice(x: Any, n: int) -> Any:
+    a = locals()
+    y = x + n
+    b = locals()
+    return a is b, sorted(a), y
+
+
+def asks_in_a_loop(x: Any, n: int) -> Any:
+    out = []
+    for i in range(2):
+        out.append(sorted(locals()))
+        x = x + i
+    return x + n, out
+
+
+def changes_it(x: Any, n: int) -> Any:
+    y = x + n
+    d = locals()
+    d["extra"] = 1
+    return sorted(d), d["n"], y
+
+
+def evaluates_in_a_loop(x: Any, n: int) -> Any:
+    y = x + 1
+    for i in range(2):
+        y = y + eval("n * i")
+    return y, i
+
+
+def executes(x: Any, n: int) -> Any:
+    y = x + 1
+    exec("n = 100")
+    return y + n, eval("n")
+
+
+def evaluates_and_catches(x: Any, n: int) -> Any:
+    y = x + 1
+    try:
+        z = eval("undefined_name")
+    except NameError as e:
+        z = str(e)
+    return y * 2, z
+
+
+@row("S004-170", "S004-171", "S004-213")
+@pytest.mark.parametrize(
+    "fn", [asks_twice, asks_in_a_loop, changes_it, evaluates_in_a_loop, executes, evaluates_and_catches]
+)
+def test_frames_that_look_at_themselves(fn: Any) -> None:
+    same(fn, x3(), 2)
+
+
 @row("S004-213")
 def test_locals_is_captured() -> None:
     def f(x: torch.Tensor, n: int) -> Any:

@@ -933,3 +933,28 @@ def test_other_containers_made() -> None:
 @row("S004-48")
 def test_counter() -> None:
     one_graph(lambda x: (x + 1, collections.Counter("aab").most_common(1)), x3())
+
+
+@row("S004-28", "S004-48", "S004-10")
+@pytest.mark.parametrize(
+    "values",
+    [
+        [torch.Size([2, 3]), torch.Size([2]), torch.Size([]), torch.Size([2, 3, 4])],
+        [{1}, {True}, {1.0}, {1}],
+        [frozenset({0.0}), frozenset({-0.0}), frozenset({0})],
+        [{(1, 2)}, {(True, 2)}],
+        [(1, 2), (True, 2), (1.0, 2), (1, 2, 3)],
+        [range(0), range(1, 1), range(2, 2)],
+        [MyTuple(1, 2), MyTuple(True, 2), Pair(1, 2)],
+        [Color.RED, Color.GREEN, Number.ONE, 1],
+        [int | str, str | None, int, (int, str), Optional[int]],
+    ],
+    ids=lambda v: type(v[0]).__name__,
+)
+def test_values_that_are_equal_or_alike_are_told_apart(values: Any) -> None:
+    def f(x: torch.Tensor, v: Any) -> Any:
+        return x + 1, str(v), v == values[0], type(v).__name__, len(v) if hasattr(v, "__len__") else None
+
+    compiled = godynamo.optimize(f, backend=nb())
+    for v in [*values, *values]:
+        assert compiled(x3(), v)[1:] == f(x3(), v)[1:]
