@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz roundtrip identity cpython old-torch conformance check clean
+	golden fuzz-language roundtrip identity cpython old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -83,8 +83,8 @@ old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0)
 	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/shows/old_torch_smoke.py $(OLD_TORCH)
 
 SEED ?= $(shell date +%s)
-fuzz: build ## random programs against CPython: SEED=first COUNT=how many
-	cd python/tests/programs && PYTHONPATH=$(CURDIR)/python $(PY) generated.py $(SEED) $(or $(COUNT),3000)
+fuzz-language: build ## random programs against CPython, what differs shrunk: SEED=first N=how many
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_language/run.py --seed $(SEED) --count $(or $(N),10000)
 
 roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
 	@scripts/roundtrip.sh

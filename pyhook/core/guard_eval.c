@@ -3,6 +3,7 @@
 #include "guard_eval.h"
 #include "guard_memo.h"
 #include "guard_pure.h"
+#include "runtime.h"
 #include "torch_state.h"
 
 #define PRESENT(node) (((node)->flags & GD_FLAG_PRESENT) != 0)
@@ -232,9 +233,11 @@ static int
 predicate_holds(PyObject *predicate, PyObject *v)
 {
     Py_INCREF(v);
+    gd_thread.translating++; /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
     PyObject *result = PyObject_CallOneArg(predicate, v);
     Py_DECREF(v);
     int truth = result != NULL ? PyObject_IsTrue(result) : -1;
+    gd_thread.translating--;
     Py_XDECREF(result);
     if (truth < 0) {
         PyErr_Clear();

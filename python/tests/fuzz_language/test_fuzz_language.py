@@ -1,0 +1,144 @@
+"""The short form of make fuzz-language, and the harness itself: what it sees, how it shrinks, what a crash costs."""
+
+from __future__ import annotations
+
+import judge as judging
+import pytest
+from program import Statement, line, program, source
+from shrink import shrink
+
+import run
+
+
+@pytest.mark.parametrize("first", range(0, 200, 25))
+def test_random_programs_are_cpythons(first):
+    found = [(seed, str(m)) for seed, m in run.mismatches(list(range(first, first + 25))) if m is not None]
+    assert not found, "\n".join(f"run.py --count 1 --seed {seed}: {text}" for seed, text in found)
+
+
+def test_a_seed_is_one_program_that_compiles():
+    for seed in range(300):
+        text = source(program(seed))
+        compile(text, "p", "exec")
+    assert source(program(7)) == source(program(7)) != source(program(8))
+
+
+def test_the_programs_have_every_construct():
+    text = "\n".join(source(program(seed)).split("\ndef fn(", 1)[1] for seed in range(300))
+    for word in (
+        "for ",
+        "while ",
+        "else:",
+        "elif ",
+        "try:",
+        "except ",
+        " as ",
+        "finally:",
+        "raise",
+        " from ",
+        "with ",
+        "yield",
+        "nonlocal ",
+        "global ",
+        "class ",
+        "super()",
+        "match ",
+        "case ",
+        "lambda ",
+        "break",
+        "continue",
+        "return ",
+        "del ",
+        "assert ",
+        ":=",
+        "print(",
+        "opaque(",
+        "no_grad",
+        "[*",
+        "**",
+        'f"',
+    ):
+        assert word in text, word
+
+
+BODY = """
+def fn(x, y, n, l, d, o):
+    a = x + 1
+    l.append(n)
+    print(n)
+    return a, l
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (lambda fn: lambda x, *a: (fn(x, *a)[0] + 1, a[2]), "value"),
+        (lambda fn: lambda *a: fn(*a) if a[2] else fn(None), "exception"),
+        (lambda fn: lambda *a: (fn(*a), print("more"))[0], "output"),
+        (lambda fn: lambda *a: (fn(*a), a[5].add(1))[0], "effects"),
+        (
+            lambda fn: lambda *a: (fn(*a)[0], list(a[3])),
+            "effects",
+        ),  # an equal list, not the same: seen when the arguments are looked at
+    ],
+)
+def test_a_wrong_translation_is_seen(monkeypatch, wrong, kind):
+    text = run.source([]).split("\ndef fn(", 1)[0] + BODY
+    assert judging.judge(text) is None
+    monkeypatch.setattr(judging.godynamo, "optimize", lambda backend: wrong)
+    assert judging.judge(text).kind == kind
+
+
+def test_an_exceptions_context_is_compared():
+    plain = judging.Plain()
+
+    def raised(chained: bool) -> BaseException:
+        try:
+            try:
+                raise KeyError(1)
+            except KeyError as error:
+                raise ValueError(2) from (error if chained else None)
+        except ValueError as error:
+            return error
+
+    assert plain.error(raised(True), {}) != plain.error(raised(False), {})
+    assert judging.Plain().error(raised(True), {}) == judging.Plain().error(raised(True), {})
+
+
+def test_shrinking_keeps_what_is_needed():
+    inner = [line("b = 2"), line("needed()"), line("c = 3")]
+    body = [
+        line("a = 1"),
+        Statement(
+            [
+                ("try:", [Statement([("if a:", inner), ("else:", [line("d = 4")])], (False, True))]),
+                ("finally:", [line("e = 5")]),
+            ]
+        ),
+        *[line(f"f{i} = 0") for i in range(20)],
+    ]
+    small = shrink(body, lambda candidate: "needed()" in source(candidate))
+    assert source(small).splitlines()[-2:] == ["def fn(x, y, n, l, d, o):", "    needed()"]
+
+
+def test_a_crash_and_a_hang_are_reported_with_their_program():
+    good = run.source([])
+    crash = run.source([line("import os, signal, godynamo"), line("if not torch.is_grad_enabled(): os.abort()")])
+    jobs = [
+        ("good", good, False),
+        ("crash", crash.replace("not torch.is_grad_enabled()", "True"), False),
+        ("later", good, False),
+    ]
+    assert [(name, m and m.kind) for name, m in run.in_child(jobs)] == [("good", None), ("crash", "crash")]
+    forever = run.source([line("import time"), line("time.sleep(1000)")])
+    old, judging.PLAIN_LIMIT = judging.PLAIN_LIMIT, 1000.0
+    try:
+        assert [(name, m.kind) for name, m in run.in_child([("hang", forever, False)], timeout=2)] == [("hang", "hang")]
+    finally:
+        judging.PLAIN_LIMIT = old
+
+
+def test_what_cpython_does_not_end_is_not_judged(monkeypatch):
+    monkeypatch.setattr(judging, "PLAIN_LIMIT", 0.2)
+    assert judging.judge(run.source([Statement([("while True:", [line("pass")])])])) is None
