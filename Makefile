@@ -84,7 +84,7 @@ old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0)
 
 SEED ?= $(shell date +%s)
 fuzz-language: build ## random programs against CPython, what differs shrunk: SEED=first N=how many
-	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_language/run.py --seed $(SEED) --count $(or $(N),10000)
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_language/fuzz_run.py --seed $(SEED) --count $(or $(N),10000)
 
 roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
 	@scripts/roundtrip.sh
@@ -92,7 +92,7 @@ roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the sta
 identity: roundtrip ## the older name of roundtrip
 
 cpython: build ## CPython's own test files with every function translated: FILES="test_with test_generators" CPYTHON_ARGS="--json F"
-	@$(PY) python/tests/cpython/run.py $(CPYTHON_ARGS) $(FILES)
+	@$(PY) python/tests/cpython/cpython_run.py $(CPYTHON_ARGS) $(FILES)
 
 conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)

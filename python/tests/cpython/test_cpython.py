@@ -5,10 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from children import FileRun, run_file
-from compare import compare, expected_differences
-
-from run import FILES, one, table
+from cpython_children import FileRun, run_file
+from cpython_compare import compare, expected_differences
+from cpython_run import FILES, one, table
 
 
 @pytest.mark.parametrize("file", ["test_with", "test_except_star", "test_grammar"])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import judge as judging
+import fuzz_judge as judging
+import fuzz_run as run
 import pytest
-from program import Statement, line, program, source
-from shrink import shrink
-
-import run
+from fuzz_program import Statement, line, program, source
+from fuzz_shrink import shrink
 
 
 @pytest.mark.parametrize("first", range(0, 200, 25))
 def test_random_programs_are_cpythons(first):
     found = [(seed, str(m)) for seed, m in run.mismatches(list(range(first, first + 25))) if m is not None]
-    assert not found, "\n".join(f"run.py --count 1 --seed {seed}: {text}" for seed, text in found)
+    assert not found, "\n".join(f"fuzz_run.py --count 1 --seed {seed}: {text}" for seed, text in found)
 
 
 def test_a_seed_is_one_program_that_compiles():

@@ -91,8 +91,8 @@ def _frames(error: BaseException, filename: str) -> list[tuple[str, int]]:
             out.append((tb.tb_frame.f_code.co_name, tb.tb_lineno))
         tb = tb.tb_next
     if isinstance(error, UnboundLocalError) and out:
-        # CPython's own line depends on how often the code ran: a quickened STORE_FAST__LOAD_FAST that finds nothing has the line of
-        # its first half (3.11).
+        # CPython's own line depends on how often the code ran: a quickened STORE_FAST__LOAD_FAST that finds nothing has the line
+        # of its first half (3.11).
         out[-1] = (out[-1][0], 0)
     return out
 

@@ -1,6 +1,6 @@
 """make fuzz-language: random programs under godynamo and under CPython, compared; what differs is shrunk and printed.
 
-    run.py [--count N] [--seed FIRST] [--most N] [--show]
+    fuzz_run.py [--count N] [--seed FIRST] [--most N] [--show]
 
 Programs run in batches in children forked from a process that has imported everything and translated nothing, so that a crash
 or a hang costs one program and is reported with its seed. Every tenth program has a backend that is given whole graphs.
@@ -23,9 +23,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import torch
-from judge import Mismatch, judge
-from program import program, source
-from shrink import Body, shrink
+from fuzz_judge import Mismatch, judge
+from fuzz_program import program, source
+from fuzz_shrink import Body, shrink
 
 BATCH = 200
 TIMEOUT = 60.0  #: seconds for one program

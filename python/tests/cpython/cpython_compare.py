@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from children import FileRun
+from cpython_children import FileRun
 
 EXPECTED = Path(__file__).resolve().parent / "expected_differences.toml"
 

@@ -1,6 +1,6 @@
 """make cpython: CPython's own test files, unmodified, with every Python function translated, test by test against a plain run.
 
-    run.py [--json FILE] [--only PATTERN] [--timeout SECONDS] [--jobs N] [FILE ...]
+    cpython_run.py [--json FILE] [--only PATTERN] [--timeout SECONDS] [--jobs N] [FILE ...]
 
 Exits with 1 when a test that passes plainly does not pass translated and is not listed in expected_differences.toml, or is
 listed there and passes; and when godynamo had an internal error.
@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from children import HERE, ROOT, FileRun, run_file
-from compare import Comparison, compare, expected_differences
+from cpython_children import HERE, ROOT, FileRun, run_file
+from cpython_compare import Comparison, compare, expected_differences
 
 FILES = """
 test_generators test_contextlib test_exceptions test_except_star test_scope test_unpack test_unpack_ex test_dict test_list
