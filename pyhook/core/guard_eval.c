@@ -233,7 +233,8 @@ static int
 predicate_holds(PyObject *predicate, PyObject *v)
 {
     Py_INCREF(v);
-    gd_thread.translating++; /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
+    gd_thread
+        .translating++; /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
     PyObject *result = PyObject_CallOneArg(predicate, v);
     Py_DECREF(v);
     int truth = result != NULL ? PyObject_IsTrue(result) : -1;
