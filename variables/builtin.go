@@ -662,7 +662,7 @@ func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) 
 
 // builtinPrint replays the call at its place, when printing the values runs none of the user's code.
 func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if !tx.World().QueueEffects {
+	if !tx.World().QueueEffects || tx.InsideTry() { // what a program puts for sys.stdout may raise
 		return nil, unsupported(exc.CallUnsupported, "print")
 	}
 	all := append([]VariableTracker(nil), args...)

@@ -18,7 +18,8 @@ type exceptionState struct {
 	context  VariableTracker
 	cause    VariableTracker
 	suppress bool
-	native   py.Object // first class along the MRO that is not Python's own: its __new__ makes the instance
+	native   py.Object // first class along the MRO that is not Python's own
+	ownInit  bool      // __init__ is written in Python, and runs while translating
 }
 
 // IsException tells the trackers of exceptions, those made by the program and those that came with the frame.
@@ -49,6 +50,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 		if !plainExceptions[py.TypeName(o.exc.native)] {
 			return nil, unsupported(exc.CallUnsupported, "exception %s over %s", py.TypeName(class), py.TypeName(o.exc.native))
 		}
+		o.exc.ownInit = true
 		fn := tx.Build(init, guards.NewTypeAttrSource(classSource(tx, class), "__init__"))
 		r, err := Call(tx, fn, append([]VariableTracker{o}, args...), kwargs)
 		if err != nil {
@@ -262,13 +264,17 @@ func (o *ObjectVariable) reconstructException(e Emitter) error {
 		return unsupported(exc.Reconstruct, "a raised %s", py.TypeName(o.Class))
 	}
 	e.PushNull()
-	e.LoadConst(x.native)
-	e.LoadAttr("__new__")
+	n := len(x.args)
+	if x.ownInit { // not again: what it did has been recorded
+		e.LoadConst(x.native)
+		e.LoadAttr("__new__")
+		n++
+	}
 	e.LoadConst(o.Class)
 	if err := loadAll(e, x.args); err != nil {
 		return err
 	}
-	e.Call(1+len(x.args), nil)
+	e.Call(n, nil)
 	return nil
 }
 

@@ -53,6 +53,9 @@ type Codegen struct {
 	marks     []mark
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
+	// letGo is the place of the native instruction of a split, 0 without one: values nobody needs any more are let go in front of
+	// it, as the user's code has let go of them.
+	letGo int
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -442,6 +445,9 @@ func (c *Codegen) graphCall() error {
 		}
 	}
 	n := len(c.list)
+	if c.letGo > 0 {
+		c.letGo += n
+	}
 	for _, m := range shift {
 		m.start += n
 		c.marks = append(c.marks, m)
@@ -489,7 +495,14 @@ func (c *Codegen) tidy() int {
 	var free []int
 	slots := 0
 	place := map[int]int{}
+	var dead []*bytecode.Instruction
+	at := remap[c.letGo]
 	for i, in := range c.list {
+		if i == at && at > 0 {
+			for _, p := range free {
+				dead = append(dead, bytecode.New(opcode.DELETE_FAST, spaceTemp|p).At(in.Pos))
+			}
+		}
 		if (in.Op != opcode.LOAD_FAST && in.Op != opcode.STORE_FAST) || in.Arg&spaceMask != spaceTemp {
 			continue
 		}
@@ -508,6 +521,14 @@ func (c *Codegen) tidy() int {
 			free = append(free, p)
 		}
 		in.Arg = spaceTemp | p
+	}
+	if len(dead) > 0 {
+		c.list = append(c.list[:at:at], append(dead, c.list[at:]...)...)
+		for i := range c.marks {
+			if c.marks[i].start > at {
+				c.marks[i].start += len(dead)
+			}
+		}
 	}
 	return slots
 }

@@ -11,6 +11,19 @@ import (
 // frameAskers are the builtins that look at the frame of their caller.
 var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true, "breakpoint": true}
 
+// frameWatchers are functions of sys and inspect that show a frame as it is, or set who sees its events: a split frame is another.
+var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true}
+
+// watched tells code that names one of them.
+func watched(c *bytecode.Code) bool {
+	for _, in := range c.Instructions {
+		if (in.Op == opcode.LOAD_ATTR || in.Op == opcode.LOAD_METHOD) && frameWatchers[c.Names[in.Arg]] {
+			return true
+		}
+	}
+	return false
+}
+
 // asks counts the places of c that name one of them.
 func asks(c *bytecode.Code) (n int, inLoop bool) {
 	for i, in := range c.Instructions {

@@ -78,6 +78,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return err
 	}
 	native := len(c.list)
+	c.letGo = native
 	for _, v := range operands {
 		if v == nil {
 			c.PushNull()

@@ -422,9 +422,49 @@ def converted_by_python(x):
     return x * n, text
 
 
+@cases(args=lambda: ([],), graphs=1, breaks=1)
+def print_to_what_the_program_put_there(x, log):
+    y = x + 1
+    try:
+        print("text")
+    except RuntimeError as e:
+        log.append(str(e))
+    return y
+
+
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
 @pytest.mark.row("S002-59")
 @pytest.mark.row("S004-107")
 @pytest.mark.row("S004-137")
 def test_exceptions(case: Case) -> None:
     check(case)
+
+
+def test_zero_argument_super_without_arguments() -> None:
+    def fn():
+        return super().x
+
+    with pytest.raises(RuntimeError, match="super"):
+        godynamo.optimize(fn)()
+
+
+def test_an_iterator_that_returns_a_value() -> None:
+    """StopIteration made by captured code has its value in C too, where yield from looks."""
+
+    class Ends:
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            raise StopIteration(42)
+
+    def outer(out):
+        out.append((yield from Ends()))
+
+    def fn(x):
+        out = []
+        list(outer(out))
+        return x + 1, out
+
+    with godynamo.optimize("eager"):
+        assert fn(torch.zeros(2))[1] == [42]
