@@ -143,6 +143,9 @@ func (tx *InstructionTranslator) symbolicLocals() {
 			case 'L':
 				tx.push(&lastiMark{})
 				continue
+			case 'R':
+				next++
+				continue
 			}
 			v := place(next, f.Slots[next])
 			next++

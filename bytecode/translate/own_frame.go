@@ -5,6 +5,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -91,6 +92,54 @@ func (tx *InstructionTranslator) GlobalSource(name string) guards.Source {
 		return guards.NewGlobalSource(name)
 	}
 	return guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(tx.Scope().Name(name)))
+}
+
+// rest is what a resume function that does one instruction goes on with: another one, its variables, and how many values it takes from
+// the stack.
+type rest struct {
+	fn     py.Object
+	params []int
+	values int
+}
+
+// restAfter makes the resume function for what follows the call inst; nil where the frame cannot be left there.
+func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[int]bool) (*rest, error) {
+	next := tx.d.index[inst] + 1
+	if inst.Op != opcode.CALL || inst.Handler != nil || len(tx.handled) > 0 || next >= len(tx.d.code.Instructions) {
+		return nil, nil
+	}
+	pops, _ := bytecode.StackUse(inst, false)
+	var stack []item
+	for _, v := range tx.stack[:len(tx.stack)-pops] {
+		if it := stackItem(v); it.kind() != 'v' {
+			return nil, nil
+		} else {
+			stack = append(stack, it)
+		}
+	}
+	stack = append(stack, item{})
+	fn, params, err := tx.resumeFunction(inst, tx.d.code.Instructions[next], stack, live)
+	return &rest{fn, params, len(stack)}, err
+}
+
+// callAfter puts behind instruction at of a resume function's body: return rest(variables..., values on the stack...). The function to
+// call is below them; the values pass through the slots from free on.
+func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free int) []*bytecode.Instruction {
+	pos := body[at].Pos
+	var tail []*bytecode.Instruction
+	put := func(op opcode.Op, arg int) { tail = append(tail, bytecode.New(op, arg).At(pos)) }
+	for i := r.values - 1; i >= 0; i-- {
+		put(opcode.STORE_FAST, free+i)
+	}
+	for _, slot := range r.params {
+		put(opcode.LOAD_FAST, place[slot])
+	}
+	for i := 0; i < r.values; i++ {
+		put(opcode.LOAD_FAST, free+i)
+	}
+	put(opcode.CALL, len(r.params)+r.values)
+	put(opcode.RETURN_VALUE, 0)
+	return append(body[:at+1:at+1], append(tail, body[at+1:]...)...)
 }
 
 // splitsOwnFrame decides how a frame that asks for its own locals is split at inst, so that it finds them as they were. The

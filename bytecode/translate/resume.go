@@ -13,12 +13,15 @@ type item struct {
 	null   bool
 	lasti  bool // the offset of an instruction, for a handler
 	v      variables.VariableTracker
-	result int // temp that holds the native instruction's result; used when v is nil
+	result int   // temp that holds the native instruction's result; used when v is nil
+	rest   *rest // the resume function that goes on where this one stops
 }
 
 // kind is the item's letter in Origin.Stack.
 func (it item) kind() byte {
 	switch _, mark := it.v.(*handledMark); {
+	case it.rest != nil:
+		return 'R'
 	case it.null:
 		return 'N'
 	case it.lasti:
@@ -44,7 +47,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	o.breakLine = int(inst.Pos.Line)
 	if u, ok := why.(*exc.Unsupported); ok && u.Before {
-		return tx.splitBefore(inst)
+		return tx.splitBefore(inst, u.Frame)
 	}
 	if handlesGroups(inst.Op) {
 		return &exc.SkipFrame{Reason: "except* runs in CPython"}
@@ -101,8 +104,9 @@ func handlesGroups(op opcode.Op) bool {
 	return op == opcode.CHECK_EG_MATCH || op == opcode.PREP_RERAISE_STAR
 }
 
-// splitBefore ends the piece in front of inst, which the resume function starts with.
-func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction) error {
+// splitBefore ends the piece in front of inst, which the resume function starts with. alone: it does that instruction and no more,
+// where the rest can be a resume function of its own.
+func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone bool) error {
 	o := tx.out
 	target := inst
 	if i := tx.d.index[inst]; i > 0 && tx.d.code.Instructions[i-1].Op == opcode.KW_NAMES {
@@ -117,9 +121,18 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction) error {
 	if err := c.runEvents(); err != nil {
 		return err
 	}
-	stack := make([]item, len(tx.stack))
-	for i, v := range tx.stack {
-		stack[i] = stackItem(v)
+	var stack []item
+	if alone {
+		rest, err := tx.restAfter(inst, live)
+		if err != nil {
+			return err
+		}
+		if rest != nil {
+			stack = append(stack, item{rest: rest})
+		}
+	}
+	for _, v := range tx.stack {
+		stack = append(stack, stackItem(v))
 	}
 	if err := tx.callResume(c, inst, target, stack, live); err != nil {
 		return err
@@ -462,6 +475,8 @@ func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.I
 		switch {
 		case it.null || it.lasti:
 			continue
+		case it.rest != nil:
+			c.LoadConst(it.rest.fn)
 		case it.v != nil:
 			if err := c.Load(it.v); err != nil {
 				return err
@@ -539,6 +554,9 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 			consts = append(tx.d.consts[:len(tx.d.consts):len(tx.d.consts)], tx.Scope().Int(0))
 			code.NumConsts = len(consts)
 		default:
+			if it.rest != nil {
+				push(opcode.PUSH_NULL, 0)
+			}
 			push(opcode.LOAD_FAST, k)
 			if own { // no variable of ours among the frame's
 				push(opcode.DELETE_FAST, k)
@@ -552,6 +570,9 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	}
 	prologue = append(prologue, bytecode.NewJump(opcode.JUMP, goal).At(goal.Pos))
 	body = resumeBody(code, body, place)
+	if len(stack) > 0 && stack[0].rest != nil {
+		body = stack[0].rest.callAfter(body, tx.d.index[inst], place, first)
+	}
 	code.Locals = locals
 	code.ArgCount, code.PosOnlyArgCount, code.KwOnlyArgCount = argCount, 0, 0
 	code.Flags = opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS
