@@ -102,9 +102,13 @@ type rest struct {
 	values int
 }
 
-// restAfter makes the resume function for what follows the call inst; nil where the frame cannot be left there.
+// restAfter makes the resume function for what follows the call inst; nil where the frame cannot be left there. What one request leaves in
+// the frame's dict, the next one finds: only a function that asks once goes on in another frame.
 func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[int]bool) (*rest, error) {
 	next := tx.d.index[inst] + 1
+	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
+		return nil, nil
+	}
 	if inst.Op != opcode.CALL || inst.Handler != nil || len(tx.handled) > 0 || next >= len(tx.d.code.Instructions) {
 		return nil, nil
 	}

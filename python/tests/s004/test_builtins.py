@@ -1568,6 +1568,12 @@ def executes(x: Any, n: int) -> Any:
     return y + n, eval("n")
 
 
+def leaves_a_name(x: Any, n: int) -> Any:
+    y = x + n
+    exec("made = n + 5")
+    return y + eval("made")
+
+
 def evaluates_and_catches(x: Any, n: int) -> Any:
     y = x + 1
     try:
@@ -1579,7 +1585,7 @@ def evaluates_and_catches(x: Any, n: int) -> Any:
 
 @row("S004-170", "S004-171", "S004-213")
 @pytest.mark.parametrize(
-    "fn", [asks_twice, asks_in_a_loop, changes_it, evaluates_in_a_loop, executes, evaluates_and_catches]
+    "fn", [asks_twice, asks_in_a_loop, changes_it, evaluates_in_a_loop, executes, leaves_a_name, evaluates_and_catches]
 )
 def test_frames_that_look_at_themselves(fn: Any) -> None:
     same(fn, x3(), 2)
