@@ -82,6 +82,7 @@ type Frame struct {
 	Name string // the function's name
 	File string
 	Line int // from 1; 0 when unknown
+	Col  int // from 0, of a Python operation; not in the text form
 }
 
 // Node is one operation. Graph's methods make nodes and keep Users and Index; operands are changed by SetArgs only.

@@ -21,7 +21,7 @@ func sample() *Graph {
 	add := g.CallFunction(Target{0, "operator.add"}, []Arg{x, Lit{1, "1"}}, nil)
 	y := g.Placeholder("Y")
 	relu := g.CallFunction(Target{2, "torch.nn.functional.relu"}, []Arg{add}, []Kwarg{{"inplace", Lit{3, "False"}}})
-	relu.Stack = []Frame{{"inner", "/tmp/a b.py", 3}, {"f", "f.py", 12}}
+	relu.Stack = []Frame{{Name: "inner", File: "/tmp/a b.py", Line: 3}, {Name: "f", File: "f.py", Line: 12}}
 	cat := g.CallFunction(Target{4, "torch.cat"}, []Arg{List{[]Arg{relu, add, y}}}, []Kwarg{{"dim", Lit{5, "-1"}}})
 	item := g.CallFunction(Target{6, "operator.getitem"}, []Arg{cat, Tuple{[]Arg{
 		Slice{Lit{7, "None"}, Lit{8, "2"}, Lit{7, "None"}}, Lit{9, "Ellipsis"}, Lit{10, "'a, (b'"}, Lit{11, "(1, 2)"},

@@ -33,6 +33,12 @@ func targetName(op OpKind, t Target) string {
 // functionName is the __name__ of the callable that a qualified name prints: its last part, for an overload of
 // torch.ops (torch.ops.aten.add.Tensor) the last two.
 func functionName(qualified string) string {
+	if op, ok := strings.CutPrefix(qualified, "^"); ok { // a Python operation: ^getattr(), ^<PyObjectCall>()
+		return strings.Trim(op, "<>()")
+	}
+	if op, ok := strings.CutPrefix(qualified, "prim::"); ok {
+		return op
+	}
 	last := strings.LastIndexByte(qualified, '.')
 	if last < 0 {
 		return qualified

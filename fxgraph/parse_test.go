@@ -151,7 +151,7 @@ func randomGraph(r *rand.Rand) *Graph {
 		}
 		n.Inplace = r.Intn(4) == 0
 		for range r.Intn(2) {
-			n.Stack = append(n.Stack, Frame{text(), text(), r.Intn(100)})
+			n.Stack = append(n.Stack, Frame{Name: text(), File: text(), Line: r.Intn(100)})
 		}
 	}
 	if r.Intn(3) > 0 {

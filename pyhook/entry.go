@@ -73,6 +73,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		return C.GD_PASS, nil
 	}
 	f.Builtins = builtins
+	f.Inner = req.kind == C.GD_FRAME_HOOK
 	if req.kind == C.GD_FRAME_RESUME {
 		f.Origin = readOrigin(s, function)
 	}

@@ -35,12 +35,17 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	for i, b := range r.Breaks {
 		breaks[i] = breakTuple(s, b)
 	}
+	python := make([]py.Object, len(r.PythonOps))
+	for i, p := range r.PythonOps {
+		python[i] = s.Tuple(s.Str(p.Callee), s.Int(int64(p.Count)))
+	}
 	return s.Dict(
 		[2]py.Object{s.Name("ops"), s.Int(int64(r.NumOps))},
 		[2]py.Object{s.Name("graphs"), s.Int(int64(r.NumGraphs))},
 		[2]py.Object{s.Name("graph"), s.Str(graph)},
 		[2]py.Object{s.Name("guards"), s.Str(r.Text)},
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
+		[2]py.Object{s.Name("python_ops"), s.Tuple(python...)},
 		[2]py.Object{s.Name("inlined"), names(r.Inlined)},
 		[2]py.Object{s.Name("resumes"), names(r.ResumeNames)},
 		[2]py.Object{s.Name("nothing_to_capture"), py.Bool(r.Nothing)},

@@ -32,6 +32,8 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	}
 	inline := flag(options, "inline")
 	out.NoPython = flag(options, "nopython")
+	out.PythonOps = flag(options, "python_calls")
+	out.CheckTypes = flag(options, "check_types")
 	out.QueueEffects = flag(config, "queue_effects")
 	out.GuardNNModules = flag(config, "guard_nn_modules")
 	out.TranslateEverything = flag(config, "translate_everything")

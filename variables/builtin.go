@@ -93,6 +93,9 @@ func init() {
 	}
 }
 
+// HandledBuiltin tells builtins whose calls on tracked values the translator does itself.
+func HandledBuiltin(name string) bool { return builtinHandlers[name] != nil }
+
 func operatorOrFold(tx Translator, op int, a []VariableTracker) (VariableTracker, error) {
 	return Binary(tx, op, a[0], a[1])
 }
@@ -109,6 +112,12 @@ func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (Varia
 
 // Call implements Caller.
 func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if python, err := b.looksAtOpaque(tx, args); err != nil || python {
+		if err != nil {
+			return nil, err
+		}
+		return PythonCall(tx, b, args, kwargs)
+	}
 	if r, ok, err := callStandIn(tx, b.Fn, args, kwargs); ok || err != nil {
 		return r, err
 	}
@@ -138,6 +147,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		return nil, err
 	}
 	if !pure {
+		if tx.World().PythonOps {
+			return PythonCall(tx, b, args, kwargs)
+		}
 		return nil, unsupported(exc.CallUnsupported, "%s", tx.Scope().Repr(b.Fn))
 	}
 	return foldPure(tx, b.Fn, args, kwargs)

@@ -67,6 +67,9 @@ func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
 
 // Call implements Caller: the function is inlined.
 func (f *FunctionVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if _, fixed := f.Src.(*guards.ConstSource); tx.World().Calls > 0 && f.Src != nil && !fixed {
+		return PythonCall(tx, f, args, kwargs) // its code, defaults and globals may have been changed
+	}
 	return tx.Inline(f, args, kwargs)
 }
 
@@ -309,6 +312,12 @@ type BoundBuiltin struct {
 	obj  VariableTracker
 	name string
 }
+
+// Name is the method's.
+func (b *BoundBuiltin) Name() string { return b.name }
+
+// Object is what the method is bound to.
+func (b *BoundBuiltin) Object() VariableTracker { return b.obj }
 
 // Kind implements VariableTracker.
 func (*BoundBuiltin) Kind() string { return "GetAttrVariable" }

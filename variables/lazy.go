@@ -47,16 +47,24 @@ func (l *LazyVariable) Real() VariableTracker { return l.real }
 func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	l, ok := v.(*LazyVariable)
 	if !ok {
-		return v, nil
+		return current(tx, v)
 	}
 	if l.real == nil {
+		if tx.World().Calls > 0 && !lookedAt(tx, l.obj) {
+			o, err := tx.Output().ObjectNode(tx, l)
+			if err != nil {
+				return nil, err
+			}
+			l.real = o
+			return o, nil
+		}
 		real, err := wrap(tx, l.obj, l.Src)
 		if err != nil {
 			return nil, err
 		}
 		l.real = real
 	}
-	return l.real, nil
+	return current(tx, l.real)
 }
 
 // RealizeAll realizes every value of a list into a new one.

@@ -350,6 +350,9 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	if err != nil {
 		return nil, err
 	}
+	if withinChanged(tx, obj) {
+		return PythonAttr(tx, obj, name)
+	}
 	if g, ok := obj.(AttrGetter); ok {
 		return g.GetAttr(tx, name)
 	}
@@ -511,6 +514,9 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if a == b {
 		return true, nil
 	}
+	if isOpaque(a) || isOpaque(b) {
+		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
+	}
 	ca, aok := a.(*ConstantVariable)
 	cb, bok := b.(*ConstantVariable)
 	if aok && bok {
@@ -623,6 +629,9 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 	}
 	if b, err = Realize(tx, b); err != nil {
 		return nil, err
+	}
+	if isOpaque(a) || isOpaque(b) {
+		return PythonCompare(tx, op, a, b)
 	}
 	if isTensor(a) || isTensor(b) {
 		return tensorOperator(tx, compareNames[op], false, a, b)

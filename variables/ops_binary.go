@@ -23,6 +23,9 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if b, err = Realize(tx, b); err != nil {
 		return nil, err
 	}
+	if isOpaque(a) || isOpaque(b) {
+		return PythonBinary(tx, op, a, b)
+	}
 	if isTensor(a) || isTensor(b) {
 		if l, ok := a.(*ListVariable); !ok || !inplace || l == nil {
 			return tensorOperator(tx, binaryNames[n], inplace, a, b)
@@ -210,6 +213,9 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 			return nil, err
 		}
 		return BoolConst(!t), nil
+	}
+	if isOpaque(v) {
+		return PythonUnary(tx, op, v)
 	}
 	if isTensor(v) {
 		return tensorOperator(tx, unaryNames[op], false, v)

@@ -205,6 +205,9 @@ func newSliceObject(tx Translator, o py.Object) (VariableTracker, error) {
 	return NewSlice(parts[0], parts[1], parts[2]), nil
 }
 
+// Parts are start, stop and step.
+func (s *SliceVariable) Parts() []VariableTracker { return s.parts[:] }
+
 // Kind implements VariableTracker.
 func (*SliceVariable) Kind() string { return "SliceVariable" }
 
@@ -313,6 +316,9 @@ func (s *SequenceIterator) Children() []VariableTracker { return []VariableTrack
 func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	if Materialized(s) {
 		return nil, false, unsupported(exc.IterUnsupported, "an iterator that other code holds")
+	}
+	if tx.World().Calls > 0 && changeable(s.owner) {
+		return nil, false, unsupported(exc.IterUnsupported, "%s, which a Python call may have changed", Describe(tx, s.owner))
 	}
 	items, err := s.seq.Items(tx)
 	if err != nil {

@@ -50,10 +50,18 @@ func (t *TensorVariable) AsProxy(Translator) (fxgraph.Arg, error) { return t.Nod
 
 // PythonType implements Typed.
 func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
-	if !t.Class.IsNull() {
-		return t.Class, nil
+	if tx.World().Casts > 0 && t.Src == nil {
+		return py.Object{}, unsupported(exc.TensorMetadata, "type of %s, where Python calls return tensors", t.describe())
 	}
-	return tx.World().TensorType, nil
+	return t.class(tx), nil
+}
+
+// class is the type whose methods the tensor has.
+func (t *TensorVariable) class(tx Translator) py.Object {
+	if !t.Class.IsNull() {
+		return t.Class
+	}
+	return tx.World().TensorType
 }
 
 // Truth implements Truther: it depends on data, so the step loop splits the frame.
@@ -70,6 +78,9 @@ func (t *TensorVariable) describe() string {
 
 // Meta returns the metadata, computed once, as long as no in-place operation has changed it.
 func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
+	if tx.World().Calls > 0 {
+		return nil, unsupported(exc.TensorMetadata, "%s, which a Python call may have changed", t.describe())
+	}
 	if t.meta == nil {
 		m, err := tx.Output().Meta(tx, t)
 		if err != nil {
@@ -197,7 +208,7 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 		}
 		return NewTensor(node), nil
 	}
-	if flagAttrs[name] && !t.Example.IsNull() {
+	if flagAttrs[name] && !t.Example.IsNull() && tx.World().Calls == 0 {
 		tx.Output().NeedField(t, 255)
 		v, err := tx.Scope().GetAttr(t.Example, name)
 		if err != nil {
@@ -205,10 +216,7 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 		}
 		return immutableResult(tx, v)
 	}
-	class, err := t.PythonType(tx)
-	if err != nil {
-		return nil, err
-	}
+	class := t.class(tx)
 	d, ok := tx.Scope().TypeLookup(class, name)
 	if !ok {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a tensor", name)
@@ -224,6 +232,9 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 func (t *TensorVariable) hasInstanceAttr(tx Translator, class py.Object, name string) (VariableTracker, error) {
 	if class != tx.World().TensorType && class != tx.World().ParameterType {
 		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor")
+	}
+	if tx.World().Calls > 0 {
+		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor that a Python call may have changed")
 	}
 	if t.Src == nil || t.Example.IsNull() {
 		return BoolConst(false), nil
@@ -259,7 +270,7 @@ func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableT
 		return nil, err
 	}
 	if kind == "inline" {
-		class, _ := t.PythonType(tx)
+		class := t.class(tx)
 		fn, ok := tx.Scope().TypeLookup(class, name)
 		if !ok || fn.Kind() != py.Function {
 			return nil, unsupported(exc.CallUnsupported, "Tensor.%s", name)
@@ -300,7 +311,7 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	switch name {
 	case "size", "stride", "dim", "ndimension", "numel", "nelement", "__len__":
 	case "is_floating_point", "is_complex", "is_contiguous", "element_size":
-		if len(args) > 0 || t.Example.IsNull() {
+		if len(args) > 0 || t.Example.IsNull() || tx.World().Calls > 0 {
 			return nil, false, nil
 		}
 		tx.Output().NeedField(t, 255)

@@ -47,6 +47,15 @@ func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 
 // Call implements Caller.
 func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if tx.World().Calls > 0 && t.class != "graph_break" {
+		python, err := holdsOpaque(tx, append(kwValues(kwargs), args...)...)
+		if err != nil {
+			return nil, err
+		}
+		if python || t.class == "state" {
+			return PythonCall(tx, t, args, kwargs)
+		}
+	}
 	name := tx.World().CallableName(tx.Scope(), t.Fn)
 	switch {
 	case t.class == "op":

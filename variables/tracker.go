@@ -38,6 +38,8 @@ type Base struct {
 	slot *Slot // where the materialized value sits, nil as long as it is not
 	// mutated marks a value read from the frame that the program changed: it must not alias others.
 	mutated bool
+	// outside is what the value is to a graph with Python calls, once one of them may have changed it.
+	outside *OpaqueVariable
 }
 
 // Source implements VariableTracker.
@@ -257,6 +259,11 @@ type Output interface {
 	Step() int
 	// SwitchState calls a function of torch's that switches a mode of this thread, now and in the graph.
 	SwitchState(tx Translator, fn py.Object, name string, args []VariableTracker) (VariableTracker, error)
+	// PythonOp adds a Python operation (see python/godynamo/_python_ops.py) to the graph, at its place in program order. An error
+	// where Options.PythonOps is off, or where it cannot stand in a graph.
+	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)
+	// ObjectNode is the node that stands for a real object: of the frame's, or made by the program.
+	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
 	NeedField(v *TensorVariable, field uint16)
 }

@@ -38,6 +38,11 @@ type World struct {
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.
 	GuardNNModules bool
+	// PythonOps lets Python calls into the graph; Calls counts them so far.
+	PythonOps bool
+	Calls     int
+	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
+	Casts int
 }
 
 // NewWorld starts a translation's world; the first one of a process asks Python for the facts.

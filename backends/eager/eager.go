@@ -58,6 +58,13 @@ func (Backend) EmitNode(e translate.NodeEmitter, n *fxgraph.Node) error {
 		e.CallMethod(len(n.Args)-1+len(names), names)
 		return nil
 	}
+	if name, ok := strings.CutPrefix(n.Target.Text, "^"); ok {
+		return pythonOp(e, n, strings.TrimSuffix(name, "()"))
+	}
+	if n.Target.Text == "prim::PyConstant" {
+		e.LoadPool(n.Args[0].(fxgraph.Lit).Pool)
+		return nil
+	}
 	if name, ok := strings.CutPrefix(n.Target.Text, "operator."); ok && name != "abs" {
 		return operator(e, n, name)
 	}

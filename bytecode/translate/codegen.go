@@ -162,6 +162,9 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 	if m, ok := v.(*handledMark); ok {
 		return c.Load(m.exception)
 	}
+	if out := variables.Outside(v); out != nil && !variables.Materialized(v) {
+		v = out // the graph has built it
+	}
 	if s := variables.SlotOf(v); s != nil {
 		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(s.Index))
 		return nil
@@ -184,6 +187,8 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 	case *variables.TensorSequence:
 		c.loadNode(x.Node)
 		return nil
+	case *variables.OpaqueVariable:
+		return c.loadOpaque(x.Node)
 	}
 	if r, ok := v.(variables.Reconstructer); ok {
 		return r.Reconstruct(c)
@@ -311,6 +316,9 @@ func (c *Codegen) LoadArg(a fxgraph.Arg) error {
 	}
 	switch x := a.(type) {
 	case *fxgraph.Node:
+		if _, ok := c.out.python.objects[x]; ok {
+			return c.loadOpaque(x)
+		}
 		c.loadNode(x)
 	case fxgraph.Lit:
 		c.LoadConst(c.out.pool[x.Pool])
@@ -406,9 +414,9 @@ func (c *Codegen) graphCall() error {
 		args[i] = n
 	}
 	o.graph.Output(fxgraph.Tuple{Items: args})
-	var inputs []py.Object
-	for _, in := range o.inputs {
-		inputs = append(inputs, in.Example)
+	sources, inputs, err := o.graphInputs()
+	if err != nil {
+		return err
 	}
 	fn, err := o.backend.Compile(o.scope, o.graph, o.pool, inputs)
 	if err != nil {
@@ -428,12 +436,12 @@ func (c *Codegen) graphCall() error {
 	}
 	c.PushNull()
 	c.LoadConst(fn)
-	for _, in := range o.inputs {
-		if err := c.loadSource(in.Source()); err != nil {
+	for _, src := range sources {
+		if err := c.loadSource(src); err != nil {
 			return err
 		}
 	}
-	if err := c.restoring(o.state.entry, func() error { c.Call(len(o.inputs), nil); return nil }); err != nil {
+	if err := c.restoring(o.state.entry, func() error { c.Call(len(sources), nil); return nil }); err != nil {
 		return err
 	}
 	if len(outputs) == 0 {

@@ -35,7 +35,11 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			return nil, err
 		}
 		log := newSpeculationLog()
-		for i := 0; i < maxRestarts; i++ {
+		restarts := maxRestarts
+		if opts.PythonOps {
+			restarts = maxPythonRestarts
+		}
+		for i := 0; i < restarts; i++ {
 			r, err := attempt(s, f, opts, compilerFn, inst, log)
 			if err == errEffectsLost {
 				log = &SpeculationLog{entries: map[int]error{}, strict: true, unprotected: log.unprotected}
@@ -52,7 +56,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			if _, again := err.(*exc.RestartAnalysis); !again {
 				return r, err
 			}
-			if oneGraph {
+			if oneGraph && log.last != nil {
 				return nil, log.last
 			}
 		}
@@ -100,6 +104,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if err != nil {
 		return nil, err
 	}
+	w.PythonOps = opts.PythonOps
 	w.QueueEffects, w.GuardNNModules = opts.QueueEffects, opts.GuardNNModules
 	o := newOutputGraph(s, w, f, opts, b, inst)
 	o.sawTensor = opts.TranslateEverything
@@ -220,7 +225,7 @@ func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 // writeReturn ends the outermost frame with a value.
 func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error {
 	o := tx.out
-	if !o.sawTensor && o.numOps == 0 {
+	if o.idle() {
 		return o.nothingToCapture(false)
 	}
 	if err := o.Freeze(tx, v); err != nil {
@@ -259,7 +264,7 @@ func (o *OutputGraph) nothingToCapture(hook bool) error {
 
 // finalize turns the written instructions, the graph and the guards into the frame's result.
 func (o *OutputGraph) finalize(c *Codegen) error {
-	if !o.sawTensor && o.numOps == 0 {
+	if o.idle() {
 		return o.nothingToCapture(true)
 	}
 	if err := o.abandoned(); err != nil {
@@ -321,7 +326,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	}
 	o.result = &Result{
 		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: table.rows, Chains: table.chains, Operations: table.operations,
-		NeedsHook: c.needsHook, Rerun: o.rerunnable() || o.hasProtected,
+		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: o.rerunnable() || o.hasProtected,
 		Breaks: o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
 		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),
 	}

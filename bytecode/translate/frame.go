@@ -19,6 +19,7 @@ type Frame struct {
 	Function, Code, Globals, Builtins py.Object
 	Slots                             []py.Object
 	NumArgs                           int
+	Inner                             bool // called by what is optimized, and served by the hook
 	// Origin is set for the rest of a frame: it is translated from the user's own code, entered at a place with a stack.
 	Origin *Origin
 }
@@ -39,7 +40,9 @@ type Options struct {
 	FullGuards     bool // config.tensor_guards == "full", or a backend that takes whole graphs
 	QueueEffects   bool
 	GuardNNModules bool
-	MaxSteps       int // instructions of one translation, inlined ones included
+	PythonOps      bool // Python calls go into the graph, where they would split the frame
+	CheckTypes     bool // what they return is checked where the program annotates it
+	MaxSteps       int  // instructions of one translation, inlined ones included
 	InlineDepth    int
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
 	TranslateEverything bool
@@ -70,6 +73,27 @@ type NodeEmitter interface {
 	UnaryOp(op int)
 	BinarySubscr()
 	StoreSubscr()
+	DeleteSubscr()
+	DeleteAttr(name string)
+	StoreAttr(name string)
+	IsOp(invert int)
+	ContainsOp(invert int)
+	UnaryNot()
+	GetIter()
+	LoadGlobal(name string)
+	UnpackSequence(n int)
+	BuildTuple(n int)
+	BuildList(n int)
+	Swap(i int)
+	CallFunctionEx(keywords bool)
+	ImportName(name string)
+	BuildSet(n int)
+	BuildMap(n int)
+	ListExtend(i int)
+	SetUpdate(i int)
+	DictUpdate(i int)
+	DictMerge(i int)
+	PopTop()
 	Call(nargs int, kwnames []string)
 	CallMethod(nargs int, kwnames []string)
 	// PoolText is the printed form of a constant.
@@ -107,6 +131,7 @@ type Result struct {
 	GraphText   func() string
 	NumGraphs   int
 	Inlined     []string
+	PythonOps   []PythonOp // Python operations of the graph, by callee
 	ResumeNames []string
 	Text        string // of the guards
 	Nothing     bool   // nothing to capture

@@ -162,7 +162,8 @@ func (o *OutputGraph) runtimeRef() py.Object {
 	return r
 }
 
-// NodeRow turns a node into the flat row Python builds FX nodes from: (op, name, target, args, kwargs, stack_trace).
+// NodeRow turns a node into the flat row Python builds FX nodes from: (op, name, target, args, kwargs, stack_trace,
+// source_range).
 // References to nodes are Ref(index).
 func NodeRow(s *py.Scope, n *fxgraph.Node, pool []py.Object, ref py.Object) (py.Object, error) {
 	args := make([]py.Object, len(n.Args))
@@ -188,7 +189,7 @@ func NodeRow(s *py.Scope, n *fxgraph.Node, pool []py.Object, ref py.Object) (py.
 	if n.Op == fxgraph.CallFunction {
 		target = pool[n.Target.Pool]
 	}
-	return s.Tuple(s.Name(n.Op.String()), s.Str(n.Name), target, s.Tuple(args...), kwargs, s.Str(stackTrace(n.Stack))), nil
+	return s.Tuple(s.Name(n.Op.String()), s.Str(n.Name), target, s.Tuple(args...), kwargs, s.Str(stackTrace(n.Stack)), s.Str(sourceRange(n))), nil
 }
 
 func argObject(s *py.Scope, a fxgraph.Arg, pool []py.Object, ref py.Object) (py.Object, error) {
@@ -240,6 +241,15 @@ func argObject(s *py.Scope, a fxgraph.Arg, pool []py.Object, ref py.Object) (py.
 		return s.Dict(pairs...)
 	}
 	return py.Object{}, exc.Break(exc.Reconstruct, "graph operand %T", a)
+}
+
+// sourceRange is file:line:column of a Python operation, "" for other nodes.
+func sourceRange(n *fxgraph.Node) string {
+	if !isPythonNode(n) || len(n.Stack) == 0 {
+		return ""
+	}
+	f := n.Stack[0]
+	return f.File + ":" + itoa(f.Line) + ":" + itoa(f.Col)
 }
 
 func stackTrace(frames []fxgraph.Frame) string {

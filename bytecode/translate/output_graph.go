@@ -44,6 +44,7 @@ type OutputGraph struct {
 	inputs     []*variables.TensorVariable
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
 	inputOf    map[*fxgraph.Node]*variables.TensorVariable
+	python     pythonNodes
 
 	events   []*event
 	numSlots int
@@ -246,13 +247,14 @@ func (o *OutputGraph) proxies(tx variables.Translator, args []variables.Variable
 }
 
 func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
-	o.sawTensor = true
+	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
 	ch := o.position()
 	if !o.backend.Inline() && ch != nil {
 		for _, f := range ch.stack() {
 			n.Stack = append(n.Stack, fxgraph.Frame{Name: f.Name, File: f.File, Line: f.Line})
 		}
+		n.Stack[0].Col = int(ch.inst.Pos.Col)
 	}
 	e := &event{node: n, chain: ch}
 	if o.current != nil {
@@ -309,11 +311,11 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		}
 		v = l.Real()
 	}
-	if variables.Materialized(v) {
+	if variables.Materialized(v) || variables.Outside(v) != nil {
 		return nil
 	}
 	switch x := v.(type) {
-	case *variables.TensorVariable, *variables.TensorSequence:
+	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable:
 		return nil
 	case *variables.ConstantVariable, *variables.RangeVariable, *variables.ClassVariable, *variables.BuiltinVariable,
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod:
@@ -460,7 +462,7 @@ func (o *OutputGraph) graphMutates() bool {
 // before an operation: the graph runs before all effects, so that one would be missing. Such a frame is translated anew, split
 // at its effects.
 func (o *OutputGraph) effectsLost() bool {
-	if o.backend.Inline() || o.strict || o.opts.NoPython || o.numOps == 0 || o.rerunnable() {
+	if o.backend.Inline() || o.strict || o.opts.NoPython && !o.python.used() || o.numOps == 0 || o.rerunnable() {
 		return false
 	}
 	effect := false

@@ -7,6 +7,8 @@ import "github.com/godynamo/godynamo/internal/exc"
 type SpeculationLog struct {
 	entries map[int]error
 	last    error // the newest entry
+	// python: steps whose instruction is a Python operation of the graph, see pythonForm.
+	python map[int]bool
 	// strict: effects split the frame, see OutputGraph.effectsLost.
 	strict bool
 	// unprotected: operations inside try and with are not captured, see OutputGraph.protect.

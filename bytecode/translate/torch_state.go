@@ -57,6 +57,9 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 		}
 		objs[i] = c
 	}
+	if o.world.Calls > 0 {
+		return nil, exc.Break(exc.CallUnsupported, "%s after a Python call, which may have called it too", name)
+	}
 	if o.log.stateless {
 		return nil, exc.Break(exc.CallUnsupported, "%s in a graph that leaves traces", name)
 	}

@@ -210,7 +210,9 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	}
 	tx.ip++
 	var err error
-	if h.run == nil {
+	if run := tx.pythonForm(step, inst); run != nil {
+		err = run(tx, inst)
+	} else if h.run == nil {
 		err = exc.Break(exc.OpcodeUnsupported, "%s", missing(inst.Op))
 	} else {
 		err = h.run(tx, inst)
@@ -247,6 +249,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	u, ok := err.(*exc.Unsupported)
 	if !ok {
 		return err
+	}
+	if tx.leftToPython(step, inst, u) {
+		return &exc.RestartAnalysis{Reason: u.Reason()}
 	}
 	if u.DataDependent && (tx.parent != nil || !isBranch(inst.Op)) {
 		u.DataDependent = false

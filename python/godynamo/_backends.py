@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from . import _trace_rules, _vf, config, exc, utils
+from . import _python_graph, _python_ops, _trace_rules, _vf, config, exc, utils
 from ._compile_lock import compile_lock
 from ._core import core
 from ._runtime import Ref
@@ -158,8 +158,10 @@ class _Builder:
         self._constants: dict[int, Any] = {}
 
     def add(self, row: Sequence[Any]) -> None:
-        """Append the node of (op, name, target, args, kwargs, stack_trace)."""
-        op, name, target, args, kwargs, stack_trace = row
+        """Append the node of (op, name, target, args, kwargs, stack_trace[, source_range])."""
+        op, name, target, args, kwargs, stack_trace, *where = row
+        if op == "call_function" and target is _python_ops.PyConstant:
+            args = tuple(_python_ops.PyObject(x) for x in args)
         a = tuple(self.operand(x) for x in args)
         k = {key: self.operand(x) for key, x in kwargs.items()}
         if op == "output" and not isinstance(a[0], tuple):
@@ -169,6 +171,8 @@ class _Builder:
         node = self.graph.create_node(op, target, a, k, name=name)
         if stack_trace:
             node.stack_trace = stack_trace
+        if where and where[0]:
+            node.meta["source_range"] = where[0]
         self.nodes.append(node)
 
     def operand(self, x: Any) -> Any:
@@ -222,13 +226,12 @@ def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> An
 
     example_inputs, one a placeholder, are looked at and not kept.
     """
-    import torch.fx
 
     builder = _Builder()
     for row in rows:
         builder.add(row)
     builder.graph.lint()
-    gm = torch.fx.GraphModule(builder.root, builder.graph)
+    gm = _python_graph.module_for(builder.root, builder.graph)
     _without_report(gm)
     source = weakref.finalize(gm, _forget_source, type(gm).forward.__code__.co_filename)
     source.atexit = False
@@ -373,7 +376,7 @@ def compile_fx(
 ) -> Callable[..., Any]:
     """Hand a captured graph to a backend and check what comes back.
 
-    rows: (op, name, target, args, kwargs, stack_trace), placeholders first, Ref(i) for the node of row i. Raises
+    rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i. Raises
     exc.BackendCompilerFailed where the backend raises and exc.InvalidBackendResult where it returns no callable; with
     ``config.suppress_errors`` both are logged and the graph runs as it is.
     """

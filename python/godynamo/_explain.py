@@ -42,6 +42,7 @@ class Explanation:
     guards: list[str] = field(default_factory=list)  #: guard text of each translation
     frame_count: int = 0  #: frames that were translated or given up
     captured_frames: int = 0  #: of these, those that run translated
+    python_ops: dict[str, int] = field(default_factory=dict)  #: Python operations of the graphs, by callee
 
     @property
     def graph_break_count(self) -> int:
@@ -60,6 +61,7 @@ class Explanation:
             f"Op count: {self.op_count}",
             f"Captured frames: {self.captured_frames} of {self.frame_count}",
         ]
+        lines += [f"Python call {callee}: {count}" for callee, count in self.python_ops.items()]
         for i, reason in enumerate(self.break_reasons, 1):
             lines += [f"Break reason {i}:", *(f"  {line}" for line in str(reason).splitlines())]
         for i, text in enumerate(self.guards, 1):
@@ -87,7 +89,8 @@ def explain(fn: Callable[..., Any], /) -> Callable[..., Explanation]:
         lists = _runtime.recorders.lists
         lists.append(records)
         try:
-            result = optimize(fn=fn)(*args, **kwargs)
+            asked = getattr(getattr(fn, "root", None), "options", None)
+            result = optimize(fn=fn, python_ops=getattr(asked, "python_ops", None))(*args, **kwargs)
         finally:
             # Not remove(): that compares by value, and another explain's list may be equal.
             del lists[next(i for i, r in enumerate(lists) if r is records)]
@@ -108,6 +111,8 @@ def _summary(result: Any, records: list[dict[str, Any]]) -> Explanation:
             out.graphs.append(entry["graph"])
         if entry.get("guards"):
             out.guards.append(entry["guards"])
+        for callee, count in entry.get("python_ops", ()):
+            out.python_ops[callee] = out.python_ops.get(callee, 0) + count
         for row in (*entry.get("breaks", ()), *record["breaks"]):
             out.break_reasons.append(BreakReason(*row))
     return out

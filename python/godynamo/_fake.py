@@ -39,9 +39,9 @@ class Session:
         self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
         self._examples[index] = tensor
 
-    def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> None:
+    def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
         """Run one node row (see _runtime.compile_fx) and keep its fake result. Raises what the operation raises."""
-        op, _name, target, args, kwargs, _trace = row
+        op, _name, target, args, kwargs = row[:5]
         if index in self._values:  # seen by result()
             return
         a = self._resolve(args)

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from . import _python_ops
+
 # (code, globals, lasti, line) of each user frame, outermost first
 Chain = tuple[tuple[Any, dict[str, Any], int, int], ...]
 Operations = tuple[tuple[str, Chain], ...]
@@ -94,7 +96,7 @@ def _text(chain: Chain) -> str:
 
 def _inward(entry: TracebackType | None) -> TracebackType | None:
     """What the operation itself added, without the way FX's interpreter calls it."""
-    way = torch.fx.Interpreter.run_node.__code__.co_filename
-    while entry is not None and entry.tb_frame.f_code.co_filename == way:
+    ways = (torch.fx.Interpreter.run_node.__code__.co_filename, _python_ops.__file__)
+    while entry is not None and entry.tb_frame.f_code.co_filename in ways:
         entry = entry.tb_next
     return entry

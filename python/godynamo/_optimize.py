@@ -155,6 +155,7 @@ def optimize(
     options: Mapping[str, Any] | None = None,
     name: str | None = None,
     cache_size_limit: int | None = None,
+    python_ops: bool | str | None = None,
 ) -> Any:
     """Translate a function's tensor operations into guarded, cached graphs.
 
@@ -178,6 +179,10 @@ def optimize(
         mode, options: torch.compile's, for backends given by name.
         name: of this call, in logs and reports.
         cache_size_limit: entries per code object; None: config.cache_size_limit.
+        python_ops: True: a call that cannot be captured (an unknown builtin, a C extension, an opaque object) does not
+            break the graph but becomes a node of it, and so does what is done with its result. "checked": annotations
+            of variables and of the return value are checked against such results (ValueError). None:
+            config.python_ops.
 
     A callable given as the only argument is taken for a backend when it is a registered one, when its class says
     ``__godynamo_backend__ = True`` (testing.CompileCounter), or when it has exactly two required positional parameters
@@ -194,7 +199,8 @@ def optimize(
 
     Raises:
         TypeError: what is to be optimized, or a backend, is not callable.
-        ValueError: no backend has this name (near ones are named), or mode and options that exclude each other.
+        ValueError: no backend has this name (near ones are named), mode and options that exclude each other, or an
+            unknown python_ops.
     """
     if first is not _MISSING and first is not None:
         first_is_backend = isinstance(first, str) or (
@@ -219,6 +225,7 @@ def optimize(
         mode=mode,
         options=dict(options or {}),
         cache_size_limit=cache_size_limit,
+        python_ops=_python_ops(python_ops),
         **_backend(None if backend is _MISSING else backend, mode, options, dynamic),
     )
     optimizer = Optimizer(made, bool(disable))
@@ -238,6 +245,12 @@ def _backend(backend: Any, mode: str | None, options: Mapping[str, Any] | None, 
     if not callable(backend):
         raise TypeError(f"a backend is a name or a callable (gm, example_inputs), not {backend!r}")
     return {"backend": backend, "backend_name": _backend_name(backend), "inline": False}
+
+
+def _python_ops(value: bool | str | None) -> bool | str | None:
+    if value is None or value is True or value is False or value == "checked":
+        return value
+    raise ValueError(f"python_ops is True, False, 'checked' or None, not {value!r}")
 
 
 def _backend_name(backend: Any) -> str:

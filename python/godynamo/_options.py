@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import config
+
 
 @dataclass(frozen=True, eq=False)
 class Options:
@@ -32,3 +34,15 @@ class Options:
     options: Mapping[str, Any] = field(default_factory=dict)
     #: entries per code object; None: config.cache_size_limit
     cache_size_limit: int | None = None
+    #: calls that cannot be captured go into the graph; "checked": and annotations are checked; None: config.python_ops
+    python_ops: bool | str | None = None
+
+    @property
+    def python_calls(self) -> bool:
+        """Whether Python calls go into the graph."""
+        return bool(config.python_ops if self.python_ops is None else self.python_ops)
+
+    @property
+    def check_types(self) -> bool:
+        """Whether annotations are checked against what Python calls return."""
+        return self.python_ops == "checked"

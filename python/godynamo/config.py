@@ -109,7 +109,7 @@ _SETTINGS: dict[str, _Setting] = {
     "dynamic_shapes": _Setting(False, fixed=True),
     "traceable_tensor_subclasses": _Setting(frozenset(), fixed=True),
     "translate_everything": _Setting(False),
-    "python_ops": _Setting(False, fixed=True),
+    "python_ops": _Setting(False),
 }
 
 
