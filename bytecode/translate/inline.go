@@ -31,11 +31,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		globalsSrc: globalsSrc, locals: make([]variables.VariableTracker, len(d.code.Locals)),
 	}
 	if globals == tx.globals {
-		child.stored, child.globalsSrc = tx.stored, tx.globalsSrc
-		if child.stored == nil {
-			tx.stored = map[string]variables.VariableTracker{}
-			child.stored = tx.stored
-		}
+		child.globalsSrc = tx.globalsSrc
 	}
 	if err := bindArguments(tx, fn, d.code, child.locals, args, kwargs); err != nil {
 		if o, ok := err.(*exc.Observed); ok && hidden { // the C function says it in other words

@@ -110,7 +110,7 @@ func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
 }
 
 func (tx *InstructionTranslator) global(name string) (variables.VariableTracker, error) {
-	if v, ok := tx.stored[name]; ok {
+	if v, ok := tx.out.storedGlobals[name]; ok && tx.globals == tx.out.frame.Globals {
 		return v, nil
 	}
 	s := tx.Scope()
@@ -140,11 +140,10 @@ func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
 	}
 	name := tx.d.code.Names[inst.Arg]
 	v := tx.pop()
-	if tx.stored == nil {
-		tx.stored = map[string]variables.VariableTracker{}
+	if tx.out.storedGlobals == nil {
+		tx.out.storedGlobals = map[string]variables.VariableTracker{}
 	}
-	tx.stored[name] = v
-	tx.out.storedGlobals = true
+	tx.out.storedGlobals[name] = v
 	return tx.out.Effect(tx, []variables.VariableTracker{v}, func(e variables.Emitter) error {
 		if err := e.Load(v); err != nil {
 			return err

@@ -68,8 +68,8 @@ type OutputGraph struct {
 	hasProtected  bool
 	state         torchState
 	generators    []*GeneratorVariable
-	materializing int // > 0: effects go to objects being made real
-	storedGlobals bool
+	materializing int                                  // > 0: effects go to objects being made real
+	storedGlobals map[string]variables.VariableTracker // what the program stored into the outermost frame's globals
 	breaks        []*exc.Unsupported
 	breakLine     int
 	resumes       []string

@@ -58,7 +58,6 @@ type InstructionTranslator struct {
 	globals    py.Object
 	builtins   py.Object
 	globalsSrc guards.Source // nil: the frame's own globals
-	stored     map[string]variables.VariableTracker
 
 	locals []variables.VariableTracker // localsplus; nil: unbound
 	stack  []variables.VariableTracker // nil stands for NULL
@@ -93,7 +92,7 @@ func (tx *InstructionTranslator) Globals() py.Object { return tx.globals }
 
 // StoredInto implements variables.Translator.
 func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
-	return tx.out.storedGlobals && globals == tx.out.frame.Globals
+	return len(tx.out.storedGlobals) > 0 && globals == tx.out.frame.Globals
 }
 
 // Build implements variables.Translator: values are looked at when they are used.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+import torch
 
 import godynamo
 
@@ -237,3 +240,26 @@ def an_iterable_object(x):
 @pytest.mark.row("S004-136")
 def test_generators(case: Case) -> None:
     check(case)
+
+
+LOG: list = []
+
+
+@contextlib.contextmanager
+def closing_with_a_note():
+    try:
+        yield
+    finally:
+        LOG.append("left")
+
+
+def test_a_global_stored_inside_is_seen_by_functions_reached_through_other_modules() -> None:
+    def fn(x):
+        global LOG
+        with closing_with_a_note():
+            LOG = [3]
+        return x + 1
+
+    for backend in ("eager", godynamo.testing.CompileCounter()):
+        godynamo.optimize(fn, backend=backend)(torch.ones(2))
+        assert LOG == [3, "left"]
