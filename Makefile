@@ -16,7 +16,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
-.PHONY: help venv build demo test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
+.PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
 	golden fuzz-language roundtrip identity cpython old-torch conformance check clean
 
 help: ## this list
@@ -30,6 +30,9 @@ build: venv ## compile _C and libgodynamo.so into python/godynamo/
 
 demo: build ## the seed's toy example: graphs, guards, 100 calls, hits and misses
 	@$(PY) scripts/demo.py
+
+demo-breaks: build ## graphs before, inside and after what cannot be captured, beside torch.compile's counts
+	@$(PY) scripts/demo_breaks.py
 
 test: build ## Go tests, Go tests that embed CPython, pytest
 	@scripts/test.sh

@@ -703,6 +703,13 @@ func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 }
 
 func printable(tx Translator, v VariableTracker) bool {
+	if l, ok := v.(*LazyVariable); ok && !l.Realized() { // its type says enough: a guard on its value would tie the frame to it
+		switch l.obj.Kind() {
+		case py.Int, py.Float, py.Complex, py.Str, py.Bytes:
+			tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+			return true
+		}
+	}
 	v, err := Realize(tx, v)
 	if err != nil {
 		return false

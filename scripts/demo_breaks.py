@@ -1,0 +1,134 @@
+"""make demo-breaks: what is captured around code that cannot be, beside torch.compile's counts for the same functions.
+
+Each function has something in the middle of a block that no graph can hold. Prints the graphs godynamo captured before, inside and
+after it, and the number of graphs and operations torch.compile gets; compares results with eager. Exits with 1 when a result
+differs or a graph is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+
+import torch
+import torch._dynamo
+
+import godynamo
+
+history: list[float] = []
+log = logging.getLogger("demo")
+
+
+def remember(x: torch.Tensor) -> None:
+    """Looks at a tensor's data: no graph can hold it."""
+    history.append(float(x.sum()))
+
+
+def loop_with_print(x: torch.Tensor) -> torch.Tensor:
+    """A print of data in a loop."""
+    x = x.sin()
+    for i in range(3):
+        x = x + i
+        print("step", i, float(x.sum()))
+        x = x * 2
+    return x.cos()
+
+
+class Section:
+    """A context manager as programs write them."""
+
+    depth = 0
+
+    def __enter__(self) -> int:
+        self.depth += 1
+        return self.depth
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+def with_unsupported_call(x: torch.Tensor) -> torch.Tensor:
+    """A call inside with that looks at data."""
+    x = x.sin()
+    with Section() as k:
+        x = x * k
+        remember(x)
+        x = x + 1
+    return x.cos()
+
+
+def try_with_logging_handler(x: torch.Tensor) -> torch.Tensor:
+    """A try whose body raises and whose handler logs."""
+    x = x.sin()
+    try:
+        x = x + 1
+        int("no number")
+        x = x - 1
+    except ValueError as e:
+        x = x * 2
+        log.warning("went on without: %s", e)
+        x = x * 3
+    return x.cos()
+
+
+FUNCTIONS: list[Callable[[torch.Tensor], torch.Tensor]] = [loop_with_print, with_unsupported_call, try_with_logging_handler]
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps the functions' own output out of the table."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+def captured(fn: Callable[..., Any], x: torch.Tensor, compile_with: Callable[..., Any]) -> tuple[Any, list[torch.fx.GraphModule]]:
+    """The result of a compiled call, and the graphs its backend was given."""
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(gm: torch.fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
+        graphs.append(gm)
+        return gm.forward
+
+    with quiet():
+        return compile_with(fn, backend)(x), graphs
+
+
+def operations(gm: torch.fx.GraphModule) -> list[str]:
+    """Names of a graph's operations."""
+    return [str(n.name) for n in gm.graph.nodes if n.op.startswith("call")]
+
+
+def main() -> int:
+    """Runs the three functions; the exit code says whether everything held."""
+    torch.set_num_threads(1)
+    logging.basicConfig(handlers=[logging.NullHandler()])
+    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
+    good = True
+    for fn in FUNCTIONS:
+        x = torch.linspace(0, 1, 4)
+        with quiet():
+            want = fn(x)
+        godynamo.reset()
+        got, ours = captured(fn, x, lambda f, b: godynamo.optimize(f, backend=b))
+        torch._dynamo.reset()
+        _, theirs = captured(fn, x, lambda f, b: torch.compile(f, backend=b))
+        print(f"\n{fn.__name__}: {fn.__doc__}")
+        for i, gm in enumerate(ours, 1):
+            print(f"  graph {i}: {', '.join(operations(gm))}")
+        counts = [(len(g), sum(len(operations(m)) for m in g)) for g in (ours, theirs)]
+        print("  godynamo {} graphs, {} operations; torch.compile {} graphs, {} operations".format(*counts[0], *counts[1]))
+        equal = torch.equal(got, want)
+        print(f"  result equal to eager's, bit by bit: {'yes' if equal else 'NO'}")
+        good = good and equal and counts[0][0] >= 2
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
