@@ -22,4 +22,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 #: a row that is reached must leave the table
-STRICT = False
+STRICT = True
