@@ -148,14 +148,17 @@ func changeable(v VariableTracker) bool {
 		*FunctionVariable, *MethodVariable, *PartialVariable, *BoundBuiltin, *UnboundMethod, *BuiltinVariable, *TorchVariable, *CellVariable:
 		return false
 	case *SetVariable:
-		return !x.frozen && Materialized(v)
+		return !x.frozen && reachable(v)
 	case *ClassVariable:
 		return x.Src != nil && py.Is(x.Class, py.HeapType)
 	case *DictViewVariable:
 		return changeable(x.dict)
 	}
-	return Materialized(v)
+	return reachable(v)
 }
+
+// reachable tells values with a real object: from then on other code may hold it.
+func reachable(v VariableTracker) bool { return Materialized(v) || v.base().outside != nil }
 
 // withinChanged tells kinds that stay known after a Python call, but not what is stored on them.
 func withinChanged(tx Translator, v VariableTracker) bool {

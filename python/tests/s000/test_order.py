@@ -92,6 +92,11 @@ def grow(items):
     return items
 
 
+@godynamo.disable
+def put(table, key, value):
+    table[key] = value
+
+
 class Settings:
     def __init__(self):
         self.scale = 2
@@ -125,6 +130,14 @@ def test_a_python_call_may_change_what_it_can_reach():
         grow(same(outer)["inner"])
         return x * len(inner), outer
 
+    def seen_from_views(x):
+        table, items = {"a": 1}, [1, 2, 3]
+        keys, iterator, pairs = table.keys(), iter(items), zip(items, [4, 5, 6, 7])
+        next(iterator)
+        put(table, "b", 2)
+        grow(items)
+        return x, list(keys), list(iterator), list(pairs), table, items
+
     def through_a_global(x, settings):
         before = x * SETTINGS.scale
         rescale(9)
@@ -133,6 +146,7 @@ def test_a_python_call_may_change_what_it_can_reach():
     both_ways(argument, torch.ones(2), [1])
     both_ways(own, torch.ones(2))
     both_ways(nested, torch.ones(2))
+    both_ways(seen_from_views, torch.ones(2), breaks=None, graphs=None)
     both_ways(through_a_global, torch.ones(2), 0, reset=lambda: rescale(2))
 
 
