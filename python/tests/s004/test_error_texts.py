@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from .support import one_graph, same, x3
-from .test_expressions import UNPACKING_ERRORS, WRONG_CALLS
+from .test_expressions import WRONG_CALLS
+from .test_operators import UNPACKING_ERRORS
 
 row = pytest.mark.row
 Pair = namedtuple("Pair", "a b")
