@@ -1,8 +1,8 @@
 """make demo-breaks: what is captured around code that cannot be, beside torch.compile's counts for the same functions.
 
-Each function has something in the middle of a block that no graph can hold. Prints the graphs godynamo captured before, inside and
-after it, and the number of graphs and operations torch.compile gets; compares results with eager. Exits with 1 when a result
-differs or a graph is missing.
+Each function has something in the middle of a block that no graph can hold. Prints the graphs godynamo captured before,
+inside and after it, and the number of graphs and operations torch.compile gets; compares results with eager. Exits with 1 when
+a result differs or a graph is missing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,11 @@ def try_with_logging_handler(x: torch.Tensor) -> torch.Tensor:
     return x.cos()
 
 
-FUNCTIONS: list[Callable[[torch.Tensor], torch.Tensor]] = [loop_with_print, with_unsupported_call, try_with_logging_handler]
+FUNCTIONS: list[Callable[[torch.Tensor], torch.Tensor]] = [
+    loop_with_print,
+    with_unsupported_call,
+    try_with_logging_handler,
+]
 
 
 @contextlib.contextmanager
@@ -88,7 +92,9 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def captured(fn: Callable[..., Any], x: torch.Tensor, compile_with: Callable[..., Any]) -> tuple[Any, list[torch.fx.GraphModule]]:
+def captured(
+    fn: Callable[..., Any], x: torch.Tensor, compile_with: Callable[..., Any]
+) -> tuple[Any, list[torch.fx.GraphModule]]:
     """The result of a compiled call, and the graphs its backend was given."""
     graphs: list[torch.fx.GraphModule] = []
 
@@ -123,7 +129,9 @@ def main() -> int:
         for i, gm in enumerate(ours, 1):
             print(f"  graph {i}: {', '.join(operations(gm))}")
         counts = [(len(g), sum(len(operations(m)) for m in g)) for g in (ours, theirs)]
-        print("  godynamo {} graphs, {} operations; torch.compile {} graphs, {} operations".format(*counts[0], *counts[1]))
+        print(
+            "  godynamo {} graphs, {} operations; torch.compile {} graphs, {} operations".format(*counts[0], *counts[1])
+        )
         equal = torch.equal(got, want)
         print(f"  result equal to eager's, bit by bit: {'yes' if equal else 'NO'}")
         good = good and equal and counts[0][0] >= 2
