@@ -65,7 +65,7 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		return NewConstant(obj, src), equals(), nil
 	case py.FrozenSet:
 		if isImmutable(tx, obj) {
-			return NewConstant(obj, src), equals(), nil
+			return wrapFrozenSet(tx, obj, src, equals())
 		}
 	case py.Range:
 		return NewRangeObject(obj, src), equals(), nil
@@ -92,7 +92,7 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	case py.Dict:
 		return wrapDict(tx, obj, src)
 	case py.DictSub:
-		if obj.Type() == w.OrderedDictType {
+		if obj.Type() == w.OrderedDictType || obj.Type() == w.DefaultDictType {
 			return wrapDict(tx, obj, src)
 		}
 	case py.SetKind:
@@ -127,6 +127,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		t, err := out.TensorInput(tx, obj, src)
 		return t, nil, err
 	}
+	if obj.Type() == w.DequeType {
+		return wrapDeque(tx, obj, src)
+	}
 	if w.IsTorchConstant(obj.Type()) {
 		if w.IsSingletonType(obj.Type()) {
 			return NewConstant(obj, src), same(guards.KeepStrong), nil
@@ -152,11 +155,14 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	if v, err := wrapStandIn(tx, obj, src); v != nil || err != nil {
 		return v, same(guards.KeepStrong), err
 	}
+	if v, gs, ok, err := wrapSubclass(tx, obj, src, ofType); ok || err != nil {
+		return v, gs, err
+	}
 	switch obj.Kind() {
 	case py.Exception:
 		return NewObject(obj, src), ofType, nil
 	case py.Other:
-		if py.Is(obj.Type(), py.HeapType) && !py.Is(obj.Type(), py.HasIterNext) {
+		if py.Is(obj.Type(), py.HeapType) && (!py.Is(obj.Type(), py.HasIterNext) || w.PlainLayout(s, obj.Type())) {
 			return NewObject(obj, src), ofType, nil
 		}
 	}
@@ -167,7 +173,11 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType [
 	w := tx.World()
 	_, named := w.NamedTupleFields(tx.Scope(), obj.Type())
 	if obj.Type() != w.SizeType && !named {
-		return nil, nil, unsupported(exc.UntrackedObject, "tuple subclass %s", py.TypeName(obj.Type()))
+		v, gs, ok, err := wrapSubclass(tx, obj, src, ofType)
+		if !ok && err == nil {
+			err = unsupported(exc.UntrackedObject, "tuple subclass %s", py.TypeName(obj.Type()))
+		}
+		return v, gs, err
 	}
 	items := tx.Scope().Items(obj)
 	vs := make([]VariableTracker, len(items))
@@ -211,47 +221,92 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	}
 	d := NewDict(src)
 	typ := out.Const(obj.Type())
+	var gs []guards.Guard
 	if obj.Kind() == py.DictSub {
 		d.class = obj.Type()
+		if py.IsSubtype(d.class, tx.World().DefaultDictType) {
+			f, err := s.GetAttr(obj, "default_factory")
+			if err != nil {
+				return nil, nil, observed(err)
+			}
+			same, err := s.Call(tx.World().factoryIs, f)
+			if err != nil {
+				return nil, nil, err
+			}
+			gs = append(gs, guards.PyCheck(src, out.Const(same), "has default_factory "+out.Const(f).Text))
+			if f != py.None() {
+				d.factory = tx.Build(f, guards.NewConstSource(out.Const(f), "___default_factory"))
+			}
+		}
 	}
 	for i, k := range keys {
-		if !isImmutable(tx, k) {
-			return nil, nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
+		key, err := keyConstant(tx, k)
+		if err != nil {
+			return nil, nil, err
 		}
-		if err := d.put(tx, NewConstant(k, nil), tx.Build(values[i], guards.NewDictGetItemSource(src, out.Const(k)))); err != nil {
+		if err := d.put(tx, key, tx.Build(values[i], guards.NewDictGetItemSource(src, out.Const(k)))); err != nil {
 			return nil, nil, err
 		}
 	}
 	g := guards.TypeMatch(src, typ)
+	d.version = 0
 	if len(keys) == 0 {
-		return d, []guards.Guard{g, guards.DictLength(src, 0)}, nil
+		return d, append([]guards.Guard{g, guards.DictLength(src, 0)}, gs...), nil
 	}
-	return d, []guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, nil
+	return d, append([]guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, gs...), nil
+}
+
+// keyConstant is the key of a dict of the frame's: the guard on the keys compares plain values by value, others by identity.
+func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
+	if isImmutable(tx, k) {
+		return NewConstant(k, nil), nil
+	}
+	switch k.Kind() {
+	case py.TypeKind, py.TypeSub, py.Function, py.Builtin:
+		return wrapKnown(tx, k), nil
+	}
+	return nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
+}
+
+// wrapFrozenSet guards the order of iteration too: what CPython computes from the constant rests on it.
+func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source, gs []guards.Guard) (VariableTracker, []guards.Guard, error) {
+	items, err := listOf(tx, obj)
+	if err != nil || len(items) < 2 {
+		return NewConstant(obj, src), gs, err
+	}
+	s := tx.Scope()
+	same, err := s.Call(tx.World().sameOrder, s.Tuple(items...))
+	if err != nil {
+		return nil, nil, err
+	}
+	return NewConstant(obj, src), append(gs, guards.PyCheck(src, tx.Output().Const(same), "in the order "+s.Repr(s.Tuple(items...)))), nil
 }
 
 func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
-	l, err := s.Call(tx.World().ListType, obj)
+	members, err := listOf(tx, obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	var items []VariableTracker
-	for _, o := range s.Items(l) {
+	for _, o := range members {
 		if !isImmutable(tx, o) {
 			return nil, nil, unsupported(exc.UntrackedObject, "set with an item of type %s", py.TypeName(o.Type()))
 		}
-		items = append(items, NewConstant(o, nil))
 	}
 	frozen, err := s.Call(tx.World().FrozenSetType, obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := NewSet(tx, items, false, src)
+	v, err := newSetObject(tx, obj, src)
+	if err != nil {
+		return nil, nil, err
+	}
+	same, err := s.Call(tx.World().setIs, frozen)
 	if err != nil {
 		return nil, nil, err
 	}
 	typ := guards.TypeMatch(src, out.Const(obj.Type()))
-	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(tx.World().EqualTo(s, frozen)), "== "+s.Repr(frozen))}, nil
+	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil
 }
 
 // wrapFunction guards a function by its code, not by its identity: closures made anew with the same code need no new
@@ -280,9 +335,7 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, out.Const(obj))}, nil
 	}
 	name, _ := w.BuiltinName(s, obj)
-	if self, ok := w.BoundSelf(s, obj); ok { // a bound C method of a real object (list.append taken as a value)
-		owner := tx.Build(self, guards.NewAttrSource(src, "__self__"))
-		_ = owner
+	if _, ok := w.BoundSelf(s, obj); ok { // a bound C method of a real object (list.append taken as a value)
 		return nil, nil, unsupported(exc.UntrackedObject, "bound method %s", s.Repr(obj))
 	}
 	return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil

@@ -86,6 +86,10 @@ func init() {
 		"abs":        positional(1, 1, builtinAbs),
 		"bool":       positional(0, 1, builtinBool),
 		"print":      builtinPrint,
+		"str":        positional(1, 1, valueText(strText)),
+		"repr":       positional(1, 1, valueText(reprText)),
+		"frozenset":  positional(0, 1, builtinFrozenSet),
+		"hash":       positional(1, 1, builtinHash),
 		"super":      positional(0, 2, builtinSuper),
 		"id":         nil,
 		"pow":        positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
@@ -131,6 +135,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		return r, err
 	}
 	if r, ok, err := b.convertObject(tx, args, kwargs); ok || err != nil {
+		return r, err
+	}
+	if r, ok, err := b.newFunction(tx, args, kwargs); ok || err != nil {
 		return r, err
 	}
 	for _, a := range args {
@@ -179,10 +186,28 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 				return r, true, err
 			}
 		}
+		if name == "contains" {
+			in, err := Contains(tx, args[0], args[1])
+			return BoolConst(in), true, err
+		}
+		if name == "concat" || name == "iconcat" {
+			op := 0
+			if name == "iconcat" {
+				op = len(binaryNames)
+			}
+			r, err := Binary(tx, op, args[0], args[1])
+			return r, true, err
+		}
 		if name == "getitem" {
 			r, err := GetItem(tx, args[0], args[1])
 			return r, true, err
 		}
+	}
+	if name == "setitem" && len(args) == 3 {
+		return NoneConst(), true, SetItem(tx, args[0], args[1], args[2])
+	}
+	if name == "delitem" && len(args) == 2 {
+		return NoneConst(), true, SetItem(tx, args[0], args[1], nil)
 	}
 	if len(args) == 1 {
 		for i, n := range []string{"pos", "neg", "invert", "not"} {
@@ -190,6 +215,13 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 				r, err := Unary(tx, i, args[0])
 				return r, true, err
 			}
+		}
+		if name == "index" {
+			k, err := indexOf(tx, args[0])
+			if err != nil || (k.Kind() != py.Int && k.Kind() != py.BoolKind) {
+				return nil, false, err
+			}
+			return NewConstant(k, nil), true, nil
 		}
 		if name == "truth" {
 			t, err := Truth(tx, args[0])
@@ -369,7 +401,7 @@ func builtinList(tx Translator, a []VariableTracker) (VariableTracker, error) {
 }
 
 func builtinDict(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	pairs, err := dictPairs(tx, args, kwargs)
+	pairs, err := dictPairs(tx, "dict", args, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -382,21 +414,13 @@ func builtinDict(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTr
 	return d, nil
 }
 
-func builtinSet(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	if len(a) == 0 {
-		return NewSet(tx, nil, false, nil)
-	}
-	items, err := Unpack(tx, a[0])
-	if err != nil {
-		return nil, err
-	}
-	return NewSet(tx, items, false, nil)
-}
-
 func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, a[0])
 	if err != nil {
 		return nil, err
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		return nextOfObject(tx, o, a)
 	}
 	it, ok := v.(Iterator)
 	if !ok {
@@ -445,43 +469,6 @@ func builtinSlice(_ Translator, a []VariableTracker) (VariableTracker, error) {
 		copy(parts[:], a)
 	}
 	return NewSlice(parts[0], parts[1], parts[2]), nil
-}
-
-func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	v, err := Realize(tx, a[0])
-	if err != nil {
-		return nil, err
-	}
-	if o, ok := v.(*ObjectVariable); ok {
-		m, err := o.lookupSpecial(tx, "__reversed__")
-		if err != nil {
-			return nil, err
-		}
-		if m != nil {
-			return Call(tx, m, nil, nil)
-		}
-	}
-	if c, ok := v.(*ConstantVariable); ok && (c.Value.Kind() == py.Str || c.Value.Kind() == py.Bytes) {
-		items, err := Unpack(tx, v)
-		if err != nil {
-			return nil, err
-		}
-		v = NewTuple(items, nil)
-	}
-	switch v.(type) {
-	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable:
-	default:
-		return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, v))
-	}
-	items, err := Unpack(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
-		items[i], items[j] = items[j], items[i]
-	}
-	t := NewTuple(items, nil)
-	return NewSequenceIterator(t, t, 0), nil
 }
 
 func builtinSorted(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
@@ -631,26 +618,6 @@ func anyAll(stop bool) func(tx Translator, a []VariableTracker) (VariableTracker
 	}
 }
 
-func builtinAbs(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	v, err := Realize(tx, a[0])
-	if err != nil {
-		return nil, err
-	}
-	if isTensor(v) {
-		return tensorOperator(tx, "abs", false, v)
-	}
-	if o, ok := v.(*ObjectVariable); ok {
-		m, err := o.lookupSpecial(tx, "__abs__")
-		if err != nil || m != nil {
-			if err != nil {
-				return nil, err
-			}
-			return Call(tx, m, nil, nil)
-		}
-	}
-	return nil, nil
-}
-
 func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if len(a) == 0 {
 		return BoolConst(false), nil
@@ -660,16 +627,6 @@ func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		return nil, asCallBreak(err, "bool")
 	}
 	return BoolConst(t), nil
-}
-
-// builtinDivmod asks objects for __divmod__. A tensor has none.
-func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	for i, name := range []string{"__divmod__", "__rdivmod__"} {
-		if r, ok, err := trySpecial(tx, mustRealize(tx, a[i]), a[1-i], name); ok || err != nil {
-			return r, err
-		}
-	}
-	return nil, nil
 }
 
 // builtinPrint replays the call at its place, when printing the values runs none of the user's code.

@@ -112,7 +112,7 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		}
 		return builtinSorted(tx, []VariableTracker{r}, nil)
 	}
-	if family(tx, v) == "" {
+	if !ofBuiltinType(v) {
 		return nil, nil
 	}
 	t, err := PythonType(tx, v)
@@ -124,6 +124,22 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		return nil, observed(err)
 	}
 	return immutableResult(tx, names)
+}
+
+// ofBuiltinType tells values of Python's own data types.
+func ofBuiltinType(v VariableTracker) bool {
+	switch x := v.(type) {
+	case *ListVariable, *DictVariable, *SetVariable, *RangeVariable, *DequeVariable:
+		return true
+	case *TupleVariable:
+		return x.class.IsNull()
+	case *ConstantVariable:
+		switch x.Value.Kind() {
+		case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Tuple, py.FrozenSet:
+			return true
+		}
+	}
+	return false
 }
 
 // GlobalsVariable is globals(): the module's dict, of which names are read one by one.

@@ -1,16 +1,14 @@
 package variables
 
 import (
-	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 func init() { // after builtin.go's
 	for name, h := range map[string]builtinHandler{
-		"round":         builtinRound,
-		"format":        positional(1, 2, builtinFormat),
-		"iter":          positional(1, 2, builtinIter),
-		"tuple.__new__": positional(2, 2, tupleNew),
+		"round":  builtinRound,
+		"format": positional(1, 2, builtinFormat),
+		"iter":   positional(1, 2, builtinIter),
 	} {
 		builtinHandlers[name] = h
 	}
@@ -71,7 +69,11 @@ func builtinFormat(tx Translator, a []VariableTracker) (VariableTracker, error) 
 // builtinIter is iter() with one argument, or with a callable and the value that ends it.
 func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if len(a) == 1 {
-		return Iter(tx, a[0])
+		it, err := Iter(tx, a[0])
+		if o, ok := it.(*ObjectIterator); ok && err == nil {
+			return o.obj, nil // an instance that is its own iterator stays itself
+		}
+		return it, err
 	}
 	fn, err := Realize(tx, a[0])
 	if err != nil {
@@ -96,24 +98,4 @@ func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	it.args = []VariableTracker{NewTuple(nil, nil)}
 	it.next = func(Translator, *CallIterator) (VariableTracker, bool, error) { return nil, false, nil }
 	return nil, false, nil
-}
-
-// tupleNew is tuple.__new__(cls, iterable): how a namedtuple makes its instances.
-func tupleNew(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	cls, err := Realize(tx, a[0])
-	if err != nil {
-		return nil, err
-	}
-	c, ok := cls.(*ClassVariable)
-	if !ok {
-		return nil, nil
-	}
-	if _, named := tx.World().NamedTupleFields(tx.Scope(), c.Class); !named {
-		return nil, unsupported(exc.CallUnsupported, "tuple.__new__ of class %s", py.TypeName(c.Class))
-	}
-	items, err := Unpack(tx, a[1])
-	if err != nil {
-		return nil, err
-	}
-	return NewTupleOf(items, c.Class, nil), nil
 }

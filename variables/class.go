@@ -42,44 +42,125 @@ func (c *ClassVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// GetAttr implements AttrGetter: type.__getattribute__ on classes whose metaclass does not override it.
+// classFacts are attributes of every class that CPython is asked for: they do not change, or the class is another one then.
+var classFacts = map[string]bool{
+	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true, "__base__": true,
+}
+
+// GetAttr implements AttrGetter: type.__getattribute__, then the metaclass's __getattr__.
 func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
-	s := tx.Scope()
-	switch name {
-	case "__name__", "__qualname__", "__module__", "__doc__":
-		v, err := s.GetAttr(c.Class, name)
-		if err != nil {
-			return nil, observed(err)
-		}
-		return immutableResult(tx, v)
-	case "__class__":
-		return NewClass(c.Class.Type(), nil), nil
+	s, w := tx.Scope(), tx.World()
+	meta := c.Class.Type()
+	if name == "__class__" {
+		return NewClass(meta, nil), nil
 	}
-	if c.Class.Type() == tx.World().EnumMeta {
-		if v, ok := c.enumMember(tx, name); ok {
-			return v, nil
-		}
-	} else if !py.Is(c.Class, py.PlainMetaGetAttr) {
+	if g, ok := s.TypeLookup(meta, "__getattribute__"); !ok || g.Kind() != py.WrapperDescr {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
 	}
-	if m, ok := s.TypeLookup(c.Class.Type(), name); ok {
-		if _, data := py.Descriptor(m); data || c.Class.Kind() != py.TypeKind {
-			if _, own := s.TypeLookup(c.Class, name); !own || data {
-				return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
-			}
+	if v, ok := storedClassAttr(tx, c.Class, name); ok {
+		return bindStored(tx, nil, v)
+	}
+	if v, ok := c.enumMember(tx, name); ok {
+		return v, nil
+	}
+	m, inMeta := s.TypeLookup(meta, name)
+	if inMeta {
+		if _, data := py.Descriptor(m); data {
+			return c.metaData(tx, name, m)
 		}
 	}
 	d, ok := s.TypeLookup(c.Class, name)
-	if !ok {
-		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
-		return nil, &exc.Observed{TypeName: "AttributeError", Text: "type object '" + py.TypeName(c.Class) + "' has no attribute '" + name + "'"}
+	if ok {
+		return c.ownAttr(tx, name, d)
 	}
-	if tx.World().IsEnum(s, d) {
-		return tx.Build(d, guards.NewTypeAttrSource(classSource(tx, c.Class), name)), nil
+	if inMeta {
+		return c.bindMeta(tx, name, m)
 	}
+	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
+	if hook, ok := s.TypeLookup(meta, "__getattr__"); ok && !w.IsEnumClass(s, c.Class) {
+		if hook.Kind() != py.Function {
+			return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
+		}
+		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, meta), "__getattr__"))
+		return Call(tx, fn, []VariableTracker{c, StrConst(tx, name)}, nil)
+	}
+	text := "type object '" + py.TypeName(c.Class) + "' has no attribute '" + name + "'"
+	if w.IsEnumClass(s, c.Class) {
+		text = name
+	}
+	return nil, &exc.Observed{TypeName: "AttributeError", Text: text}
+}
+
+// enumMember is a member read from its class: EnumType lets nobody bind the name again.
+func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker, bool) {
+	s := tx.Scope()
+	if c.Class.Type() != tx.World().EnumMeta {
+		return nil, false
+	}
+	members, ok := s.TypeLookup(c.Class, "_member_map_")
+	if !ok || members.Kind() != py.Dict {
+		return nil, false
+	}
+	m, ok := s.DictGetName(members, name)
+	if !ok || !tx.World().IsEnum(s, m) {
+		return nil, false
+	}
+	return NewConstant(m, nil), true
+}
+
+// metaData is a data descriptor of the metaclass: a property of the user's, or one of the facts of every class.
+func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (VariableTracker, error) {
+	meta := c.Class.Type()
+	if classFacts[name] {
+		v, err := tx.Scope().GetAttr(c.Class, name)
+		if err != nil {
+			return nil, observed(err)
+		}
+		if v.Kind() == py.Tuple {
+			var items []VariableTracker
+			for _, k := range tx.Scope().Items(v) {
+				items = append(items, wrapKnown(tx, k))
+			}
+			return NewTuple(items, nil), nil
+		}
+		if k := v.Kind(); k == py.TypeKind || k == py.TypeSub {
+			return wrapKnown(tx, v), nil
+		}
+		return immutableResult(tx, v)
+	}
+	if name == "__members__" && tx.World().IsEnumClass(tx.Scope(), c.Class) {
+		members, err := tx.Scope().GetAttr(c.Class, "_member_map_")
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, members)
+	}
+	if m.Kind() != py.Property && m.Kind() != py.Other {
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
+	}
+	return bindClassAttr(tx, c, meta, name, m, guards.NewTypeAttrSource(classSource(tx, meta), name))
+}
+
+// bindMeta is an attribute of the metaclass read through the class.
+func (c *ClassVariable) bindMeta(tx Translator, name string, m py.Object) (VariableTracker, error) {
+	meta := c.Class.Type()
+	switch m.Kind() {
+	case py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr:
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
+	}
+	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
+	return bindClassAttr(tx, c, meta, name, m, guards.NewTypeAttrSource(classSource(tx, meta), name))
+}
+
+// ownAttr is an attribute of the class itself or of its bases.
+func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (VariableTracker, error) {
+	s := tx.Scope()
 	src := guards.NewTypeAttrSource(classSource(tx, c.Class), name)
+	if tx.World().IsEnum(s, d) {
+		return tx.Build(d, src), nil
+	}
 	switch d.Kind() {
-	case py.Function:
+	case py.Function, py.Property:
 		return tx.Build(d, src), nil
 	case py.StaticMethod, py.ClassMethod:
 		fn, err := s.WrappedCallable(d)
@@ -95,6 +176,9 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	case py.MethodDescr, py.WrapperDescr:
 		return &UnboundMethod{class: c, name: name, descr: d}, nil
 	case py.ClassMethodDescr: // a C class method, bound
+		if name == "fromkeys" {
+			return &boundClassMethod{class: c, name: name}, nil
+		}
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
 		bound, err := s.GetAttr(c.Class, name)
 		if err != nil {
@@ -102,101 +186,96 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		}
 		return wrapKnown(tx, bound), nil
 	}
-	if get, _ := py.Descriptor(d); get && d.Kind() != py.Property {
+	if get, _ := py.Descriptor(d); get {
 		if k := d.Kind(); k != py.TypeKind && k != py.TypeSub {
-			return nil, unsupported(exc.AttrUnsupported, "%s of class %s: descriptor", name, py.TypeName(c.Class))
+			return userDescriptor(tx, nil, c.Class, name, d, src)
 		}
 	}
 	return tx.Build(d, src), nil
 }
 
-// enumMember is a member read from its class: EnumType lets nobody bind the name again.
-func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker, bool) {
-	s := tx.Scope()
-	members, ok := s.TypeLookup(c.Class, "_member_map_")
-	if !ok || members.Kind() != py.Dict {
-		return nil, false
+// metaMethod is a special method that the user's metaclass has, bound to the class; nil where it is none of Python's own making. Enum's
+// metaclass is left to CPython: its classes are constants.
+func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker, error) {
+	if c.Class.Kind() == py.TypeKind && c.Class.Type() == tx.World().TypeType || tx.World().IsEnumClass(tx.Scope(), c.Class) {
+		return nil, nil
 	}
-	m, ok := s.DictGetName(members, name)
-	if !ok || !tx.World().IsEnum(s, m) {
-		return nil, false
+	meta := c.Class.Type()
+	d, ok := tx.Scope().TypeLookup(meta, name)
+	if !ok || d.Kind() != py.Function || meta == tx.World().ABCMeta {
+		return nil, nil
 	}
-	return NewConstant(m, nil), true
+	return bindClassAttr(tx, c, meta, name, d, guards.NewTypeAttrSource(classSource(tx, meta), name))
 }
 
-// Call implements Caller: making an instance.
-func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	w, s := tx.World(), tx.Scope()
-	if r, ok, err := callStandIn(tx, c.Class, args, kwargs); ok || err != nil {
-		return r, err
+// Len implements Lener: the metaclass's __len__.
+func (c *ClassVariable) Len(tx Translator) (int, error) {
+	m, err := c.metaMethod(tx, "__len__")
+	if err != nil {
+		return 0, err
 	}
-	if py.IsSubtype(c.Class, w.BaseException) {
-		return newException(tx, c.Class, args, kwargs)
-	}
-	if w.IsTorchConstant(c.Class) || w.IsEnumClass(s, c.Class) {
-		if c.Class == w.SizeType && len(args) == 1 && len(kwargs) == 0 {
-			items, err := Unpack(tx, args[0])
-			if err != nil {
-				return nil, err
-			}
-			return NewTupleOf(items, c.Class, nil), nil
-		}
-		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
-			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
-		}
-		return foldCall(tx, c.Class, args, kwargs)
-	}
-	if py.IsSubtype(c.Class, w.PartialType) && len(args) > 0 {
-		fn, err := Realize(tx, args[0])
-		return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, err
-	}
-	if c.Class.Type() != w.TypeType && c.Class.Type() != w.ABCMeta {
-		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
-	}
-	if _, ok := w.NamedTupleFields(s, c.Class); ok {
-		return c.newNamedTuple(tx, args, kwargs)
-	}
-	return c.instantiate(tx, args, kwargs)
-}
-
-// instantiate makes an instance of a plain Python class: object.__new__, then __init__ inlined.
-func (c *ClassVariable) instantiate(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	w, s := tx.World(), tx.Scope()
-	plain := func(name string) bool {
-		d, ok := s.TypeLookup(c.Class, name)
-		return ok && w.IsObjectMethod(s, name, d)
-	}
-	// no_grad and enable_grad have a __new__ for their use as a decorator without parentheses.
-	made := plain("__new__") || w.IsStateContext(c.Class) && len(args)+len(kwargs) == 0
-	if !made || !plain("__setattr__") || py.IsSubtype(c.Class, w.NNModule) || !w.PlainLayout(s, c.Class) {
-		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
-	}
-	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {
-		return nil, unsupported(exc.CallUnsupported, "instance of class %s with __del__", py.TypeName(c.Class))
-	}
-	obj := NewInstance(c.Class)
-	init, ok := s.TypeLookup(c.Class, "__init__")
-	switch {
-	case ok && init.Kind() == py.Function:
-		fn := tx.Build(init, guards.NewTypeAttrSource(classSource(tx, c.Class), "__init__"))
-		r, err := Call(tx, fn, append([]VariableTracker{obj}, args...), kwargs)
+	if m != nil {
+		r, err := Call(tx, m, nil, nil)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		if r, err = Realize(tx, r); err != nil {
-			return nil, err
+		if n, ok := ConstInt(tx, mustRealize(tx, r)); ok {
+			return n, nil
 		}
-		if o, ok := AsConstant(tx, r); !ok || o != py.None() {
-			return nil, &exc.Observed{TypeName: "TypeError", Text: "__init__() should return None"}
-		}
-	case ok && w.IsObjectMethod(s, "__init__", init) && len(args)+len(kwargs) == 0:
-	default:
-		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+		return 0, unsupported(exc.CallUnsupported, "len of class %s", py.TypeName(c.Class))
 	}
-	if polyfillMark(tx, c.Class) != "" {
-		return newStandIn(tx, obj)
+	n, err := tx.Scope().Len(c.Class)
+	return n, observed(err)
+}
+
+// SetAttr implements AttrSetter: a store on the class, at its place among the effects.
+func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
+	s, w := tx.Scope(), tx.World()
+	meta := c.Class.Type()
+	for _, hook := range []string{"__setattr__", "__delattr__"} {
+		d, _ := s.TypeLookup(meta, hook)
+		own, _ := s.TypeLookup(w.TypeType, hook)
+		if d != own {
+			return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
+		}
 	}
-	return obj, nil
+	_, inMeta := s.TypeLookup(meta, name)
+	if !py.Is(c.Class, py.HeapType) || inMeta || len(name) > 4 && name[:2] == "__" && name[len(name)-2:] == "__" {
+		return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
+	}
+	if d, ok := s.TypeLookup(c.Class, name); ok {
+		if get, data := py.Descriptor(d); get || data {
+			return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
+		}
+	}
+	stored := w.classAttrs[c.Class]
+	if value == nil {
+		if _, ours := stored[name]; !ours {
+			return unsupported(exc.StoreUnsupported, "del of attribute %s of class %s", name, py.TypeName(c.Class))
+		}
+		if _, real := s.TypeLookup(c.Class, name); real {
+			return unsupported(exc.StoreUnsupported, "del of attribute %s of class %s", name, py.TypeName(c.Class))
+		}
+		delete(stored, name)
+		return tx.Output().Effect(tx, []VariableTracker{c}, func(e Emitter) error {
+			e.LoadConst(c.Class)
+			e.DeleteAttr(name)
+			return nil
+		})
+	}
+	if stored == nil {
+		stored = map[string]VariableTracker{}
+		w.classAttrs[c.Class] = stored
+	}
+	stored[name] = value
+	return tx.Output().Effect(tx, []VariableTracker{value}, func(e Emitter) error {
+		if err := e.Load(value); err != nil {
+			return err
+		}
+		e.LoadConst(c.Class)
+		e.StoreAttr(name)
+		return nil
+	})
 }
 
 // UnboundMethod is a C method read from its class (list.append, object.__init__, Tensor.add).
@@ -231,10 +310,39 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return nil, err
 	}
-	if o, ok := self.(*ObjectVariable); ok {
-		return objectMethod(tx, o, u.name, args[1:], kwargs)
+	owner, err := tx.Scope().GetAttr(u.descr, "__objclass__")
+	if err != nil {
+		return nil, observed(err)
 	}
-	return CallMethod(tx, self, u.name, args[1:], kwargs)
+	name, err := tx.Scope().GetAttr(u.descr, "__name__") // a class may have it under another one
+	if err != nil {
+		return nil, observed(err)
+	}
+	return ownersMethod(tx, self, owner, py.GoString(name), args[1:], kwargs)
+}
+
+// ownersMethod is a C method of class owner called on self, whatever self's class has under that name.
+func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	switch o := self.(type) {
+	case *ObjectVariable:
+		if owner != tx.World().ObjectType && o.value != nil && o.exc == nil {
+			return o.builtinMethod(tx, name, args, kwargs)
+		}
+		return objectMethod(tx, o, name, args, kwargs)
+	case *ClassVariable:
+		if owner == tx.World().TypeType && name == "__call__" {
+			return o.construct(tx, args, kwargs)
+		}
+		return nil, unsupported(exc.CallUnsupported, "%s of class %s", name, py.TypeName(o.Class))
+	}
+	t, err := PythonType(tx, self)
+	if err != nil {
+		return nil, err
+	}
+	if !py.IsSubtype(t, owner) {
+		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
+	}
+	return CallMethod(tx, self, name, args, kwargs)
 }
 
 // objectMethod is object's own methods called on an instance of a Python class (super().__init__(), object.__setattr__).
@@ -251,145 +359,44 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 		if n, ok := ConstStr(tx, arg(args, 0)); ok {
 			v, err := o.lookup(tx, n)
 			if err == nil && v == nil {
-				err = noAttribute(o.Class, n)
+				err = &exc.Observed{TypeName: "AttributeError", Text: n}
 			}
+			return v, err
+		}
+	}
+	if len(kwargs) == 0 {
+		if v, ok, err := o.objectSlot(tx, name, args); ok || err != nil {
 			return v, err
 		}
 	}
 	return nil, unsupported(exc.CallUnsupported, "object.%s", name)
 }
 
-// SuperVariable is super(cls, self).
-type SuperVariable struct {
-	Base
-	cls, self VariableTracker
-}
-
-// NewSuper returns super(cls, self).
-func NewSuper(cls, self VariableTracker) *SuperVariable { return &SuperVariable{cls: cls, self: self} }
-
-// Kind implements VariableTracker.
-func (*SuperVariable) Kind() string { return "SuperVariable" }
-
-// Children implements Container.
-func (s *SuperVariable) Children() []VariableTracker { return []VariableTracker{s.cls, s.self} }
-
-// GetAttr implements AttrGetter: the next definition along type(self).__mro__ after cls.
-func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
-	cls, err := Realize(tx, s.cls)
-	if err != nil {
-		return nil, err
-	}
-	self, err := Realize(tx, s.self)
-	if err != nil {
-		return nil, err
-	}
-	c, ok := cls.(*ClassVariable)
-	if of, isClass := self.(*ClassVariable); ok && isClass {
-		return c.superOfClass(tx, of, name)
-	}
-	o, ok2 := self.(*ObjectVariable)
-	if !ok || !ok2 {
-		return nil, unsupported(exc.AttrUnsupported, "super() of %s", Describe(tx, self))
-	}
-	sc := tx.Scope()
-	mro, err := sc.GetAttr(o.Class, "__mro__")
-	if err != nil {
-		return nil, observed(err)
-	}
-	after := false
-	for i, k := range sc.Items(mro) {
-		if !after {
-			after = k == c.Class
-			continue
-		}
-		dict, err := sc.GetAttr(k, "__dict__")
+// objectSlot is what object itself has under a special name.
+func (o *ObjectVariable) objectSlot(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
+	attr, _ := ConstStr(tx, mustRealize(tx, arg(args, 0)))
+	switch {
+	case name == "__setattr__" && len(args) == 2 && attr != "":
+		return NoneConst(), true, o.setGeneric(tx, attr, args[1], false)
+	case name == "__delattr__" && len(args) == 1 && attr != "":
+		return NoneConst(), true, o.setGeneric(tx, attr, nil, false)
+	case (name == "__eq__" || name == "__ne__") && len(args) == 1:
+		same, err := Is(tx, o, args[0])
 		if err != nil {
-			return nil, observed(err)
+			return nil, true, err
 		}
-		d, err := sc.CallMethod(dict, "get", sc.Name(name), tx.World().Missing)
-		if err != nil {
-			return nil, observed(err)
+		if name == "__eq__" && !same || name == "__ne__" && !same {
+			return notImplemented(tx), true, nil
 		}
-		if d == tx.World().Missing {
-			continue
-		}
-		if d.Kind() == py.WrapperDescr || d.Kind() == py.MethodDescr {
-			return &boundDescriptor{o: o, name: name}, nil
-		}
-		src := guards.NewMroSource(classSource(tx, o.Class), i, name)
-		if d.Kind() == py.Property {
-			if get, _, err := sc.PropertyParts(d); err == nil && get.Kind() == py.Function {
-				tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-				return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{o}, nil)
-			}
-		}
-		return o.bindClassAttr(tx, name, d, src)
+		return BoolConst(name == "__eq__"), true, nil
+	case name == "__str__" && len(args) == 0:
+		text, err := reprText(tx, o)
+		return NewConstant(tx.Scope().Str(text), nil), true, err
+	case name == "__format__" && len(args) == 1:
+		text, err := strText(tx, o)
+		return NewConstant(tx.Scope().Str(text), nil), true, err
 	}
-	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
-}
-
-// superOfClass is super(c, of).name in a classmethod: the next definition along of.__mro__, bound to of.
-func (c *ClassVariable) superOfClass(tx Translator, of *ClassVariable, name string) (VariableTracker, error) {
-	s := tx.Scope()
-	mro, err := s.GetAttr(of.Class, "__mro__")
-	if err != nil {
-		return nil, observed(err)
-	}
-	after := false
-	for i, k := range s.Items(mro) {
-		if !after {
-			after = k == c.Class
-			continue
-		}
-		dict, err := s.GetAttr(k, "__dict__")
-		if err != nil {
-			return nil, observed(err)
-		}
-		d, err := s.CallMethod(dict, "get", s.Name(name), tx.World().Missing)
-		if err != nil {
-			return nil, observed(err)
-		}
-		if d == tx.World().Missing {
-			continue
-		}
-		src := guards.NewMroSource(classSource(tx, of.Class), i, name)
-		switch d.Kind() {
-		case py.Function:
-			return tx.Build(d, src), nil
-		case py.StaticMethod, py.ClassMethod:
-			fn, err := s.WrappedCallable(d)
-			if err != nil {
-				return nil, observed(err)
-			}
-			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-			inner := tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name))
-			if d.Kind() == py.StaticMethod {
-				return inner, nil
-			}
-			return NewMethod(inner, of, nil), nil
-		}
-		if get, _ := py.Descriptor(d); get {
-			return nil, unsupported(exc.AttrUnsupported, "%s of super() in a classmethod", name)
-		}
-		return tx.Build(d, src), nil
-	}
-	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
-}
-
-// boundDescriptor is a method of object's bound by super().
-type boundDescriptor struct {
-	Base
-	o    *ObjectVariable
-	name string
-}
-
-// Kind implements VariableTracker.
-func (*boundDescriptor) Kind() string { return "MethodWrapperVariable" }
-
-// Call implements Caller.
-func (b *boundDescriptor) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	return objectMethod(tx, b.o, b.name, args, kwargs)
+	return nil, false, nil
 }
 
 // ModuleVariable is a Python module.

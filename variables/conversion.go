@@ -77,6 +77,10 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		}
 		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s gives %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
 	}
+	if o.value != nil {
+		r, err := b.Call(tx, []VariableTracker{o.value}, nil)
+		return r, true, err
+	}
 	return nil, true, unsupported(exc.CallUnsupported, "%s of a %s", b.name, py.TypeName(o.Class))
 }
 
@@ -99,72 +103,4 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	return Realize(tx, r)
-}
-
-// Format is format(conversion(v), spec), as f-strings and format() ask for it; conversion is "", "str", "repr" or "ascii".
-func Format(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
-	v, err := Realize(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	if isTensor(v) {
-		return nil, unsupported(exc.TensorToPython, "text of a tensor")
-	}
-	s := tx.Scope()
-	spec, err = Realize(tx, spec)
-	if err != nil {
-		return nil, err
-	}
-	text, ok := AsConstant(tx, spec)
-	if !ok {
-		return nil, unsupported(exc.OperatorUnsupported, "format spec %s", Describe(tx, spec))
-	}
-	if o, ok := v.(*ObjectVariable); ok {
-		if conversion == "" {
-			m, err := o.lookupSpecial(tx, "__format__")
-			if err != nil {
-				return nil, err
-			}
-			if m != nil {
-				return textOf(tx, m, spec)
-			}
-			conversion = "str" // object.__format__ takes no spec, and this is what it does without
-			if n, err := s.Len(text); err != nil || n > 0 {
-				return nil, unsupported(exc.ProgramRaises, "format spec for a %s", py.TypeName(o.Class))
-			}
-		}
-		if v, err = Call(tx, builtinOf(tx, conversion), []VariableTracker{v}, nil); err != nil {
-			return nil, err
-		}
-		conversion = ""
-	}
-	o, ok := copyOf(tx, v)
-	if !ok {
-		return nil, unsupported(exc.OperatorUnsupported, "text of %s", Describe(tx, v))
-	}
-	if conversion != "" {
-		if o, err = s.Call(tx.World().Builtin(conversion), o); err != nil {
-			return nil, observed(err)
-		}
-	}
-	r, err := s.Call(tx.World().Builtin("format"), o, text)
-	if err != nil {
-		return nil, observed(err)
-	}
-	return NewConstant(r, nil), nil
-}
-
-// textOf calls a special method whose result must be a str.
-func textOf(tx Translator, m VariableTracker, args ...VariableTracker) (VariableTracker, error) {
-	r, err := Call(tx, m, args, nil)
-	if err != nil {
-		return nil, err
-	}
-	if r, err = Realize(tx, r); err != nil {
-		return nil, err
-	}
-	if _, ok := ConstStr(tx, r); !ok {
-		return nil, unsupported(exc.OperatorUnsupported, "text %s", Describe(tx, r))
-	}
-	return r, nil
 }

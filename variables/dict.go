@@ -7,70 +7,26 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// dictKey identifies a key: constants by value as CPython compares them, other objects by identity.
-type dictKey struct {
-	kind byte // 's' text, 'i' integer, 'o' identity, 'v' tracker identity, 'r' type and repr
-	text string
-	num  int64
-	id   uint64
-	v    VariableTracker
-}
-
-func keyOf(tx Translator, v VariableTracker) (dictKey, error) {
-	v, err := Realize(tx, v)
-	if err != nil {
-		return dictKey{}, err
-	}
-	if o, ok := AsConstant(tx, v); ok {
-		switch o.Kind() {
-		case py.Str:
-			return dictKey{kind: 's', text: py.GoString(o)}, nil
-		case py.Int, py.BoolKind:
-			if n, ok := py.AsInt(o); ok {
-				return dictKey{kind: 'i', num: n}, nil
-			}
-		case py.Float: // 1.0 and 1 are one key
-			if i, err := tx.Scope().CallMethod(o, "is_integer"); err == nil && i == py.True() {
-				if n, err := tx.Scope().CallMethod(o, "__int__"); err == nil {
-					if v, ok := py.AsInt(n); ok {
-						return dictKey{kind: 'i', num: v}, nil
-					}
-				}
-			}
-		case py.NoneKind, py.EllipsisKind:
-			return dictKey{kind: 'o', id: o.ID()}, nil
-		case py.Other, py.TypeKind, py.TypeSub:
-			if tx.World().IsEnum(tx.Scope(), o) || py.Is(o.Type(), py.IdentityHash) {
-				return dictKey{kind: 'o', id: o.ID()}, nil
-			}
-		}
-		return dictKey{kind: 'r', text: py.TypeName(o.Type()) + ":" + tx.Scope().Repr(o)}, nil
-	}
-	switch v.(type) {
-	case *TensorVariable, *FunctionVariable, *ClassVariable, *BuiltinVariable, *TorchVariable, *ModuleVariable:
-		return dictKey{kind: 'v', v: v}, nil // these hash by identity
-	case *ObjectVariable:
-		if t, err := PythonType(tx, v); err == nil && py.Is(t, py.IdentityHash) {
-			return dictKey{kind: 'v', v: v}, nil
-		}
-	}
-	return dictKey{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
-}
-
-// DictVariable is a dict, or a subclass whose storage is a plain dict's (OrderedDict, defaultdict when class is set), keys known.
+// DictVariable is a dict, or an OrderedDict or defaultdict (class), whose keys are known. Go keeps keys and values in the dict's order; which
+// key is which CPython decides, in a real dict of stand-ins (keyring).
 type DictVariable struct {
 	Base
-	keys   []VariableTracker
-	values []VariableTracker
-	index  map[dictKey]int
-	class  py.Object // zero: exact dict
-	// view marks an instance's __dict__: what is stored in it would have to be seen as attributes, so it is only read.
-	view bool
+	keyring
+	keys       []VariableTracker
+	values     []VariableTracker
+	keyObjects []py.Object
+	index      py.Object     // stand-in → serial number of its entry
+	at         map[int64]int // serial number → position
+	serial     int64
+	version    int             // counts keys added and removed, for iterators
+	class      py.Object       // zero: exact dict
+	factory    VariableTracker // of a defaultdict; nil: none
+	owner      *ObjectVariable // the instance whose __dict__ this is
 }
 
 // NewDict returns an empty dict.
 func NewDict(src guards.Source) *DictVariable {
-	return &DictVariable{Base: Base{Src: src}, index: map[dictKey]int{}}
+	return &DictVariable{Base: Base{Src: src}, at: map[int64]int{}}
 }
 
 // Kind implements VariableTracker.
@@ -78,29 +34,58 @@ func (*DictVariable) Kind() string { return "ConstDictVariable" }
 
 // Children implements Container.
 func (d *DictVariable) Children() []VariableTracker {
-	return append(append([]VariableTracker(nil), d.keys...), d.values...)
+	out := append(append([]VariableTracker(nil), d.keys...), d.values...)
+	if d.factory != nil {
+		out = append(out, d.factory)
+	}
+	if d.owner != nil {
+		out = append(out, d.owner)
+	}
+	return out
 }
 
-// changeable refuses changes of an instance's __dict__.
-func (d *DictVariable) changeable() error {
-	if d.view {
-		return unsupported(exc.StoreUnsupported, "item of an instance's __dict__")
+// entry finds a key's position; -1 when it is absent. It raises what hash(key) raises.
+func (d *DictVariable) entry(tx Translator, key VariableTracker) (int, py.Object, error) {
+	k, err := d.keyObject(tx, key)
+	if err != nil {
+		return 0, k, err
 	}
-	return nil
+	if d.index.IsNull() {
+		if d.index, err = tx.Scope().Dict(); err != nil {
+			return 0, k, err
+		}
+	}
+	n, ok := tx.Scope().DictGet(d.index, k)
+	if !ok {
+		_, err = hashOf(tx, k)
+		return -1, k, err
+	}
+	serial, _ := py.AsInt(n)
+	return d.at[serial], k, nil
 }
 
 func (d *DictVariable) put(tx Translator, key, value VariableTracker) error {
-	k, err := keyOf(tx, key)
+	i, k, err := d.entry(tx, key)
 	if err != nil {
 		return err
 	}
-	if i, ok := d.index[k]; ok {
+	if i >= 0 {
 		d.values[i] = value
 		return nil
 	}
-	d.index[k] = len(d.keys)
-	d.keys = append(d.keys, key)
-	d.values = append(d.values, value)
+	s := tx.Scope()
+	if _, err := s.CallMethod(d.index, "__setitem__", k, s.Int(d.serial)); err != nil {
+		return err
+	}
+	if err := d.added(tx, k, key, func() []py.Object { return d.keyObjects }); err != nil {
+		return err
+	}
+	d.at[d.serial] = len(d.keys)
+	d.serial++
+	d.version++
+	d.keys = append(d.keys[:len(d.keys):len(d.keys)], key)
+	d.values = append(d.values[:len(d.values):len(d.values)], value)
+	d.keyObjects = append(d.keyObjects[:len(d.keyObjects):len(d.keyObjects)], k)
 	return nil
 }
 
@@ -110,44 +95,72 @@ func (d *DictVariable) Lookup(tx Translator, key VariableTracker) (VariableTrack
 }
 
 func (d *DictVariable) get(tx Translator, key VariableTracker) (VariableTracker, bool, error) {
-	k, err := keyOf(tx, key)
-	if err != nil {
+	i, _, err := d.entry(tx, key)
+	if err != nil || i < 0 {
 		return nil, false, err
-	}
-	i, ok := d.index[k]
-	if !ok {
-		return nil, false, nil
 	}
 	return d.values[i], true, nil
 }
 
 func (d *DictVariable) remove(tx Translator, key VariableTracker) (VariableTracker, bool, error) {
-	k, err := keyOf(tx, key)
-	if err != nil {
+	i, k, err := d.entry(tx, key)
+	if err != nil || i < 0 {
 		return nil, false, err
 	}
-	i, ok := d.index[k]
-	if !ok {
-		return nil, false, nil
-	}
 	v := d.values[i]
-	d.keys = append(append([]VariableTracker(nil), d.keys[:i]...), d.keys[i+1:]...)
-	d.values = append(append([]VariableTracker(nil), d.values[:i]...), d.values[i+1:]...)
-	delete(d.index, k)
-	for kk, j := range d.index {
+	n, _ := tx.Scope().DictGet(d.index, k)
+	serial, _ := py.AsInt(n)
+	if _, err := tx.Scope().CallMethod(d.index, "__delitem__", k); err != nil {
+		return nil, false, err
+	}
+	d.keys = without(d.keys, i)
+	d.values = without(d.values, i)
+	d.keyObjects = append(append([]py.Object(nil), d.keyObjects[:i]...), d.keyObjects[i+1:]...)
+	delete(d.at, serial)
+	for s, j := range d.at {
 		if j > i {
-			d.index[kk] = j - 1
+			d.at[s] = j - 1
 		}
 	}
+	d.version++
 	return v, true, nil
 }
 
+// without is a new list lacking item i.
+func without(vs []VariableTracker, i int) []VariableTracker {
+	return append(append([]VariableTracker(nil), vs[:i]...), vs[i+1:]...)
+}
+
 func (d *DictVariable) clear() {
-	d.keys, d.values, d.index = nil, nil, map[dictKey]int{}
+	fresh := NewDict(nil)
+	d.keyring, d.keys, d.values, d.keyObjects, d.index, d.at = keyring{}, nil, nil, nil, py.Object{}, fresh.at
+	d.version++
+}
+
+// duplicate is a new dict of the same items and class.
+func (d *DictVariable) duplicate(tx Translator) (*DictVariable, error) {
+	c := NewDict(nil)
+	c.class, c.factory = d.class, d.factory
+	for i := range d.keys {
+		if err := c.put(tx, d.keys[i], d.values[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// isOrdered tells OrderedDicts: they keep an order of their own and compare by it.
+func (d *DictVariable) isOrdered(tx Translator) bool {
+	return !d.class.IsNull() && py.IsSubtype(d.class, tx.World().OrderedDictType)
 }
 
 // Items implements Sequence: iterating a dict gives its keys.
 func (d *DictVariable) Items(Translator) ([]VariableTracker, error) { return d.keys, nil }
+
+// changes implements watched.
+func (d *DictVariable) changes() (size, version int, what string) {
+	return len(d.keys), d.version, "dictionary"
+}
 
 // Len implements Lener.
 func (d *DictVariable) Len(Translator) (int, error) { return len(d.keys), nil }
@@ -173,63 +186,87 @@ func (d *DictVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	return fxgraph.Dict{Keys: k, Values: v}, err
 }
 
+// GetAttr implements AttrGetter.
+func (d *DictVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if name == "default_factory" && !d.class.IsNull() && py.IsSubtype(d.class, tx.World().DefaultDictType) {
+		if d.factory == nil {
+			return NoneConst(), nil
+		}
+		return d.factory, nil
+	}
+	return methodAttr(tx, d, name)
+}
+
 // GetItem implements ItemGetter.
 func (d *DictVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	v, ok, err := d.get(tx, key)
-	if err != nil {
+	if err != nil || ok {
+		return v, err
+	}
+	if d.factory == nil {
+		return nil, keyError(tx, key)
+	}
+	if v, err = Call(tx, d.factory, nil, nil); err != nil {
 		return nil, err
 	}
-	if !ok {
-		if !d.class.IsNull() {
-			return nil, unsupported(exc.SubscriptUnsupported, "missing key of a %s", py.TypeName(d.class))
-		}
-		return nil, &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)}
+	return v, d.SetItem(tx, key, v)
+}
+
+// keyError is KeyError(key): its text is the key's repr.
+func keyError(tx Translator, key VariableTracker) error {
+	text, err := reprText(tx, key)
+	if err != nil {
+		return err
 	}
-	return v, nil
+	return &exc.Observed{TypeName: "KeyError", Text: text}
 }
 
 // SetItem implements ItemSetter.
 func (d *DictVariable) SetItem(tx Translator, key, value VariableTracker) error {
-	if err := d.changeable(); err != nil {
-		return err
-	}
 	if value == nil {
 		if _, ok, err := d.remove(tx, key); err != nil || !ok {
 			if err == nil {
-				err = &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)}
+				err = keyError(tx, key)
 			}
 			return err
 		}
-		return writeThrough(tx, d, []VariableTracker{key}, func(e Emitter, vs []VariableTracker) error {
-			if err := loadAll(e, []VariableTracker{d, vs[0]}); err != nil {
-				return err
-			}
-			e.DeleteSubscr()
-			return nil
-		})
+		return itemEffect(tx, d, key, nil)
 	}
 	if err := d.put(tx, key, value); err != nil {
 		return err
 	}
-	return writeThrough(tx, d, []VariableTracker{key, value}, func(e Emitter, vs []VariableTracker) error {
-		if err := loadAll(e, []VariableTracker{vs[1], d, vs[0]}); err != nil {
-			return err
-		}
-		e.StoreSubscr()
-		return nil
-	})
+	return itemEffect(tx, d, key, value)
 }
 
 // Snapshot implements Snapshotter.
 func (d *DictVariable) Snapshot() VariableTracker {
-	return &DictVariable{keys: append([]VariableTracker(nil), d.keys...), values: append([]VariableTracker(nil), d.values...), class: d.class}
+	if d.owner != nil {
+		return d
+	}
+	return &DictVariable{keys: append([]VariableTracker(nil), d.keys...), values: append([]VariableTracker(nil), d.values...), class: d.class, factory: d.factory}
 }
 
 // Reconstruct implements Reconstructer.
 func (d *DictVariable) Reconstruct(e Emitter) error {
+	if d.owner != nil {
+		if err := e.Load(d.owner); err != nil {
+			return err
+		}
+		e.LoadAttr("__dict__")
+		return nil
+	}
+	nargs := 1
 	if !d.class.IsNull() {
 		e.PushNull()
 		e.LoadConst(d.class)
+		if isDefaultDict(d.class) {
+			nargs = 2
+			if d.factory == nil {
+				e.LoadConst(py.None())
+			} else if err := e.Load(d.factory); err != nil {
+				return err
+			}
+		}
 	}
 	for i := range d.keys {
 		if err := loadAll(e, []VariableTracker{d.keys[i], d.values[i]}); err != nil {
@@ -238,10 +275,12 @@ func (d *DictVariable) Reconstruct(e Emitter) error {
 	}
 	e.BuildMap(len(d.keys))
 	if !d.class.IsNull() {
-		e.Call(1, nil)
+		e.Call(nargs, nil)
 	}
 	return nil
 }
+
+func isDefaultDict(class py.Object) bool { return py.TypeName(class) == "collections.defaultdict" }
 
 // DictViewVariable is d.keys(), d.values() or d.items() of a tracked dict: it shows the dict's later changes.
 type DictViewVariable struct {
@@ -271,11 +310,47 @@ func (v *DictViewVariable) Items(Translator) ([]VariableTracker, error) {
 	return out, nil
 }
 
+// changes implements watched.
+func (v *DictViewVariable) changes() (size, version int, what string) { return v.dict.changes() }
+
 // Len implements Lener.
 func (v *DictViewVariable) Len(Translator) (int, error) { return len(v.dict.keys), nil }
 
 // Truth implements Truther.
 func (v *DictViewVariable) Truth(Translator) (bool, error) { return len(v.dict.keys) > 0, nil }
+
+// PythonType implements Typed.
+func (v *DictViewVariable) PythonType(tx Translator) (py.Object, error) {
+	empty, err := tx.Scope().Call(v.dict.classOrDict(tx))
+	if err != nil {
+		return py.Object{}, observed(err)
+	}
+	view, err := tx.Scope().CallMethod(empty, v.what)
+	if err != nil {
+		return py.Object{}, observed(err)
+	}
+	return view.Type(), nil
+}
+
+// classOrDict is OrderedDict for OrderedDicts, whose views have types of their own, else dict.
+func (d *DictVariable) classOrDict(tx Translator) py.Object {
+	if d.isOrdered(tx) {
+		return tx.World().OrderedDictType
+	}
+	return tx.World().DictType
+}
+
+// CallMethod implements MethodCaller.
+func (v *DictViewVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if name == "isdisjoint" && len(args) == 1 && len(kwargs) == 0 {
+		s, err := setOf(tx, v, false)
+		if err != nil {
+			return nil, err
+		}
+		return s.CallMethod(tx, name, args, kwargs)
+	}
+	return callDunder(tx, v, name, args, kwargs)
+}
 
 // Reconstruct implements Reconstructer.
 func (v *DictViewVariable) Reconstruct(e Emitter) error {
@@ -285,78 +360,4 @@ func (v *DictViewVariable) Reconstruct(e Emitter) error {
 	e.LoadMethod(v.what)
 	e.CallMethod(0, nil)
 	return nil
-}
-
-// SetVariable is a set or frozenset whose items are known.
-type SetVariable struct {
-	Base
-	d      *DictVariable // keys are the items, in order of insertion
-	frozen bool
-}
-
-// NewSet returns a set of the items.
-func NewSet(tx Translator, items []VariableTracker, frozen bool, src guards.Source) (*SetVariable, error) {
-	s := &SetVariable{Base: Base{Src: src}, d: NewDict(nil), frozen: frozen}
-	for _, it := range items {
-		if err := s.d.put(tx, it, it); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// Kind implements VariableTracker.
-func (*SetVariable) Kind() string { return "SetVariable" }
-
-// Children implements Container.
-func (s *SetVariable) Children() []VariableTracker { return s.d.keys }
-
-// Items implements Sequence. CPython's own order of iteration is not insertion order: only sets of one item or none are walked.
-func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
-	if len(s.d.keys) > 1 {
-		return nil, unsupported(exc.IterUnsupported, "order of a set")
-	}
-	return s.d.keys, nil
-}
-
-// Len implements Lener.
-func (s *SetVariable) Len(Translator) (int, error) { return len(s.d.keys), nil }
-
-// Truth implements Truther.
-func (s *SetVariable) Truth(Translator) (bool, error) { return len(s.d.keys) > 0, nil }
-
-// PythonType implements Typed.
-func (s *SetVariable) PythonType(tx Translator) (py.Object, error) {
-	if s.frozen {
-		return tx.World().FrozenSetType, nil
-	}
-	return tx.World().SetType, nil
-}
-
-// Snapshot implements Snapshotter.
-func (s *SetVariable) Snapshot() VariableTracker {
-	d := &DictVariable{keys: append([]VariableTracker(nil), s.d.keys...)}
-	return &SetVariable{d: d, frozen: s.frozen}
-}
-
-// Reconstruct implements Reconstructer.
-func (s *SetVariable) Reconstruct(e Emitter) error {
-	if s.frozen {
-		return unsupported(exc.Reconstruct, "frozenset of tracked values")
-	}
-	if err := loadAll(e, s.d.keys); err != nil {
-		return err
-	}
-	e.BuildSet(len(s.d.keys))
-	return nil
-}
-
-// writeThrough records a change to a value that exists as a real object, at its place among the operations. The
-// program's own containers that nothing outside has seen need none.
-func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, emit func(e Emitter, vs []VariableTracker) error) error {
-	if !Materialized(v) {
-		return nil
-	}
-	v.base().mutated = true
-	return tx.Output().Effect(tx, append([]VariableTracker{v}, values...), func(e Emitter) error { return emit(e, values) })
 }

@@ -10,6 +10,12 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	s, w := tx.Scope(), tx.World()
 	meta := c.Class.Type()
 	fold := meta == w.EnumMeta
+	if m, err := c.metaMethod(tx, "__getitem__"); err != nil || m != nil {
+		if err != nil {
+			return nil, err
+		}
+		return Call(tx, m, []VariableTracker{key}, nil)
+	}
 	if _, ok := s.TypeLookup(meta, "__getitem__"); ok && !fold {
 		return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass decides", py.TypeName(c.Class))
 	}

@@ -48,12 +48,3 @@ func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(t.class))
 }
-
-// newNamedTuple calls the class's __new__, which knows the fields' defaults.
-func (c *ClassVariable) newNamedTuple(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	fn, err := c.GetAttr(tx, "__new__")
-	if err != nil {
-		return nil, err
-	}
-	return Call(tx, fn, append([]VariableTracker{c}, args...), kwargs)
-}

@@ -10,12 +10,16 @@ import (
 // Attributes follow object.__getattribute__; what the program stored is seen before what the real object holds.
 type ObjectVariable struct {
 	Base
-	Obj   py.Object // zero: made by the program
-	Class py.Object
-	attrs map[string]VariableTracker // stored by the program; nil: deleted
-	order []string
-	known map[string]VariableTracker // read before
-	exc   *exceptionState            // of an exception the program made
+	Obj    py.Object // zero: made by the program
+	Class  py.Object
+	attrs  map[string]VariableTracker // stored by the program; nil: deleted
+	order  []string
+	known  map[string]VariableTracker // read before
+	exc    *exceptionState            // of an exception the program made
+	value  VariableTracker            // what an instance of a subclass of list, dict, tuple, int, ... holds
+	native py.Object                  // that type: base of Class
+	dict   *DictVariable              // its __dict__, once the program has asked for it: then the instance attributes are there
+	gone   map[string]bool            // deleted by the program at some time
 }
 
 // NewObject returns the tracker of an existing instance whose type the caller has guarded.
@@ -40,6 +44,12 @@ func (o *ObjectVariable) Children() []VariableTracker {
 	if o.exc != nil {
 		out = append(out, o.exc.args...)
 	}
+	if o.value != nil {
+		out = append(out, o.value)
+	}
+	if o.dict != nil {
+		out = append(out, o.dict.values...)
+	}
 	return out
 }
 
@@ -49,6 +59,13 @@ func (o *ObjectVariable) PythonType(Translator) (py.Object, error) { return o.Cl
 // Stored lists what the program stored on an instance of its own making, in order.
 func (o *ObjectVariable) Stored() []Kw {
 	var out []Kw
+	if o.dict != nil {
+		for i, k := range o.dict.keys {
+			if name, ok := constantText(k); ok {
+				out = append(out, Kw{name, o.dict.values[i]})
+			}
+		}
+	}
 	for _, n := range o.order {
 		if v := o.attrs[n]; v != nil {
 			out = append(out, Kw{n, v})
@@ -84,11 +101,6 @@ func plainGetAttr(tx Translator, class py.Object) bool {
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
-// noAttribute is CPython's AttributeError of a missing attribute.
-func noAttribute(class py.Object, name string) error {
-	return &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(class) + "' object has no attribute '" + name + "'"}
-}
-
 func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker {
 	if o.known == nil {
 		o.known = map[string]VariableTracker{}
@@ -97,9 +109,27 @@ func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker
 	return v
 }
 
-// GetAttr implements AttrGetter.
+// GetAttr implements AttrGetter: slot_tp_getattr_hook, with __getattribute__ and __getattr__ inlined where they are Python code.
 func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if hook, ok := tx.Scope().TypeLookup(o.Class, "__getattribute__"); ok && hook.Kind() == py.Function {
+		if !o.Obj.IsNull() { // a guard's text that reads the instance would run it
+			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
+		}
+		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattribute__"))
+		v, err := Call(tx, fn, []VariableTracker{o, StrConst(tx, name)}, nil)
+		if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
+			if own, has := tx.Scope().TypeLookup(o.Class, "__getattr__"); has && own.Kind() == py.Function {
+				return o.missingAttr(tx, name)
+			}
+		}
+		return v, err
+	}
 	v, err := o.lookup(tx, name)
+	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") { // raised by a property or descriptor
+		if own, has := tx.Scope().TypeLookup(o.Class, "__getattr__"); has && own.Kind() == py.Function {
+			return o.missingAttr(tx, name)
+		}
+	}
 	if err != nil || v != nil {
 		return v, err
 	}
@@ -115,51 +145,74 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 		return v, nil
 	}
 	if !plainGetAttr(tx, o.Class) {
-		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
+		if g, ok := tx.Scope().TypeLookup(o.Class, "__getattribute__"); !ok || (g.Kind() != py.WrapperDescr && !(g.Kind() == py.Function && o.Obj.IsNull())) {
+			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
+		}
 	}
 	s := tx.Scope()
+	stored, isStored := storedClassAttr(tx, o.Class, name)
 	d, inClass := s.TypeLookup(o.Class, name)
 	var data bool
-	if inClass {
+	if inClass && !isStored {
 		_, data = py.Descriptor(d)
 	}
 	if data {
 		return o.dataDescriptor(tx, name, d)
 	}
-	_, deleted := o.attrs[name]
-	if !o.Obj.IsNull() && !deleted {
-		if v, ok := s.InstanceAttr(o.Obj, name); ok {
-			// A data descriptor that the class gets later would come first. All instances of a class share the guard, and the
-			// memo of a guard program compares one class version for all of them.
-			class := classSource(tx, o.Class)
-			if o.isModule(tx) && !tx.World().GuardNNModules {
-				// the user asked for no guards inside of modules
-			} else if inClass {
-				tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d), guards.KeepWeak))
-			} else {
-				tx.Output().AddGuards(guards.TypeHasAttr(class, name, false))
-			}
-			src := guards.NewAttrSource(o.inside(tx), name)
-			if inClass {
-				src = guards.NewShadowingAttrSource(o.inside(tx), name)
-			}
-			return remember(o, name, tx.Build(v, src)), nil
-		}
+	if v, err := o.instanceAttr(tx, name, d, inClass); err != nil || v != nil {
+		return v, err
+	}
+	if isStored {
+		return bindStored(tx, o, stored)
 	}
 	if !inClass {
 		return nil, nil
 	}
-	if !o.Obj.IsNull() && !deleted && py.HasInstanceStorage(o.Obj) {
+	_, deleted := o.attrs[name]
+	if !o.Obj.IsNull() && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
 		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
-	return o.bindClassAttr(tx, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
+	return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 }
 
-// bindClassAttr is what reading a class attribute through an instance gives.
-func (o *ObjectVariable) bindClassAttr(tx Translator, name string, d py.Object, src guards.Source) (VariableTracker, error) {
+// instanceAttr reads the instance's own attribute; nil when it has none.
+func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, inClass bool) (VariableTracker, error) {
+	if o.dict != nil {
+		v, ok, err := o.dict.get(tx, StrConst(tx, name))
+		if err != nil || !ok {
+			return nil, err
+		}
+		return v, nil
+	}
+	if _, deleted := o.attrs[name]; o.Obj.IsNull() || deleted {
+		return nil, nil
+	}
+	v, ok := tx.Scope().InstanceAttr(o.Obj, name)
+	if !ok {
+		return nil, nil
+	}
+	// A data descriptor that the class gets later would come first. All instances of a class share the guard, and the
+	// memo of a guard program compares one class version for all of them.
+	class := classSource(tx, o.Class)
+	if o.isModule(tx) && !tx.World().GuardNNModules {
+		// the user asked for no guards inside of modules
+	} else if inClass {
+		tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d), guards.KeepWeak))
+	} else {
+		tx.Output().AddGuards(guards.TypeHasAttr(class, name, false))
+	}
+	src := guards.NewAttrSource(o.inside(tx), name)
+	if inClass {
+		src = guards.NewShadowingAttrSource(o.inside(tx), name)
+	}
+	return remember(o, name, tx.Build(v, src)), nil
+}
+
+// bindClassAttr is what reading a class attribute through an instance of the class gives.
+func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name string, d py.Object, src guards.Source) (VariableTracker, error) {
 	switch d.Kind() {
 	case py.Function:
-		return NewMethod(tx.Build(d, src), o, nil), nil
+		return NewMethod(tx.Build(d, src), self, nil), nil
 	case py.StaticMethod, py.ClassMethod:
 		fn, err := tx.Scope().WrappedCallable(d)
 		if err != nil {
@@ -170,17 +223,26 @@ func (o *ObjectVariable) bindClassAttr(tx Translator, name string, d py.Object, 
 		if d.Kind() == py.StaticMethod {
 			return inner, nil
 		}
-		return NewMethod(inner, NewClass(o.Class, nil), nil), nil
+		return NewMethod(inner, NewClass(class, nil), nil), nil
 	case py.Builtin, py.TypeKind, py.TypeSub:
 		return tx.Build(d, src), nil
 	case py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr:
-		return &BoundBuiltin{obj: o, name: name}, nil
+		return &BoundBuiltin{obj: self, name: name}, nil
+	case py.Property:
+		get, _, err := tx.Scope().PropertyParts(d)
+		if err != nil {
+			return nil, observed(err)
+		}
+		if get.Kind() == py.Function {
+			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+			return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{self}, nil)
+		}
 	}
 	if fn := tx.World().CallableFunction(d); !fn.IsNull() { // one of our callables used as a method
-		return NewMethod(tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name)), o, nil), nil
+		return NewMethod(tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name)), self, nil), nil
 	}
 	if get, _ := py.Descriptor(d); get {
-		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(o.Class), py.TypeName(d.Type()))
+		return userDescriptor(tx, self, class, name, d, src)
 	}
 	return tx.Build(d, src), nil
 }
@@ -203,27 +265,15 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
 		return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{o}, nil)
 	case py.Member:
-		if o.Obj.IsNull() {
-			break
-		}
-		if _, deleted := o.attrs[name]; deleted {
-			return nil, nil
+		if _, deleted := o.attrs[name]; deleted || o.Obj.IsNull() {
+			return nil, attributeError(name)
 		}
 		if v, off, ok := s.MemberValue(d, o.Obj); ok {
 			return remember(o, name, tx.Build(v, guards.NewSlotSource(o.inside(tx), name, off))), nil
 		}
 	case py.GetSet:
-		if name == "__dict__" && !o.Obj.IsNull() && len(o.attrs) == 0 {
-			if dict, ok := s.InstanceDict(o.Obj); ok {
-				v, err := Realize(tx, tx.Build(dict, guards.NewInstanceDictSource(o.inside(tx))))
-				if err != nil {
-					return nil, err
-				}
-				if d, ok := v.(*DictVariable); ok {
-					d.view = true
-				}
-				return remember(o, name, v), nil
-			}
+		if name == "__dict__" {
+			return o.dictAttr(tx)
 		}
 		if name == "__class__" {
 			return NewClass(o.Class, nil), nil
@@ -232,7 +282,12 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	if name == "__class__" {
 		return NewClass(o.Class, nil), nil
 	}
-	return nil, unsupported(exc.AttrUnsupported, "%s of a %s: %s", name, py.TypeName(o.Class), py.TypeName(d.Type()))
+	if o.value != nil {
+		if v, err := GetAttr(tx, o.value, name); err == nil || isObserved(err) {
+			return v, err
+		}
+	}
+	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
 // missingAttr calls __getattr__ where the class has one. nn.Module's own is modelled: parameters, buffers and submodules are read
@@ -241,7 +296,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	_, deleted := o.attrs[name]
 	if !ok {
-		if !o.Obj.IsNull() && o.Src != nil && !deleted && py.HasInstanceStorage(o.Obj) {
+		if !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
 			tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 		}
 		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
@@ -267,10 +322,13 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 		return nil, noAttribute(o.Class, name)
 	}
+	if k := hook.Kind(); o.value != nil && (k == py.MethodDescr || k == py.WrapperDescr) { // __getattr__ = dict.__getitem__
+		return (&UnboundMethod{name: "__getattr__", descr: hook}).Call(tx, []VariableTracker{o, StrConst(tx, name)}, nil)
+	}
 	if hook.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattr__", name, py.TypeName(o.Class))
 	}
-	if !o.Obj.IsNull() && o.Src != nil && !deleted && py.HasInstanceStorage(o.Obj) {
+	if !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
 		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
@@ -316,7 +374,7 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	}
 	switch d.Kind() {
 	case py.Function:
-		return o.bindClassAttr(tx, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
+		return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 	case py.NoneKind:
 		return nil, nil
 	}
@@ -325,6 +383,12 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	}
 	if o.exc != nil {
 		return &BoundBuiltin{obj: o, name: name}, nil
+	}
+	if o.value != nil {
+		return nil, nil // the builtin type's own: whoever asks goes on with what the instance holds
+	}
+	if get, _ := py.Descriptor(d); !get || d.Kind() == py.StaticMethod || d.Kind() == py.ClassMethod || d.Kind() == py.Other {
+		return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 	}
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
 }
@@ -339,7 +403,7 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 		if o.exc != nil {
 			return exceptionMethod(tx, o, name, args, kwargs)
 		}
-		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+		return o.builtinMethod(tx, name, args, kwargs)
 	}
 	return Call(tx, fn, args, kwargs)
 }
@@ -356,156 +420,31 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 	return Call(tx, m, args, kwargs)
 }
 
-// Truth implements Truther: __bool__, which must give a bool, or __len__ > 0.
-func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
-	m, err := o.lookupSpecial(tx, "__bool__")
-	if err != nil {
-		return false, err
-	}
-	if m == nil {
-		if m, err = o.lookupSpecial(tx, "__len__"); err != nil || m == nil {
-			return true, err
-		}
-		n, err := o.Len(tx)
-		return n > 0, err
-	}
-	r, err := Call(tx, m, nil, nil)
-	if err != nil {
-		return false, err
-	}
-	if r, err = Realize(tx, r); err != nil {
-		return false, err
-	}
-	v, ok := AsConstant(tx, r)
-	if !ok {
-		return false, unsupported(exc.OperatorUnsupported, "__bool__ of a %s gives %s", py.TypeName(o.Class), Describe(tx, r))
-	}
-	if v.Kind() != py.BoolKind {
-		return false, &exc.Observed{TypeName: "TypeError", Text: "__bool__ should return bool, returned " + py.TypeName(v.Type())}
-	}
-	return v == py.True(), nil
-}
-
-// Len implements Lener.
-func (o *ObjectVariable) Len(tx Translator) (int, error) {
-	m, err := o.lookupSpecial(tx, "__len__")
-	if err != nil {
-		return 0, err
-	}
-	if m == nil {
-		return 0, &exc.Observed{TypeName: "TypeError", Text: "object of type '" + py.TypeName(o.Class) + "' has no len()"}
-	}
-	r, err := Call(tx, m, nil, nil)
-	if err != nil {
-		return 0, err
-	}
-	if r, err = Index(tx, r); err != nil {
-		return 0, err
-	}
-	n, ok := ConstInt(tx, r)
-	if !ok {
-		return 0, unsupported(exc.CallUnsupported, "len of a %s", py.TypeName(o.Class))
-	}
-	if n < 0 {
-		return 0, &exc.Observed{TypeName: "ValueError", Text: "__len__() should return >= 0"}
-	}
-	return n, nil
-}
-
-// GetItem implements ItemGetter.
-func (o *ObjectVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
-	m, err := o.lookupSpecial(tx, "__getitem__")
-	if err != nil {
-		return nil, err
-	}
-	if m == nil {
-		return nil, unsupported(exc.SubscriptUnsupported, "a %s", py.TypeName(o.Class))
-	}
-	return Call(tx, m, []VariableTracker{key}, nil)
-}
-
-// SetItem implements ItemSetter.
-func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) error {
-	name, args := "__setitem__", []VariableTracker{key, value}
-	if value == nil {
-		name, args = "__delitem__", args[:1]
-	}
-	m, err := o.lookupSpecial(tx, name)
-	if err != nil {
-		return err
-	}
-	if m == nil {
-		return unsupported(exc.StoreUnsupported, "item of a %s", py.TypeName(o.Class))
-	}
-	_, err = Call(tx, m, args, nil)
-	return err
-}
-
-// SetAttr implements AttrSetter.
-func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
-	s := tx.Scope()
-	hook := "__setattr__"
-	if value == nil {
-		hook = "__delattr__"
-	}
-	d, _ := s.TypeLookup(o.Class, hook)
-	module := d == tx.World().ModuleSetAttr
-	if !module && !tx.World().IsObjectMethod(s, hook, d) && !py.Is(o.Class, py.GenericSetAttr) {
-		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
-	}
-	if _, read := o.known["__dict__"]; read {
-		return unsupported(exc.StoreUnsupported, "%s of a %s whose __dict__ was read", name, py.TypeName(o.Class))
-	}
-	if c, ok := s.TypeLookup(o.Class, name); ok {
-		if _, data := py.Descriptor(c); data {
-			return o.setDescriptor(tx, name, c, value)
-		}
-	}
-	if module {
-		if err := o.setModuleAttr(tx, name, value); err != nil {
-			return err
-		}
-	}
-	if value == nil {
-		if v, err := o.lookup(tx, name); err != nil || v == nil {
-			if err == nil {
-				err = noAttribute(o.Class, name)
-			}
-			return err
-		}
-	}
-	o.store(name, value)
-	return o.storeEffect(tx, name, value)
-}
-
 func (o *ObjectVariable) store(name string, value VariableTracker) {
 	if o.attrs == nil {
 		o.attrs = map[string]VariableTracker{}
 	}
-	if _, ok := o.attrs[name]; !ok {
+	old, ok := o.attrs[name]
+	if ok && old == nil && value != nil { // stored again after a deletion: at the end
+		for i, n := range o.order {
+			if n == name {
+				o.order = append(append([]string(nil), o.order[:i]...), o.order[i+1:]...)
+				break
+			}
+		}
+		ok = false
+	}
+	if !ok {
 		o.order = append(o.order, name)
 	}
 	o.attrs[name] = value
 	delete(o.known, name)
-}
-
-func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableTracker) error {
 	if value == nil {
-		return writeThrough(tx, o, nil, func(e Emitter, _ []VariableTracker) error {
-			if err := e.Load(o); err != nil {
-				return err
-			}
-			e.DeleteAttr(name)
-			return nil
-		})
-	}
-	return writeThrough(tx, o, []VariableTracker{value}, func(e Emitter, vs []VariableTracker) error {
-		if err := loadAll(e, []VariableTracker{vs[0], o}); err != nil {
-			return err
+		if o.gone == nil {
+			o.gone = map[string]bool{}
 		}
-		e.StoreAttr(name)
-		return nil
-	})
+		o.gone[name] = true
+	}
 }
 
 // StoreThrough writes an attribute of a materialized instance at this place of the program.
@@ -567,21 +506,22 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 	}
 	switch d.Kind() {
 	case py.Member:
+		if value == nil {
+			if _, err := o.lookup(tx, name); err != nil {
+				return err
+			}
+		}
 		o.store(name, value)
 		return o.storeEffect(tx, name, value)
 	case py.Property:
-		_, set, err := tx.Scope().PropertyParts(d)
-		if err != nil {
-			return observed(err)
-		}
-		if set.Kind() == py.Function && value != nil {
-			src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
-			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-			_, err := tx.Inline(NewFunction(set, guards.NewConstSource(tx.Output().Const(set), "___property_set_"+name)), []VariableTracker{o, value}, nil)
-			return err
+		return o.setProperty(tx, name, d, value)
+	case py.GetSet:
+		if v, ok := o.value.(*DictVariable); ok && name == "default_factory" && value != nil {
+			v.factory = mustRealize(tx, value)
+			return o.storeEffect(tx, name, value)
 		}
 	}
-	return unsupported(exc.StoreUnsupported, "%s of a %s: %s", name, py.TypeName(o.Class), py.TypeName(d.Type()))
+	return o.setUserDescriptor(tx, name, d, value)
 }
 
 // ReconstructEmpty emits the bare instance; attributes are stored by the caller.
@@ -589,12 +529,7 @@ func (o *ObjectVariable) ReconstructEmpty(e Emitter) error {
 	if o.exc != nil {
 		return o.reconstructException(e)
 	}
-	e.PushNull()
-	e.LoadConst(objectType)
-	e.LoadAttr("__new__")
-	e.LoadConst(o.Class)
-	e.Call(1, nil)
-	return nil
+	return o.reconstructBare(e)
 }
 
 var objectType py.Object // set with the World; immortal

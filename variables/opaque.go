@@ -264,12 +264,12 @@ func BuildsAnew(v VariableTracker) (op string, parts [][]VariableTracker) {
 	case *ListVariable:
 		return "build_list", [][]VariableTracker{x.items}
 	case *DictVariable:
-		if x.class.IsNull() && !x.view {
+		if x.class.IsNull() && x.owner == nil {
 			return "build_dict", [][]VariableTracker{x.keys, x.values}
 		}
 	case *SetVariable:
 		if !x.frozen {
-			return "build_set", [][]VariableTracker{x.d.keys}
+			return "build_set", [][]VariableTracker{x.inHistory()}
 		}
 	}
 	return "", nil

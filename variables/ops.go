@@ -67,107 +67,6 @@ func Len(tx Translator, v VariableTracker) (int, error) {
 	return 0, unsupported(exc.CallUnsupported, "len of %s", Describe(tx, v))
 }
 
-// Unpack returns all items that iterating v gives.
-func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
-	v, err := Realize(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	if it, ok := v.(Iterator); ok {
-		var out []VariableTracker
-		for len(out) < maxUnroll {
-			item, ok, err := it.Next(tx)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				return out, nil
-			}
-			out = append(out, item)
-		}
-		return nil, unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
-	}
-	if s, ok := v.(Sequence); ok {
-		items, err := s.Items(tx)
-		return append([]VariableTracker(nil), items...), err
-	}
-	if o, ok := AsConstant(tx, v); ok {
-		switch o.Kind() {
-		case py.Str, py.Bytes:
-			l, err := tx.Scope().Call(tx.World().ListType, o)
-			if err != nil {
-				return nil, observed(err)
-			}
-			var out []VariableTracker
-			for _, it := range tx.Scope().Items(l) {
-				out = append(out, NewConstant(it, nil))
-			}
-			return out, nil
-		case py.NoneKind, py.Int, py.Float, py.BoolKind, py.Complex:
-			return nil, &exc.Observed{TypeName: "TypeError", Text: "object is not iterable"}
-		}
-	}
-	if c, ok := v.(*ClassVariable); ok && c.Class.Type() == tx.World().EnumMeta {
-		l, err := tx.Scope().Call(tx.World().ListType, c.Class)
-		if err != nil {
-			return nil, observed(err)
-		}
-		var out []VariableTracker
-		for _, it := range tx.Scope().Items(l) {
-			out = append(out, NewConstant(it, nil))
-		}
-		return out, nil
-	}
-	if obj, ok := v.(*ObjectVariable); ok {
-		it, err := Iter(tx, obj)
-		if err != nil {
-			return nil, err
-		}
-		return Unpack(tx, it)
-	}
-	return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
-}
-
-// Iter is iter(v).
-func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
-	v, err := Realize(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := v.(Iterator); ok {
-		return v, nil
-	}
-	if s, ok := v.(Sequence); ok {
-		if _, err := s.Items(tx); err != nil {
-			return nil, err
-		}
-		return NewSequenceIterator(v, s, 0), nil
-	}
-	if obj, ok := v.(*ObjectVariable); ok {
-		m, err := obj.lookupSpecial(tx, "__iter__")
-		if err != nil {
-			return nil, err
-		}
-		if m != nil {
-			r, err := Call(tx, m, nil, nil)
-			if err != nil {
-				return nil, err
-			}
-			if o, ok := r.(*ObjectVariable); ok {
-				return nil, unsupported(exc.IterUnsupported, "iterator of class %s", py.TypeName(o.Class))
-			}
-			return Iter(tx, r)
-		}
-		return nil, unsupported(exc.IterUnsupported, "iteration over a %s", py.TypeName(obj.Class))
-	}
-	items, err := Unpack(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	t := NewTuple(items, nil)
-	return NewSequenceIterator(t, t, 0), nil
-}
-
 // Call is fn(*args, **kwargs).
 func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if err := tx.World().enter(); err != nil {
@@ -184,6 +83,10 @@ func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw
 	if r, ok, err := callAlias(tx, fn, args, kwargs); ok || err != nil {
 		return r, err
 	}
+	switch fn.(type) {
+	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable:
+		return nil, typeError(tx, "'\x00' object is not callable", fn)
+	}
 	return nil, unsupported(exc.CallUnsupported, "%s", Describe(tx, fn))
 }
 
@@ -195,6 +98,13 @@ func CallMethod(tx Translator, obj VariableTracker, name string, args []Variable
 	}
 	if m, ok := obj.(MethodCaller); ok {
 		return m.CallMethod(tx, name, args, kwargs)
+	}
+	if _, isClass := obj.(*ClassVariable); isClass {
+		fn, err := GetAttr(tx, obj, name)
+		if err != nil {
+			return nil, err
+		}
+		return Call(tx, fn, args, kwargs)
 	}
 	if _, ok := AsConstant(tx, obj); ok {
 		return callConstantMethod(tx, obj, name, args, kwargs)
@@ -216,10 +126,27 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	if err != nil {
 		return nil, observed(err)
 	}
+	if o.Kind() == py.FrozenSet {
+		if _, known := constants(tx, args); !known {
+			s, err := setOf(tx, obj, true)
+			if err != nil {
+				return nil, err
+			}
+			return s.CallMethod(tx, name, args, kwargs)
+		}
+	}
+	if name == "format" && o.Kind() == py.Str {
+		if r, ok, err := formatMethod(tx, o, args, kwargs); ok || err != nil {
+			return r, err
+		}
+	}
 	if name == "join" && len(args) == 1 && len(kwargs) == 0 && (o.Kind() == py.Str || o.Kind() == py.Bytes) {
 		items, err := Unpack(tx, args[0])
 		if err != nil {
 			return nil, err
+		}
+		for i, it := range items { // join takes what instances of subclasses hold
+			items[i] = valueOf(mustRealize(tx, it))
 		}
 		args = []VariableTracker{NewTuple(items, nil)}
 	}
@@ -242,8 +169,15 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		all = append(all, kw.Value)
 		names[i] = kw.Name
 	}
-	if _, err := RealizeAll(tx, all); err != nil {
-		return nil, err
+	for i, a := range all {
+		v, err := Realize(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = v
+		if o, ok := v.(*ObjectVariable); ok && o.value != nil && o.plainValue(tx) {
+			all[i] = o.value
+		}
 	}
 	objs, ok := constants(tx, all)
 	copied := !ok
@@ -361,29 +295,34 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 		if err != nil {
 			return nil, observed(err)
 		}
-		if k := r.Kind(); k == py.Builtin || k == py.MethodWrapper || k == py.Method {
+		switch r.Kind() {
+		case py.Builtin, py.MethodWrapper, py.Method:
 			return &BoundBuiltin{obj: obj, name: name}, nil
 		}
 		return immutableResult(tx, r)
 	}
-	if name == "__class__" {
-		t, err := PythonType(tx, obj)
-		if err != nil {
-			return nil, err
-		}
-		return NewClass(t, nil), nil
-	}
-	if _, ok := obj.(MethodCaller); ok {
-		t, err := PythonType(tx, obj)
-		if err != nil {
-			return nil, err
-		}
-		if _, ok := tx.Scope().TypeLookup(t, name); !ok {
-			return nil, noAttribute(t, name)
-		}
-		return &BoundBuiltin{obj: obj, name: name}, nil
+	if _, ok := obj.(MethodCaller); ok || name == "__class__" {
+		return methodAttr(tx, obj, name)
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
+}
+
+// methodAttr is an attribute of a builtin container: one of its type's methods, bound.
+func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
+	t, err := PythonType(tx, obj)
+	if err != nil {
+		return nil, err
+	}
+	if name == "__class__" {
+		return wrapKnown(tx, t), nil
+	}
+	if name == "__doc__" {
+		return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
+	}
+	if _, ok := tx.Scope().TypeLookup(t, name); !ok {
+		return nil, noAttribute(t, name)
+	}
+	return &BoundBuiltin{obj: obj, name: name}, nil
 }
 
 // SetAttr is obj.name = value; value nil deletes.
@@ -437,20 +376,37 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	if err != nil {
 		return nil, err
 	}
-	if i, ok := ConstInt(tx, key); ok {
-		if i < 0 {
-			i += len(items)
-		}
-		if i < 0 || i >= len(items) {
-			return nil, &exc.Observed{TypeName: "IndexError", Text: "index out of range"}
-		}
-		return items[i], nil
-	}
-	k, ok := AsConstant(tx, key)
-	if !ok || k.Kind() != py.Slice {
+	switch obj.(type) {
+	case *ListVariable, *TupleVariable, *RangeVariable:
+	default:
 		return nil, unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, obj), Describe(tx, key))
 	}
+	k, err := indexOf(tx, key)
+	if err != nil {
+		return nil, err
+	}
 	s := tx.Scope()
+	if k.Kind() != py.Slice {
+		if at, err := s.Index(k); err == nil {
+			if n, ok := py.AsInt(at); ok {
+				i := int(n)
+				if i < 0 {
+					i += len(items)
+				}
+				if i >= 0 && i < len(items) {
+					return items[i], nil
+				}
+			}
+		}
+		real, err := emptyOf(tx, obj)
+		if err == nil {
+			_, err = s.GetItem(real, k) // the error is CPython's
+		}
+		if err == nil {
+			err = unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, obj), Describe(tx, key))
+		}
+		return nil, observed(err)
+	}
 	bounds, err := s.CallMethod(k, "indices", s.Int(int64(len(items))))
 	if err != nil {
 		return nil, observed(err)
@@ -482,6 +438,17 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 		return NewRangeObject(r, nil), nil
 	}
 	return nil, unsupported(exc.SubscriptUnsupported, "slice of %s", Describe(tx, obj))
+}
+
+// emptyOf is an empty list, tuple or range, to ask for the error of a wrong subscript.
+func emptyOf(tx Translator, v VariableTracker) (py.Object, error) {
+	switch v.(type) {
+	case *ListVariable:
+		return tx.Scope().List(), nil
+	case *RangeVariable:
+		return tx.Scope().Call(tx.World().RangeType, tx.Scope().Int(0))
+	}
+	return tx.Scope().Tuple(), nil
 }
 
 // SetItem is obj[key] = value; value nil deletes.
@@ -542,9 +509,8 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	switch x := a.(type) {
 	case *FunctionVariable:
 		if y, ok := b.(*FunctionVariable); ok && !x.Fn.IsNull() && !y.Fn.IsNull() {
-			if x.Src != nil && y.Src != nil {
-				return false, unsupported(exc.OperatorUnsupported, "identity of two functions")
-			}
+			guardIdentity(tx, x)
+			guardIdentity(tx, y)
 			return x.Fn == y.Fn, nil
 		}
 	case *TensorVariable:
@@ -588,297 +554,8 @@ func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	if a.Value.Type() != b.Value.Type() {
 		return false, nil
 	}
+	if ka == py.FrozenSet && a.Src == nil && b.Src == nil { // made by the program: CPython has made the very objects
+		return a.Value == b.Value, nil
+	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
-}
-
-// Equal is bool(a == b) where it is known.
-func Equal(tx Translator, a, b VariableTracker) (bool, error) {
-	if a == b {
-		if _, ok := a.(*TensorVariable); ok {
-			return true, nil // containers compare by identity first
-		}
-	}
-	r, err := Compare(tx, CompareEq, a, b)
-	if err != nil {
-		return false, err
-	}
-	return Truth(tx, r)
-}
-
-// Comparison numbers of COMPARE_OP.
-const (
-	CompareLt = iota
-	CompareLe
-	CompareEq
-	CompareNe
-	CompareGt
-	CompareGe
-)
-
-var compareNames = [...]string{"lt", "le", "eq", "ne", "gt", "ge"}
-
-// Compare is a rich comparison.
-func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
-	if err := tx.World().enter(); err != nil {
-		return nil, err
-	}
-	defer tx.World().leave()
-	a, err := Realize(tx, a)
-	if err != nil {
-		return nil, err
-	}
-	if b, err = Realize(tx, b); err != nil {
-		return nil, err
-	}
-	if isOpaque(a) || isOpaque(b) {
-		return PythonCompare(tx, op, a, b)
-	}
-	if isTensor(a) || isTensor(b) {
-		return tensorOperator(tx, compareNames[op], false, a, b)
-	}
-	if oa, ok := AsConstant(tx, a); ok {
-		if ob, ok := AsConstant(tx, b); ok {
-			r, err := tx.Scope().Compare(op, oa, ob)
-			if err != nil {
-				return nil, observed(err)
-			}
-			return NewConstant(r, nil), nil
-		}
-	}
-	if r, ok, err := compareObjects(tx, op, a, b); ok || err != nil {
-		return r, err
-	}
-	if op == CompareEq || op == CompareNe {
-		sa, oka := a.(Sequence)
-		sb, okb := b.(Sequence)
-		if oka && okb && a.Kind() == b.Kind() {
-			if _, isDict := a.(*DictVariable); !isDict {
-				same, err := equalItems(tx, sa, sb)
-				if err != nil {
-					return nil, err
-				}
-				return BoolConst(same == (op == CompareEq)), nil
-			}
-		}
-		if identityKind(a) && identityKind(b) {
-			same, err := Is(tx, a, b)
-			if err != nil {
-				return nil, err
-			}
-			return BoolConst(same == (op == CompareEq)), nil
-		}
-	}
-	if oa, ok := copyOf(tx, a); ok {
-		if ob, ok := copyOf(tx, b); ok {
-			r, err := tx.Scope().Compare(op, oa, ob)
-			if err != nil {
-				return nil, observed(err)
-			}
-			return plainResult(tx, r, compareNames[op])
-		}
-	}
-	if op == CompareEq || op == CompareNe {
-		if fa, fb := family(tx, a), family(tx, b); fa != "" && fb != "" && fa != fb {
-			return BoolConst(op == CompareNe), nil
-		}
-	}
-	return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
-}
-
-// family names the builtin types whose values never equal one of another family's; "" for what decides for itself.
-func family(tx Translator, v VariableTracker) string {
-	switch x := v.(type) {
-	case *ListVariable:
-		return "list"
-	case *TupleVariable:
-		return "tuple"
-	case *DictVariable:
-		return "dict"
-	case *SetVariable:
-		return "set"
-	case *RangeVariable:
-		return "range"
-	case *ConstantVariable:
-		switch x.Value.Kind() {
-		case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind:
-			return "scalar"
-		}
-		if eq, ok := tx.Scope().TypeLookup(x.Value.Type(), "__eq__"); ok && tx.World().IsObjectMethod(tx.Scope(), "__eq__", eq) {
-			return "identity" // an enum's member
-		}
-	}
-	return ""
-}
-
-// identityKind tells kinds whose == is identity, or that never equal a value of another kind.
-func identityKind(v VariableTracker) bool {
-	switch c := v.(type) {
-	case *FunctionVariable, *ClassVariable, *BuiltinVariable, *TorchVariable, *ModuleVariable:
-		return true
-	case *ConstantVariable:
-		k := c.Value.Kind()
-		return k == py.NoneKind || k == py.Str || k == py.Int || k == py.BoolKind
-	}
-	return false
-}
-
-func equalItems(tx Translator, a, b Sequence) (bool, error) {
-	x, err := a.Items(tx)
-	if err != nil {
-		return false, err
-	}
-	y, err := b.Items(tx)
-	if err != nil || len(x) != len(y) {
-		return false, err
-	}
-	for i := range x {
-		if x[i] == y[i] {
-			continue
-		}
-		same, err := Equal(tx, x[i], y[i])
-		if err != nil || !same {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// trySpecial calls x's special method with y; false when x's class has none or it returns NotImplemented.
-func trySpecial(tx Translator, x, y VariableTracker, name string) (VariableTracker, bool, error) {
-	o, ok := x.(*ObjectVariable)
-	if s, isStandIn := x.(standIn); isStandIn {
-		o, ok = s.parts().state, true
-	}
-	if !ok {
-		return nil, false, nil
-	}
-	m, err := o.lookupSpecial(tx, name)
-	if err != nil || m == nil {
-		return nil, false, err
-	}
-	r, err := Call(tx, m, []VariableTracker{y}, nil)
-	if err != nil {
-		return nil, false, err
-	}
-	if r, err = Realize(tx, r); err != nil {
-		return nil, false, err
-	}
-	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
-		return nil, false, nil
-	}
-	return r, true, nil
-}
-
-// comparesAsObject tells values that know no equality with an object of a Python class: builtin types, and such objects.
-func comparesAsObject(tx Translator, v VariableTracker) bool {
-	_, ok := v.(*ObjectVariable)
-	return ok || family(tx, v) != "" || identityKind(v)
-}
-
-// compareObjects runs a user class's own comparison.
-func compareObjects(tx Translator, op int, a, b VariableTracker) (VariableTracker, bool, error) {
-	try := func(x, y VariableTracker, name string) (VariableTracker, bool, error) {
-		return trySpecial(tx, x, y, name)
-	}
-	swapped := [...]int{CompareGt, CompareGe, CompareEq, CompareNe, CompareLt, CompareLe}
-	if r, ok, err := try(a, b, "__"+compareNames[op]+"__"); ok || err != nil {
-		return r, ok, err
-	}
-	if r, ok, err := try(b, a, "__"+compareNames[swapped[op]]+"__"); ok || err != nil {
-		return r, ok, err
-	}
-	_, ao := a.(*ObjectVariable)
-	_, bo := b.(*ObjectVariable)
-	if op == CompareNe { // object.__ne__ is what __eq__ says, turned around; then the other's
-		for _, p := range [][2]VariableTracker{{a, b}, {b, a}} {
-			r, ok, err := try(p[0], p[1], "__eq__")
-			if err != nil {
-				return nil, false, err
-			}
-			if ok {
-				t, err := Truth(tx, r)
-				return BoolConst(!t), true, err
-			}
-		}
-	}
-	if (ao || bo) && (op == CompareEq || op == CompareNe) && comparesAsObject(tx, a) && comparesAsObject(tx, b) {
-		same, err := Is(tx, a, b)
-		return BoolConst(same == (op == CompareEq)), true, err
-	}
-	return nil, false, nil
-}
-
-// Contains is `v in c`.
-func Contains(tx Translator, c, v VariableTracker) (bool, error) {
-	c, err := Realize(tx, c)
-	if err != nil {
-		return false, err
-	}
-	if v, err = Realize(tx, v); err != nil {
-		return false, err
-	}
-	switch x := c.(type) {
-	case *DictVariable:
-		_, ok, err := x.get(tx, v)
-		return ok, err
-	case *SetVariable:
-		_, ok, err := x.d.get(tx, v)
-		return ok, err
-	case *DictViewVariable:
-		if x.what == "keys" {
-			_, ok, err := x.dict.get(tx, v)
-			return ok, err
-		}
-	case *ObjectVariable:
-		m, err := x.lookupSpecial(tx, "__contains__")
-		if err != nil {
-			return false, err
-		}
-		if m != nil {
-			r, err := Call(tx, m, []VariableTracker{v}, nil)
-			if err != nil {
-				return false, err
-			}
-			return Truth(tx, r)
-		}
-		items, err := Unpack(tx, x)
-		if err != nil {
-			return false, err
-		}
-		return Contains(tx, NewTuple(items, nil), v)
-	case *GlobalsVariable:
-		return x.contains(tx, v)
-	case *TensorVariable:
-		return false, unsupported(exc.TensorToPython, "membership in a tensor")
-	}
-	if oc, ok := AsConstant(tx, c); ok {
-		if ov, ok := AsConstant(tx, v); ok {
-			r, err := tx.Scope().Contains(oc, ov)
-			return r, observed(err)
-		}
-	}
-	if s, ok := c.(Sequence); ok {
-		items, err := s.Items(tx)
-		if err != nil {
-			return false, err
-		}
-		for _, it := range items {
-			it, err := Realize(tx, it)
-			if err != nil {
-				return false, err
-			}
-			if it == v {
-				return true, nil
-			}
-			same, err := Equal(tx, it, v)
-			if err != nil {
-				return false, err
-			}
-			if same {
-				return true, nil
-			}
-		}
-		return false, nil
-	}
-	return false, unsupported(exc.OperatorUnsupported, "%s in %s", Describe(tx, v), Describe(tx, c))
 }

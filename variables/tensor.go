@@ -101,7 +101,23 @@ func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, err
 		tx.Output().AddGuards(noAlias(t.Src, o.Src))
 		return false, nil
 	}
+	later := t
+	if o.Src == nil && (t.Src != nil || o.Node.Index > t.Node.Index) {
+		later = o
+	}
+	if later.Src == nil && freshResults[later.Node.Target.Text] && !later.Node.Inplace {
+		return false, nil
+	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of two tensors")
+}
+
+// freshResults are operations that always make a tensor of their own: never one of their operands.
+var freshResults = map[string]bool{
+	"operator.add": true, "operator.sub": true, "operator.mul": true, "operator.truediv": true, "operator.matmul": true,
+	"operator.pow": true, "operator.neg": true, "operator.eq": true, "operator.ne": true, "operator.lt": true, "operator.le": true,
+	"operator.gt": true, "operator.ge": true, "operator.and_": true, "operator.or_": true, "operator.xor": true,
+	"operator.floordiv": true, "operator.mod": true, "operator.abs": true, "torch.relu": true, "relu": true,
+	"torch.sin": true, "torch.cos": true, "sin": true, "cos": true, "torch.exp": true, "exp": true, "sum": true, "mean": true,
 }
 
 // Len implements Lener.
@@ -381,8 +397,10 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 
 // tensorOperator adds the node of an operator with at least one tensor operand.
 func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
-	for _, v := range operands {
-		if !isTensor(v) && !isNumber(tx, v) {
+	operands = append([]VariableTracker(nil), operands...)
+	for i, v := range operands {
+		operands[i] = plainNumber(tx, v)
+		if v = operands[i]; !isTensor(v) && !isNumber(tx, v) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 	}
@@ -403,6 +421,24 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 		return t, nil
 	}
 	return NewTensor(node), nil
+}
+
+// plainNumber is the number that an instance of a subclass of int or float holds, members of IntEnum included: torch reads that.
+func plainNumber(tx Translator, v VariableTracker) VariableTracker {
+	v = valueOf(v)
+	c, ok := v.(*ConstantVariable)
+	if !ok || !tx.World().IsEnum(tx.Scope(), c.Value) {
+		return v
+	}
+	for _, name := range []string{"int", "float"} {
+		t := tx.World().Builtin(name)
+		if py.IsSubtype(c.Value.Type(), t) {
+			if o, err := tx.Scope().Call(tx.World().plainValue, t, c.Value); err == nil {
+				return AddGuards(NewConstant(o, nil), c.Guards())
+			}
+		}
+	}
+	return v
 }
 
 func isNumber(tx Translator, v VariableTracker) bool {

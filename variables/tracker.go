@@ -40,6 +40,9 @@ type Base struct {
 	mutated bool
 	// outside is what the value is to a graph with Python calls, once one of them may have changed it.
 	outside *OpaqueVariable
+	// through is the builtin type whose methods effects call, for the contents of an instance of a subclass of it.
+	through py.Object
+	holder  *ObjectVariable // that instance
 }
 
 // Source implements VariableTracker.

@@ -23,6 +23,9 @@ type facts struct {
 	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs      py.Object
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure py.Object
 	dispatched, stateContexts                                                    py.Object
+	DequeType, DefaultDictType, CachedPropertyType                               py.Object
+	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced          py.Object
+	percentFields, formatFields, reprIs, asciiText                               py.Object
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -32,6 +35,10 @@ type World struct {
 	*facts
 	objects map[py.Object]VariableTracker
 	depth   int // nested calls of this package's operations; see enter
+	// identities are the key objects of values that are keys by identity
+	identities map[VariableTracker]py.Object
+	userHash   map[py.Object]userKey                    // key object → instance whose class hashes it
+	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
 	// standIns are the answers of _callables.stand_in
 	standIns map[py.Object]replacement
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
@@ -54,7 +61,9 @@ func NewWorld(s *py.Scope) (*World, error) {
 		}
 		known = f
 	}
-	return &World{facts: known, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{}}, nil
+	return &World{facts: known, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{},
+		identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
+		classAttrs: map[py.Object]map[string]VariableTracker{}}, nil
 }
 
 func loadFacts(s *py.Scope) (*facts, error) {
@@ -74,6 +83,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 		}
 		*at = s.Keep(v).Object // never released: lives as long as the process
 	}
+	dequeType, frozenSetType, advancedFunction = f.DequeType, f.FrozenSetType, f.advanced
 	methodType, partialType, objectType, tupleType = f.MethodType, f.PartialType, f.ObjectType, f.TupleType
 	return f, nil
 }
@@ -99,6 +109,10 @@ func (f *facts) table() map[string]*py.Object {
 		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
 		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched,
+		"deque": &f.DequeType, "cached_property": &f.CachedPropertyType, "defaultdict": &f.DefaultDictType, "set_is": &f.setIs,
+		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
+		"factory_is": &f.factoryIs, "advanced": &f.advanced, "percent_fields": &f.percentFields,
+		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
 	}
 }
 

@@ -117,6 +117,9 @@ func (tx *InstructionTranslator) send(inst *bytecode.Instruction) error {
 		r, more, err = x.Next(tx)
 		if !more {
 			r = variables.NoneConst()
+			if ends, ok := x.(variables.Returner); ok && err == nil {
+				r = ends.StopValue()
+			}
 		}
 	default:
 		return exc.Break(exc.Generator, "yield from %s", variables.Describe(tx, to))

@@ -399,17 +399,15 @@ func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectV
 			}
 		}
 	}
+	if err := v.Before(tx); err != nil {
+		return err
+	}
 	s := o.newSlot()
 	o.events = append(o.events, &event{emit: v.ReconstructEmpty, slot: s, chain: o.position()})
 	variables.SetSlot(v, s)
 	o.materializing++
 	defer func() { o.materializing-- }()
-	for _, a := range v.Stored() {
-		if err := v.StoreThrough(tx, a.Name, a.Value); err != nil {
-			return err
-		}
-	}
-	return nil
+	return v.Fill(tx)
 }
 
 // aliasGuards keeps apart what the program changed from everything of its type that was looked at: with the two being one

@@ -94,6 +94,7 @@ const (
 	MatchesSequence
 	MatchesMapping
 	MatchesSelf
+	HasIter
 )
 
 // Is tells a fact of a type.

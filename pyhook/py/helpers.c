@@ -337,7 +337,9 @@ gdpy_type_flags(PyObject *type, int what)
         return (t->tp_flags & Py_TPFLAGS_SEQUENCE) != 0;
     case 9:
         return (t->tp_flags & Py_TPFLAGS_MAPPING) != 0;
-    default:
+    case 10:
         return (t->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
+    default:
+        return t->tp_iter != NULL;
     }
 }

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import abc
 import builtins
+import collections
 import enum
 import functools
 import operator
 import re
+import string
 import types
 import typing
 from collections import OrderedDict
@@ -405,6 +407,115 @@ def bound_self(fn: Any) -> Any:
     return owner
 
 
+def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
+    """A guard predicate: a set of equal members of the same types; ``value`` holds plain constants."""
+    typed = frozenset((type(v), v) for v in value)
+    if all(type(v) is str for v in value):
+        return lambda other: bool(other == value and all(type(v) is str for v in other))
+    return lambda other: bool(other == value and frozenset((type(v), v) for v in other) == typed)
+
+
+def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
+    """A guard predicate: the iterable gives equal items in this order."""
+    return lambda other: tuple(other) == items
+
+
+def deque_is(items: tuple[Any, ...], maxlen: int | None) -> Callable[[Any], bool]:
+    """A guard predicate: a deque of these constants."""
+    typed = tuple((type(v), v) for v in items)
+    return lambda other: other.maxlen == maxlen and tuple((type(v), v) for v in other) == typed
+
+
+def factory_is(factory: Any) -> Callable[[Any], bool]:
+    """A guard predicate: a defaultdict with this factory."""
+    return lambda other: other.default_factory is factory
+
+
+def value_is(base: type, value: Any) -> Callable[[Any], bool]:
+    """A guard predicate: an instance of a subclass of ``base`` that holds this value, whatever its class says of equality."""
+    return lambda other: bool(base.__eq__(other, value)) and base.__repr__(other) == base.__repr__(value)
+
+
+def plain_value(base: type, value: Any) -> Any:
+    """What an instance of a subclass of an immutable builtin type holds, as that type; no code of the subclass runs."""
+    if base is str:
+        return str.__str__(value) if type(value) is str else "".join(str.__iter__(value))
+    if base is bytes:
+        return bytes(bytes.__iter__(value))
+    if base is complex:
+        return complex.__pos__(value)
+    return {int: int.__int__, float: float.__float__}[base](value)
+
+
+def advanced(iterable: Any, n: int) -> Any:
+    """``iter(iterable)`` after n steps."""
+    it = iter(iterable)
+    for _ in range(n):
+        next(it)
+    return it
+
+
+_PERCENT = re.compile(
+    r"%(?:\((?P<key>[^()]*)\))?[-+ #0]*(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d*))?[hlL]?(?P<type>[a-zA-Z%])"
+)
+
+
+def percent_fields(text: str) -> list[Any]:
+    """Keys (None: the next operand) and conversions of a % format, flat. Raises ValueError where it is beyond the pattern."""
+    out: list[Any] = []
+    at = 0
+    while (at := text.find("%", at)) >= 0:
+        field = _PERCENT.match(text, at)
+        if field is None:
+            raise ValueError(text)
+        at = field.end()
+        if field["type"] == "%" and field["key"] is None:
+            continue
+        out += [x for part in ("width", "precision") if field[part] == "*" for x in (None, "d")]
+        out += [field["key"], field["type"]]
+    return out
+
+
+class _Repr:
+    """Prints as a given text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def ascii_text(text: str) -> str:
+    """What ascii() makes of a repr."""
+    return ascii(_Repr(text))
+
+
+def format_fields(text: str) -> list[Any] | None:
+    """Literals, keys (int, str or None), conversions and specs of a str.format text, flat.
+
+    None where fields are nested or reach into their values.
+    """
+    out: list[Any] = []
+    auto = 0
+    try:
+        for literal, field, spec, conversion in string.Formatter().parse(text):
+            if field is None:
+                out += [literal, None, "", ""]
+                continue
+            if "." in field or "[" in field or "{" in (spec or ""):
+                return None
+            key: Any = field
+            if field == "":
+                key, auto = auto, auto + 1
+            elif field.isdigit():
+                key = int(field)
+            out += [literal, key, {"s": "str", "r": "repr", "a": "ascii", None: ""}[conversion], spec or ""]
+    except (ValueError, KeyError):
+        return None
+    return out
+
+
 def facts() -> dict[str, Any]:
     """The objects the Go side tells kinds apart by."""
     return {
@@ -466,6 +577,20 @@ def facts() -> dict[str, Any]:
         "polyfill": polyfill,
         "call_pure": _pure.call,
         "dispatched": dispatched,
+        "deque": collections.deque,
+        "cached_property": functools.cached_property,
+        "defaultdict": collections.defaultdict,
+        "set_is": set_is,
+        "same_order": same_order,
+        "deque_is": deque_is,
+        "value_is": value_is,
+        "plain_value": plain_value,
+        "factory_is": factory_is,
+        "advanced": advanced,
+        "percent_fields": percent_fields,
+        "format_fields": format_fields,
+        "repr_is": _Repr,
+        "ascii_text": ascii_text,
     }
 
 

@@ -23,6 +23,7 @@ _MODULES = {
     "_operator": "operator",
     "_heapq": "heapq",
     "_bisect": "bisect",
+    "_collections": "collections",
     "math": "math",
     "builtins": "builtins",
     "re": "re",

@@ -1,0 +1,247 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// newFunction is base.__new__ taken as a function: object.__new__(cls), tuple.__new__(cls, items).
+func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if b.Fn.Kind() != py.Builtin || len(args) == 0 {
+		return nil, false, nil
+	}
+	name, err := tx.Scope().GetAttr(b.Fn, "__name__")
+	if err != nil || py.GoString(name) != "__new__" {
+		return nil, false, nil
+	}
+	base, ok := newOwner(tx, b.Fn)
+	cls, ok2 := AsConstant(tx, mustRealize(tx, args[0]))
+	if k := cls.Kind(); !ok || !ok2 || (k != py.TypeKind && k != py.TypeSub) {
+		return nil, false, nil
+	}
+	if base != tx.World().ObjectType && cls == base {
+		return nil, false, nil
+	}
+	v, err := newInstance(tx, base, cls, args[1:], kwargs)
+	return v, true, err
+}
+
+func valueText(text func(Translator, VariableTracker) (string, error)) func(Translator, []VariableTracker) (VariableTracker, error) {
+	return func(tx Translator, a []VariableTracker) (VariableTracker, error) {
+		v, err := Realize(tx, a[0])
+		if err != nil {
+			return nil, err
+		}
+		if isTensor(v) {
+			return nil, nil
+		}
+		t, err := text(tx, v)
+		return NewConstant(tx.Scope().Str(t), nil), err
+	}
+}
+
+func builtinSet(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 0 {
+		return NewSet(tx, nil, false, nil)
+	}
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	return freshSet(tx, v)
+}
+
+func builtinFrozenSet(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	if len(a) == 1 {
+		v, err := Realize(tx, a[0])
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := AsConstant(tx, v); ok && c.Kind() == py.FrozenSet {
+			return v, nil
+		}
+		s, err := freshSet(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.members) > 0 {
+			s.frozen = true
+			return s, nil
+		}
+		// filled from what set() and frozenset() walk alike; a set's own table is copied
+		from := s.real
+		if t, ok := knownCopy(tx, v); ok {
+			from = t
+		}
+		r, err := tx.Scope().Call(tx.World().FrozenSetType, from)
+		return NewConstant(r, nil), observed(err)
+	}
+	r, err := tx.Scope().Call(tx.World().FrozenSetType)
+	return NewConstant(r, nil), observed(err)
+}
+
+func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__hash__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			r, err := Call(tx, m, nil, nil)
+			if err != nil {
+				return nil, err
+			}
+			k, ok := AsConstant(tx, mustRealize(tx, r))
+			if !ok || k.Kind() != py.Int {
+				return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
+			}
+			h, err := hashOf(tx, k)
+			return NewConstant(h, nil), err
+		}
+		if o.value == nil {
+			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
+		}
+		v = o.value
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		switch o.Kind() {
+		case py.Int, py.BoolKind, py.Float, py.Complex, py.Str, py.Bytes, py.Tuple, py.FrozenSet, py.NoneKind:
+			h, err := hashOf(tx, o)
+			return NewConstant(h, nil), err
+		}
+	}
+	if t, ok := v.(*TupleVariable); ok && plainHash(tx, t.class, tx.World().TupleType) {
+		if items, ok := constants(tx, t.items); ok {
+			return builtinHash(tx, []VariableTracker{NewConstant(tx.Scope().Tuple(items...), nil)})
+		}
+	}
+	switch v.(type) {
+	case *ListVariable, *DictVariable, *SetVariable:
+		return nil, typeError(tx, "unhashable type: '\x00'", v)
+	}
+	return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, v))
+}
+
+func builtinAbs(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	if isTensor(v) {
+		return tensorOperator(tx, "abs", false, v)
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__abs__")
+		if err != nil || m != nil {
+			if err != nil {
+				return nil, err
+			}
+			return Call(tx, m, nil, nil)
+		}
+	}
+	return nil, nil
+}
+
+func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	x, y := mustRealize(tx, a[0]), mustRealize(tx, a[1])
+	for i, v := range []VariableTracker{x, y} {
+		o, ok := instance(v)
+		if !ok {
+			continue
+		}
+		m, err := o.lookupSpecial(tx, []string{"__divmod__", "__rdivmod__"}[i])
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		if r, err := unlessNotImplemented(tx, m, []VariableTracker{y, x}[i]); err != nil || r != nil {
+			return r, err
+		}
+	}
+	return nil, nil
+}
+
+// nextOfObject is next(o[, default]).
+func nextOfObject(tx Translator, o *ObjectVariable, a []VariableTracker) (VariableTracker, error) {
+	m, err := o.lookupSpecial(tx, "__next__")
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, typeError(tx, "'\x00' object is not an iterator", o)
+	}
+	v, err := Call(tx, m, nil, nil)
+	if e, ok := err.(*exc.Observed); ok && len(a) == 2 && raises(tx, e, "StopIteration") {
+		return a[1], nil
+	}
+	return v, err
+}
+
+func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	switch x := v.(type) {
+	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DequeVariable:
+	case *DictViewVariable:
+	case *ConstantVariable:
+		switch x.Value.Kind() {
+		case py.Str, py.Bytes, py.Tuple:
+		default:
+			return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, v))
+		}
+	case *ObjectVariable:
+		return reversedObject(tx, x)
+	default:
+		return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, v))
+	}
+	items, err := Unpack(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	flipped := make([]VariableTracker, len(items))
+	for i, it := range items {
+		flipped[len(items)-1-i] = it
+	}
+	t := NewTuple(flipped, nil)
+	return NewSequenceIterator(t, t, 0), nil
+}
+
+// reversedObject is reversed() of an instance: by __reversed__, else by __len__ and __getitem__.
+func reversedObject(tx Translator, o *ObjectVariable) (VariableTracker, error) {
+	m, err := o.lookupSpecial(tx, "__reversed__")
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		return Call(tx, m, nil, nil)
+	}
+	if o.value != nil {
+		if _, isDict := o.value.(*DictVariable); isDict && o.overrides(tx, "__iter__", "__len__") {
+			return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, o))
+		}
+		return builtinReversed(tx, []VariableTracker{o.value})
+	}
+	n, err := o.Len(tx)
+	if err != nil {
+		return nil, err
+	}
+	if n > maxUnroll {
+		return nil, unsupported(exc.TooLarge, "reversed of %d items", n)
+	}
+	items := make([]VariableTracker, n)
+	for i := range items { // looked at now: what the items are must not change before they are asked for
+		if items[i], err = o.GetItem(tx, IntConst(tx, n-1-i)); err != nil {
+			return nil, err
+		}
+	}
+	t := NewTuple(items, nil)
+	return NewSequenceIterator(t, t, 0), nil
+}

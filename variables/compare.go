@@ -1,0 +1,448 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Comparison numbers of COMPARE_OP.
+const (
+	CompareLt = iota
+	CompareLe
+	CompareEq
+	CompareNe
+	CompareGt
+	CompareGe
+)
+
+var compareNames = [...]string{"lt", "le", "eq", "ne", "gt", "ge"}
+var compareSymbols = [...]string{"<", "<=", "==", "!=", ">", ">="}
+var compareSwapped = [...]int{CompareGt, CompareGe, CompareEq, CompareNe, CompareLt, CompareLe}
+
+// Equal is PyObject_RichCompareBool(a, b, Py_EQ), which containers compare by: one object equals itself.
+func Equal(tx Translator, a, b VariableTracker) (bool, error) {
+	a, err := Realize(tx, a)
+	if err != nil {
+		return false, err
+	}
+	if b, err = Realize(tx, b); err != nil {
+		return false, err
+	}
+	if a == b {
+		return true, nil
+	}
+	if x, ok := a.(*ConstantVariable); ok {
+		if y, ok := b.(*ConstantVariable); ok && x.Value == y.Value {
+			return true, nil
+		}
+	}
+	r, err := Compare(tx, CompareEq, a, b)
+	if err != nil {
+		return false, err
+	}
+	return Truth(tx, r)
+}
+
+// Compare is a rich comparison: do_richcompare of CPython 3.11, Objects/object.c.
+func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+	if err := tx.World().enter(); err != nil {
+		return nil, err
+	}
+	defer tx.World().leave()
+	a, err := Realize(tx, a)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = Realize(tx, b); err != nil {
+		return nil, err
+	}
+	if isOpaque(a) || isOpaque(b) {
+		return PythonCompare(tx, op, a, b)
+	}
+	if oa, ok := AsConstant(tx, a); ok {
+		if ob, ok := AsConstant(tx, b); ok {
+			r, err := tx.Scope().Compare(op, oa, ob)
+			if err != nil {
+				return nil, observed(err)
+			}
+			return knownResult(tx, r), nil
+		}
+	}
+	if isTensor(a) || isTensor(b) {
+		if r, ok, err := besideTensor(tx, a, b, "__"+compareNames[op]+"__", "__"+compareNames[compareSwapped[op]]+"__"); ok || err != nil {
+			return r, err
+		}
+		return tensorOperator(tx, compareNames[op], false, a, b)
+	}
+	if !knownComparison(a) || !knownComparison(b) {
+		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
+	}
+	type side struct {
+		op   int
+		x, y VariableTracker
+	}
+	sides := []side{{op, a, b}, {compareSwapped[op], b, a}}
+	if properSubclass(tx, b, a) {
+		sides[0], sides[1] = sides[1], sides[0]
+	}
+	for _, s := range sides {
+		r, err := compareSlot(tx, s.op, s.x, s.y)
+		if err != nil || r != nil {
+			return r, err
+		}
+	}
+	if op == CompareEq || op == CompareNe {
+		same, err := Is(tx, a, b)
+		if err != nil {
+			return nil, err
+		}
+		return BoolConst(same == (op == CompareEq)), nil
+	}
+	return nil, typeError(tx, "'"+compareSymbols[op]+"' not supported between instances of '\x00' and '\x00'", a, b)
+}
+
+// knownComparison tells kinds whose comparison compareSlot knows wholly.
+func knownComparison(v VariableTracker) bool {
+	switch v.(type) {
+	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *DictViewVariable, *RangeVariable,
+		*SliceVariable, *ObjectVariable, *FunctionVariable, *MethodVariable, *ClassVariable, *BuiltinVariable, *TorchVariable,
+		*ModuleVariable, *UnboundMethod, standIn:
+		return true
+	}
+	return false
+}
+
+// typeError fills the operands' type names, as CPython prints them, into a text: \x00 stands for each.
+func typeError(tx Translator, text string, operands ...VariableTracker) error {
+	out := ""
+	for _, c := range text {
+		if c != 0 {
+			out += string(c)
+			continue
+		}
+		t, err := PythonType(tx, operands[0])
+		if err != nil {
+			return err
+		}
+		out, operands = out+py.TypeName(t), operands[1:]
+	}
+	return &exc.Observed{TypeName: "TypeError", Text: out}
+}
+
+// knownResult wraps what CPython has computed without copying it: a bool, NotImplemented, a user's own object.
+func knownResult(tx Translator, o py.Object) VariableTracker {
+	if v, err := immutableResult(tx, o); err == nil {
+		return v
+	}
+	return NewConstant(o, nil)
+}
+
+// compareSlot is type(a).tp_richcompare(a, b, op): nil for NotImplemented.
+func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+	if o, ok := instance(a); ok {
+		return o.compare(tx, op, b)
+	}
+	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
+		b = o.value // the builtin type's own comparison takes an instance of a subclass for what it holds
+	}
+	switch x := a.(type) {
+	case *ListVariable:
+		if y, ok := b.(*ListVariable); ok {
+			return compareRows(tx, op, x.items, y.items, true)
+		}
+	case *DequeVariable:
+		if y, ok := b.(*DequeVariable); ok {
+			return compareRows(tx, op, x.items, y.items, false)
+		}
+	case *TupleVariable:
+		if y, ok := b.(*TupleVariable); ok {
+			return compareRows(tx, op, x.items, y.items, false)
+		}
+	case *ConstantVariable:
+		if x.Value.Kind() == py.Tuple { // a known tuple against a tracked one
+			if y, ok := b.(*TupleVariable); ok {
+				items, err := Unpack(tx, x)
+				if err != nil {
+					return nil, err
+				}
+				return compareRows(tx, op, items, y.items, false)
+			}
+		}
+	case *DictVariable:
+		if y, ok := b.(*DictVariable); ok && (op == CompareEq || op == CompareNe) {
+			same, err := equalDicts(tx, x, y)
+			if err != nil {
+				return nil, err
+			}
+			return BoolConst(same == (op == CompareEq)), nil
+		}
+	case *MethodVariable:
+		if y, ok := b.(*MethodVariable); ok && (op == CompareEq || op == CompareNe) {
+			self, err := Is(tx, x.Self, y.Self)
+			if err != nil {
+				return nil, err
+			}
+			same := self
+			if self {
+				if same, err = Equal(tx, x.Fn, y.Fn); err != nil {
+					return nil, err
+				}
+			}
+			return BoolConst(same == (op == CompareEq)), nil
+		}
+	}
+	if setLike(a) && setLike(b) {
+		return compareSets(tx, op, a, b)
+	}
+	return nil, nil
+}
+
+// compare is an instance's comparison: its class's own method, else object's, else that of the builtin type it extends.
+func (o *ObjectVariable) compare(tx Translator, op int, b VariableTracker) (VariableTracker, error) {
+	m, err := o.lookupSpecial(tx, "__"+compareNames[op]+"__")
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		return unlessNotImplemented(tx, m, b)
+	}
+	if o.value != nil {
+		d, _ := tx.Scope().TypeLookup(o.Class, "__"+compareNames[op]+"__")
+		if !tx.World().IsObjectMethod(tx.Scope(), "__"+compareNames[op]+"__", d) {
+			return compareValue(tx, op, o.value, b)
+		}
+	}
+	switch op {
+	case CompareEq:
+		same, err := Is(tx, o, b)
+		if err != nil || !same {
+			return nil, err
+		}
+		return BoolConst(true), nil
+	case CompareNe:
+		r, err := o.compare(tx, CompareEq, b)
+		if err != nil || r == nil {
+			return nil, err
+		}
+		t, err := Truth(tx, r)
+		return BoolConst(!t), err
+	}
+	return nil, nil
+}
+
+// compareValue compares what an instance of a builtin type's subclass holds.
+func compareValue(tx Translator, op int, value, b VariableTracker) (VariableTracker, error) {
+	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
+		b = o.value
+	}
+	x, ok := AsConstant(tx, value)
+	y, ok2 := AsConstant(tx, b)
+	if ok && ok2 {
+		r, err := tx.Scope().CallMethod(x, "__"+compareNames[op]+"__", y)
+		if err != nil {
+			return nil, observed(err)
+		}
+		if r.Kind() == py.NotImplemented {
+			return nil, nil
+		}
+		return knownResult(tx, r), nil
+	}
+	return compareSlot(tx, op, value, b)
+}
+
+// unlessNotImplemented calls a special method; nil when it returns NotImplemented.
+func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTracker) (VariableTracker, error) {
+	r, err := Call(tx, m, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = Realize(tx, r); err != nil {
+		return nil, err
+	}
+	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their lengths first.
+func compareRows(tx Translator, op int, x, y []VariableTracker, lengthFirst bool) (VariableTracker, error) {
+	if lengthFirst && len(x) != len(y) && (op == CompareEq || op == CompareNe) {
+		return BoolConst(op == CompareNe), nil
+	}
+	for i := 0; i < min(len(x), len(y)); i++ {
+		same, err := Equal(tx, x[i], y[i])
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			continue
+		}
+		if op == CompareEq || op == CompareNe {
+			return BoolConst(op == CompareNe), nil
+		}
+		return Compare(tx, op, x[i], y[i])
+	}
+	r, err := tx.Scope().Compare(op, tx.Scope().Int(int64(len(x))), tx.Scope().Int(int64(len(y))))
+	if err != nil {
+		return nil, err
+	}
+	return NewConstant(r, nil), nil
+}
+
+// equalDicts is dict equality; two OrderedDicts compare their orders too.
+func equalDicts(tx Translator, x, y *DictVariable) (bool, error) {
+	if len(x.keys) != len(y.keys) {
+		return false, nil
+	}
+	for i, k := range x.keys {
+		v, ok, err := y.get(tx, k)
+		if err != nil || !ok {
+			return false, err
+		}
+		same, err := Equal(tx, x.values[i], v)
+		if err != nil || !same {
+			return false, err
+		}
+	}
+	if x.isOrdered(tx) && y.isOrdered(tx) {
+		for i, k := range x.keys {
+			same, err := Equal(tx, k, y.keys[i])
+			if err != nil || !same {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// compareSets compares sets, frozensets and views as sets.
+func compareSets(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+	x, err := setOf(tx, a, false)
+	if err != nil {
+		return nil, err
+	}
+	_, real, err := x.operand(tx, b)
+	if err != nil {
+		return nil, err
+	}
+	if real, err = tx.Scope().Call(tx.World().FrozenSetType, real); err != nil {
+		return nil, err
+	}
+	left, err := tx.Scope().Call(tx.World().FrozenSetType, x.real)
+	if err != nil {
+		return nil, err
+	}
+	r, err := tx.Scope().Compare(op, left, real)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return NewConstant(r, nil), nil
+}
+
+// Contains is `v in c`.
+func Contains(tx Translator, c, v VariableTracker) (bool, error) {
+	c, err := Realize(tx, c)
+	if err != nil {
+		return false, err
+	}
+	if v, err = Realize(tx, v); err != nil {
+		return false, err
+	}
+	switch x := c.(type) {
+	case *DictVariable:
+		_, ok, err := x.get(tx, v)
+		return ok, err
+	case *SetVariable:
+		return x.contains(tx, v)
+	case *DictViewVariable:
+		switch x.what {
+		case "keys":
+			_, ok, err := x.dict.get(tx, v)
+			return ok, err
+		case "items":
+			if t, ok := v.(*TupleVariable); !ok || len(t.items) != 2 {
+				return false, nil
+			}
+			item := v.(*TupleVariable)
+			found, ok, err := x.dict.get(tx, item.items[0])
+			if err != nil || !ok {
+				return false, err
+			}
+			return Equal(tx, found, item.items[1])
+		}
+	case *ObjectVariable:
+		m, err := x.lookupSpecial(tx, "__contains__")
+		if err != nil {
+			return false, err
+		}
+		if m != nil {
+			r, err := Call(tx, m, []VariableTracker{v}, nil)
+			if err != nil {
+				return false, err
+			}
+			return Truth(tx, r)
+		}
+		if x.value != nil {
+			return Contains(tx, x.value, v)
+		}
+	case *ClassVariable:
+		if m, err := x.metaMethod(tx, "__contains__"); err != nil || m != nil {
+			if err != nil {
+				return false, err
+			}
+			r, err := Call(tx, m, []VariableTracker{v}, nil)
+			if err != nil {
+				return false, err
+			}
+			return Truth(tx, r)
+		}
+	case *GlobalsVariable:
+		return x.contains(tx, v)
+	case *TensorVariable:
+		return false, unsupported(exc.TensorToPython, "membership in a tensor")
+	}
+	if oc, ok := AsConstant(tx, c); ok {
+		if ov, ok := AsConstant(tx, v); ok {
+			r, err := tx.Scope().Contains(oc, ov)
+			return r, observed(err)
+		}
+		if oc.Kind() == py.FrozenSet {
+			s, err := setOf(tx, c, true)
+			if err != nil {
+				return false, err
+			}
+			return s.contains(tx, v)
+		}
+	}
+	it, err := Iter(tx, c)
+	if err != nil {
+		if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
+			err = typeError(tx, "argument of type '\x00' is not iterable", c)
+		}
+		return false, err
+	}
+	for n := 0; n < maxUnroll; n++ {
+		item, more, err := next(tx, it)
+		if err != nil || !more {
+			return false, err
+		}
+		same, err := Equal(tx, item, v)
+		if err != nil || same {
+			return same, err
+		}
+	}
+	return false, unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
+}
+
+// next is one step of an iterator, an instance of a class of the user's included.
+func next(tx Translator, it VariableTracker) (VariableTracker, bool, error) {
+	it, err := Realize(tx, it)
+	if err != nil {
+		return nil, false, err
+	}
+	if i, ok := it.(Iterator); ok {
+		return i.Next(tx)
+	}
+	return nil, false, unsupported(exc.IterUnsupported, "next of %s", Describe(tx, it))
+}

@@ -1,0 +1,501 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Call implements Caller: the metaclass's __call__ where it is Python code, else making an instance.
+func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	w, s := tx.World(), tx.Scope()
+	if r, ok, err := callStandIn(tx, c.Class, args, kwargs); ok || err != nil {
+		return r, err
+	}
+	if py.IsSubtype(c.Class, w.BaseException) {
+		return newException(tx, c.Class, args, kwargs)
+	}
+	if w.IsTorchConstant(c.Class) || w.IsEnumClass(s, c.Class) {
+		if c.Class == w.SizeType && len(args) == 1 && len(kwargs) == 0 {
+			items, err := Unpack(tx, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return NewTupleOf(items, c.Class, nil), nil
+		}
+		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
+			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+		}
+		return foldCall(tx, c.Class, args, kwargs)
+	}
+	if py.IsSubtype(c.Class, w.PartialType) && len(args) > 0 {
+		fn, err := Realize(tx, args[0])
+		return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, err
+	}
+	switch c.Class {
+	case w.DequeType:
+		return newDeque(tx, args, kwargs)
+	case w.OrderedDictType, w.DefaultDictType:
+		return newDictOf(tx, c.Class, args, kwargs)
+	}
+	if m, err := c.metaMethod(tx, "__call__"); err != nil || m != nil {
+		if err != nil {
+			return nil, err
+		}
+		return Call(tx, m, args, kwargs)
+	}
+	call, _ := s.TypeLookup(c.Class.Type(), "__call__")
+	if own, _ := s.TypeLookup(w.TypeType, "__call__"); call != own {
+		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
+	}
+	return c.construct(tx, args, kwargs)
+}
+
+// newDictOf makes an OrderedDict or defaultdict.
+func newDictOf(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	d := NewDict(nil)
+	d.class = class
+	return d, fillDict(tx, d, args, kwargs)
+}
+
+// fillDict is __init__ of dict, OrderedDict and defaultdict.
+func fillDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) error {
+	if !d.class.IsNull() && py.IsSubtype(d.class, tx.World().DefaultDictType) && len(args) > 0 {
+		f, err := Realize(tx, args[0])
+		if err != nil {
+			return err
+		}
+		if c, ok := AsConstant(tx, f); !ok || c != pyNone {
+			if _, callable := f.(Caller); !callable {
+				return &exc.Observed{TypeName: "TypeError", Text: "first argument must be callable or None"}
+			}
+			d.factory = f
+		}
+		args = args[1:]
+	}
+	return d.update(tx, args, kwargs)
+}
+
+// construct is type.__call__: __new__, then __init__ of what it gave.
+func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	s := tx.Scope()
+	if py.IsSubtype(c.Class, tx.World().NNModule) {
+		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+	}
+	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {
+		return nil, unsupported(exc.CallUnsupported, "instance of class %s with __del__", py.TypeName(c.Class))
+	}
+	if names, err := s.GetAttr(c.Class, "__abstractmethods__"); err == nil {
+		if n, err := s.Len(names); err != nil || n > 0 {
+			return nil, unsupported(exc.CallUnsupported, "instance of abstract class %s", py.TypeName(c.Class))
+		}
+	}
+	d, ok := s.TypeLookup(c.Class, "__new__")
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+	}
+	init, _ := s.TypeLookup(c.Class, "__init__")
+	var obj VariableTracker
+	var err error
+	switch d.Kind() {
+	case py.StaticMethod, py.Function:
+		fn, err2 := c.ownAttr(tx, "__new__", d)
+		if err2 != nil {
+			return nil, err2
+		}
+		obj, err = Call(tx, fn, append([]VariableTracker{c}, args...), kwargs)
+	case py.Builtin:
+		base, ok := newOwner(tx, d)
+		if !ok {
+			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+		}
+		if base == tx.World().ObjectType && len(args)+len(kwargs) > 0 && tx.World().IsObjectMethod(s, "__init__", init) {
+			return nil, &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c.Class) + "() takes no arguments"}
+		}
+		obj, err = newInstance(tx, base, c.Class, args, kwargs)
+	default:
+		err = unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = Realize(tx, obj); err != nil {
+		return nil, err
+	}
+	t, err := PythonType(tx, obj)
+	if err != nil {
+		return nil, err
+	}
+	if !py.IsSubtype(t, c.Class) {
+		return obj, nil
+	}
+	if t != c.Class {
+		init, _ = s.TypeLookup(t, "__init__")
+	}
+	if err := initialize(tx, obj, t, init, args, kwargs); err != nil {
+		return nil, err
+	}
+	if o, ok := obj.(*ObjectVariable); ok && polyfillMark(tx, c.Class) != "" {
+		return newStandIn(tx, o)
+	}
+	return obj, nil
+}
+
+// newOwner is the type whose __new__ a builtin function is.
+func newOwner(tx Translator, fn py.Object) (py.Object, bool) {
+	self, err := tx.Scope().GetAttr(fn, "__self__")
+	if err != nil {
+		return py.Object{}, false
+	}
+	k := self.Kind()
+	return self, k == py.TypeKind || k == py.TypeSub
+}
+
+// initialize calls __init__: Python code is inlined, that of dict, list and set fills the instance.
+func initialize(tx Translator, obj VariableTracker, class, init py.Object, args []VariableTracker, kwargs []Kw) error {
+	w, s := tx.World(), tx.Scope()
+	switch {
+	case init.Kind() == py.Function:
+		fn := tx.Build(init, guards.NewTypeAttrSource(classSource(tx, class), "__init__"))
+		r, err := Call(tx, fn, append([]VariableTracker{obj}, args...), kwargs)
+		if err != nil {
+			return err
+		}
+		if r, err = Realize(tx, r); err != nil {
+			return err
+		}
+		if o, ok := AsConstant(tx, r); !ok || o != py.None() {
+			return typeError(tx, "__init__() should return None, not '\x00'", r)
+		}
+		return nil
+	case w.IsObjectMethod(s, "__init__", init):
+		return nil
+	}
+	if o, ok := obj.(*ObjectVariable); ok && o.value != nil {
+		_, err := o.builtinMethod(tx, "__init__", args, kwargs)
+		return err
+	}
+	return unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
+}
+
+// builtinBase is the builtin type whose contents instances of class have; the zero Object for none that is modelled.
+func builtinBase(tx Translator, class py.Object) py.Object {
+	w := tx.World()
+	for _, t := range []py.Object{w.OrderedDictType, w.DefaultDictType, w.DictType, w.ListType, w.SetType, w.TupleType,
+		w.Builtin("int"), w.Builtin("str"), w.Builtin("float"), w.Builtin("bytes"), w.Builtin("complex")} {
+		if py.IsSubtype(class, t) {
+			return t
+		}
+	}
+	return py.Object{}
+}
+
+// newInstance is base.__new__(class, *args).
+func newInstance(tx Translator, base, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	w, s := tx.World(), tx.Scope()
+	if !py.IsSubtype(class, base) {
+		return nil, unsupported(exc.CallUnsupported, "%s.__new__(%s)", py.TypeName(base), py.TypeName(class))
+	}
+	if base == w.ObjectType {
+		if !w.PlainLayout(s, class) {
+			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
+		}
+		return NewInstance(class), nil
+	}
+	own := builtinBase(tx, class)
+	if own.IsNull() || !py.IsSubtype(own, base) || !py.Is(class, py.HeapType) {
+		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
+	}
+	if _, named := w.NamedTupleFields(s, class); named || class == w.SizeType {
+		if len(args) != 1 || len(kwargs) > 0 {
+			return nil, unsupported(exc.CallUnsupported, "tuple of class %s", py.TypeName(class))
+		}
+		items, err := Unpack(tx, args[0])
+		return NewTupleOf(items, class, nil), err
+	}
+	o := NewInstance(class)
+	switch own {
+	case w.OrderedDictType, w.DefaultDictType:
+		d := NewDict(nil)
+		d.class = own
+		o.hold(d, own)
+	case w.DictType:
+		o.hold(NewDict(nil), own)
+	case w.ListType:
+		o.hold(NewList(nil, nil), own)
+	case w.SetType:
+		set, err := NewSet(tx, nil, false, nil)
+		if err != nil {
+			return nil, err
+		}
+		o.hold(set, own)
+	case w.TupleType:
+		if len(args) > 1 || len(kwargs) > 0 {
+			return nil, unsupported(exc.CallUnsupported, "tuple of class %s", py.TypeName(class))
+		}
+		var items []VariableTracker
+		if len(args) == 1 {
+			var err error
+			if items, err = Unpack(tx, args[0]); err != nil {
+				return nil, err
+			}
+		}
+		o.hold(NewTuple(items, nil), own)
+	default:
+		v, err := callBuiltinType(tx, own, args, kwargs)
+		if err != nil {
+			return nil, err
+		}
+		o.hold(v, own)
+	}
+	return o, nil
+}
+
+// callBuiltinType makes an int, str, float, ... of known values.
+func callBuiltinType(tx Translator, t py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	name, _ := tx.World().BuiltinName(tx.Scope(), t)
+	v, err := NewBuiltin(t, name, nil).Call(tx, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	if v, err = Realize(tx, v); err != nil {
+		return nil, err
+	}
+	c, ok := AsConstant(tx, v)
+	if !ok || c.Type() != t {
+		return nil, unsupported(exc.CallUnsupported, "%s of unknown values", name)
+	}
+	return NewConstant(c, nil), nil
+}
+
+// hold gives an instance the contents that the builtin type it extends keeps in C.
+func (o *ObjectVariable) hold(v VariableTracker, base py.Object) {
+	b := v.base()
+	b.Src, b.slot, b.through, b.holder = o.Src, o.slot, base, o
+	o.value, o.native = v, base
+}
+
+// builtinMethod is a method of the builtin type that the instance's class extends.
+func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if o.value == nil {
+		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+	}
+	switch v := o.value.(type) {
+	case *DictVariable:
+		switch name {
+		case "__init__":
+			return NoneConst(), o.initDict(tx, v, args, kwargs)
+		case "__getitem__":
+			if len(args) == 1 {
+				return o.valueItem(tx, args[0])
+			}
+		}
+		if v.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__") {
+			switch name { // OrderedDict's own methods go through the subclass's
+			case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":
+				return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+			}
+		}
+		if name == "copy" && !v.class.IsNull() {
+			return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+		}
+	case *ListVariable:
+		if name == "__init__" && len(args) < 2 && len(kwargs) == 0 {
+			if len(v.items) > 0 {
+				if _, err := v.CallMethod(tx, "clear", nil, nil); err != nil {
+					return nil, err
+				}
+			}
+			if len(args) == 0 {
+				return NoneConst(), nil
+			}
+			return v.CallMethod(tx, "extend", args, nil)
+		}
+	case *SetVariable:
+		if name == "__init__" && len(args) < 2 && len(kwargs) == 0 && len(v.history) == 0 {
+			return v.CallMethod(tx, "update", args, nil)
+		}
+		if setMethods[name].result == "set" { // set's methods give an instance of the subclass
+			return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+		}
+	case *TupleVariable, *ConstantVariable:
+		if name == "__init__" {
+			return NoneConst(), nil
+		}
+	}
+	r, err := CallMethod(tx, o.value, name, args, kwargs)
+	if err == nil && r == o.value { // x.__iadd__(y) is x
+		return o, nil
+	}
+	return r, err
+}
+
+func (o *ObjectVariable) initDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) error {
+	if d.isOrdered(tx) && o.overrides(tx, "__setitem__") && len(args)+len(kwargs) > 0 {
+		pairs, err := dictPairs(tx, "OrderedDict", args, kwargs)
+		if err != nil {
+			return err
+		}
+		for _, p := range pairs {
+			if err := o.SetItem(tx, p[0], p[1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if Materialized(o) && len(args) > 0 && py.IsSubtype(o.native, tx.World().DefaultDictType) {
+		return unsupported(exc.CallUnsupported, "__init__ of a defaultdict")
+	}
+	return fillDict(tx, d, args, kwargs)
+}
+
+// overrides tells whether the instance's class has a method of its own instead of the builtin type's.
+func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
+	for _, n := range names {
+		own, _ := tx.Scope().TypeLookup(o.Class, n)
+		theirs, _ := tx.Scope().TypeLookup(o.native, n)
+		if own != theirs {
+			return true
+		}
+	}
+	return false
+}
+
+// plainValue tells instances whose class reads the builtin type's contents as that type does: C code may be given the contents.
+func (o *ObjectVariable) plainValue(tx Translator) bool {
+	return !o.overrides(tx, "__int__", "__index__", "__float__", "__len__", "__iter__", "__getitem__", "__str__", "__repr__", "__format__",
+		"__hash__", "__eq__", "__bool__", "__contains__")
+}
+
+// reconstructBare emits the instance without attributes; what a list, dict or set holds is filled in by Fill.
+func (o *ObjectVariable) reconstructBare(e Emitter) error {
+	base := objectType
+	if o.value != nil {
+		base = o.native
+	}
+	e.PushNull()
+	e.LoadConst(base)
+	e.LoadAttr("__new__")
+	e.LoadConst(o.Class)
+	n := 1
+	switch v := o.value.(type) {
+	case *TupleVariable:
+		if err := loadAll(e, v.items); err != nil {
+			return err
+		}
+		e.BuildTuple(len(v.items))
+		n++
+	case *ConstantVariable:
+		e.LoadConst(v.Value)
+		n++
+	}
+	e.Call(n, nil)
+	return nil
+}
+
+// Before freezes what the bare instance is made of.
+func (o *ObjectVariable) Before(tx Translator) error {
+	if t, ok := o.value.(*TupleVariable); ok {
+		for _, it := range t.items {
+			if err := tx.Output().Freeze(tx, it); err != nil {
+				return err
+			}
+		}
+	}
+	if s, ok := o.value.(*SetVariable); ok {
+		return s.Settle(tx)
+	}
+	return nil
+}
+
+// Fill puts the contents and the attributes into an instance that has just been made real.
+func (o *ObjectVariable) Fill(tx Translator) error {
+	if o.value != nil {
+		o.value.base().slot = o.slot
+	}
+	switch v := o.value.(type) {
+	case *ListVariable:
+		if err := methodEffect(tx, v, "extend", []VariableTracker{NewTuple(v.items, nil)}); err != nil {
+			return err
+		}
+	case *SetVariable:
+		if err := methodEffect(tx, v, "update", []VariableTracker{NewTuple(v.inHistory(), nil)}); err != nil {
+			return err
+		}
+	case *DictVariable:
+		if v.factory != nil {
+			if err := o.storeEffect(tx, "default_factory", v.factory); err != nil {
+				return err
+			}
+		}
+		for i := range v.keys {
+			if err := itemEffect(tx, v, v.keys[i], v.values[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, a := range o.Stored() {
+		if err := o.storeEffect(tx, a.Name, a.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrapSubclass looks at an instance of a subclass of a builtin type: its contents are guarded as those of the builtin type are.
+func wrapSubclass(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, bool, error) {
+	out, s, w := tx.Output(), tx.Scope(), tx.World()
+	base := builtinBase(tx, obj.Type())
+	if base.IsNull() || !py.Is(obj.Type(), py.HeapType) {
+		return nil, nil, false, nil
+	}
+	typ := out.Const(obj.Type())
+	o := NewObject(obj, src)
+	gs := ofType
+	switch base {
+	case w.ListType, w.TupleType:
+		items := s.Items(obj)
+		vs := make([]VariableTracker, len(items))
+		for i, it := range items {
+			vs[i] = tx.Build(it, guards.NewIndexSource(src, i))
+		}
+		gs = append(gs, guards.ListLength(src, typ, len(items)))
+		if base == w.ListType {
+			o.hold(NewList(vs, nil), base)
+		} else {
+			o.hold(NewTuple(vs, nil), base)
+		}
+	case w.DictType, w.OrderedDictType, w.DefaultDictType:
+		v, more, err := wrapDict(tx, obj, src)
+		if err != nil {
+			return nil, nil, true, err
+		}
+		d := v.(*DictVariable)
+		d.class = py.Object{}
+		if base != w.DictType {
+			d.class = base
+		}
+		gs = append(gs, more...)
+		o.hold(d, base)
+	case w.SetType:
+		v, more, err := wrapSet(tx, obj, src)
+		if err != nil {
+			return nil, nil, true, err
+		}
+		gs = append(gs, more...)
+		o.hold(v, base)
+	default:
+		plain, err := s.Call(w.plainValue, base, obj)
+		if err != nil {
+			return nil, nil, true, observed(err)
+		}
+		same, err := s.Call(w.valueIs, base, plain)
+		if err != nil {
+			return nil, nil, true, observed(err)
+		}
+		gs = append(gs, guards.PyCheck(src, out.Const(same), "holds "+s.Repr(plain)))
+		o.hold(NewConstant(plain, nil), base)
+		o.value.base().Src = nil
+	}
+	return o, gs, true, nil
+}

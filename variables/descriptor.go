@@ -1,0 +1,160 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// descriptorOf is the tracker of a descriptor object that a user's class defines; false for C's own.
+func descriptorOf(tx Translator, d py.Object, src guards.Source) (*ObjectVariable, bool, error) {
+	v, err := Realize(tx, tx.Build(d, src))
+	if err != nil {
+		return nil, false, err
+	}
+	o, ok := v.(*ObjectVariable)
+	return o, ok, nil
+}
+
+// userDescriptor reads through a descriptor whose __get__ is Python code.
+func userDescriptor(tx Translator, self VariableTracker, class py.Object, name string, d py.Object, src guards.Source) (VariableTracker, error) {
+	if d.Type() == tx.World().CachedPropertyType {
+		if o, ok := self.(*ObjectVariable); ok {
+			return cachedProperty(tx, o, name, d, src)
+		}
+	}
+	get, ok := tx.Scope().TypeLookup(d.Type(), "__get__")
+	if !ok || get.Kind() != py.Function {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(class), py.TypeName(d.Type()))
+	}
+	o, ok, err := descriptorOf(tx, d, src)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(class), py.TypeName(d.Type()))
+	}
+	m, err := o.lookupSpecial(tx, "__get__")
+	if err != nil {
+		return nil, err
+	}
+	if self == nil {
+		self = NoneConst()
+	}
+	return Call(tx, m, []VariableTracker{self, NewClass(class, nil)}, nil)
+}
+
+// cachedProperty is functools.cached_property.__get__ of an instance that has no value yet: the function's result goes into its dict.
+func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object, src guards.Source) (VariableTracker, error) {
+	s := tx.Scope()
+	fn, err := s.GetAttr(d, "func")
+	if err != nil {
+		return nil, observed(err)
+	}
+	attr, err := s.GetAttr(d, "attrname")
+	if err != nil {
+		return nil, observed(err)
+	}
+	if fn.Kind() != py.Function || attr.Kind() != py.Str || py.GoString(attr) != name || o.exc != nil {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: cached_property", name, py.TypeName(o.Class))
+	}
+	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+	v, err := tx.Inline(NewFunction(fn, guards.NewConstSource(tx.Output().Const(fn), "___cached_property_"+name)), []VariableTracker{o}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return v, o.setGeneric(tx, name, v, false)
+}
+
+// setProperty runs a property's setter or deleter.
+func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, value VariableTracker) error {
+	_, fn, err := tx.Scope().PropertyParts(d)
+	if err != nil {
+		return observed(err)
+	}
+	what, args := "setter", []VariableTracker{o, value}
+	if value == nil {
+		what, args = "deleter", args[:1]
+		if fn, err = tx.Scope().GetAttr(d, "fdel"); err != nil {
+			return observed(err)
+		}
+	}
+	if fn.IsNull() || fn.Kind() == py.NoneKind {
+		return &exc.Observed{TypeName: "AttributeError", Text: "property '" + name + "' of '" + py.TypeName(o.Class) + "' object has no " + what}
+	}
+	if fn.Kind() != py.Function {
+		return unsupported(exc.StoreUnsupported, "%s of a %s: property", name, py.TypeName(o.Class))
+	}
+	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
+	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+	_, err = tx.Inline(NewFunction(fn, guards.NewConstSource(tx.Output().Const(fn), "___property_"+what+"_"+name)), args, nil)
+	return err
+}
+
+// setUserDescriptor runs __set__ or __delete__ of a descriptor written in Python.
+func (o *ObjectVariable) setUserDescriptor(tx Translator, name string, d py.Object, value VariableTracker) error {
+	method, args := "__set__", []VariableTracker{o, value}
+	if value == nil {
+		method, args = "__delete__", args[:1]
+	}
+	fn, ok := tx.Scope().TypeLookup(d.Type(), method)
+	if ok && fn.Kind() == py.Function {
+		v, ok, err := descriptorOf(tx, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
+		if err != nil {
+			return err
+		}
+		if ok {
+			m, err := v.lookupSpecial(tx, method)
+			if err != nil {
+				return err
+			}
+			_, err = Call(tx, m, args, nil)
+			return err
+		}
+	}
+	return unsupported(exc.StoreUnsupported, "%s of a %s: %s", name, py.TypeName(o.Class), py.TypeName(d.Type()))
+}
+
+// storedClassAttr is what the program has stored under a name on a class or its bases, seen before what they hold really.
+func storedClassAttr(tx Translator, class py.Object, name string) (VariableTracker, bool) {
+	stored := tx.World().classAttrs
+	if len(stored) == 0 {
+		return nil, false
+	}
+	s := tx.Scope()
+	mro, err := s.GetAttr(class, "__mro__")
+	if err != nil {
+		return nil, false
+	}
+	for _, k := range s.Items(mro) {
+		if v, ok := stored[k][name]; ok {
+			return v, true
+		}
+		dict, err := s.GetAttr(k, "__dict__")
+		if err != nil {
+			return nil, false
+		}
+		if in, err := s.Contains(dict, s.Name(name)); err != nil || in {
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// bindStored binds a class attribute that the program has stored.
+func bindStored(tx Translator, self, v VariableTracker) (VariableTracker, error) {
+	switch x := mustRealize(tx, v).(type) {
+	case *FunctionVariable:
+		if self != nil {
+			return NewMethod(x, self, nil), nil
+		}
+		return x, nil
+	case *ConstantVariable, *TensorVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ClassVariable:
+		return v, nil
+	case *ObjectVariable:
+		if _, ok := tx.Scope().TypeLookup(x.Class, "__get__"); !ok {
+			return v, nil
+		}
+	}
+	return nil, unsupported(exc.AttrUnsupported, "class attribute %s", Describe(tx, v))
+}

@@ -1,0 +1,297 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+type dictMethod struct {
+	lo, hi int // positional arguments; hi -1: left to the method
+	run    func(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+}
+
+// dictMethods: name → what it does. Filled in init since methods reach Call again.
+var dictMethods map[string]dictMethod
+
+// orderedMethods are those that OrderedDict has of its own.
+var orderedMethods map[string]dictMethod
+
+func init() {
+	dictMethods = map[string]dictMethod{
+		"keys": {0, 0, dictView("keys")}, "values": {0, 0, dictView("values")}, "items": {0, 0, dictView("items")},
+		"get": {1, 2, dictGet}, "copy": {0, 0, dictCopy}, "pop": {1, 2, dictPop}, "setdefault": {1, 2, dictSetDefault},
+		"clear": {0, 0, dictClear}, "update": {0, -1, dictUpdate}, "popitem": {0, 0, dictPopItem}, "fromkeys": {1, 2, dictFromKeys},
+	}
+	orderedMethods = map[string]dictMethod{
+		"move_to_end": {1, 2, orderedMove}, "popitem": {0, 1, orderedPopItem},
+	}
+}
+
+// CallMethod implements MethodCaller.
+func (d *DictVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	m, ok := dictMethods[name]
+	if o, own := orderedMethods[name]; own && d.isOrdered(tx) {
+		m, ok = o, true
+	} else if len(kwargs) > 0 && name != "update" {
+		ok = false
+	}
+	if !ok {
+		return callDunder(tx, d, name, args, kwargs)
+	}
+	if len(args) < m.lo || (m.hi >= 0 && len(args) > m.hi) {
+		return nil, wrongCall(tx, d, name, args, kwargs)
+	}
+	return m.run(tx, d, args, kwargs)
+}
+
+func dictView(what string) func(Translator, *DictVariable, []VariableTracker, []Kw) (VariableTracker, error) {
+	return func(_ Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+		return &DictViewVariable{dict: d, what: what}, nil
+	}
+}
+
+func dictGet(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+	v, ok, err := d.get(tx, args[0])
+	if err != nil || ok {
+		return v, err
+	}
+	return arg(args, 1), nil
+}
+
+func dictCopy(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+	return d.duplicate(tx)
+}
+
+func dictPop(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+	v, ok, err := d.remove(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		if len(args) == 2 {
+			return args[1], nil
+		}
+		return nil, keyError(tx, args[0])
+	}
+	return v, methodEffect(tx, d, "pop", args[:1])
+}
+
+func dictSetDefault(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+	v, ok, err := d.get(tx, args[0])
+	if err != nil || ok {
+		return v, err
+	}
+	return arg(args, 1), d.SetItem(tx, args[0], arg(args, 1))
+}
+
+func dictClear(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+	d.clear()
+	return NoneConst(), methodEffect(tx, d, "clear", nil)
+}
+
+func dictUpdate(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	return NoneConst(), d.update(tx, args, kwargs)
+}
+
+func dictPopItem(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+	return d.popAt(tx, len(d.keys)-1, nil)
+}
+
+// popAt is popitem() of the item at a position.
+func (d *DictVariable) popAt(tx Translator, i int, args []VariableTracker) (VariableTracker, error) {
+	if len(d.keys) == 0 {
+		text := "'popitem(): dictionary is empty'"
+		if d.isOrdered(tx) {
+			text = "'dictionary is empty'"
+		}
+		return nil, &exc.Observed{TypeName: "KeyError", Text: text}
+	}
+	k := d.keys[i]
+	v, _, err := d.remove(tx, k)
+	if err != nil {
+		return nil, err
+	}
+	return NewTuple([]VariableTracker{k, v}, nil), methodEffect(tx, d, "popitem", args)
+}
+
+func dictFromKeys(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+	return fromKeys(tx, d.class, args)
+}
+
+// fromKeys is class.fromkeys(iterable, value); class zero: dict.
+func fromKeys(tx Translator, class py.Object, args []VariableTracker) (VariableTracker, error) {
+	keys, err := Unpack(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	d := NewDict(nil)
+	d.class = class
+	for _, k := range keys {
+		if err := d.put(tx, k, arg(args, 1)); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// lastArgument is the flag `last` of OrderedDict's own methods.
+func lastArgument(tx Translator, args []VariableTracker, at int, kwargs []Kw) (bool, error) {
+	for _, kw := range kwargs {
+		if kw.Name != "last" || len(kwargs) > 1 {
+			return false, unsupported(exc.CallUnsupported, "OrderedDict method with %s", kw.Name)
+		}
+		return Truth(tx, kw.Value)
+	}
+	if len(args) > at {
+		return Truth(tx, args[at])
+	}
+	return true, nil
+}
+
+func orderedPopItem(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	last, err := lastArgument(tx, args, 0, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	i := 0
+	if last {
+		i = len(d.keys) - 1
+	}
+	return d.popAt(tx, i, []VariableTracker{BoolConst(last)})
+}
+
+func orderedMove(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) == 0 {
+		return nil, unsupported(exc.CallUnsupported, "move_to_end by keyword")
+	}
+	last, err := lastArgument(tx, args, 1, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	i, _, err := d.entry(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	if i < 0 {
+		return nil, keyError(tx, args[0])
+	}
+	key := d.keys[i]
+	keys, values := without(d.keys, i), without(d.values, i)
+	if last {
+		keys, values = append(keys, key), append(values, d.values[i])
+	} else {
+		keys = append([]VariableTracker{key}, keys...)
+		values = append([]VariableTracker{d.values[i]}, values...)
+	}
+	d.clear()
+	for j := range keys {
+		if err := d.put(tx, keys[j], values[j]); err != nil {
+			return nil, err
+		}
+	}
+	return NoneConst(), methodEffect(tx, d, "move_to_end", []VariableTracker{args[0], BoolConst(last)})
+}
+
+func (d *DictVariable) update(tx Translator, args []VariableTracker, kwargs []Kw) error {
+	pairs, err := dictPairs(tx, "update", args, kwargs)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		if err := d.SetItem(tx, p[0], p[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dictPairs reads the arguments of dict() and dict.update().
+func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) ([][2]VariableTracker, error) {
+	var out [][2]VariableTracker
+	if len(args) > 1 {
+		return nil, &exc.Observed{TypeName: "TypeError", Text: what + " expected at most 1 argument, got " + itoa(len(args))}
+	}
+	if len(args) == 1 {
+		pairs, err := mappingPairs(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		out = pairs
+	}
+	for _, kw := range kwargs {
+		out = append(out, [2]VariableTracker{StrConst(tx, kw.Name), kw.Value})
+	}
+	return out, nil
+}
+
+// mappingPairs are the items of a dict, of an object with keys(), or of an iterable of pairs.
+func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	var out [][2]VariableTracker
+	if d, ok := plainDict(tx, v); ok {
+		for i := range d.keys {
+			out = append(out, [2]VariableTracker{d.keys[i], d.values[i]})
+		}
+		return out, nil
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		if _, has := tx.Scope().TypeLookup(o.Class, "keys"); has {
+			keys, err := CallMethod(tx, o, "keys", nil, nil)
+			if err != nil {
+				return nil, err
+			}
+			names, err := Unpack(tx, keys)
+			if err != nil {
+				return nil, err
+			}
+			for _, k := range names {
+				item, err := GetItem(tx, o, k)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, [2]VariableTracker{k, item})
+			}
+			return out, nil
+		}
+	}
+	items, err := Unpack(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	for i, it := range items {
+		kv, err := Unpack(tx, it)
+		if err != nil {
+			if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
+				o.Text = "cannot convert dictionary update sequence element #" + itoa(i) + " to a sequence"
+			}
+			return nil, err
+		}
+		if len(kv) != 2 {
+			return nil, &exc.Observed{TypeName: "ValueError",
+				Text: "dictionary update sequence element #" + itoa(i) + " has length " + itoa(len(kv)) + "; 2 is required"}
+		}
+		out = append(out, [2]VariableTracker{kv[0], kv[1]})
+	}
+	return out, nil
+}
+
+// plainDict is the dict whose items CPython copies without asking its methods: a dict, or an instance of a subclass that leaves
+// iteration and look-up alone.
+func plainDict(tx Translator, v VariableTracker) (*DictVariable, bool) {
+	switch x := v.(type) {
+	case *DictVariable:
+		return x, true
+	case *ObjectVariable:
+		d, ok := x.value.(*DictVariable)
+		if !ok {
+			return nil, false
+		}
+		own, _ := tx.Scope().TypeLookup(x.Class, "__iter__")
+		theirs, _ := tx.Scope().TypeLookup(d.classOrDict(tx), "__iter__")
+		return d, own == theirs && !d.isOrdered(tx)
+	}
+	return nil, false
+}

@@ -1,0 +1,85 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// writeThrough records a change to a value that exists as a real object, at its place among the operations. The
+// program's own containers that nothing outside has seen need none.
+func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, emit func(e Emitter, vs []VariableTracker) error) error {
+	if d, ok := v.(*DictVariable); ok && d.owner != nil && Materialized(d.owner) && !Materialized(d) {
+		if err := tx.Output().Freeze(tx, d); err != nil {
+			return err
+		}
+	}
+	if !Materialized(v) {
+		return nil
+	}
+	v.base().mutated = true
+	if h := v.base().holder; h != nil {
+		h.mutated = true
+	}
+	return tx.Output().Effect(tx, append([]VariableTracker{v}, values...), func(e Emitter) error { return emit(e, values) })
+}
+
+// methodEffect replays a method call on a real container: the program's own call, at its own place. For an instance of a subclass it is
+// the builtin type's method, whatever the subclass has under that name.
+func methodEffect(tx Translator, v VariableTracker, name string, args []VariableTracker) error {
+	var method py.Object
+	if t := v.base().through; !t.IsNull() {
+		m, err := tx.Scope().GetAttr(t, name)
+		if err != nil {
+			return observed(err)
+		}
+		method = m
+		tx.Output().Const(method)
+	}
+	return writeThrough(tx, v, args, func(e Emitter, vs []VariableTracker) error {
+		if !method.IsNull() {
+			e.PushNull()
+			e.LoadConst(method)
+			if err := loadAll(e, append([]VariableTracker{v}, vs...)); err != nil {
+				return err
+			}
+			e.Call(1+len(vs), nil)
+			e.PopTop()
+			return nil
+		}
+		if err := e.Load(v); err != nil {
+			return err
+		}
+		e.LoadMethod(name)
+		if err := loadAll(e, vs); err != nil {
+			return err
+		}
+		e.CallMethod(len(vs), nil)
+		e.PopTop()
+		return nil
+	})
+}
+
+// itemEffect stores (value nil: deletes) an item of a real container.
+func itemEffect(tx Translator, v, key, value VariableTracker) error {
+	if !v.base().through.IsNull() {
+		if value == nil {
+			return methodEffect(tx, v, "__delitem__", []VariableTracker{key})
+		}
+		return methodEffect(tx, v, "__setitem__", []VariableTracker{key, value})
+	}
+	if value == nil {
+		return writeThrough(tx, v, []VariableTracker{key}, func(e Emitter, vs []VariableTracker) error {
+			if err := loadAll(e, []VariableTracker{v, vs[0]}); err != nil {
+				return err
+			}
+			e.DeleteSubscr()
+			return nil
+		})
+	}
+	return writeThrough(tx, v, []VariableTracker{key, value}, func(e Emitter, vs []VariableTracker) error {
+		if err := loadAll(e, []VariableTracker{vs[1], v, vs[0]}); err != nil {
+			return err
+		}
+		e.StoreSubscr()
+		return nil
+	})
+}

@@ -1,0 +1,402 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// watched is a container whose iterators notice that it has changed.
+type watched interface {
+	// changes gives the size that iterators compare, a number that every change of the members raises, and the container's name in
+	// the RuntimeError.
+	changes() (size, version int, what string)
+}
+
+// SequenceIterator walks the known items of a sequence. A list that grows while it is walked is seen growing; a dict, set or deque
+// that changes raises RuntimeError.
+type SequenceIterator struct {
+	Base
+	seq           Sequence
+	owner         VariableTracker // the sequence's tracker, for kinds that stay alive in the iterator
+	index         int
+	size, version int
+	done          bool
+}
+
+// NewSequenceIterator returns an iterator over seq's items from index on.
+func NewSequenceIterator(owner VariableTracker, seq Sequence, index int) *SequenceIterator {
+	it := &SequenceIterator{seq: seq, owner: owner, index: index}
+	if c, ok := owner.(watched); ok {
+		it.size, it.version, _ = c.changes()
+	}
+	return it
+}
+
+// Kind implements VariableTracker.
+func (*SequenceIterator) Kind() string { return "SequenceIterator" }
+
+// Children implements Container.
+func (s *SequenceIterator) Children() []VariableTracker { return []VariableTracker{s.owner} }
+
+// Next implements Iterator.
+func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
+	if Materialized(s) {
+		return nil, false, unsupported(exc.IterUnsupported, "an iterator that other code holds")
+	}
+	if tx.World().Calls > 0 && changeable(s.owner) {
+		return nil, false, unsupported(exc.IterUnsupported, "%s, which a Python call may have changed", Describe(tx, s.owner))
+	}
+	if s.done {
+		return nil, false, nil
+	}
+	if c, ok := s.owner.(watched); ok {
+		size, version, what := c.changes()
+		if size != s.size {
+			text := what + " changed size during iteration"
+			if what == "deque" {
+				text = "deque mutated during iteration"
+			}
+			s.size = -1 // CPython keeps raising it
+			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
+		}
+		if version != s.version {
+			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were exchanged while it is walked", what)
+		}
+	}
+	items, err := s.seq.Items(tx)
+	if err != nil {
+		return nil, false, err
+	}
+	if s.index >= len(items) {
+		s.done = true
+		return nil, false, nil
+	}
+	s.index++
+	return items[s.index-1], true, nil
+}
+
+// PythonType implements Typed.
+func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
+	return py.Object{}, unsupported(exc.IterUnsupported, "type of an iterator")
+}
+
+// Settle checks that the iterator can be made real at its place: called before it is.
+func (s *SequenceIterator) Settle(tx Translator) error {
+	if c, ok := s.owner.(watched); ok && !s.done {
+		if size, version, what := c.changes(); size != s.size || version != s.version {
+			return unsupported(exc.Reconstruct, "iterator over a %s that has changed", what)
+		}
+	}
+	switch s.owner.(type) {
+	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable, *SetVariable, *DequeVariable:
+		return nil
+	}
+	items, err := s.seq.Items(tx)
+	if err != nil {
+		return err
+	}
+	rest := NewTuple(append([]VariableTracker(nil), items[min(s.index, len(items)):]...), nil)
+	s.seq, s.owner, s.index = rest, rest, 0
+	return nil
+}
+
+// Snapshot implements Snapshotter.
+func (s *SequenceIterator) Snapshot() VariableTracker {
+	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index, done: s.done}
+}
+
+// Reconstruct implements Reconstructer: iter(seq), moved on by its own __setstate__ where it has one, else step by step.
+func (s *SequenceIterator) Reconstruct(e Emitter) error {
+	if s.done {
+		e.BuildTuple(0)
+		e.GetIter()
+		return nil
+	}
+	if _, ok := s.owner.(watched); ok && s.index > 0 {
+		e.PushNull()
+		e.LoadConst(advancedFunction)
+		if err := e.Load(s.owner); err != nil {
+			return err
+		}
+		e.LoadInt(s.index)
+		e.Call(2, nil)
+		return nil
+	}
+	if err := e.Load(s.owner); err != nil {
+		return err
+	}
+	e.GetIter()
+	if s.index > 0 {
+		e.Copy(1)
+		e.LoadMethod("__setstate__")
+		e.LoadInt(s.index)
+		e.CallMethod(1, nil)
+		e.PopTop()
+	}
+	return nil
+}
+
+var advancedFunction py.Object // set with the World; immortal
+
+// ObjectIterator is an instance whose class has __next__, as iteration uses it.
+type ObjectIterator struct {
+	Base
+	obj   *ObjectVariable
+	value VariableTracker // of the StopIteration that ended it
+}
+
+// StopValue implements Returner.
+func (i *ObjectIterator) StopValue() VariableTracker { return i.value }
+
+// Kind implements VariableTracker.
+func (*ObjectIterator) Kind() string { return "UserDefinedIterator" }
+
+// Children implements Container.
+func (i *ObjectIterator) Children() []VariableTracker { return []VariableTracker{i.obj} }
+
+// Next implements Iterator.
+func (i *ObjectIterator) Next(tx Translator) (VariableTracker, bool, error) {
+	m, err := i.obj.lookupSpecial(tx, "__next__")
+	if err != nil {
+		return nil, false, err
+	}
+	if m == nil {
+		return nil, false, unsupported(exc.IterUnsupported, "next of %s", Describe(tx, i.obj))
+	}
+	v, err := Call(tx, m, nil, nil)
+	o, raised := err.(*exc.Observed)
+	if !raised || !raises(tx, o, "StopIteration") {
+		return v, err == nil, err
+	}
+	e, err := ExceptionOf(tx, o)
+	if err != nil {
+		return nil, false, err
+	}
+	i.value = NoneConst()
+	if e.exc == nil {
+		return nil, false, unsupported(exc.IterUnsupported, "end of %s", Describe(tx, i.obj))
+	}
+	if len(e.exc.args) > 0 {
+		i.value = e.exc.args[0]
+	}
+	return nil, false, nil
+}
+
+// step runs one step of an iteration; the exceptions that end it are its end.
+func step(tx Translator, run func() (VariableTracker, error), ends ...string) (VariableTracker, bool, error) {
+	v, err := run()
+	if o, ok := err.(*exc.Observed); ok {
+		for _, name := range ends {
+			if raises(tx, o, name) {
+				return nil, false, nil
+			}
+		}
+	}
+	return v, err == nil, err
+}
+
+// raises tells whether an exception is of a builtin class or one derived from it.
+func raises(tx Translator, o *exc.Observed, name string) bool {
+	if o.TypeName == name {
+		return true
+	}
+	v, ok := o.Value.(*ObjectVariable)
+	return ok && py.IsSubtype(v.Class, tx.World().Builtin(name))
+}
+
+// Reconstruct implements Reconstructer.
+func (i *ObjectIterator) Reconstruct(e Emitter) error { return e.Load(i.obj) }
+
+// SubscriptIterator walks an instance that has __getitem__ alone: from 0 until IndexError.
+type SubscriptIterator struct {
+	Base
+	obj   *ObjectVariable
+	index int
+	done  bool
+}
+
+// Kind implements VariableTracker.
+func (*SubscriptIterator) Kind() string { return "SubscriptIterator" }
+
+// Children implements Container.
+func (i *SubscriptIterator) Children() []VariableTracker { return []VariableTracker{i.obj} }
+
+// Next implements Iterator.
+func (i *SubscriptIterator) Next(tx Translator) (VariableTracker, bool, error) {
+	if Materialized(i) {
+		return nil, false, unsupported(exc.IterUnsupported, "an iterator that other code holds")
+	}
+	if i.done {
+		return nil, false, nil
+	}
+	v, ok, err := step(tx, func() (VariableTracker, error) { return i.obj.GetItem(tx, IntConst(tx, i.index)) }, "IndexError", "StopIteration")
+	i.index++
+	i.done = !ok && err == nil
+	return v, ok, err
+}
+
+// Snapshot implements Snapshotter.
+func (i *SubscriptIterator) Snapshot() VariableTracker {
+	return &SubscriptIterator{obj: i.obj, index: i.index, done: i.done}
+}
+
+// Reconstruct implements Reconstructer.
+func (i *SubscriptIterator) Reconstruct(e Emitter) error {
+	if i.done {
+		e.BuildTuple(0)
+		e.GetIter()
+		return nil
+	}
+	if err := e.Load(i.obj); err != nil {
+		return err
+	}
+	e.GetIter()
+	e.Copy(1)
+	e.LoadMethod("__setstate__")
+	e.LoadInt(i.index)
+	e.CallMethod(1, nil)
+	e.PopTop()
+	return nil
+}
+
+// Unpack returns all items that iterating v gives.
+func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := v.(Sequence); ok {
+		items, err := s.Items(tx)
+		return append([]VariableTracker(nil), items...), err
+	}
+	it, err := Iter(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	var out []VariableTracker
+	for len(out) < maxUnroll {
+		item, ok, err := next(tx, it)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return out, nil
+		}
+		out = append(out, item)
+	}
+	return nil, unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
+}
+
+// constantItems are the items of a constant that can be iterated.
+func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTracker, error) {
+	switch o.Kind() {
+	case py.Str, py.Bytes, py.Tuple, py.FrozenSet:
+	case py.TypeKind, py.TypeSub:
+		if !tx.World().IsEnumClass(tx.Scope(), o) {
+			return nil, typeError(tx, "'\x00' object is not iterable", v)
+		}
+	default:
+		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members
+			break
+		}
+		if !py.Is(o.Type(), py.HasIter) {
+			return nil, typeError(tx, "'\x00' object is not iterable", v)
+		}
+		return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
+	}
+	items, err := listOf(tx, o)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]VariableTracker, len(items))
+	for i, it := range items {
+		out[i] = knownResult(tx, it)
+	}
+	return out, nil
+}
+
+// Iter is iter(v).
+func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := v.(Iterator); ok {
+		return v, nil
+	}
+	if s, ok := v.(Sequence); ok {
+		if _, err := s.Items(tx); err != nil {
+			return nil, err
+		}
+		return NewSequenceIterator(v, s, 0), nil
+	}
+	switch x := v.(type) {
+	case *ObjectVariable:
+		return x.iter(tx)
+	case *ClassVariable:
+		m, err := x.metaMethod(tx, "__iter__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			r, err := Call(tx, m, nil, nil)
+			if err != nil {
+				return nil, err
+			}
+			return Iter(tx, r)
+		}
+	}
+	o, ok := AsConstant(tx, v)
+	if !ok {
+		return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
+	}
+	items, err := constantItems(tx, v, o)
+	if err != nil {
+		return nil, err
+	}
+	t := NewTuple(items, nil)
+	return NewSequenceIterator(t, t, 0), nil
+}
+
+// iter is iter() of an instance: by __iter__, by the builtin type it extends, by __getitem__.
+func (o *ObjectVariable) iter(tx Translator) (VariableTracker, error) {
+	m, err := o.lookupSpecial(tx, "__iter__")
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		r, err := Call(tx, m, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		if r, err = Realize(tx, r); err != nil {
+			return nil, err
+		}
+		if _, ok := r.(Iterator); ok {
+			return r, nil
+		}
+		if it, ok := r.(*ObjectVariable); ok {
+			if py.Is(it.Class, py.HasIterNext) {
+				return &ObjectIterator{obj: it}, nil
+			}
+			return nil, typeError(tx, "iter() returned non-iterator of type '\x00'", it)
+		}
+		if _, ok := AsConstant(tx, r); ok {
+			return nil, typeError(tx, "iter() returned non-iterator of type '\x00'", r)
+		}
+		return nil, unsupported(exc.IterUnsupported, "iterator %s", Describe(tx, r))
+	}
+	if o.value != nil {
+		return Iter(tx, o.value)
+	}
+	if d, ok := tx.Scope().TypeLookup(o.Class, "__iter__"); ok && d.Kind() == py.NoneKind {
+		return nil, typeError(tx, "'\x00' object is not iterable", o)
+	}
+	if m, err = o.lookupSpecial(tx, "__getitem__"); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, typeError(tx, "'\x00' object is not iterable", o)
+	}
+	return &SubscriptIterator{obj: o}, nil
+}

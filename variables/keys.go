@@ -1,0 +1,251 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares: a value known wholly stands for itself,
+// a tensor or another value compared by identity has a bare object() that is its own in the whole translation, a tuple is the
+// tuple of its items' stand-ins. Equality of keys, order of iteration and the errors of unhashable values are therefore CPython's.
+type keyring struct {
+	members map[py.Object]VariableTracker // stand-ins of members that are not constants
+	users   []userKey
+}
+
+// userKey is a member whose class compares it by code of its own.
+type userKey struct {
+	hash     py.Object
+	standIn  py.Object
+	instance *ObjectVariable
+}
+
+// keyObject returns what v is as a key. It raises (Observed) what hash(v) raises.
+func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		return r.constant(tx, v, o)
+	}
+	switch x := v.(type) {
+	case *TupleVariable:
+		if !plainHash(tx, x.class, tx.World().TupleType) {
+			break
+		}
+		items := make([]py.Object, len(x.items))
+		for i, it := range x.items {
+			if items[i], err = r.keyObject(tx, it); err != nil {
+				return py.Object{}, err
+			}
+		}
+		return tx.Scope().Tuple(items...), nil
+	case *FunctionVariable:
+		if !x.Fn.IsNull() {
+			return r.functionKey(tx, x)
+		}
+		return r.identity(tx, v)
+	case *TensorVariable:
+		return r.identity(tx, v)
+	case *ObjectVariable:
+		return r.object(tx, x)
+	case *ListVariable, *DictVariable, *SetVariable:
+		t, err := PythonType(tx, v)
+		if err != nil {
+			return py.Object{}, err
+		}
+		return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" + py.TypeName(t) + "'"}
+	}
+	return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
+}
+
+// constant is a key known wholly: hashed by CPython, now.
+func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Object, error) {
+	switch o.Kind() {
+	case py.TypeKind, py.TypeSub:
+		if !py.Is(o.Type(), py.IdentityHash) {
+			return py.Object{}, unsupported(exc.SubscriptUnsupported, "class %s whose metaclass hashes it", py.TypeName(o))
+		}
+	}
+	if len(r.users) > 0 {
+		h, err := hashOf(tx, o)
+		if err != nil {
+			return py.Object{}, err
+		}
+		for _, u := range r.users {
+			if sameInt(u.hash, h) {
+				return py.Object{}, unsupported(exc.SubscriptUnsupported, "keys %s and %s of one hash", Describe(tx, v), Describe(tx, u.instance))
+			}
+		}
+		return o, nil
+	}
+	return o, nil
+}
+
+func hashOf(tx Translator, o py.Object) (py.Object, error) {
+	h, err := tx.Scope().Call(tx.World().Builtin("hash"), o)
+	return h, observed(err)
+}
+
+func sameInt(a, b py.Object) bool {
+	x, ok := py.AsInt(a)
+	y, ok2 := py.AsInt(b)
+	return ok && ok2 && x == y
+}
+
+// plainHash tells classes (zero: the base itself) that hash and compare as the builtin type they extend.
+func plainHash(tx Translator, class, base py.Object) bool {
+	if class.IsNull() || class == base {
+		return true
+	}
+	s := tx.Scope()
+	for _, name := range []string{"__hash__", "__eq__"} {
+		own, _ := s.TypeLookup(class, name)
+		theirs, _ := s.TypeLookup(base, name)
+		if own != theirs {
+			return false
+		}
+	}
+	return true
+}
+
+// functionKey makes the function's identity, which nothing else guards, part of the translation.
+func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, error) {
+	guardIdentity(tx, f)
+	return f.Fn, nil
+}
+
+// identity is the stand-in of a value compared by identity. Two values of the frame's are kept apart by a guard.
+func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) {
+	if o, ok := tx.World().identities[v]; ok {
+		return o, nil
+	}
+	o, err := tx.Scope().Call(tx.World().ObjectType)
+	if err != nil {
+		return py.Object{}, err
+	}
+	for _, other := range r.members {
+		if other.Kind() == v.Kind() {
+			if same, err := Is(tx, v, other); err != nil || same {
+				if err == nil {
+					err = unsupported(exc.SubscriptUnsupported, "two views of one object as keys")
+				}
+				return py.Object{}, err
+			}
+		}
+	}
+	tx.World().identities[v] = o
+	return o, nil
+}
+
+// object is the stand-in of an instance: its own where its class hashes by identity, else that of the member it equals.
+func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
+	if o.value != nil && plainHash(tx, o.Class, builtinBase(tx, o.Class)) {
+		return r.keyObject(tx, o.value)
+	}
+	if py.Is(o.Class, py.IdentityHash) && py.Is(o.Class, py.IdentityCompare) {
+		return r.identity(tx, o)
+	}
+	m, err := o.lookupSpecial(tx, "__hash__")
+	if err != nil {
+		return py.Object{}, err
+	}
+	if m == nil {
+		if d, _ := tx.Scope().TypeLookup(o.Class, "__hash__"); d.IsNull() || d.Kind() == py.NoneKind {
+			return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" + py.TypeName(o.Class) + "'"}
+		}
+		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))
+	}
+	hv, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return py.Object{}, err
+	}
+	h, ok := AsConstant(tx, mustRealize(tx, hv))
+	if !ok || h.Kind() != py.Int {
+		return py.Object{}, unsupported(exc.SubscriptUnsupported, "hash of %s", Describe(tx, o))
+	}
+	if h, err = hashOf(tx, h); err != nil { // __hash__ may give an integer of any size
+		return py.Object{}, err
+	}
+	for _, u := range r.users {
+		if !sameInt(u.hash, h) {
+			continue
+		}
+		same := u.instance == o
+		if !same {
+			if same, err = Equal(tx, u.instance, o); err != nil {
+				return py.Object{}, err
+			}
+		}
+		if same {
+			return u.standIn, nil
+		}
+	}
+	s, err := tx.Scope().Call(tx.World().ObjectType)
+	if err != nil {
+		return py.Object{}, err
+	}
+	tx.World().userHash[s] = userKey{hash: h, standIn: s, instance: o}
+	return s, nil
+}
+
+// added notes that v has become a member under its stand-in. A constant of the same hash as an instance that compares by code of
+// its own would have to be compared with it: such a mixture is refused.
+func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
+	v = mustRealize(tx, v)
+	u, isUser := tx.World().userHash[standIn]
+	if isUser && all != nil {
+		for _, o := range all() {
+			if _, tracked := r.members[o]; tracked || o == standIn {
+				continue
+			}
+			h, err := hashOf(tx, o)
+			if err != nil {
+				return err
+			}
+			if sameInt(h, u.hash) {
+				return unsupported(exc.SubscriptUnsupported, "keys of one hash")
+			}
+		}
+	}
+	if _, ok := AsConstant(tx, v); ok {
+		return nil
+	}
+	if r.members == nil {
+		r.members = map[py.Object]VariableTracker{}
+	}
+	r.members[standIn] = v
+	if isUser {
+		r.users = append(r.users, u)
+	}
+	return nil
+}
+
+// member is the tracker behind a stand-in.
+func (r *keyring) member(standIn py.Object) VariableTracker {
+	if v, ok := r.members[standIn]; ok {
+		return v
+	}
+	return NewConstant(standIn, nil)
+}
+
+// clone is a keyring of its own with the same members.
+func (r *keyring) clone() keyring {
+	c := keyring{users: append([]userKey(nil), r.users...)}
+	if r.members != nil {
+		c.members = make(map[py.Object]VariableTracker, len(r.members))
+		for k, v := range r.members {
+			c.members[k] = v
+		}
+	}
+	return c
+}
+
+// guardIdentity makes a function's identity part of the translation; its code alone is guarded else.
+func guardIdentity(tx Translator, f *FunctionVariable) {
+	if _, constant := f.Src.(*guards.ConstSource); f.Src != nil && !constant && !f.Fn.IsNull() {
+		tx.Output().AddGuards(guards.IDMatch(f.Src, tx.Output().Const(f.Fn), guards.KeepWeak))
+	}
+}

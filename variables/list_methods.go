@@ -1,0 +1,368 @@
+package variables
+
+import (
+	"strconv"
+
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// array is a list or deque: a row of tracked items that CPython's own methods rearrange.
+type array interface {
+	VariableTracker
+	row() *[]VariableTracker
+	// scratch is a real object of the array's type that holds the positions 0..n-1.
+	scratch(tx Translator, n int) (py.Object, error)
+	// changed notes that items were added or removed.
+	changed()
+}
+
+// A method that rearranges: what its arguments are ('x' an item, '*' an iterable of items, 'k' a known index, 'o' a known index that
+// may be left out), and whether its result is one of the items.
+type rearranging struct {
+	args string
+	item bool
+}
+
+var listRearranging = map[string]rearranging{
+	"append": {"x", false}, "extend": {"*", false}, "insert": {"kx", false}, "pop": {"o", true}, "clear": {"", false}, "reverse": {"", false},
+}
+
+var dequeRearranging = map[string]rearranging{
+	"append": {"x", false}, "appendleft": {"x", false}, "extend": {"*", false}, "extendleft": {"*", false}, "insert": {"kx", false},
+	"pop": {"", true}, "popleft": {"", true}, "clear": {"", false}, "reverse": {"", false}, "rotate": {"o", false},
+}
+
+// rearrange asks CPython to apply a method to the list of positions, and lets the items follow.
+func rearrange(tx Translator, a array, m rearranging, name string, args []VariableTracker) (VariableTracker, error) {
+	s := tx.Scope()
+	if len(args) > len(m.args) || (len(args) < len(m.args) && m.args != "o") {
+		return nil, wrongCall(tx, a, name, args, nil)
+	}
+	row := a.row()
+	all := append([]VariableTracker(nil), *row...)
+	given := append([]VariableTracker(nil), args...)
+	objs := make([]py.Object, len(args))
+	for i, v := range args {
+		switch m.args[i] {
+		case 'x':
+			objs[i] = s.Int(int64(len(all)))
+			all = append(all, v)
+		case '*':
+			more, err := Unpack(tx, v)
+			if err != nil {
+				return nil, err
+			}
+			if o, ok := a.(*ListVariable); ok && name == "extend" { // the one that is called in loops
+				o.items = append(o.items[:len(o.items):len(o.items)], more...)
+				return NoneConst(), methodEffect(tx, a, name, []VariableTracker{NewTuple(more, nil)})
+			}
+			objs[i] = s.Tuple(positions(tx, len(all), len(more))...)
+			all = append(all, more...)
+			given[i] = NewTuple(more, nil)
+		default:
+			k, err := indexOf(tx, v)
+			if err != nil {
+				return nil, err
+			}
+			objs[i], given[i] = k, NewConstant(k, nil)
+		}
+	}
+	if o, ok := a.(*ListVariable); ok && name == "append" {
+		o.items = append(o.items[:len(o.items):len(o.items)], args[0])
+		return NoneConst(), methodEffect(tx, a, name, given)
+	}
+	real, err := a.scratch(tx, len(*row))
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.CallMethod(real, name, objs...)
+	if err != nil {
+		return nil, observed(err)
+	}
+	order, err := listOf(tx, real)
+	if err != nil {
+		return nil, err
+	}
+	*row = pick(all, order)
+	a.changed()
+	if err := methodEffect(tx, a, name, given); err != nil || !m.item {
+		return NoneConst(), err
+	}
+	n, _ := py.AsInt(r)
+	return all[n], nil
+}
+
+// positions are n ints from first on.
+func positions(tx Translator, first, n int) []py.Object {
+	out := make([]py.Object, n)
+	for i := range out {
+		out[i] = tx.Scope().Int(int64(first + i))
+	}
+	return out
+}
+
+// pick lists the items at positions that CPython has computed.
+func pick(all []VariableTracker, at []py.Object) []VariableTracker {
+	out := make([]VariableTracker, len(at))
+	for i, o := range at {
+		n, _ := py.AsInt(o)
+		out[i] = all[n]
+	}
+	return out
+}
+
+func (l *ListVariable) row() *[]VariableTracker { return &l.items }
+func (l *ListVariable) changed()                {}
+func (l *ListVariable) scratch(tx Translator, n int) (py.Object, error) {
+	return tx.Scope().List(positions(tx, 0, n)...), nil
+}
+
+// CallMethod implements MethodCaller.
+func (l *ListVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if name == "sort" {
+		return l.sort(tx, args, kwargs)
+	}
+	if len(kwargs) > 0 {
+		return nil, wrongCall(tx, l, name, args, kwargs)
+	}
+	if m, ok := listRearranging[name]; ok {
+		return rearrange(tx, l, m, name, args)
+	}
+	switch name {
+	case "copy":
+		if len(args) == 0 {
+			return NewList(append([]VariableTracker(nil), l.items...), nil), nil
+		}
+	case "remove":
+		return removeItem(tx, l, args)
+	case "index", "count":
+		return sequenceSearch(tx, l, l.items, name, args)
+	}
+	return callDunder(tx, l, name, args, kwargs)
+}
+
+// removeItem is remove(x) of a list or deque.
+func removeItem(tx Translator, a array, args []VariableTracker) (VariableTracker, error) {
+	if len(args) != 1 {
+		return nil, wrongCall(tx, a, "remove", args, nil)
+	}
+	row := a.row()
+	for i, it := range *row {
+		same, err := Equal(tx, it, args[0])
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			*row = without(*row, i)
+			a.changed()
+			return NoneConst(), itemEffect(tx, a, IntConst(tx, i), nil)
+		}
+	}
+	kind := "list"
+	if _, ok := a.(*DequeVariable); ok {
+		kind = "deque"
+	}
+	return nil, &exc.Observed{TypeName: "ValueError", Text: kind + ".remove(x): x not in " + kind}
+}
+
+// sequenceSearch is index(x[, start[, stop]]) or count(x).
+func sequenceSearch(tx Translator, v VariableTracker, items []VariableTracker, name string, args []VariableTracker) (VariableTracker, error) {
+	start, stop := 0, len(items)
+	if len(args) < 1 || len(args) > 3 || (name == "count" && len(args) > 1) {
+		return nil, wrongCall(tx, v, name, args, nil)
+	}
+	for i, at := range []*int{&start, &stop} {
+		if len(args) > i+1 {
+			k, err := indexOf(tx, args[i+1])
+			if err != nil {
+				return nil, err
+			}
+			n, ok := py.AsInt(k)
+			if !ok {
+				return nil, wrongCall(tx, v, name, args, nil)
+			}
+			*at = clamp(int(n), len(items))
+		}
+	}
+	count := 0
+	for i, it := range items {
+		if i < start || i >= stop {
+			continue
+		}
+		same, err := Equal(tx, it, args[0])
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			if name == "index" {
+				return IntConst(tx, i), nil
+			}
+			count++
+		}
+	}
+	if name == "count" {
+		return IntConst(tx, count), nil
+	}
+	if _, ok := v.(*TupleVariable); ok {
+		return nil, &exc.Observed{TypeName: "ValueError", Text: "tuple.index(x): x not in tuple"}
+	}
+	text, err := reprText(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	kind := "list"
+	if _, ok := v.(*DequeVariable); ok {
+		kind = "deque"
+	}
+	return nil, &exc.Observed{TypeName: "ValueError", Text: text + " is not in " + kind}
+}
+
+func arg(args []VariableTracker, i int) VariableTracker {
+	if i < len(args) {
+		return args[i]
+	}
+	return NoneConst()
+}
+
+func clamp(i, n int) int {
+	if i < 0 {
+		i += n
+	}
+	return max(0, min(i, n))
+}
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// wrongCall is a call whose arguments the method refuses, or that is not modelled: the frame is split, and CPython decides.
+func wrongCall(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) error {
+	return unsupported(exc.CallUnsupported, "%s of %s with %d arguments", name, Describe(tx, v), len(args)+len(kwargs))
+}
+
+// indexOf is operator.index(v), slices left as they are: a known object.
+func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if s, ok := v.(*SliceVariable); ok {
+		if v, err = s.indexed(tx); err != nil {
+			return py.Object{}, err
+		}
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		r, err := o.number(tx, "__index__", "Int")
+		if err != nil {
+			return py.Object{}, err
+		}
+		if r != nil {
+			v = r
+		}
+	}
+	if k, ok := AsConstant(tx, v); ok {
+		return k, nil
+	}
+	return py.Object{}, unsupported(exc.SubscriptUnsupported, "index %s", Describe(tx, v))
+}
+
+// SetItem implements ItemSetter: CPython applies it to the list of positions.
+func (l *ListVariable) SetItem(tx Translator, key, value VariableTracker) error {
+	k, err := indexOf(tx, key)
+	if err != nil {
+		return err
+	}
+	if k.Kind() == py.Slice {
+		return l.setSlice(tx, k, value)
+	}
+	if i, ok := py.AsInt(k); ok && value != nil && (k.Kind() == py.Int || k.Kind() == py.BoolKind) {
+		if i < 0 {
+			i += int64(len(l.items))
+		}
+		if i >= 0 && i < int64(len(l.items)) {
+			items := append([]VariableTracker(nil), l.items...)
+			items[i] = value
+			l.items = items
+			return itemEffect(tx, l, IntConst(tx, int(i)), value)
+		}
+	}
+	return setArrayItem(tx, l, k, value)
+}
+
+func setArrayItem(tx Translator, a array, k py.Object, value VariableTracker) error {
+	row := a.row()
+	real, err := a.scratch(tx, len(*row))
+	if err != nil {
+		return err
+	}
+	all := *row
+	method, objs := "__delitem__", []py.Object{k}
+	if value != nil {
+		all = append(all[:len(all):len(all)], value)
+		method, objs = "__setitem__", append(objs, tx.Scope().Int(int64(len(all)-1)))
+	}
+	if _, err := tx.Scope().CallMethod(real, method, objs...); err != nil {
+		return observed(err)
+	}
+	order, err := listOf(tx, real)
+	if err != nil {
+		return err
+	}
+	*row = pick(all, order)
+	if value == nil {
+		a.changed()
+	}
+	return itemEffect(tx, a, NewConstant(k, nil), value)
+}
+
+// setSlice assigns to (value nil: deletes) a known slice.
+func (l *ListVariable) setSlice(tx Translator, k py.Object, value VariableTracker) error {
+	s := tx.Scope()
+	var more []VariableTracker
+	if value != nil {
+		var err error
+		if more, err = Unpack(tx, value); err != nil {
+			if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
+				o.Text = "can only assign an iterable"
+			}
+			return err
+		}
+	}
+	all := append(append([]VariableTracker(nil), l.items...), more...)
+	pos := positions(tx, 0, len(all))
+	real := s.List(pos[:len(l.items)]...)
+	method, args := "__delitem__", []py.Object{k}
+	if value != nil {
+		method, args = "__setitem__", []py.Object{k, s.List(pos[len(l.items):]...)}
+	}
+	if _, err := s.CallMethod(real, method, args...); err != nil {
+		return observed(err)
+	}
+	l.items = pick(all, s.Items(real))
+	key := NewConstant(k, nil)
+	if value == nil {
+		return methodEffect(tx, l, "__delitem__", []VariableTracker{key})
+	}
+	return methodEffect(tx, l, "__setitem__", []VariableTracker{key, NewList(more, nil)})
+}
+
+// CallMethod implements MethodCaller.
+func (t *TupleVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if (name == "index" || name == "count") && len(kwargs) == 0 {
+		return sequenceSearch(tx, t, t.items, name, args)
+	}
+	if !t.class.IsNull() && t.class != tx.World().SizeType {
+		fn, err := t.GetAttr(tx, name)
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := fn.(*BoundBuiltin); !ok || b.obj != VariableTracker(t) {
+			return Call(tx, fn, args, kwargs)
+		}
+	}
+	if _, ok := AsConstant(tx, t); ok {
+		if _, ok := constants(tx, args); ok && len(kwargs) == 0 {
+			return callConstantMethod(tx, t, name, args, kwargs)
+		}
+	}
+	return callDunder(tx, t, name, args, kwargs)
+}

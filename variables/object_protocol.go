@@ -1,0 +1,365 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Truth implements Truther.
+func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
+	for _, name := range []string{"__bool__", "__len__"} {
+		m, err := o.lookupSpecial(tx, name)
+		if err != nil {
+			return false, err
+		}
+		if m == nil {
+			continue
+		}
+		r, err := Call(tx, m, nil, nil)
+		if err != nil {
+			return false, err
+		}
+		if r, err = Realize(tx, r); err != nil {
+			return false, err
+		}
+		if c, ok := AsConstant(tx, r); name == "__bool__" && (!ok || c.Kind() != py.BoolKind) {
+			if isTensor(r) {
+				return false, unsupported(exc.TensorToPython, "__bool__ that returns a tensor")
+			}
+			return false, typeError(tx, "__bool__ should return bool, returned \x00", r)
+		}
+		return Truth(tx, r)
+	}
+	if o.value != nil {
+		return Truth(tx, o.value)
+	}
+	return true, nil
+}
+
+// Len implements Lener.
+func (o *ObjectVariable) Len(tx Translator) (int, error) {
+	m, err := o.lookupSpecial(tx, "__len__")
+	if err != nil {
+		return 0, err
+	}
+	if m == nil {
+		if o.value != nil {
+			return Len(tx, o.value)
+		}
+		return 0, typeError(tx, "object of type '\x00' has no len()", o)
+	}
+	r, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	k, err := indexOf(tx, r)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := py.AsInt(k)
+	if !ok {
+		return 0, unsupported(exc.CallUnsupported, "len of a %s", py.TypeName(o.Class))
+	}
+	if n < 0 {
+		return 0, &exc.Observed{TypeName: "ValueError", Text: "__len__() should return >= 0"}
+	}
+	return int(n), nil
+}
+
+// GetItem implements ItemGetter.
+func (o *ObjectVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	m, err := o.lookupSpecial(tx, "__getitem__")
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		return Call(tx, m, []VariableTracker{key}, nil)
+	}
+	if o.value == nil {
+		return nil, typeError(tx, "'\x00' object is not subscriptable", o)
+	}
+	return o.valueItem(tx, key)
+}
+
+// valueItem is the builtin type's own subscription: a dict asks __missing__ for keys it lacks.
+func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	if d, ok := o.value.(*DictVariable); ok {
+		m, err := o.lookupSpecial(tx, "__missing__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			v, ok, err := d.get(tx, key)
+			if err != nil || ok {
+				return v, err
+			}
+			return Call(tx, m, []VariableTracker{key}, nil)
+		}
+	}
+	return GetItem(tx, o.value, key)
+}
+
+// SetItem implements ItemSetter.
+func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) error {
+	name, args, text := "__setitem__", []VariableTracker{key, value}, "'\x00' object does not support item assignment"
+	if value == nil {
+		name, args, text = "__delitem__", args[:1], "'\x00' object doesn't support item deletion"
+	}
+	m, err := o.lookupSpecial(tx, name)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		if o.value != nil {
+			return SetItem(tx, o.value, key, value)
+		}
+		return typeError(tx, text, o)
+	}
+	_, err = Call(tx, m, args, nil)
+	return err
+}
+
+// SetAttr implements AttrSetter: __setattr__ and __delattr__ are inlined where they are Python code.
+func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
+	hook := "__setattr__"
+	if value == nil {
+		hook = "__delattr__"
+	}
+	d, _ := tx.Scope().TypeLookup(o.Class, hook)
+	if d.Kind() == py.Function && d != tx.World().ModuleSetAttr {
+		if o.isModule(tx) && value == nil {
+			return unsupported(exc.StoreUnsupported, "del of a module's attribute")
+		}
+		fn := tx.Build(d, guards.NewTypeAttrSource(classSource(tx, o.Class), hook))
+		args := []VariableTracker{o, StrConst(tx, name)}
+		if value != nil {
+			args = append(args, value)
+		}
+		_, err := Call(tx, fn, args, nil)
+		return err
+	}
+	if d.Kind() != py.WrapperDescr && d != tx.World().ModuleSetAttr {
+		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
+	}
+	if v, ok := o.value.(*DictVariable); ok && d.Kind() == py.WrapperDescr {
+		if own, _ := tx.Scope().TypeLookup(tx.World().DictType, "__setitem__"); own == d { // __setattr__ = dict.__setitem__
+			return SetItem(tx, v, StrConst(tx, name), value)
+		}
+		if own, _ := tx.Scope().TypeLookup(tx.World().DictType, "__delitem__"); own == d {
+			return SetItem(tx, v, StrConst(tx, name), nil)
+		}
+	}
+	if d.Kind() == py.WrapperDescr && !tx.World().IsObjectMethod(tx.Scope(), hook, d) && !py.Is(o.Class, py.GenericSetAttr) {
+		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
+	}
+	return o.setGeneric(tx, name, value, d == tx.World().ModuleSetAttr)
+}
+
+// setGeneric is object.__setattr__ and __delattr__ (module: nn.Module.__setattr__).
+func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTracker, module bool) error {
+	if c, ok := tx.Scope().TypeLookup(o.Class, name); ok {
+		if _, data := py.Descriptor(c); data {
+			return o.setDescriptor(tx, name, c, value)
+		}
+	}
+	if module {
+		if err := o.setModuleAttr(tx, name, value); err != nil {
+			return err
+		}
+	}
+	if o.Obj.IsNull() && o.dictless(tx) {
+		return &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(o.Class) + "' object has no attribute '" + name + "'"}
+	}
+	if value == nil {
+		d, inClass := tx.Scope().TypeLookup(o.Class, name)
+		v := o.attrs[name]
+		if v == nil {
+			var err error
+			if v, err = o.instanceAttr(tx, name, d, inClass); err != nil {
+				return err
+			}
+		}
+		if v == nil {
+			if o.Src != nil && o.dict == nil && py.HasInstanceStorage(o.Obj) {
+				tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
+			}
+			return noAttribute(o.Class, name)
+		}
+	}
+	if o.dict != nil {
+		delete(o.known, name)
+		var err error
+		if value == nil {
+			_, _, err = o.dict.remove(tx, StrConst(tx, name))
+		} else {
+			err = o.dict.put(tx, StrConst(tx, name), value)
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		o.store(name, value)
+	}
+	return o.storeEffect(tx, name, value)
+}
+
+// dictless tells classes whose instances have slots alone.
+func (o *ObjectVariable) dictless(tx Translator) bool {
+	_, has := tx.Scope().TypeLookup(o.Class, "__dict__")
+	return !has
+}
+
+// storeEffect stores on a real instance: as object.__setattr__ does where the class has another one.
+func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableTracker) error {
+	hook := "__setattr__"
+	if value == nil {
+		hook = "__delattr__"
+	}
+	d, _ := tx.Scope().TypeLookup(o.Class, hook)
+	plain := tx.World().IsObjectMethod(tx.Scope(), hook, d) || d == tx.World().ModuleSetAttr
+	values := []VariableTracker{}
+	if value != nil {
+		values = append(values, value)
+	}
+	if !plain {
+		own, err := tx.Scope().GetAttr(tx.World().ObjectType, hook)
+		if err != nil {
+			return observed(err)
+		}
+		tx.Output().Const(own)
+		return writeThrough(tx, o, values, func(e Emitter, vs []VariableTracker) error {
+			e.PushNull()
+			e.LoadConst(own)
+			if err := e.Load(o); err != nil {
+				return err
+			}
+			e.LoadStr(name)
+			if err := loadAll(e, vs); err != nil {
+				return err
+			}
+			e.Call(2+len(vs), nil)
+			e.PopTop()
+			return nil
+		})
+	}
+	return writeThrough(tx, o, values, func(e Emitter, vs []VariableTracker) error {
+		if len(vs) == 0 {
+			if err := e.Load(o); err != nil {
+				return err
+			}
+			e.DeleteAttr(name)
+			return nil
+		}
+		if err := loadAll(e, []VariableTracker{vs[0], o}); err != nil {
+			return err
+		}
+		e.StoreAttr(name)
+		return nil
+	})
+}
+
+// dictAttr is o.__dict__: from now on the instance's attributes are kept there.
+func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
+	if o.dict != nil {
+		return o.dict, nil
+	}
+	d := NewDict(nil)
+	d.owner = o
+	if !o.Obj.IsNull() {
+		real, ok := tx.Scope().InstanceDict(o.Obj)
+		if !ok {
+			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s that has made none yet", py.TypeName(o.Class))
+		}
+		v, err := Realize(tx, tx.Build(real, guards.NewInstanceDictSource(o.inside(tx))))
+		if err != nil {
+			return nil, err
+		}
+		found, ok := v.(*DictVariable)
+		if !ok {
+			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s", py.TypeName(o.Class))
+		}
+		if len(o.attrs) > 0 && Materialized(o) {
+			// what the program has stored since: the real dict has it too, the effects stand before this place
+			if err := o.overlay(tx, found); err != nil {
+				return nil, err
+			}
+		}
+		found.owner = o
+		o.dict = found
+		return found, nil
+	}
+	if o.exc != nil || o.dictless(tx) {
+		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s", py.TypeName(o.Class))
+	}
+	var rest []string
+	for _, n := range o.order {
+		v := o.attrs[n]
+		if v == nil {
+			continue
+		}
+		if c, ok := tx.Scope().TypeLookup(o.Class, n); ok && c.Kind() == py.Member {
+			rest = append(rest, n)
+			continue
+		}
+		if err := d.put(tx, StrConst(tx, n), v); err != nil {
+			return nil, err
+		}
+		delete(o.attrs, n)
+	}
+	o.order, o.dict = rest, d
+	return d, nil
+}
+
+// overlay brings what the program has stored and deleted into the tracker of the instance's dict.
+func (o *ObjectVariable) overlay(tx Translator, d *DictVariable) error {
+	for n := range o.gone {
+		if _, _, err := d.remove(tx, StrConst(tx, n)); err != nil {
+			return err
+		}
+	}
+	var rest []string
+	for _, n := range o.order {
+		v := o.attrs[n]
+		if c, ok := tx.Scope().TypeLookup(o.Class, n); ok && c.Kind() == py.Member {
+			rest = append(rest, n)
+			continue
+		}
+		delete(o.attrs, n)
+		if v == nil {
+			continue
+		}
+		if err := d.put(tx, StrConst(tx, n), v); err != nil {
+			return err
+		}
+	}
+	o.order = rest
+	return nil
+}
+
+// noAttribute is the AttributeError of an instance of class.
+func noAttribute(class py.Object, name string) error {
+	return &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(class) + "' object has no attribute '" + name + "'"}
+}
+
+// attributeError is that of a slot without a value: its text is the name.
+func attributeError(name string) error {
+	return &exc.Observed{TypeName: "AttributeError", Text: name}
+}
+
+func isObserved(err error) bool {
+	_, ok := err.(*exc.Observed)
+	return ok
+}
+
+// constantText is the text of a constant that is known to be one.
+func constantText(v VariableTracker) (string, bool) {
+	if l, ok := v.(*LazyVariable); ok {
+		v = l.real
+	}
+	c, ok := v.(*ConstantVariable)
+	if !ok || c.Value.Kind() != py.Str {
+		return "", false
+	}
+	return py.GoString(c.Value), true
+}

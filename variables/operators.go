@@ -1,0 +1,461 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// binaryRow names an NB_* operator: its operator-module function, the special method, the sign in messages.
+var binaryNames = [...]string{"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor"}
+var binarySpecial = [...]string{"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"}
+var binarySigns = [...]string{"+", "&", "//", "<<", "@", "*", "%", "|", "** or pow()", ">>", "-", "/", "^"}
+
+// Binary is a BINARY_OP; op counts as opcode.BinaryOp, in-place operators from 13 on. The order in which the operands' types are asked is
+// that of binary_op1 and binary_iop1 of CPython 3.11, Objects/abstract.c: numbers' slots first, then sequences' own.
+func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+	inplace := op >= len(binaryNames)
+	n := op
+	if inplace {
+		n -= len(binaryNames)
+	}
+	a, err := Realize(tx, a)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = Realize(tx, b); err != nil {
+		return nil, err
+	}
+	if oa, ok := AsConstant(tx, a); ok {
+		if ob, ok := AsConstant(tx, b); ok {
+			if tooBig(tx, n, oa, ob) {
+				return nil, unsupported(exc.TooLarge, "constant of great size")
+			}
+			r, err := tx.Scope().Binary(op, oa, ob)
+			if err != nil {
+				return nil, observed(err)
+			}
+			return immutableResult(tx, r)
+		}
+	}
+	if isTensor(a) || isTensor(b) {
+		if r, ok, err := besideTensor(tx, a, b, "__"+binarySpecial[n]+"__", "__r"+binarySpecial[n]+"__"); ok || err != nil {
+			return r, err
+		}
+		if l, ok := a.(*ListVariable); !ok || !inplace || l == nil {
+			return tensorOperator(tx, binaryNames[n], inplace, a, b)
+		}
+	}
+	if binaryNames[n] == "mod" {
+		if r, ok, err := percentFormat(tx, a, b); ok || err != nil {
+			return r, err
+		}
+	}
+	r, err := objectOperator(tx, n, inplace, a, b)
+	if err != nil || r != nil {
+		return r, err
+	}
+	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), valueOf(b), a); ok || err != nil {
+		return r, err
+	}
+	if oa, ok := AsConstant(tx, valueOf(a)); ok {
+		if ob, ok := AsConstant(tx, valueOf(b)); ok { // instances of subclasses of int, str, ...
+			if tooBig(tx, n, oa, ob) {
+				return nil, unsupported(exc.TooLarge, "constant of great size")
+			}
+			r, err := tx.Scope().Binary(op, oa, ob)
+			if err != nil {
+				return nil, observed(err)
+			}
+			return immutableResult(tx, r)
+		}
+	}
+	return nil, operandError(tx, n, inplace, a, b)
+}
+
+// valueOf is what an instance of a subclass of a builtin type holds; other values are returned as they are.
+func valueOf(v VariableTracker) VariableTracker {
+	if o, ok := v.(*ObjectVariable); ok && o.value != nil {
+		return o.value
+	}
+	return v
+}
+
+// operandError is the TypeError of operands that no type takes.
+func operandError(tx Translator, n int, inplace bool, a, b VariableTracker) error {
+	for _, v := range []VariableTracker{a, b} {
+		switch v.(type) {
+		case *ObjectVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *ConstantVariable, *DequeVariable, *DictViewVariable:
+		default:
+			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+		}
+	}
+	switch left := valueOf(a).(type) {
+	case *ListVariable, *TupleVariable, *DequeVariable:
+		if binaryNames[n] == "add" {
+			kind := map[string]string{"ListVariable": "list", "TupleVariable": "tuple", "NamedTupleVariable": "tuple", "DequeVariable": "deque"}[left.Kind()]
+			return typeError(tx, "can only concatenate "+kind+" (not \"\x00\") to "+kind, b)
+		}
+	case *ConstantVariable:
+		if binaryNames[n] == "add" {
+			switch left.Value.Kind() {
+			case py.Str:
+				return typeError(tx, "can only concatenate str (not \"\x00\") to str", b)
+			case py.Bytes:
+				return typeError(tx, "can't concat \x00 to bytes", b)
+			}
+		}
+	}
+	if binaryNames[n] == "mul" {
+		for _, pair := range [][2]VariableTracker{{a, b}, {b, a}} {
+			if isRepeatable(valueOf(pair[0])) {
+				return typeError(tx, "can't multiply sequence by non-int of type '\x00'", pair[1])
+			}
+		}
+	}
+	sign := binarySigns[n]
+	if inplace {
+		sign += "="
+		if binaryNames[n] == "pow" {
+			sign = "**="
+		}
+	}
+	return typeError(tx, "unsupported operand type(s) for "+sign+": '\x00' and '\x00'", a, b)
+}
+
+func isRepeatable(v VariableTracker) bool {
+	switch x := v.(type) {
+	case *ListVariable, *TupleVariable, *DequeVariable:
+		return true
+	case *ConstantVariable:
+		k := x.Value.Kind()
+		return k == py.Str || k == py.Bytes || k == py.Tuple
+	}
+	return false
+}
+
+// objectOperator runs special methods written in Python: in-place, left, reflected. The right operand comes first when its class
+// extends the left one's and has a reflected method of its own. nil: no method took the operands.
+func objectOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (VariableTracker, error) {
+	type step struct {
+		x, y VariableTracker
+		name string
+	}
+	var steps []step
+	if inplace {
+		steps = append(steps, step{a, b, "__i" + binarySpecial[n] + "__"})
+	}
+	left := step{a, b, "__" + binarySpecial[n] + "__"}
+	right := step{b, a, "__r" + binarySpecial[n] + "__"}
+	switch {
+	case sameClass(a, b):
+		steps = append(steps, left)
+	case properSubclass(tx, b, a) && overloads(tx, b, a, right.name):
+		steps = append(steps, right, left)
+	default:
+		steps = append(steps, left, right)
+	}
+	for _, s := range steps {
+		o, ok := instance(s.x)
+		if !ok {
+			continue
+		}
+		m, err := o.lookupSpecial(tx, s.name)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		if r, err := unlessNotImplemented(tx, m, s.y); err != nil || r != nil {
+			return r, err
+		}
+	}
+	return nil, nil
+}
+
+// instance is the object whose class has special methods for v: an instance, or what stands in for one of C's.
+func instance(v VariableTracker) (*ObjectVariable, bool) {
+	if s, ok := v.(standIn); ok {
+		return s.parts().state, true
+	}
+	o, ok := v.(*ObjectVariable)
+	return o, ok
+}
+
+func sameClass(a, b VariableTracker) bool {
+	x, ok := a.(*ObjectVariable)
+	y, ok2 := b.(*ObjectVariable)
+	return ok && ok2 && x.Class == y.Class
+}
+
+// properSubclass tells whether type(b) extends type(a).
+func properSubclass(tx Translator, b, a VariableTracker) bool {
+	bo, ok := b.(*ObjectVariable)
+	if !ok {
+		return false
+	}
+	t, err := PythonType(tx, a)
+	return err == nil && bo.Class != t && t != tx.World().ObjectType && py.IsSubtype(bo.Class, t)
+}
+
+// overloads is method_is_overloaded of CPython 3.11, Objects/typeobject.c.
+func overloads(tx Translator, b, a VariableTracker, name string) bool {
+	t, err := PythonType(tx, a)
+	if err != nil {
+		return false
+	}
+	own, ok := tx.Scope().TypeLookup(b.(*ObjectVariable).Class, name)
+	theirs, has := tx.Scope().TypeLookup(t, name)
+	return ok && (!has || own != theirs)
+}
+
+// besideTensor runs the special methods of an instance that is the other operand of a tensor's operator. A tensor on the left is asked
+// first, and refuses objects that are neither numbers nor tensors to it.
+func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
+	o, name := a, left
+	if isTensor(a) {
+		o, name = b, right
+	}
+	obj, ok := o.(*ObjectVariable)
+	if !ok {
+		return nil, false, nil
+	}
+	s := tx.Scope()
+	for _, hook := range []string{"__torch_function__", "__index__", "__int__", "__float__", "__complex__", "__bool__", "__array__", "__len__", "__getitem__"} {
+		if _, has := s.TypeLookup(obj.Class, hook); has && (isTensor(a) || hook == "__torch_function__") {
+			return nil, false, nil
+		}
+	}
+	if obj.value != nil && isTensor(a) { // a number to the tensor
+		return nil, false, nil
+	}
+	m, err := obj.lookupSpecial(tx, name)
+	if err != nil || m == nil {
+		return nil, false, err
+	}
+	other := b
+	if isTensor(a) {
+		other = a
+	}
+	r, err := unlessNotImplemented(tx, m, other)
+	return r, r != nil, err
+}
+
+// containerOperator is an operator of Python's containers; owner is the left operand as the program has it.
+func containerOperator(tx Translator, n int, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {
+	if r, ok, err := setOperator(tx, n, inplace, a, b); ok || err != nil {
+		if _, same := a.(*SetVariable); same && r == a {
+			r = owner
+		}
+		return r, ok, err
+	}
+	switch binaryNames[n] {
+	case "add":
+		return concatenate(tx, inplace, a, b, owner)
+	case "mul":
+		return multiply(tx, inplace, a, b, owner)
+	case "or_":
+		return mergeDicts(tx, inplace, a, b, owner)
+	}
+	return nil, false, nil
+}
+
+func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {
+	join := func(x, y []VariableTracker) []VariableTracker {
+		return append(append([]VariableTracker(nil), x...), y...)
+	}
+	switch x := a.(type) {
+	case *ListVariable:
+		if inplace {
+			_, err := rearrange(tx, x, listRearranging["extend"], "extend", []VariableTracker{b})
+			return owner, true, err
+		}
+		if y, ok := b.(*ListVariable); ok {
+			return NewList(join(x.items, y.items), nil), true, nil
+		}
+	case *DequeVariable:
+		if inplace {
+			_, err := rearrange(tx, x, dequeRearranging["extend"], "extend", []VariableTracker{b})
+			return owner, true, err
+		}
+		if y, ok := b.(*DequeVariable); ok {
+			c := &DequeVariable{items: append([]VariableTracker(nil), x.items...), maxlen: x.maxlen}
+			_, err := rearrange(tx, c, dequeRearranging["extend"], "extend", []VariableTracker{NewTuple(y.items, nil)})
+			return c, true, err
+		}
+	case *TupleVariable:
+		items, ok, err := tupleItems(tx, b)
+		if ok && err == nil {
+			if len(items) == 0 && x.class.IsNull() {
+				return x, true, nil // CPython gives the operand itself
+			}
+			if y, exact := b.(*TupleVariable); exact && len(x.items) == 0 && y.class.IsNull() {
+				return y, true, nil
+			}
+			return NewTuple(join(x.items, items), nil), true, nil
+		}
+		return nil, false, err
+	case *ConstantVariable:
+		if x.Value.Kind() == py.Tuple {
+			items, err := Unpack(tx, x)
+			if err != nil {
+				return nil, false, err
+			}
+			return concatenate(tx, inplace, NewTuple(items, nil), b, owner)
+		}
+	}
+	return nil, false, nil
+}
+
+// tupleItems are the items of a tuple, tracked or known.
+func tupleItems(tx Translator, v VariableTracker) ([]VariableTracker, bool, error) {
+	switch x := v.(type) {
+	case *TupleVariable:
+		return x.items, true, nil
+	case *ConstantVariable:
+		if x.Value.Kind() == py.Tuple {
+			items, err := Unpack(tx, x)
+			return items, true, err
+		}
+	}
+	return nil, false, nil
+}
+
+func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {
+	seq, times := a, b
+	if !isRepeatable(a) {
+		seq, times = b, a
+	}
+	if !isRepeatable(seq) || isRepeatable(times) {
+		return nil, false, nil
+	}
+	k, err := indexOf(tx, times)
+	if err != nil || (k.Kind() != py.Int && k.Kind() != py.BoolKind) {
+		return nil, false, nil // no integer: the operands' TypeError
+	}
+	n, ok := py.AsInt(k)
+	if !ok {
+		return nil, true, unsupported(exc.TooLarge, "repetition")
+	}
+	count := int(max(n, 0))
+	switch x := seq.(type) {
+	case *ListVariable:
+		if count*len(x.items) > maxUnroll {
+			return nil, true, unsupported(exc.TooLarge, "list of more than %d items", maxUnroll)
+		}
+		if !inplace || seq != a {
+			return NewList(repeat(x.items, count), nil), true, nil
+		}
+		x.items = repeat(x.items, count)
+		return owner, true, methodEffect(tx, x, "__imul__", []VariableTracker{NewConstant(k, nil)})
+	case *TupleVariable:
+		if count*len(x.items) > maxUnroll {
+			return nil, true, unsupported(exc.TooLarge, "tuple of more than %d items", maxUnroll)
+		}
+		if x.class.IsNull() && (count == 1 || len(x.items) == 0) {
+			return x, true, nil // CPython gives the operand itself
+		}
+		return NewTuple(repeat(x.items, count), nil), true, nil
+	case *ConstantVariable:
+		if tooBig(tx, 5, x.Value, k) {
+			return nil, true, unsupported(exc.TooLarge, "constant of great size")
+		}
+		r, err := tx.Scope().Binary(5, x.Value, k)
+		if err != nil {
+			return nil, true, observed(err)
+		}
+		v, err := immutableResult(tx, r)
+		return v, true, err
+	}
+	return nil, false, nil
+}
+
+func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {
+	x, ok := a.(*DictVariable)
+	if !ok {
+		return nil, false, nil
+	}
+	y, isDict := b.(*DictVariable)
+	if inplace {
+		return owner, true, x.update(tx, []VariableTracker{b}, nil)
+	}
+	if !isDict {
+		return nil, false, nil
+	}
+	c, err := x.duplicate(tx)
+	if err != nil {
+		return nil, true, err
+	}
+	if x.class.IsNull() && !y.class.IsNull() { // __ror__ of OrderedDict and defaultdict keep their own type
+		c.class, c.factory = y.class, y.factory
+	}
+	return c, true, c.update(tx, []VariableTracker{y}, nil)
+}
+
+// tooBig keeps constant folding from making giants (2 ** 10**9, "a" * 10**9) while translating.
+func tooBig(tx Translator, n int, a, b py.Object) bool {
+	y, ok := py.AsInt(b)
+	if b.Kind() != py.Int {
+		return false
+	}
+	switch binaryNames[n] {
+	case "pow", "lshift":
+		return a.Kind() == py.Int && (!ok || y > 4096)
+	case "mul":
+		k := a.Kind()
+		return (k == py.Str || k == py.Bytes || k == py.Tuple) && (!ok || y > maxUnroll)
+	}
+	return false
+}
+
+func repeat(items []VariableTracker, k int) []VariableTracker {
+	var out []VariableTracker
+	for i := 0; i < k; i++ {
+		out = append(out, items...)
+	}
+	return out
+}
+
+var unaryNames = [...]string{"pos", "neg", "invert"}
+
+// Unary is + (0), - (1), ~ (2) or not (3).
+func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if op == 3 {
+		t, err := Truth(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		return BoolConst(!t), nil
+	}
+	if isOpaque(v) {
+		return PythonUnary(tx, op, v)
+	}
+	if isTensor(v) {
+		return tensorOperator(tx, unaryNames[op], false, v)
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		r, err := tx.Scope().Unary(op, o)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, r)
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__"+unaryNames[op]+"__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return Call(tx, m, nil, nil)
+		}
+		if o.value != nil {
+			return Unary(tx, op, o.value)
+		}
+		return nil, typeError(tx, "bad operand type for unary "+[]string{"+", "-", "~"}[op]+": '\x00'", o)
+	}
+	return nil, unsupported(exc.OperatorUnsupported, "%s %s", unaryNames[op], Describe(tx, v))
+}

@@ -1,0 +1,219 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// SetVariable is a set, or a frozenset whose items are not all constants. CPython keeps the real one beside it, of the items' stand-ins
+// (keyring), and computes every method on that: results, order of iteration and exceptions are its own.
+type SetVariable struct {
+	Base
+	keyring
+	real    py.Object   // the set of stand-ins
+	history []py.Object // stand-ins in the order they were added
+	version int
+	frozen  bool
+	ordered bool // the order of a set of the frame's has been guarded
+}
+
+// NewSet returns a set of the items.
+func NewSet(tx Translator, items []VariableTracker, frozen bool, src guards.Source) (*SetVariable, error) {
+	s := &SetVariable{Base: Base{Src: src}, frozen: frozen}
+	var err error
+	if s.real, err = tx.Scope().Call(tx.World().SetType); err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		if err := s.add(tx, it); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// newSetObject returns the tracker of a real set the frame holds: a copy of its own, in its own order.
+func newSetObject(tx Translator, obj py.Object, src guards.Source) (*SetVariable, error) {
+	real, err := tx.Scope().CallMethod(obj, "copy")
+	if err != nil {
+		return nil, err
+	}
+	s := &SetVariable{Base: Base{Src: src}, real: real}
+	s.history, err = listOf(tx, obj)
+	return s, err
+}
+
+func listOf(tx Translator, o py.Object) ([]py.Object, error) {
+	l, err := tx.Scope().Call(tx.World().ListType, o)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return tx.Scope().Items(l), nil
+}
+
+// Kind implements VariableTracker.
+func (*SetVariable) Kind() string { return "SetVariable" }
+
+// Children implements Container.
+func (s *SetVariable) Children() []VariableTracker { return s.inHistory() }
+
+// inHistory lists the members in the order they were added.
+func (s *SetVariable) inHistory() []VariableTracker {
+	out := make([]VariableTracker, len(s.history))
+	for i, k := range s.history {
+		out[i] = s.member(k)
+	}
+	return out
+}
+
+func (s *SetVariable) add(tx Translator, v VariableTracker) error {
+	k, err := s.keyObject(tx, v)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Scope().CallMethod(s.real, "add", k); err != nil {
+		return observed(err)
+	}
+	if n, err := tx.Scope().Len(s.real); err != nil || n == len(s.history) {
+		return err
+	}
+	s.version++
+	s.history = append(s.history[:len(s.history):len(s.history)], k)
+	return s.added(tx, k, v, func() []py.Object { return s.history })
+}
+
+func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
+	k, err := s.keyObject(tx, v)
+	if err != nil {
+		return false, err
+	}
+	in, err := tx.Scope().Contains(s.real, k)
+	return in, observed(err)
+}
+
+// Items implements Sequence, in CPython's order. The order of items that hash by their address is not known, unless there is
+// one at most; the order of a set of the frame's, which depends on how it came to be, is guarded.
+func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
+	order, err := listOf(tx, s.real)
+	if err != nil {
+		return nil, err
+	}
+	if len(order) > 1 {
+		if len(s.members) > 0 {
+			return nil, unsupported(exc.IterUnsupported, "order of a set")
+		}
+		if s.Src != nil && !s.ordered {
+			if s.mutated || s.version > 0 {
+				return nil, unsupported(exc.IterUnsupported, "order of a set of the caller's after a change")
+			}
+			if err := s.guardOrder(tx, order); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := make([]VariableTracker, len(order))
+	for i, k := range order {
+		out[i] = s.member(k)
+	}
+	return out, nil
+}
+
+// guardOrder makes the order of iteration of a set of the frame's part of the translation.
+func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
+	sc := tx.Scope()
+	same, err := sc.Call(tx.World().sameOrder, sc.Tuple(order...))
+	if err != nil {
+		return err
+	}
+	tx.Output().AddGuards(guards.PyCheck(s.Src, tx.Output().Const(same), "in the order "+sc.Repr(sc.Tuple(order...))))
+	s.ordered = true
+	return nil
+}
+
+// changes implements watched.
+func (s *SetVariable) changes() (size, version int, what string) {
+	return len(s.history), s.version, "Set"
+}
+
+// Len implements Lener.
+func (s *SetVariable) Len(Translator) (int, error) { return len(s.history), nil }
+
+// Truth implements Truther.
+func (s *SetVariable) Truth(Translator) (bool, error) { return len(s.history) > 0, nil }
+
+// PythonType implements Typed.
+func (s *SetVariable) PythonType(tx Translator) (py.Object, error) {
+	if s.frozen {
+		return tx.World().FrozenSetType, nil
+	}
+	return tx.World().SetType, nil
+}
+
+// Snapshot implements Snapshotter.
+func (s *SetVariable) Snapshot() VariableTracker {
+	c := &SetVariable{keyring: s.keyring, history: append([]py.Object(nil), s.history...), frozen: s.frozen}
+	return c
+}
+
+// Settle puts the history into an order that gives the real set's own order when the items are added one by one: called before
+// the set is made real.
+func (s *SetVariable) Settle(tx Translator) error {
+	if len(s.history) < 2 || len(s.members) > 0 {
+		return nil
+	}
+	want, err := listOf(tx, s.real)
+	if err != nil {
+		return err
+	}
+	for _, try := range [][]py.Object{s.history, want} {
+		again, err := NewSet(tx, nil, false, nil)
+		if err != nil {
+			return err
+		}
+		for _, k := range try {
+			if _, err := tx.Scope().CallMethod(again.real, "add", k); err != nil {
+				return err
+			}
+		}
+		got, err := listOf(tx, again.real)
+		if err != nil {
+			return err
+		}
+		if sameObjects(got, want) {
+			s.history = try
+			return nil
+		}
+	}
+	return unsupported(exc.Reconstruct, "set whose order depends on what was removed")
+}
+
+func sameObjects(a, b []py.Object) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Reconstruct implements Reconstructer.
+func (s *SetVariable) Reconstruct(e Emitter) error {
+	if s.frozen {
+		e.PushNull()
+		e.LoadConst(frozenSetType)
+	}
+	if err := loadAll(e, s.inHistory()); err != nil {
+		return err
+	}
+	e.BuildSet(len(s.history))
+	if s.frozen {
+		e.Call(1, nil)
+	}
+	return nil
+}
+
+var frozenSetType py.Object // set with the World; immortal

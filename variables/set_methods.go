@@ -1,0 +1,401 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// setMethods says of each method of set how its arguments are read and what it does: 'i' takes one item, 's' iterables; changes marks
+// those that change the set, result what is returned ("none", "set", "value").
+var setMethods = map[string]struct {
+	takes   byte
+	changes bool
+	result  string
+}{
+	"add": {'i', true, "none"}, "discard": {'i', true, "none"}, "remove": {'i', true, "none"},
+	"clear": {'s', true, "none"}, "pop": {'s', true, "value"}, "copy": {'s', false, "set"},
+	"update": {'s', true, "none"}, "intersection_update": {'s', true, "none"}, "difference_update": {'s', true, "none"},
+	"symmetric_difference_update": {'s', true, "none"},
+	"union":                       {'s', false, "set"}, "intersection": {'s', false, "set"}, "difference": {'s', false, "set"},
+	"symmetric_difference": {'s', false, "set"},
+	"issubset":             {'s', false, "value"}, "issuperset": {'s', false, "value"}, "isdisjoint": {'s', false, "value"},
+}
+
+// CallMethod implements MethodCaller: CPython applies the method to the set of stand-ins.
+func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	m, ok := setMethods[name]
+	if !ok || (m.changes && s.frozen) {
+		return callDunder(tx, s, name, args, kwargs)
+	}
+	if len(kwargs) > 0 || (m.takes == 'i' && len(args) != 1) {
+		return nil, wrongCall(tx, s, name, args, kwargs)
+	}
+	if m.takes == 'i' {
+		return s.itemMethod(tx, name, args[0])
+	}
+	operands := make([]*SetVariable, len(args))
+	objs := make([]py.Object, len(args))
+	for i, a := range args {
+		o, real, err := s.operand(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		operands[i], objs[i] = o, real
+	}
+	if name == "pop" && len(args) == 0 {
+		return s.pop(tx)
+	}
+	target := s.real
+	var err error
+	if s.frozen { // the method of the very type: a frozenset's result is a frozenset
+		if target, err = tx.Scope().Call(tx.World().FrozenSetType, s.real); err != nil {
+			return nil, err
+		}
+	}
+	r, err := tx.Scope().CallMethod(target, name, objs...)
+	if err != nil {
+		return nil, observed(err)
+	}
+	switch {
+	case m.changes:
+		effectArgs := make([]VariableTracker, len(args))
+		for i, o := range operands {
+			effectArgs[i] = o.asArgument(args[i])
+		}
+		if err := s.refresh(tx, s.real, operands); err != nil {
+			return nil, err
+		}
+		return NoneConst(), methodEffect(tx, s, name, effectArgs)
+	case m.result == "set":
+		if s.frozen && r == target && s.Src == nil {
+			return s, nil
+		}
+		return s.derived(tx, r, operands)
+	}
+	return NewConstant(r, nil), nil
+}
+
+// asArgument is what the effect hands to the real method: the set itself where the program gave one, else the items in
+// the order in which they were read.
+func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
+	if l, ok := given.(*LazyVariable); ok && l.real != nil {
+		given = l.real
+	}
+	switch given.(type) {
+	case *SetVariable, *ConstantVariable:
+		return given
+	}
+	return NewTuple(s.inHistory(), nil)
+}
+
+// operand reads an iterable argument as a set, and as what CPython is given: a real set, whose members it takes in its order, or
+// the tuple of the items' stand-ins.
+func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, py.Object, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, py.Object{}, err
+	}
+	switch x := v.(type) {
+	case *SetVariable:
+		if len(s.users) > 0 && len(x.users) > 0 && x != s {
+			return nil, py.Object{}, unsupported(exc.CallUnsupported, "sets of objects that compare by code of their own")
+		}
+		return x, x.real, nil
+	case *ConstantVariable:
+		if x.Value.Kind() == py.FrozenSet {
+			items, err := listOf(tx, x.Value)
+			if err != nil {
+				return nil, py.Object{}, err
+			}
+			set := &SetVariable{history: items, real: x.Value, frozen: true}
+			return set, x.Value, nil
+		}
+	}
+	items, err := Unpack(tx, v)
+	if err != nil {
+		return nil, py.Object{}, err
+	}
+	set, err := NewSet(tx, nil, false, nil)
+	if err != nil {
+		return nil, py.Object{}, err
+	}
+	set.keyring = s.keyring.clone()
+	keys := make([]py.Object, len(items))
+	for i, it := range items {
+		if keys[i], err = set.keyObject(tx, it); err != nil {
+			return nil, py.Object{}, err
+		}
+		if err := set.add(tx, it); err != nil {
+			return nil, py.Object{}, err
+		}
+	}
+	return set, tx.Scope().Tuple(keys...), nil
+}
+
+func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracker) (VariableTracker, error) {
+	if name == "add" {
+		if err := s.add(tx, item); err != nil {
+			return nil, err
+		}
+		return NoneConst(), methodEffect(tx, s, name, []VariableTracker{item})
+	}
+	k, err := s.keyObject(tx, item)
+	if err != nil {
+		return nil, err
+	}
+	if in, err := tx.Scope().Contains(s.real, k); err == nil && !in && name == "remove" {
+		return nil, keyError(tx, item)
+	}
+	if _, err := tx.Scope().CallMethod(s.real, name, k); err != nil {
+		return nil, observed(err)
+	}
+	if err := s.refresh(tx, s.real, nil); err != nil {
+		return nil, err
+	}
+	return NoneConst(), methodEffect(tx, s, name, []VariableTracker{item})
+}
+
+// pop takes the item that CPython takes: that of a set of the frame's depends on its order, which is guarded.
+func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
+	if len(s.history) == 0 {
+		return nil, &exc.Observed{TypeName: "KeyError", Text: "'pop from an empty set'"}
+	}
+	if _, err := s.Items(tx); err != nil {
+		return nil, err
+	}
+	k, err := tx.Scope().CallMethod(s.real, "pop")
+	if err != nil {
+		return nil, observed(err)
+	}
+	v := s.member(k)
+	if err := s.refresh(tx, s.real, nil); err != nil {
+		return nil, err
+	}
+	return v, methodEffect(tx, s, "discard", []VariableTracker{v})
+}
+
+// refresh brings the history in line with what CPython has made of the real set; new members come from the operands.
+func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVariable) error {
+	now, err := listOf(tx, real)
+	if err != nil {
+		return err
+	}
+	alive := map[py.Object]bool{}
+	for _, k := range now {
+		alive[k] = true
+	}
+	had := map[py.Object]bool{}
+	var history []py.Object
+	for _, k := range s.history {
+		if alive[k] {
+			history, had[k] = append(history, k), true
+		} else {
+			delete(s.members, k)
+		}
+	}
+	if len(history) != len(s.history) || len(now) != len(history) {
+		s.version++
+	}
+	take := func(k py.Object, from *SetVariable) {
+		if !alive[k] || had[k] {
+			return
+		}
+		had[k] = true
+		history = append(history, k)
+		if v, ok := from.members[k]; ok {
+			if s.members == nil {
+				s.members = map[py.Object]VariableTracker{}
+			}
+			s.members[k] = v
+			if u, ok := tx.World().userHash[k]; ok {
+				s.users = append(s.users, u)
+			}
+		}
+	}
+	for _, o := range operands {
+		for _, k := range o.history {
+			take(k, o)
+		}
+	}
+	for _, k := range now {
+		take(k, s)
+	}
+	s.history = history
+	return nil
+}
+
+// derived is a new set of what CPython has computed from s and the operands.
+func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVariable) (VariableTracker, error) {
+	d := &SetVariable{real: real, frozen: real.Kind() == py.FrozenSet}
+	d.history = nil
+	if err := d.refresh(tx, real, append([]*SetVariable{s}, operands...)); err != nil {
+		return nil, err
+	}
+	// the order of a set of the frame's enters the result's
+	for _, o := range append([]*SetVariable{s}, operands...) {
+		if o.Src != nil && len(d.history) > 1 && len(d.members) == 0 && !o.ordered {
+			d.Src = nil
+			if err := o.fixOrder(tx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if d.frozen && len(d.members) == 0 {
+		return NewConstant(real, nil), nil
+	}
+	if d.frozen {
+		set, err := tx.Scope().Call(tx.World().SetType, real)
+		if err != nil {
+			return nil, err
+		}
+		d.real = set
+	}
+	return d, nil
+}
+
+// fixOrder guards the order of a set of the frame's, once.
+func (s *SetVariable) fixOrder(tx Translator) error {
+	_, err := s.Items(tx)
+	return err
+}
+
+// setOf reads v as a set: itself, a view, or a frozenset that is known.
+func setOf(tx Translator, v VariableTracker, frozen bool) (*SetVariable, error) {
+	if s, ok := v.(*SetVariable); ok {
+		return s, nil
+	}
+	empty, err := NewSet(tx, nil, frozen, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := empty.operand(tx, v)
+	return s, err
+}
+
+// setOperators: row of binaryNames → method of the set of stand-ins.
+var setOperators = map[string]string{"or_": "union", "and_": "intersection", "sub": "difference", "xor": "symmetric_difference"}
+
+var setInPlace = map[string]string{"or_": "update", "and_": "intersection_update", "sub": "difference_update", "xor": "symmetric_difference_update"}
+
+// setLike tells operands of set operators: sets, frozensets, and key and item views.
+func setLike(v VariableTracker) bool {
+	switch x := v.(type) {
+	case *SetVariable:
+		return true
+	case *ConstantVariable:
+		return x.Value.Kind() == py.FrozenSet
+	case *DictViewVariable:
+		return x.what != "values"
+	}
+	return false
+}
+
+// setOperator is | & - ^ of sets and views; ok false where the operands are none. A view takes any iterable and gives a set.
+func setOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+	method, ok := setOperators[binaryNames[n]]
+	if !ok || !(setLike(a) || setLike(b)) {
+		return nil, false, nil
+	}
+	_, va := a.(*DictViewVariable)
+	_, vb := b.(*DictViewVariable)
+	if !va && !vb && !(setLike(a) && setLike(b)) {
+		return nil, false, nil
+	}
+	if s, ok := a.(*SetVariable); ok && inplace && !s.frozen && !vb {
+		_, err := s.CallMethod(tx, setInPlace[binaryNames[n]], []VariableTracker{b}, nil)
+		return s, true, err
+	}
+	if va || vb {
+		r, err := viewOperator(tx, binaryNames[n], a, b)
+		return r, true, err
+	}
+	left, err := setOf(tx, a, false)
+	if err != nil {
+		return nil, true, err
+	}
+	r, err := left.CallMethod(tx, method, []VariableTracker{b}, nil)
+	return r, true, err
+}
+
+// viewOperator follows dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython 3.11, Objects/dictobject.c: the left operand
+// becomes a set, which is changed in place; an intersection walks the smaller of two views.
+func viewOperator(tx Translator, name string, a, b VariableTracker) (VariableTracker, error) {
+	if name != "and_" {
+		left, err := freshSet(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		_, err = left.CallMethod(tx, setInPlace[name], []VariableTracker{b}, nil)
+		return left, err
+	}
+	if _, view := a.(*DictViewVariable); !view {
+		a, b = b, a
+	}
+	self := a.(*DictViewVariable)
+	if s, ok := b.(*SetVariable); ok && !s.frozen && len(self.dict.keys) <= len(s.history) {
+		return s.CallMethod(tx, "intersection", []VariableTracker{a}, nil)
+	}
+	if other, ok := b.(*DictViewVariable); ok && len(other.dict.keys) > len(self.dict.keys) {
+		self, b = other, self
+	}
+	items, err := Unpack(tx, b)
+	if err != nil {
+		return nil, err
+	}
+	out, err := NewSet(tx, nil, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		in, err := Contains(tx, self, it)
+		if err == nil && in {
+			err = out.add(tx, it)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// freshSet is set(v): CPython fills a set from a dict's keys in another way than from other iterables.
+func freshSet(tx Translator, v VariableTracker) (*SetVariable, error) {
+	if view, ok := v.(*DictViewVariable); ok && view.what == "keys" {
+		v = view.dict
+	}
+	switch x := v.(type) {
+	case *DictVariable:
+		if x.index.IsNull() {
+			break
+		}
+		real, err := tx.Scope().Call(tx.World().SetType, x.index)
+		if err != nil {
+			return nil, err
+		}
+		return &SetVariable{keyring: x.keyring.clone(), real: real, history: append([]py.Object(nil), x.keyObjects...)}, nil
+	case *SetVariable:
+		if x.Src != nil {
+			if _, err := x.Items(tx); err != nil {
+				return nil, err
+			}
+		}
+		real, err := tx.Scope().Call(tx.World().SetType, x.real)
+		if err != nil {
+			return nil, err
+		}
+		return &SetVariable{keyring: x.keyring.clone(), real: real, history: append([]py.Object(nil), x.history...)}, nil
+	case *ConstantVariable:
+		if x.Value.Kind() == py.FrozenSet {
+			s, _, err := (&SetVariable{}).operand(tx, x)
+			if err != nil {
+				return nil, err
+			}
+			return freshSet(tx, s)
+		}
+	}
+	items, err := Unpack(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	return NewSet(tx, items, false, nil)
+}

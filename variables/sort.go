@@ -1,0 +1,88 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// sort is list.sort.
+func (l *ListVariable) sort(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) > 0 {
+		return nil, wrongCall(tx, l, "sort", args, kwargs)
+	}
+	sorted, err := sortValues(tx, l.items, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	l.items = sorted
+	all, err := tx.Scope().Call(tx.World().SliceType, py.None(), py.None())
+	if err != nil {
+		return nil, err
+	}
+	return NoneConst(), itemEffect(tx, l, NewConstant(all, nil), NewTuple(sorted, nil))
+}
+
+func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]VariableTracker, error) {
+	keys := items
+	reverse := false
+	for _, kw := range kwargs {
+		switch kw.Name {
+		case "reverse":
+			r, err := Truth(tx, kw.Value)
+			if err != nil {
+				return nil, asCallBreak(err, "sort")
+			}
+			reverse = r
+		case "key":
+			if c, ok := AsConstant(tx, mustRealize(tx, kw.Value)); ok && c == py.None() {
+				continue
+			}
+			keys = make([]VariableTracker, len(items))
+			for i, it := range items {
+				k, err := Call(tx, kw.Value, []VariableTracker{it}, nil)
+				if err != nil {
+					return nil, err
+				}
+				keys[i] = k
+			}
+		default:
+			return nil, unsupported(exc.CallUnsupported, "sort with %s", kw.Name)
+		}
+	}
+	objs, ok := constants(tx, keys)
+	if !ok {
+		return sortByComparison(tx, items, keys, BoolConst(reverse))
+	}
+	s := tx.Scope()
+	getter, err := s.GetAttr(s.List(objs...), "__getitem__")
+	if err != nil {
+		return nil, err
+	}
+	order := s.List(positions(tx, 0, len(objs))...)
+	res, err := s.CallKw(tx.World().Sorted, []py.Object{order, getter, py.Bool(reverse)}, []string{"key", "reverse"})
+	if err != nil {
+		return nil, observed(err)
+	}
+	return pick(items, s.Items(res)), nil
+}
+
+// sortByComparison sorts items whose keys' < is Python code: the comparisons CPython makes, in its order.
+func sortByComparison(tx Translator, items, keys []VariableTracker, reverse VariableTracker) ([]VariableTracker, error) {
+	r, err := callPolyfill(tx, "sorting.order", NewTuple(keys, nil), reverse)
+	if err != nil {
+		return nil, err
+	}
+	places, err := Unpack(tx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]VariableTracker, len(items))
+	for i, p := range places {
+		n, ok := ConstInt(tx, p)
+		if !ok || n >= len(items) {
+			return nil, unsupported(exc.CallUnsupported, "sort by values that are not known")
+		}
+		out[i] = items[n]
+	}
+	return out, nil
+}

@@ -1,0 +1,149 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// SuperVariable is super(cls, self).
+type SuperVariable struct {
+	Base
+	cls, self VariableTracker
+}
+
+// NewSuper returns super(cls, self).
+func NewSuper(cls, self VariableTracker) *SuperVariable { return &SuperVariable{cls: cls, self: self} }
+
+// Kind implements VariableTracker.
+func (*SuperVariable) Kind() string { return "SuperVariable" }
+
+// Children implements Container.
+func (s *SuperVariable) Children() []VariableTracker { return []VariableTracker{s.cls, s.self} }
+
+// GetAttr implements AttrGetter: the next definition along type(self).__mro__ after cls.
+func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	cls, err := Realize(tx, s.cls)
+	if err != nil {
+		return nil, err
+	}
+	self, err := Realize(tx, s.self)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := AsConstant(tx, cls)
+	if k := c.Kind(); !ok || (k != py.TypeKind && k != py.TypeSub) {
+		return nil, unsupported(exc.AttrUnsupported, "super() of %s", Describe(tx, cls))
+	}
+	class, err := PythonType(tx, self)
+	if err != nil {
+		return nil, err
+	}
+	ofClass := false
+	if k, ok := self.(*ClassVariable); ok && py.IsSubtype(k.Class, c) {
+		class, ofClass = k.Class, true
+	}
+	sc := tx.Scope()
+	mro, err := sc.GetAttr(class, "__mro__")
+	if err != nil {
+		return nil, observed(err)
+	}
+	after := false
+	for i, k := range sc.Items(mro) {
+		if !after {
+			after = k == c
+			continue
+		}
+		dict, err := sc.GetAttr(k, "__dict__")
+		if err != nil {
+			return nil, observed(err)
+		}
+		d, err := sc.CallMethod(dict, "get", sc.Name(name), tx.World().Missing)
+		if err != nil {
+			return nil, observed(err)
+		}
+		if d == tx.World().Missing {
+			continue
+		}
+		switch d.Kind() {
+		case py.WrapperDescr, py.MethodDescr:
+			if ofClass {
+				return &UnboundMethod{class: NewClass(k, nil), name: name, descr: d}, nil
+			}
+			return &boundDescriptor{self: self, owner: k, name: name}, nil
+		case py.Builtin: // __new__
+			return wrapKnown(tx, d), nil
+		case py.ClassMethodDescr:
+			return &boundClassMethod{class: NewClass(class, nil), name: name}, nil
+		}
+		src := guards.NewMroSource(classSource(tx, class), i, name)
+		if ofClass {
+			if d.Kind() == py.Function {
+				return tx.Build(d, src), nil
+			}
+			if d.Kind() != py.ClassMethod && d.Kind() != py.StaticMethod {
+				return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class", name)
+			}
+		}
+		return bindClassAttr(tx, self, class, name, d, src)
+	}
+	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
+}
+
+// boundDescriptor is a C method of a base class bound by super().
+type boundDescriptor struct {
+	Base
+	self  VariableTracker
+	owner py.Object
+	name  string
+}
+
+// Kind implements VariableTracker.
+func (*boundDescriptor) Kind() string { return "MethodWrapperVariable" }
+
+// Call implements Caller.
+func (b *boundDescriptor) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	return ownersMethod(tx, b.self, b.owner, b.name, args, kwargs)
+}
+
+// boundClassMethod is a class method written in C (dict.fromkeys).
+type boundClassMethod struct {
+	Base
+	class *ClassVariable
+	name  string
+}
+
+// Kind implements VariableTracker.
+func (*boundClassMethod) Kind() string { return "ClassMethodVariable" }
+
+// Call implements Caller.
+func (b *boundClassMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	w := tx.World()
+	if b.name == "fromkeys" && len(kwargs) == 0 && (len(args) == 1 || len(args) == 2) {
+		switch b.class.Class {
+		case w.DictType:
+			return fromKeys(tx, py.Object{}, args)
+		case w.OrderedDictType:
+			return fromKeys(tx, b.class.Class, args)
+		}
+	}
+	m, err := tx.Scope().GetAttr(b.class.Class, b.name)
+	if err != nil {
+		return nil, observed(err)
+	}
+	pure, err := w.IsPure(tx.Scope(), m)
+	if err != nil {
+		return nil, err
+	}
+	if !pure {
+		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(b.class.Class), b.name)
+	}
+	return foldCall(tx, m, args, kwargs)
+}
+
+// Reconstruct implements Reconstructer.
+func (b *boundClassMethod) Reconstruct(e Emitter) error {
+	e.LoadConst(b.class.Class)
+	e.LoadAttr(b.name)
+	return nil
+}

@@ -1,0 +1,383 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.Complex, "Str": py.Str}
+
+// knownCopy is a real object equal to v when all of it is known: lists, dicts and sets of constants become real ones of CPython's, for
+// calls that keep and change nothing.
+func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
+	v, err := Realize(tx, v)
+	if err != nil || tx.World().enter() != nil {
+		return py.Object{}, false
+	}
+	defer tx.World().leave()
+	if o, ok := AsConstant(tx, v); ok {
+		return o, true
+	}
+	s := tx.Scope()
+	all := func(vs []VariableTracker) ([]py.Object, bool) {
+		out := make([]py.Object, len(vs))
+		for i, it := range vs {
+			o, ok := knownCopy(tx, it)
+			if !ok {
+				return nil, false
+			}
+			out[i] = o
+		}
+		return out, true
+	}
+	switch x := v.(type) {
+	case *ListVariable:
+		if items, ok := all(x.items); ok {
+			return s.List(items...), true
+		}
+	case *TupleVariable:
+		if items, ok := all(x.items); ok && x.class.IsNull() {
+			return s.Tuple(items...), true
+		}
+	case *DictVariable:
+		keys, ok := all(x.keys)
+		values, ok2 := all(x.values)
+		if !ok || !ok2 || !x.class.IsNull() {
+			break
+		}
+		pairs := make([][2]py.Object, len(keys))
+		for i := range keys {
+			pairs[i] = [2]py.Object{keys[i], values[i]}
+		}
+		d, err := s.Dict(pairs...)
+		return d, err == nil
+	case *SetVariable:
+		if len(x.members) == 0 && !x.frozen {
+			if _, err := x.Items(tx); err == nil {
+				return x.real, true
+			}
+		}
+	}
+	return py.Object{}, false
+}
+
+// strText is str(v).
+func strText(tx Translator, v VariableTracker) (string, error) { return textBy(tx, v, "__str__") }
+
+// reprText is repr(v).
+func reprText(tx Translator, v VariableTracker) (string, error) { return textBy(tx, v, "__repr__") }
+
+func textBy(tx Translator, v VariableTracker, method string) (string, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return "", err
+	}
+	if err := tx.World().enter(); err != nil {
+		return "", err
+	}
+	defer tx.World().leave()
+	if o, ok := knownCopy(tx, v); ok {
+		name := strings.Trim(method, "_")
+		r, err := tx.Scope().Call(tx.World().Builtin(name), o)
+		if err != nil {
+			return "", observed(err)
+		}
+		return py.GoString(r), nil
+	}
+	var r VariableTracker
+	switch x := v.(type) {
+	case *ObjectVariable:
+		return x.text(tx, method)
+	case *TupleVariable:
+		if !x.class.IsNull() {
+			if r, err = CallMethod(tx, x, "__repr__", nil, nil); err != nil {
+				return "", err
+			}
+			if s, ok := ConstStr(tx, mustRealize(tx, r)); ok {
+				return s, nil
+			}
+			break
+		}
+		text, err := reprItems(tx, x.items)
+		if len(x.items) == 1 {
+			text += ","
+		}
+		return "(" + text + ")", err
+	case *ListVariable:
+		text, err := reprItems(tx, x.items)
+		return "[" + text + "]", err
+	case *DictVariable:
+		if !x.class.IsNull() {
+			break
+		}
+		parts := make([]string, len(x.keys))
+		for i := range x.keys {
+			text, err := reprItems(tx, []VariableTracker{x.keys[i]})
+			if err != nil {
+				return "", err
+			}
+			value, err := reprItems(tx, []VariableTracker{x.values[i]})
+			if err != nil {
+				return "", err
+			}
+			parts[i] = text + ": " + value
+		}
+		return "{" + strings.Join(parts, ", ") + "}", nil
+	}
+	return "", unsupported(exc.OperatorUnsupported, "text of %s", Describe(tx, v))
+}
+
+func reprItems(tx Translator, items []VariableTracker) (string, error) {
+	parts := make([]string, len(items))
+	for i, it := range items {
+		text, err := reprText(tx, it)
+		if err != nil {
+			return "", err
+		}
+		parts[i] = text
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+// text is str or repr of an instance: by its class's own method, or by the builtin type's it extends.
+func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
+	m, err := o.lookupSpecial(tx, method)
+	if err != nil {
+		return "", err
+	}
+	if m == nil && method == "__str__" {
+		d, _ := tx.Scope().TypeLookup(o.Class, method)
+		if tx.World().IsObjectMethod(tx.Scope(), method, d) {
+			return o.text(tx, "__repr__")
+		}
+	}
+	if m == nil {
+		d, _ := tx.Scope().TypeLookup(o.Class, method)
+		if o.value != nil && !tx.World().IsObjectMethod(tx.Scope(), method, d) {
+			return textBy(tx, o.value, method)
+		}
+		return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
+	}
+	r, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	s, ok := ConstStr(tx, mustRealize(tx, r))
+	if !ok {
+		return "", unsupported(exc.CallUnsupported, "%s of a %s", method, py.TypeName(o.Class))
+	}
+	return s, nil
+}
+
+// Format is format(v, spec) after a conversion ("", "str", "repr", "ascii").
+func Format(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	s := tx.Scope()
+	sp, ok := ConstStr(tx, mustRealize(tx, spec))
+	if !ok {
+		return nil, unsupported(exc.OperatorUnsupported, "format of %s", Describe(tx, spec))
+	}
+	if conversion != "" {
+		text, err := textBy(tx, v, map[string]string{"str": "__str__", "repr": "__repr__", "ascii": "__repr__"}[conversion])
+		if err != nil {
+			return nil, err
+		}
+		o := s.Str(text)
+		if conversion == "ascii" {
+			if o, err = s.Call(tx.World().asciiText, o); err != nil {
+				return nil, observed(err)
+			}
+		}
+		v = NewConstant(o, nil)
+	}
+	if o, ok := v.(*ObjectVariable); ok {
+		m, err := o.lookupSpecial(tx, "__format__")
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			r, err := Call(tx, m, []VariableTracker{spec}, nil)
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := ConstStr(tx, mustRealize(tx, r)); !ok {
+				return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
+			}
+			return r, nil
+		}
+		if d, _ := s.TypeLookup(o.Class, "__format__"); o.value != nil && !tx.World().IsObjectMethod(s, "__format__", d) {
+			if own, _ := s.TypeLookup(o.Class, "__str__"); own.Kind() == py.Function && sp == "" {
+				text, err := strText(tx, o)
+				return NewConstant(s.Str(text), nil), err
+			}
+			return Format(tx, o.value, "", spec)
+		}
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		r, err := s.Call(tx.World().Builtin("format"), o, s.Str(sp))
+		if err != nil {
+			return nil, observed(err)
+		}
+		return NewConstant(r, nil), nil
+	}
+	if isTensor(v) {
+		return nil, unsupported(exc.TensorToPython, "text of a tensor")
+	}
+	if sp != "" {
+		return nil, typeError(tx, "unsupported format string passed to \x00.__format__", v)
+	}
+	text, err := strText(tx, v)
+	return NewConstant(s.Str(text), nil), err
+}
+
+// percentFormat is text % values where a value is no constant: its text is put in as a constant. ok false: a is no text.
+func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, error) {
+	format, ok := AsConstant(tx, valueOf(a))
+	if !ok || format.Kind() != py.Str {
+		return nil, false, nil
+	}
+	if o, ok := b.(*ObjectVariable); ok && properSubclass(tx, o, a) {
+		return nil, false, nil
+	}
+	s := tx.Scope()
+	fields, err := s.Call(tx.World().percentFields, format)
+	if err != nil {
+		return nil, true, unsupported(exc.OperatorUnsupported, "text of %s", Describe(tx, b))
+	}
+	var items []VariableTracker
+	mapping := false
+	switch x := valueOf(b).(type) {
+	case *TupleVariable:
+		items = x.items
+	case *DictVariable:
+		mapping = true
+		items = []VariableTracker{b}
+	default:
+		items = []VariableTracker{b}
+	}
+	flat := s.Items(fields) // key or None, conversion, ...
+	texts := make([]py.Object, 0, len(items))
+	keyed, err := s.Dict()
+	if err != nil {
+		return nil, true, err
+	}
+	at := 0
+	for i := 0; i+1 < len(flat); i += 2 {
+		key, conversion := flat[i], py.GoString(flat[i+1])
+		var v VariableTracker
+		if key != py.None() {
+			if v, err = GetItem(tx, b, NewConstant(key, nil)); err != nil {
+				return nil, true, err
+			}
+		} else {
+			if at >= len(items) {
+				return nil, true, &exc.Observed{TypeName: "TypeError", Text: "not enough arguments for format string"}
+			}
+			v = items[at]
+			at++
+		}
+		o, err := percentOperand(tx, v, conversion)
+		if err != nil {
+			return nil, true, err
+		}
+		if key != py.None() {
+			if _, err := s.CallMethod(keyed, "__setitem__", key, o); err != nil {
+				return nil, true, err
+			}
+			continue
+		}
+		texts = append(texts, o)
+	}
+	for ; at < len(items); at++ { // CPython says whether they are too many
+		texts = append(texts, py.None())
+	}
+	real := s.Tuple(texts...)
+	if len(keyedNames(s, keyed)) > 0 || (mapping && len(flat) == 0) {
+		real = keyed
+	} else if _, isList := valueOf(b).(*ListVariable); isList && len(flat) == 0 {
+		real = keyed
+	}
+	r, err := s.Binary(6, format, real)
+	if err != nil {
+		return nil, true, observed(err)
+	}
+	return NewConstant(r, nil), true, nil
+}
+
+func keyedNames(s *py.Scope, d py.Object) []py.Object {
+	keys, _ := s.DictItems(d)
+	return keys
+}
+
+// percentOperand is a constant that prints as v does under a conversion.
+func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Object, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if o, ok := knownCopy(tx, v); ok {
+		return o, nil
+	}
+	s := tx.Scope()
+	switch conversion {
+	case "s":
+		text, err := strText(tx, v)
+		return s.Str(text), err
+	case "r":
+		text, err := reprText(tx, v)
+		if err != nil {
+			return py.Object{}, err
+		}
+		o, err := s.Call(tx.World().reprIs, s.Str(text))
+		return o, observed(err)
+	}
+	if o, ok := v.(*ObjectVariable); ok && o.value != nil {
+		return percentOperand(tx, o.value, conversion)
+	}
+	return py.Object{}, unsupported(exc.OperatorUnsupported, "%%%s of %s", conversion, Describe(tx, v))
+}
+
+// formatMethod is text.format(...) where a value is no constant; ok false where the fields are not plain names.
+func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	s := tx.Scope()
+	fields, err := s.Call(tx.World().formatFields, format)
+	if err != nil || fields == py.None() {
+		return nil, false, nil
+	}
+	flat := s.Items(fields) // literal, key or None, conversion, spec, ...
+	out := ""
+	for i := 0; i+3 < len(flat); i += 4 {
+		out += py.GoString(flat[i])
+		if flat[i+1] == py.None() {
+			continue
+		}
+		var v VariableTracker
+		if n, ok := py.AsInt(flat[i+1]); ok && flat[i+1].Kind() == py.Int {
+			if int(n) >= len(args) {
+				return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Replacement index " + itoa(int(n)) + " out of range for positional args tuple"}
+			}
+			v = args[n]
+		} else {
+			for _, kw := range kwargs {
+				if kw.Name == py.GoString(flat[i+1]) {
+					v = kw.Value
+				}
+			}
+			if v == nil {
+				return nil, true, &exc.Observed{TypeName: "KeyError", Text: s.Repr(flat[i+1])}
+			}
+		}
+		r, err := Format(tx, v, py.GoString(flat[i+2]), NewConstant(flat[i+3], nil))
+		if err != nil {
+			return nil, true, err
+		}
+		text, _ := ConstStr(tx, mustRealize(tx, r))
+		out += text
+	}
+	return NewConstant(s.Str(out), nil), true, nil
+}
