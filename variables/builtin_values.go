@@ -114,6 +114,9 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			return NewConstant(h, nil), err
 		}
 	}
+	if _, ok := AsConstant(tx, v); ok {
+		return nil, nil // left to constant folding
+	}
 	if t, ok := v.(*TupleVariable); ok && plainHash(tx, t.class, tx.World().TupleType) {
 		if items, ok := constants(tx, t.items); ok {
 			return builtinHash(tx, []VariableTracker{NewConstant(tx.Scope().Tuple(items...), nil)})

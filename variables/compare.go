@@ -126,7 +126,12 @@ func typeError(tx Translator, text string, operands ...VariableTracker) error {
 		}
 		out, operands = out+py.TypeName(t), operands[1:]
 	}
-	return &exc.Observed{TypeName: "TypeError", Text: out}
+	o := &exc.Observed{TypeName: "TypeError", Text: out}
+	v, err := newException(tx, tx.World().Builtin("TypeError"), []VariableTracker{NewConstant(tx.Scope().Str(out), nil)}, nil)
+	if err == nil {
+		o.Value = v
+	}
+	return o
 }
 
 // knownResult wraps what CPython has computed without copying it: a bool, NotImplemented, a user's own object.

@@ -218,7 +218,12 @@ func keyError(tx Translator, key VariableTracker) error {
 	if err != nil {
 		return err
 	}
-	return &exc.Observed{TypeName: "KeyError", Text: text}
+	o := &exc.Observed{TypeName: "KeyError", Text: text}
+	v, err := newException(tx, tx.World().Builtin("KeyError"), []VariableTracker{key}, nil)
+	if err == nil {
+		o.Value = v
+	}
+	return o
 }
 
 // SetItem implements ItemSetter.

@@ -265,6 +265,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		kv, err := Unpack(tx, it)
 		if err != nil {
 			if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
+				o.Value, o.Real = nil, nil
 				o.Text = "cannot convert dictionary update sequence element #" + itoa(i) + " to a sequence"
 			}
 			return nil, err

@@ -322,6 +322,7 @@ func (l *ListVariable) setSlice(tx Translator, k py.Object, value VariableTracke
 		var err error
 		if more, err = Unpack(tx, value); err != nil {
 			if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
+				o.Value, o.Real = nil, nil
 				o.Text = "can only assign an iterable"
 			}
 			return err

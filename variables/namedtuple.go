@@ -12,7 +12,7 @@ func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	class, _ := t.PythonType(tx)
 	d, ok := s.TypeLookup(class, name)
 	if !ok {
-		return nil, noAttribute(class, name)
+		return nil, noAttribute(tx, class, name)
 	}
 	switch {
 	case name == "__class__":

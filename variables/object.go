@@ -300,7 +300,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 			tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 		}
 		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
-		return nil, noAttribute(o.Class, name)
+		return nil, noAttribute(tx, o.Class, name)
 	}
 	if hook == tx.World().ModuleGetAttr && !o.Obj.IsNull() {
 		for _, part := range []string{"_parameters", "_buffers", "_modules"} {
@@ -320,7 +320,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 			}
 		}
 		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
-		return nil, noAttribute(o.Class, name)
+		return nil, noAttribute(tx, o.Class, name)
 	}
 	if k := hook.Kind(); o.value != nil && (k == py.MethodDescr || k == py.WrapperDescr) { // __getattr__ = dict.__getitem__
 		return (&UnboundMethod{name: "__getattr__", descr: hook}).Call(tx, []VariableTracker{o, StrConst(tx, name)}, nil)

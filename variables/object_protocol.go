@@ -16,6 +16,10 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 		if m == nil {
 			continue
 		}
+		if name == "__len__" {
+			n, err := o.Len(tx)
+			return n > 0, err
+		}
 		r, err := Call(tx, m, nil, nil)
 		if err != nil {
 			return false, err
@@ -23,7 +27,7 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 		if r, err = Realize(tx, r); err != nil {
 			return false, err
 		}
-		if c, ok := AsConstant(tx, r); name == "__bool__" && (!ok || c.Kind() != py.BoolKind) {
+		if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.BoolKind {
 			if isTensor(r) {
 				return false, unsupported(exc.TensorToPython, "__bool__ that returns a tensor")
 			}
@@ -184,7 +188,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			if o.Src != nil && o.dict == nil && py.HasInstanceStorage(o.Obj) {
 				tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 			}
-			return noAttribute(o.Class, name)
+			return noAttribute(tx, o.Class, name)
 		}
 	}
 	if o.dict != nil {
@@ -338,8 +342,12 @@ func (o *ObjectVariable) overlay(tx Translator, d *DictVariable) error {
 }
 
 // noAttribute is the AttributeError of an instance of class.
-func noAttribute(class py.Object, name string) error {
-	return &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(class) + "' object has no attribute '" + name + "'"}
+func noAttribute(tx Translator, class py.Object, name string) error {
+	o := &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(class) + "' object has no attribute '" + name + "'"}
+	if v, err := newException(tx, tx.World().Builtin("AttributeError"), []VariableTracker{NewConstant(tx.Scope().Str(o.Text), nil)}, nil); err == nil {
+		o.Value = v
+	}
+	return o
 }
 
 // attributeError is that of a slot without a value: its text is the name.

@@ -25,6 +25,13 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if b, err = Realize(tx, b); err != nil {
 		return nil, err
 	}
+	_, ta := a.(*TupleVariable)
+	_, tb := b.(*TupleVariable)
+	if ta || tb { // their items stay the objects they are
+		if r, ok, err := containerOperator(tx, n, inplace, a, b, a); ok || err != nil {
+			return r, err
+		}
+	}
 	if oa, ok := AsConstant(tx, a); ok {
 		if ob, ok := AsConstant(tx, b); ok {
 			if tooBig(tx, n, oa, ob) {

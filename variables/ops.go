@@ -320,7 +320,7 @@ func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 		return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
 	}
 	if _, ok := tx.Scope().TypeLookup(t, name); !ok {
-		return nil, noAttribute(t, name)
+		return nil, noAttribute(tx, t, name)
 	}
 	return &BoundBuiltin{obj: obj, name: name}, nil
 }

@@ -407,12 +407,21 @@ def bound_self(fn: Any) -> Any:
     return owner
 
 
+def _told(v: Any) -> Any:
+    """A plain constant with its type and that of its parts: 1, 1.0 and True differ, 0.0 and -0.0 too."""
+    if isinstance(v, tuple):
+        return type(v), tuple(map(_told, v))
+    if isinstance(v, frozenset):
+        return type(v), frozenset(map(_told, v))
+    return type(v), repr(v) if isinstance(v, (float, complex)) else v
+
+
 def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
     """A guard predicate: a set of equal members of the same types; ``value`` holds plain constants."""
-    typed = frozenset((type(v), v) for v in value)
+    typed = frozenset(map(_told, value))
     if all(type(v) is str for v in value):
         return lambda other: bool(other == value and all(type(v) is str for v in other))
-    return lambda other: bool(other == value and frozenset((type(v), v) for v in other) == typed)
+    return lambda other: bool(other == value and frozenset(map(_told, other)) == typed)
 
 
 def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
@@ -422,8 +431,8 @@ def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
 
 def deque_is(items: tuple[Any, ...], maxlen: int | None) -> Callable[[Any], bool]:
     """A guard predicate: a deque of these constants."""
-    typed = tuple((type(v), v) for v in items)
-    return lambda other: other.maxlen == maxlen and tuple((type(v), v) for v in other) == typed
+    typed = tuple(map(_told, items))
+    return lambda other: other.maxlen == maxlen and tuple(map(_told, other)) == typed
 
 
 def factory_is(factory: Any) -> Callable[[Any], bool]:
