@@ -293,14 +293,14 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	case py.Str, py.Bytes, py.Tuple, py.FrozenSet:
 	case py.TypeKind, py.TypeSub:
 		if !tx.World().IsEnumClass(tx.Scope(), o) {
-			return nil, typeError(tx, "'\x00' object is not iterable", v)
+			return nil, notIterable(tx, v)
 		}
 	default:
 		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members
 			break
 		}
 		if !py.Is(o.Type(), py.HasIter) {
-			return nil, typeError(tx, "'\x00' object is not iterable", v)
+			return nil, notIterable(tx, v)
 		}
 		return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
 	}
@@ -313,6 +313,15 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 		out[i] = knownResult(tx, it)
 	}
 	return out, nil
+}
+
+// notIterable is the TypeError of iter(v); unpacking and calls with a star have other texts for it.
+func notIterable(tx Translator, v VariableTracker) error {
+	err := typeError(tx, "'\x00' object is not iterable", v)
+	if o, ok := err.(*exc.Observed); ok {
+		o.Value = nil
+	}
+	return err
 }
 
 // Iter is iter(v).
@@ -390,13 +399,13 @@ func (o *ObjectVariable) iter(tx Translator) (VariableTracker, error) {
 		return Iter(tx, o.value)
 	}
 	if d, ok := tx.Scope().TypeLookup(o.Class, "__iter__"); ok && d.Kind() == py.NoneKind {
-		return nil, typeError(tx, "'\x00' object is not iterable", o)
+		return nil, notIterable(tx, o)
 	}
 	if m, err = o.lookupSpecial(tx, "__getitem__"); err != nil {
 		return nil, err
 	}
 	if m == nil {
-		return nil, typeError(tx, "'\x00' object is not iterable", o)
+		return nil, notIterable(tx, o)
 	}
 	return &SubscriptIterator{obj: o}, nil
 }

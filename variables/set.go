@@ -14,6 +14,7 @@ type SetVariable struct {
 	real    py.Object   // the set of stand-ins
 	history []py.Object // stand-ins in the order they were added
 	version int
+	like    py.Object // a frozenset that set() turns into one of this order; see Settle
 	frozen  bool
 	ordered bool // the order of a set of the frame's has been guarded
 }
@@ -152,13 +153,14 @@ func (s *SetVariable) PythonType(tx Translator) (py.Object, error) {
 
 // Snapshot implements Snapshotter.
 func (s *SetVariable) Snapshot() VariableTracker {
-	c := &SetVariable{keyring: s.keyring, history: append([]py.Object(nil), s.history...), frozen: s.frozen}
+	c := &SetVariable{keyring: s.keyring, like: s.like, history: append([]py.Object(nil), s.history...), frozen: s.frozen}
 	return c
 }
 
 // Settle puts the history into an order that gives the real set's own order when the items are added one by one: called before
 // the set is made real.
 func (s *SetVariable) Settle(tx Translator) error {
+	s.like = py.Object{}
 	if len(s.history) < 2 || len(s.members) > 0 {
 		return nil
 	}
@@ -185,6 +187,20 @@ func (s *SetVariable) Settle(tx Translator) error {
 			return nil
 		}
 	}
+	for _, from := range []py.Object{s.real, tx.Scope().Tuple(want...)} {
+		like, err := tx.Scope().Call(tx.World().FrozenSetType, from)
+		if err != nil {
+			return observed(err)
+		}
+		again, err := tx.Scope().Call(tx.World().SetType, like)
+		if err != nil {
+			return observed(err)
+		}
+		if got, err := listOf(tx, again); err == nil && sameObjects(got, want) {
+			s.like = like
+			return nil
+		}
+	}
 	return unsupported(exc.Reconstruct, "set whose order depends on what was removed")
 }
 
@@ -202,6 +218,13 @@ func sameObjects(a, b []py.Object) bool {
 
 // Reconstruct implements Reconstructer.
 func (s *SetVariable) Reconstruct(e Emitter) error {
+	if !s.like.IsNull() {
+		e.PushNull()
+		e.LoadConst(setType)
+		e.LoadConst(s.like)
+		e.Call(1, nil)
+		return nil
+	}
 	if s.frozen {
 		e.PushNull()
 		e.LoadConst(frozenSetType)
@@ -216,4 +239,4 @@ func (s *SetVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var frozenSetType py.Object // set with the World; immortal
+var setType, frozenSetType py.Object // set with the World; immortal

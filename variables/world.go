@@ -83,7 +83,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 		}
 		*at = s.Keep(v).Object // never released: lives as long as the process
 	}
-	dequeType, frozenSetType, advancedFunction = f.DequeType, f.FrozenSetType, f.advanced
+	dequeType, setType, frozenSetType, advancedFunction = f.DequeType, f.SetType, f.FrozenSetType, f.advanced
 	methodType, partialType, objectType, tupleType = f.MethodType, f.PartialType, f.ObjectType, f.TupleType
 	return f, nil
 }
