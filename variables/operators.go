@@ -347,7 +347,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 	count := int(max(n, 0))
 	switch x := seq.(type) {
 	case *ListVariable:
-		if count*len(x.items) > maxUnroll {
+		if !unrolls(len(x.items), count) {
 			return nil, true, unsupported(exc.TooLarge, "list of more than %d items", maxUnroll)
 		}
 		if !inplace || seq != a {
@@ -356,7 +356,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		x.items = repeat(x.items, count)
 		return owner, true, methodEffect(tx, x, "__imul__", []VariableTracker{NewConstant(k, nil)})
 	case *TupleVariable:
-		if count*len(x.items) > maxUnroll {
+		if !unrolls(len(x.items), count) {
 			return nil, true, unsupported(exc.TooLarge, "tuple of more than %d items", maxUnroll)
 		}
 		if x.class.IsNull() && (count == 1 || len(x.items) == 0) {
@@ -416,6 +416,9 @@ func tooBig(tx Translator, n int, a, b py.Object) bool {
 }
 
 func repeat(items []VariableTracker, k int) []VariableTracker {
+	if len(items) == 0 {
+		return nil
+	}
 	var out []VariableTracker
 	for i := 0; i < k; i++ {
 		out = append(out, items...)
