@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/godynamo/godynamo/internal/exc"
 )
 
 // Options choose what CheckFunctionManager checks and how it prints.
@@ -319,9 +321,9 @@ func (q *partQueue) Pop() any {
 	return last
 }
 
-// errTooLarge ends a translation whose guards do not fit a program.
+// errTooLarge ends a translation whose guards do not fit a program: the frame is left to CPython.
 func errTooLarge(what string, n int) error {
-	return fmt.Errorf("guards: %d %s are too many for one program", n, what)
+	return &exc.SkipFrame{Reason: fmt.Sprintf("guards: %d %s are too many for one program", n, what)}
 }
 
 // CheckFresh runs the program on the very frame it was made from: a guard that fails there would never hold, and the

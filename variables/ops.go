@@ -414,7 +414,17 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	b := s.Items(bounds)
 	start, _ := py.AsInt(b[0])
 	stop, _ := py.AsInt(b[1])
-	step, _ := py.AsInt(b[2])
+	step, ok := py.AsInt(b[2])
+	if far := int64(len(items)) + 1; !ok || step > far || step < -far { // one step leads out; the sum could overflow
+		backwards, err := s.Compare(CompareLt, b[2], s.Int(0))
+		if err != nil {
+			return nil, observed(err)
+		}
+		step = far
+		if backwards == py.True() {
+			step = -far
+		}
+	}
 	out := []VariableTracker{}
 	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
 		out = append(out, items[i])

@@ -34,3 +34,15 @@ def test_a_repetition_that_does_not_fit_memory_raises(items, form):
 def test_nothing_repeated_is_nothing():
     optimized = godynamo.optimize(lambda x, n: (x + 1, [] * n, () * n))
     assert optimized(torch.ones(2), sys.maxsize)[1:] == ([], ())
+
+
+@pytest.mark.parametrize("step", [sys.maxsize, -sys.maxsize, sys.maxsize - 1, 2**70, -(2**70), 5, -5])
+def test_a_huge_step_of_a_slice(step):
+    def sliced(x, values, n):
+        return x + 1, values[1::n], values[::n], tuple(values)[1::n], "abcd"[1::n], values[n : n + 2]
+
+    optimized = godynamo.optimize(sliced)
+    expected = sliced(torch.ones(2), [1, 2, 3, 4], step)
+    for _ in range(2):
+        assert optimized(torch.ones(2), [1, 2, 3, 4], step)[1:] == expected[1:]
+    assert godynamo.explain(sliced)(torch.ones(2), [1, 2, 3, 4], step).graph_count == 1
