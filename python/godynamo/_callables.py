@@ -442,7 +442,9 @@ def factory_is(factory: Any) -> Callable[[Any], bool]:
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
     """A guard predicate: an instance of a subclass of ``base`` that holds this value, whatever its class says of equality."""
-    return lambda other: bool(base.__eq__(other, value)) and base.__repr__(other) == base.__repr__(value)
+    equal: Any = base.__eq__
+    text: Any = base.__repr__
+    return lambda other: bool(equal(other, value)) and text(other) == text(value)
 
 
 def plain_value(base: type, value: Any) -> Any:
