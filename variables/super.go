@@ -74,6 +74,9 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		case py.Builtin: // __new__
 			return wrapKnown(tx, d), nil
 		case py.ClassMethodDescr:
+			if own, _ := sc.TypeLookup(class, name); own != d { // the class has one of its own, which asks for this one
+				return nil, unsupported(exc.AttrUnsupported, "%s of super()", name)
+			}
 			return &boundClassMethod{class: NewClass(class, nil), name: name}, nil
 		}
 		src := guards.NewMroSource(classSource(tx, class), i, name)
