@@ -41,6 +41,12 @@ func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 	if !ok || full.Kind() != py.Module {
 		return exc.Break(exc.CallUnsupported, "import of %s, not imported before", absolute)
 	}
+	if own, ok := s.DictGetName(tx.builtins, "__import__"); !ok || own != tx.World().Builtin("__import__") {
+		return exc.Break(exc.CallUnsupported, "import of %s by an __import__ of the program's", absolute)
+	}
+	if name, missing := missingSubmodule(s, full, from); missing {
+		return exc.Break(exc.CallUnsupported, "import of %s.%s, not imported before", absolute, name)
+	}
 	pick := absolute
 	if from == py.None() && lv == 0 {
 		pick, _, _ = strings.Cut(name, ".")
@@ -52,6 +58,21 @@ func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(modules), "___sys_modules"), tx.out.Const(s.Name(pick)))
 	tx.push(tx.Build(m, src))
 	return nil
+}
+
+// missingSubmodule finds a name of "from package import names" that the package does not have yet: importing it may make it.
+func missingSubmodule(s *py.Scope, module, names py.Object) (string, bool) {
+	if _, isPackage := s.InstanceAttr(module, "__path__"); !isPackage || names.Kind() != py.Tuple {
+		return "", false
+	}
+	for _, n := range s.Items(names) {
+		if name := py.GoString(n); name != "" {
+			if _, there := s.InstanceAttr(module, name); !there {
+				return name, true
+			}
+		}
+	}
+	return "", false
 }
 
 // relativeName resolves the leading dots of an import against the __package__ of the frame's globals.
