@@ -134,7 +134,11 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		if w.IsSingletonType(obj.Type()) {
 			return NewConstant(obj, src), same(guards.KeepStrong), nil
 		}
-		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(w.EqualTo(s, obj)), "== "+s.Repr(obj))), nil
+		text := s.Repr(obj)
+		if text == py.ReprFailed { // its __init__ is still running
+			return nil, nil, unsupported(exc.UntrackedObject, "%s, a %s that is not made yet", src.Name(), py.TypeName(obj.Type()))
+		}
+		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(w.EqualTo(s, obj)), "== "+text)), nil
 	}
 	if w.IsEnum(s, obj) {
 		return NewConstant(obj, src), same(guards.KeepWeak), nil

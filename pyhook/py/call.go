@@ -285,12 +285,15 @@ func IsSubtype(a, b Object) bool {
 	return C.PyType_IsSubtype((*C.PyTypeObject)(unsafe.Pointer(a.p)), (*C.PyTypeObject)(unsafe.Pointer(b.p))) != 0
 }
 
-// Repr is repr(o), "<repr failed>" when that raises.
+// ReprFailed is what Repr gives where repr raises.
+const ReprFailed = "<repr failed>"
+
+// Repr is repr(o), ReprFailed when that raises.
 func (s *Scope) Repr(o Object) string {
 	p := C.gdpy_repr(o.c())
 	if p == nil {
 		C.PyErr_Clear()
-		return "<repr failed>"
+		return ReprFailed
 	}
 	return GoString(s.take(p))
 }
