@@ -133,6 +133,10 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		if err != nil {
 			return nil, observed(err)
 		}
+		// The dict grows while the class is made: its keys are guarded.
+		if _, err := Realize(tx, tx.Build(members, guards.NewTypeAttrSource(classSource(tx, c.Class), "_member_map_"))); err != nil {
+			return nil, err
+		}
 		return immutableResult(tx, members)
 	}
 	if m.Kind() != py.Property && m.Kind() != py.Other {

@@ -57,6 +57,9 @@ func (d *DictVariable) entry(tx Translator, key VariableTracker) (int, py.Object
 	}
 	n, ok := tx.Scope().DictGet(d.index, k)
 	if !ok {
+		if err := d.unlike(tx, k, func() []py.Object { return d.keyObjects }); err != nil {
+			return 0, k, err
+		}
 		_, err = hashOf(tx, k)
 		return -1, k, err
 	}

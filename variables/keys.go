@@ -196,19 +196,8 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
 	v = mustRealize(tx, v)
 	u, isUser := tx.World().userHash[standIn]
-	if isUser && all != nil {
-		for _, o := range all() {
-			if _, tracked := r.members[o]; tracked || o == standIn {
-				continue
-			}
-			h, err := hashOf(tx, o)
-			if err != nil {
-				return err
-			}
-			if sameInt(h, u.hash) {
-				return unsupported(exc.SubscriptUnsupported, "keys of one hash")
-			}
-		}
+	if err := r.unlike(tx, standIn, all); err != nil {
+		return err
 	}
 	if _, ok := AsConstant(tx, v); ok {
 		return nil
@@ -219,6 +208,27 @@ func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all
 	r.members[standIn] = v
 	if isUser {
 		r.users = append(r.users, u)
+	}
+	return nil
+}
+
+// unlike refuses an instance that compares by code of its own where a constant member has its hash: CPython would compare them.
+func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Object) error {
+	u, isUser := tx.World().userHash[standIn]
+	if !isUser || all == nil {
+		return nil
+	}
+	for _, o := range all() {
+		if _, tracked := r.members[o]; tracked || o == standIn {
+			continue
+		}
+		h, err := hashOf(tx, o)
+		if err != nil {
+			return err
+		}
+		if sameInt(h, u.hash) {
+			return unsupported(exc.SubscriptUnsupported, "keys of one hash")
+		}
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 			return false, err
 		}
 		if m == nil {
+			if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
+				return false, &exc.Observed{TypeName: "TypeError", Text: "'NoneType' object is not callable"}
+			}
 			continue
 		}
 		if name == "__len__" {

@@ -89,6 +89,9 @@ func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if err := s.unlike(tx, k, func() []py.Object { return s.history }); err != nil {
+		return false, err
+	}
 	in, err := tx.Scope().Contains(s.real, k)
 	return in, observed(err)
 }

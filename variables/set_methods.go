@@ -143,6 +143,9 @@ func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracke
 	if err != nil {
 		return nil, err
 	}
+	if err := s.unlike(tx, k, func() []py.Object { return s.history }); err != nil {
+		return nil, err
+	}
 	if in, err := tx.Scope().Contains(s.real, k); err == nil && !in && name == "remove" {
 		return nil, keyError(tx, item)
 	}
