@@ -18,8 +18,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 f"{item.path.stem}::{getattr(item, 'originalname', '')}"
             )
             if reason:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=STRICT))
-
-
-#: a row that is reached must leave the table
-STRICT = True
+                # Strict: a row that is reached must leave the table.
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
