@@ -166,7 +166,7 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	case py.Exception:
 		return NewObject(obj, src), ofType, nil
 	case py.Other:
-		if py.Is(obj.Type(), py.HeapType) && (!py.Is(obj.Type(), py.HasIterNext) || w.PlainLayout(s, obj.Type())) {
+		if py.Is(obj.Type(), py.HeapType) && !py.Is(obj.Type(), py.HasIterNext) || w.PlainLayout(s, obj.Type()) {
 			return NewObject(obj, src), ofType, nil
 		}
 	}

@@ -102,6 +102,9 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			h, err := hashOf(tx, k)
 			return NewConstant(h, nil), err
 		}
+		if d, _ := tx.Scope().TypeLookup(o.Class, "__hash__"); d.Kind() == py.NoneKind {
+			return nil, typeError(tx, "unhashable type: '\x00'", o)
+		}
 		if o.value == nil {
 			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 		}

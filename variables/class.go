@@ -332,6 +332,13 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 		if owner != tx.World().ObjectType && o.value != nil && o.exc == nil {
 			return o.builtinMethod(tx, name, args, kwargs)
 		}
+		if owner != tx.World().ObjectType && o.value == nil && o.exc == nil {
+			if d, ok := tx.Scope().TypeLookup(owner, name); ok {
+				if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
+					return r, err
+				}
+			}
+		}
 		return objectMethod(tx, o, name, args, kwargs)
 	case *ClassVariable:
 		if owner == tx.World().TypeType && name == "__call__" {

@@ -46,6 +46,10 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	}
 	call, _ := s.TypeLookup(c.Class.Type(), "__call__")
 	if own, _ := s.TypeLookup(w.TypeType, "__call__"); call != own {
+		if k := call.Kind(); k == py.TypeKind || k == py.TypeSub { // a TypedDict's metaclass calls dict
+			meta := c.Class.Type()
+			return Call(tx, tx.Build(call, guards.NewTypeAttrSource(classSource(tx, meta), "__call__")), args, kwargs)
+		}
 		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
 	}
 	return c.construct(tx, args, kwargs)
@@ -171,9 +175,15 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 	case w.IsObjectMethod(s, "__init__", init):
 		return nil
 	}
-	if o, ok := obj.(*ObjectVariable); ok && o.value != nil {
+	o, ok := obj.(*ObjectVariable)
+	if ok && o.value != nil {
 		_, err := o.builtinMethod(tx, "__init__", args, kwargs)
 		return err
+	}
+	if ok && init.Kind() == py.WrapperDescr {
+		if _, known, err := callStandIn(tx, init, append([]VariableTracker{obj}, args...), kwargs); known || err != nil {
+			return err
+		}
 	}
 	return unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 }
@@ -196,11 +206,15 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 	if !py.IsSubtype(class, base) {
 		return nil, unsupported(exc.CallUnsupported, "%s.__new__(%s)", py.TypeName(base), py.TypeName(class))
 	}
-	if base == w.ObjectType {
+	if base == w.ObjectType || w.PlainLayout(s, base) {
 		if !w.PlainLayout(s, class) {
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 		}
-		return NewInstance(class), nil
+		o := NewInstance(class)
+		if base != w.ObjectType {
+			o.native = base
+		}
+		return o, nil
 	}
 	own := builtinBase(tx, class)
 	if own.IsNull() || !py.IsSubtype(own, base) || !py.Is(class, py.HeapType) {
@@ -278,6 +292,11 @@ func (o *ObjectVariable) hold(v VariableTracker, base py.Object) {
 // builtinMethod is a method of the builtin type that the instance's class extends.
 func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if o.value == nil {
+		if d, ok := tx.Scope().TypeLookup(o.Class, name); ok {
+			if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
+				return r, err
+			}
+		}
 		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 	}
 	switch v := o.value.(type) {
@@ -370,7 +389,7 @@ func (o *ObjectVariable) plainValue(tx Translator) bool {
 // reconstructBare emits the instance without attributes; what a list, dict or set holds is filled in by Fill.
 func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	base := objectType
-	if o.value != nil {
+	if !o.native.IsNull() {
 		base = o.native
 	}
 	e.PushNull()

@@ -251,6 +251,9 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	if o.exc != nil && d.Kind() != py.Property {
 		return o.exceptionField(tx, name)
 	}
+	if name == "__dict__" && (d.Kind() == py.GetSet || d.Kind() == py.Member) { // a member of types.SimpleNamespace
+		return o.dictAttr(tx)
+	}
 	s := tx.Scope()
 	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
 	switch d.Kind() {
@@ -270,13 +273,6 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 		}
 		if v, off, ok := s.MemberValue(d, o.Obj); ok {
 			return remember(o, name, tx.Build(v, guards.NewSlotSource(o.inside(tx), name, off))), nil
-		}
-	case py.GetSet:
-		if name == "__dict__" {
-			return o.dictAttr(tx)
-		}
-		if name == "__class__" {
-			return NewClass(o.Class, nil), nil
 		}
 	}
 	if name == "__class__" {
@@ -386,6 +382,11 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	}
 	if o.value != nil {
 		return nil, nil // the builtin type's own: whoever asks goes on with what the instance holds
+	}
+	if d.Kind() == py.WrapperDescr {
+		if sub, err := tx.World().standInFor(tx.Scope(), d); err != nil || !sub.fn.IsNull() {
+			return NewMethod(&UnboundMethod{name: name, descr: d}, o, nil), err
+		}
 	}
 	if get, _ := py.Descriptor(d); !get || d.Kind() == py.StaticMethod || d.Kind() == py.ClassMethod || d.Kind() == py.Other {
 		return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))

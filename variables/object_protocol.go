@@ -224,7 +224,7 @@ func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableT
 		hook = "__delattr__"
 	}
 	d, _ := tx.Scope().TypeLookup(o.Class, hook)
-	plain := tx.World().IsObjectMethod(tx.Scope(), hook, d) || d == tx.World().ModuleSetAttr
+	plain := tx.World().IsObjectMethod(tx.Scope(), hook, d) || d == tx.World().ModuleSetAttr || py.Is(o.Class, py.GenericSetAttr)
 	values := []VariableTracker{}
 	if value != nil {
 		values = append(values, value)

@@ -384,9 +384,11 @@ def tensor_type_is(t: type, cls: Any) -> bool:
 
 
 def plain_layout(cls: type) -> bool:
-    """Instances of cls are made of a dict or slots alone: no base class written in C but object. An abstract class has none."""
+    """Instances of cls are made of a dict or slots alone: no base class written in C but object and SimpleNamespace, which has a
+    dict and nothing else. An abstract class has none."""
     is_abstract = 1 << 20
-    return not cls.__flags__ & is_abstract and all(c is object or _class_statement_made(c) for c in cls.__mro__)
+    bare = (object, types.SimpleNamespace)
+    return not cls.__flags__ & is_abstract and all(c in bare or _class_statement_made(c) for c in cls.__mro__)
 
 
 def _class_statement_made(cls: type) -> bool:

@@ -27,6 +27,7 @@ _MODULES = {
     "math": "math",
     "builtins": "builtins",
     "re": "re",
+    "types": "namespace",
 }
 #: modules of the standard library whose Python functions have stand-ins
 _PYTHON_MODULES = {"copy": "copy"}

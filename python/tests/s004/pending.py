@@ -9,13 +9,6 @@ _BY_REASON: dict[str, list[str]] = {
     "the order of a set of the caller's is not known after a change": [
         "test_builtins::test_sets",
     ],
-    "types.SimpleNamespace is not modelled": [
-        "test_classes::test_records_as_arguments",
-        "test_expressions::test_attribute_reference",
-    ],
-    "a TypedDict's metaclass makes instances in its own way": [
-        "test_classes::test_records_made_inside",
-    ],
     "bytearray is not modelled": [
         "test_classes::test_other_containers[bytearray]",
     ],

@@ -356,10 +356,11 @@ def test_device_in_the_seed_s_class() -> None:
 
 @row("S004-27")
 def test_stream() -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("torch.Stream needs an accelerator, this build runs on the CPU")
-    stream = torch.Stream(device="cuda")
-    split(lambda x: (x + 1, stream.device), x3())
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    split(lambda x: (x + 1, torch.Stream(device=device).device_type), x3())
+    stream = torch.Stream(device=device)
+    split(lambda x: ((x + 1) * 2, stream.device, stream.stream_id, isinstance(stream, torch.Stream)), x3(), at_most=3)
+    split(lambda x: (x + 1, stream == stream, hash(stream) == hash(stream)), x3(), at_most=3)
 
 
 @row("S004-28")

@@ -1,0 +1,53 @@
+"""types: what SimpleNamespace does in C. An instance is its dict and nothing else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ._base import stands_for
+
+__godynamo_polyfill__ = "module"
+
+
+@stands_for(SimpleNamespace.__init__)
+def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
+    if args:
+        raise TypeError("no positional arguments expected")
+    self.__dict__.update(kwargs)
+
+
+@stands_for(SimpleNamespace.__repr__)
+def text(self: Any, /) -> str:
+    name = "namespace" if type(self) is SimpleNamespace else type(self).__name__
+    return name + "(" + ", ".join([f"{key}={value!r}" for key, value in self.__dict__.items() if key]) + ")"
+
+
+@stands_for(SimpleNamespace.__eq__)
+def eq(self: Any, other: Any, /) -> Any:
+    return self.__dict__ == other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+
+
+@stands_for(SimpleNamespace.__ne__)
+def ne(self: Any, other: Any, /) -> Any:
+    return self.__dict__ != other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+
+
+@stands_for(SimpleNamespace.__lt__)
+def lt(self: Any, other: Any, /) -> Any:
+    return self.__dict__ < other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+
+
+@stands_for(SimpleNamespace.__le__)
+def le(self: Any, other: Any, /) -> Any:
+    return self.__dict__ <= other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+
+
+@stands_for(SimpleNamespace.__gt__)
+def gt(self: Any, other: Any, /) -> Any:
+    return self.__dict__ > other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+
+
+@stands_for(SimpleNamespace.__ge__)
+def ge(self: Any, other: Any, /) -> Any:
+    return self.__dict__ >= other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
