@@ -130,6 +130,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	if obj.Type() == w.DequeType {
 		return wrapDeque(tx, obj, src)
 	}
+	if w.isShadowType(obj.Type()) {
+		return wrapShadow(tx, obj, src, ofType)
+	}
 	if w.IsTorchConstant(obj.Type()) {
 		if w.IsSingletonType(obj.Type()) {
 			return NewConstant(obj, src), same(guards.KeepStrong), nil

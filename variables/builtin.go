@@ -672,7 +672,7 @@ func printable(tx Translator, v VariableTracker) bool {
 		return false
 	}
 	switch x := v.(type) {
-	case *ConstantVariable, *RangeVariable, *TensorVariable, *TensorSequence:
+	case *ConstantVariable, *RangeVariable, *TensorVariable, *TensorSequence, *ShadowVariable:
 		return true
 	case *ListVariable, *TupleVariable, *DictVariable:
 		if tx.World().enter() != nil {

@@ -9,6 +9,9 @@ func init() { // after builtin.go's
 		"round":  builtinRound,
 		"format": positional(1, 2, builtinFormat),
 		"iter":   positional(1, 2, builtinIter),
+		"bytearray": func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+			return newShadow(tx, tx.World().Builtin("bytearray"), args, kwargs)
+		},
 	} {
 		builtinHandlers[name] = h
 	}

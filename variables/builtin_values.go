@@ -126,7 +126,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		}
 	}
 	switch v.(type) {
-	case *ListVariable, *DictVariable, *SetVariable:
+	case *ListVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable:
 		return nil, typeError(tx, "unhashable type: '\x00'", v)
 	}
 	return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, v))
@@ -195,7 +195,7 @@ func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error
 		return nil, err
 	}
 	switch x := v.(type) {
-	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DequeVariable:
+	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DequeVariable, *ShadowVariable:
 	case *DictViewVariable:
 	case *ConstantVariable:
 		switch x.Value.Kind() {

@@ -104,7 +104,7 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 // knownComparison tells kinds whose comparison compareSlot knows wholly.
 func knownComparison(v VariableTracker) bool {
 	switch v.(type) {
-	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *DictViewVariable, *RangeVariable,
+	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable, *DictViewVariable, *RangeVariable,
 		*SliceVariable, *ObjectVariable, *FunctionVariable, *MethodVariable, *ClassVariable, *BuiltinVariable, *TorchVariable,
 		*ModuleVariable, *UnboundMethod, standIn:
 		return true
@@ -155,6 +155,8 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 		if y, ok := b.(*ListVariable); ok {
 			return compareRows(tx, op, x.items, y.items, true)
 		}
+	case *ShadowVariable:
+		return x.compare(tx, op, b)
 	case *DequeVariable:
 		if y, ok := b.(*DequeVariable); ok {
 			return compareRows(tx, op, x.items, y.items, false)
@@ -376,6 +378,12 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 			}
 			return Equal(tx, found, item.items[1])
 		}
+	case *ShadowVariable:
+		r, err := x.CallMethod(tx, "__contains__", []VariableTracker{v}, nil)
+		if err != nil {
+			return false, err
+		}
+		return Truth(tx, r)
 	case *ObjectVariable:
 		m, err := x.lookupSpecial(tx, "__contains__")
 		if err != nil {

@@ -38,6 +38,9 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	case w.OrderedDictType, w.DefaultDictType:
 		return newDictOf(tx, c.Class, args, kwargs)
 	}
+	if w.isShadowType(c.Class) {
+		return newShadow(tx, c.Class, args, kwargs)
+	}
 	if m, err := c.metaMethod(tx, "__call__"); err != nil || m != nil {
 		if err != nil {
 			return nil, err

@@ -31,6 +31,13 @@ func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 		return made, err == nil
 	case *DictVariable:
 		return x.copyOf(tx)
+	case *ShadowVariable:
+		real, err := x.contents(tx)
+		if err != nil {
+			return py.Object{}, false
+		}
+		made, err := s.Call(tx.World().shadowCopied, real)
+		return made, err == nil
 	}
 	return py.Object{}, false
 }

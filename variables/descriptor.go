@@ -149,7 +149,7 @@ func bindStored(tx Translator, self, v VariableTracker) (VariableTracker, error)
 			return NewMethod(x, self, nil), nil
 		}
 		return x, nil
-	case *ConstantVariable, *TensorVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ClassVariable:
+	case *ConstantVariable, *TensorVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable, *ClassVariable:
 		return v, nil
 	case *ObjectVariable:
 		if _, ok := tx.Scope().TypeLookup(x.Class, "__get__"); !ok {

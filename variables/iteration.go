@@ -88,7 +88,7 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 		}
 	}
 	switch s.owner.(type) {
-	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable, *SetVariable, *DequeVariable:
+	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable, *SetVariable, *DequeVariable, *ShadowVariable:
 		return nil
 	}
 	items, err := s.seq.Items(tx)

@@ -51,7 +51,7 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 		return r.identity(tx, v)
 	case *ObjectVariable:
 		return r.object(tx, x)
-	case *ListVariable, *DictVariable, *SetVariable:
+	case *ListVariable, *DictVariable, *SetVariable, *ShadowVariable:
 		t, err := PythonType(tx, v)
 		if err != nil {
 			return py.Object{}, err

@@ -52,6 +52,9 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			return tensorOperator(tx, binaryNames[n], inplace, a, b)
 		}
 	}
+	if r, ok, err := shadowOperator(tx, op, n, inplace, a, b); ok || err != nil {
+		return r, err
+	}
 	if binaryNames[n] == "mod" {
 		if r, ok, err := percentFormat(tx, a, b); ok || err != nil {
 			return r, err

@@ -84,7 +84,7 @@ func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw
 		return r, err
 	}
 	switch fn.(type) {
-	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable:
+	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable:
 		return nil, typeError(tx, "'\x00' object is not callable", fn)
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s", Describe(tx, fn))
@@ -256,6 +256,8 @@ func plainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 		return x.Value, !tx.World().IsEnum(tx.Scope(), x.Value)
 	case *RangeVariable, *SliceVariable:
 		return AsConstant(tx, v)
+	case *ShadowVariable:
+		return copyOf(tx, x)
 	case *ListVariable:
 		items, ok := all(x.items)
 		return tx.Scope().List(items...), ok

@@ -53,6 +53,9 @@ func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 		}
 		d, err := s.Dict(pairs...)
 		return d, err == nil
+	case *ShadowVariable:
+		real, err := x.contents(tx)
+		return real, err == nil
 	case *SetVariable:
 		if len(x.members) == 0 && !x.frozen {
 			if _, err := x.Items(tx); err == nil {

@@ -258,6 +258,10 @@ type Output interface {
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _fake.Session.result of a node that calls a function of the user's.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
+	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
+	MaySeeEffect()
+	// ChangesTensors tells whether an operation so far changes a tensor in place.
+	ChangesTensors() bool
 	// Step is the step of the outermost frame that is running.
 	Step() int
 	// SwitchState calls a function of torch's that switches a mode of this thread, now and in the graph.

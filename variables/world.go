@@ -26,6 +26,7 @@ type facts struct {
 	DequeType, DefaultDictType, CachedPropertyType                               py.Object
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced          py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
+	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled            py.Object
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -113,6 +114,8 @@ func (f *facts) table() map[string]*py.Object {
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
+		"shadow_methods": &f.shadowMethods, "shadow_copied": &f.shadowCopied, "shadow_is": &f.shadowIs, "shadow_recipe": &f.shadowRecipe,
+		"shadow_called": &f.shadowCalled,
 	}
 }
 

@@ -22,6 +22,7 @@ type event struct {
 	protected bool
 	state     py.Object // torch's modes to put back when it raises; null: they stay
 	fresh     bool      // an effect on an object that nothing else has yet
+	shared    bool      // an effect that operations may see: it changes memory that a tensor may share
 }
 
 // OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
@@ -295,6 +296,9 @@ func (o *OutputGraph) EffectValue(tx variables.Translator, values []variables.Va
 	return s, nil
 }
 
+// MaySeeEffect implements variables.Output.
+func (o *OutputGraph) MaySeeEffect() { o.events[len(o.events)-1].shared = true }
+
 // Step implements variables.Output.
 func (o *OutputGraph) Step() int { return o.rootStep }
 
@@ -421,7 +425,8 @@ func (o *OutputGraph) aliasGuards() {
 	o.world.Tracked(func(obj py.Object, v variables.VariableTracker) {
 		if v.Source() != nil {
 			switch v.(type) {
-			case *variables.ListVariable, *variables.DictVariable, *variables.SetVariable, *variables.ObjectVariable, *variables.CellVariable:
+			case *variables.ListVariable, *variables.DictVariable, *variables.SetVariable, *variables.ObjectVariable, *variables.CellVariable,
+				*variables.DequeVariable, *variables.ShadowVariable:
 				all = append(all, place{obj, v})
 			}
 		}
@@ -438,7 +443,7 @@ func (o *OutputGraph) aliasGuards() {
 			}
 		}
 	}
-	if o.opts.FullGuards && o.graphMutates() {
+	if o.opts.FullGuards && o.ChangesTensors() {
 		for i, a := range o.inputs {
 			for _, b := range o.inputs[i+1:] {
 				o.AddGuards(guards.NoAlias(a.Source(), b.Source()))
@@ -447,7 +452,8 @@ func (o *OutputGraph) aliasGuards() {
 	}
 }
 
-func (o *OutputGraph) graphMutates() bool {
+// ChangesTensors implements variables.Output.
+func (o *OutputGraph) ChangesTensors() bool {
 	for _, e := range o.events {
 		if e.node != nil && e.node.Inplace {
 			return true
@@ -456,19 +462,21 @@ func (o *OutputGraph) graphMutates() bool {
 	return false
 }
 
-// effectsLost tells frames whose whole graph could not be run again as the user's code when it raises, and that have an effect
-// before an operation: the graph runs before all effects, so that one would be missing. Such a frame is translated anew, split
-// at its effects.
+// effectsLost tells frames that have an effect before an operation, where the whole graph, which runs before all effects, would make a
+// difference: an operation may see the effect, or the graph raises and cannot be run again as the user's code. Such a frame is translated
+// anew, split at its effects.
 func (o *OutputGraph) effectsLost() bool {
-	if o.backend.Inline() || o.strict || o.opts.NoPython && !o.python.used() || o.numOps == 0 || o.rerunnable() {
+	if o.backend.Inline() || o.strict || o.numOps == 0 {
 		return false
 	}
-	effect := false
+	keep := o.opts.NoPython && !o.python.used() || o.rerunnable()
+	effect, shared := false, false
 	for _, e := range o.events {
-		if e.node != nil && effect {
+		if e.node != nil && (shared || effect && !keep) {
 			return true
 		}
 		effect = effect || (e.node == nil && e.slot == nil)
+		shared = shared || e.shared
 	}
 	return false
 }

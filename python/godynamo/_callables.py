@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _pure, _runtime, _torch_state
+from . import _C, _pure, _runtime, _shadows, _torch_state
 
 MISSING = object()
 
@@ -604,6 +604,11 @@ def facts() -> dict[str, Any]:
         "format_fields": format_fields,
         "repr_is": _Repr,
         "ascii_text": ascii_text,
+        "shadow_methods": _shadows.METHODS,
+        "shadow_copied": _shadows.copied,
+        "shadow_is": _shadows.shadow_is,
+        "shadow_recipe": _shadows.recipe,
+        "shadow_called": _shadows.called,
     }
 
 

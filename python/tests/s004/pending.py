@@ -9,12 +9,6 @@ _BY_REASON: dict[str, list[str]] = {
     "the order of a set of the caller's is not known after a change": [
         "test_builtins::test_sets",
     ],
-    "bytearray is not modelled": [
-        "test_classes::test_other_containers[bytearray]",
-    ],
-    "array.array is not modelled": [
-        "test_classes::test_other_containers[array]",
-    ],
     "torch.inference_mode is not modelled as a mode of the graph": [
         "test_control_flow::test_with_torch_contexts[inference_mode]",
     ],

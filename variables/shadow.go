@@ -1,0 +1,334 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// ShadowVariable is a mutable object of a C type that holds plain data alone (bytearray, array.array): CPython computes everything
+// on a copy of it, and what the program changes is replayed on the real object. See python/godynamo/_shadows.py.
+type ShadowVariable struct {
+	Base
+	real   py.Object   // the copy; replaced, never changed
+	recipe []py.Object // a callable and its arguments that make such an object, set by Settle
+}
+
+// shadowLimit bounds what one call may make while translating, in items.
+const shadowLimit = 1 << 20
+
+// Kind implements VariableTracker.
+func (*ShadowVariable) Kind() string { return "ShadowVariable" }
+
+// PythonType implements Typed.
+func (v *ShadowVariable) PythonType(Translator) (py.Object, error) { return v.real.Type(), nil }
+
+// Len implements Lener.
+func (v *ShadowVariable) Len(tx Translator) (int, error) { return tx.Scope().Len(v.real) }
+
+// Truth implements Truther.
+func (v *ShadowVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(v.real) }
+
+// contents is the copy, as long as it tells what the real object holds: a tensor may share its memory (torch.frombuffer), and an
+// operation in place may have changed that.
+func (v *ShadowVariable) contents(tx Translator) (py.Object, error) {
+	if v.Src != nil && tx.Output().ChangesTensors() {
+		return py.Object{}, unsupported(exc.AttrUnsupported, "%s, whose memory a tensor may share", Describe(tx, v))
+	}
+	return v.real, nil
+}
+
+// Items implements Sequence.
+func (v *ShadowVariable) Items(tx Translator) ([]VariableTracker, error) {
+	real, err := v.contents(tx)
+	if err != nil {
+		return nil, err
+	}
+	items, err := listOf(tx, real)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) > maxUnroll {
+		return nil, unsupported(exc.TooLarge, "%s of more than %d items", py.TypeName(v.real.Type()), maxUnroll)
+	}
+	out := make([]VariableTracker, len(items))
+	for i, it := range items {
+		out[i] = NewConstant(it, nil)
+	}
+	return out, nil
+}
+
+// isShadowType tells types whose instances a ShadowVariable may stand for.
+func (w *World) isShadowType(t py.Object) bool { return dictHasType(w.shadowMethods, t) }
+
+// wrapShadow guards the type and the contents of an object of the frame's.
+func wrapShadow(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
+	s, w := tx.Scope(), tx.World()
+	real, err := s.Call(w.shadowCopied, obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	same, err := s.Call(w.shadowIs, real)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &ShadowVariable{Base: Base{Src: src}, real: real},
+		append(ofType, guards.PyCheck(src, tx.Output().Const(same), "holds "+s.Repr(real))), nil
+}
+
+// newShadow is a call of the type.
+func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	objs, _, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), kwValues(kwargs)...))
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objs {
+		if n, ok := py.AsInt(o); o.Kind() == py.Int && (!ok || n > shadowLimit) {
+			return nil, unsupported(exc.TooLarge, "%s of great size", py.TypeName(class))
+		}
+	}
+	r, err := tx.Scope().CallKw(class, objs, kwNames(kwargs))
+	if err != nil {
+		return nil, observed(err)
+	}
+	return shadowResult(tx, r)
+}
+
+// shadowResult wraps what CPython made of copies: objects of these types are new.
+func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
+	if tx.World().isShadowType(o.Type()) {
+		return &ShadowVariable{real: o}, nil
+	}
+	if k := o.Kind(); k == py.List || k == py.Tuple {
+		items := tx.Scope().Items(o)
+		out := make([]VariableTracker, len(items))
+		for i, it := range items {
+			v, err := shadowResult(tx, it)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = v
+		}
+		if k == py.List {
+			return NewList(out, nil), nil
+		}
+		return NewTuple(out, nil), nil
+	}
+	return immutableResult(tx, o)
+}
+
+// shadowArguments are real objects for arguments that are known, and trackers of what an effect hands to the real method: iterators
+// that are used up here are handed over as lists.
+func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []VariableTracker, error) {
+	objs := make([]py.Object, len(args))
+	given := make([]VariableTracker, len(args))
+	for i, a := range args {
+		v, err := Realize(tx, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if o, ok := v.(*ObjectVariable); ok && o.value == nil {
+			k, err := indexOf(tx, o)
+			if err != nil {
+				return nil, nil, err
+			}
+			v = NewConstant(k, nil)
+		}
+		o, ok := copyOf(tx, v)
+		if _, iterates := v.(Iterator); !ok && iterates {
+			items, err := Unpack(tx, v)
+			if err != nil {
+				return nil, nil, err
+			}
+			v = NewList(items, nil)
+			o, ok = copyOf(tx, v)
+		}
+		if !ok {
+			return nil, nil, unsupported(exc.CallUnsupported, "bytes or numbers from %s", Describe(tx, v))
+		}
+		objs[i], given[i] = o, v
+	}
+	return objs, given, nil
+}
+
+// CallMethod implements MethodCaller.
+func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	if name == "__iter__" && len(args)+len(kwargs) == 0 {
+		return Iter(tx, v)
+	}
+	methods, _ := s.DictGet(w.shadowMethods, v.real.Type())
+	changes, known := s.DictGetName(methods, name)
+	if !known {
+		return nil, wrongCall(tx, v, name, args, kwargs)
+	}
+	real, err := v.contents(tx)
+	if err != nil {
+		return nil, err
+	}
+	objs, given, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), kwValues(kwargs)...))
+	if err != nil {
+		return nil, err
+	}
+	var pairs [][2]py.Object
+	for i, kw := range kwargs {
+		pairs = append(pairs, [2]py.Object{s.Name(kw.Name), objs[len(args)+i]})
+	}
+	kw, err := s.Dict(pairs...)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Call(w.shadowCalled, real, s.Name(name), s.Tuple(objs[:len(args)]...), kw)
+	if err != nil {
+		return nil, observed(err)
+	}
+	if r == pyNone {
+		return nil, wrongCall(tx, v, name, args, kwargs)
+	}
+	parts := s.Items(r)
+	if changes != py.True() {
+		return shadowResult(tx, parts[0])
+	}
+	if len(kwargs) > 0 || v.Src != nil && tx.InsideTry() { // the real object's buffer may be exported: then it refuses
+		return nil, wrongCall(tx, v, name, args, kwargs)
+	}
+	v.real = parts[1]
+	if err := methodEffect(tx, v, name, given); err != nil {
+		return nil, err
+	}
+	if v.Src != nil {
+		tx.Output().MaySeeEffect()
+	}
+	if parts[0] == parts[1] { // x.__iadd__(y) is x
+		return v, nil
+	}
+	return shadowResult(tx, parts[0])
+}
+
+// GetAttr implements AttrGetter.
+func (v *ShadowVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	d, ok := tx.Scope().TypeLookup(v.real.Type(), name)
+	if ok && name != "__class__" && (d.Kind() == py.GetSet || d.Kind() == py.Member) {
+		r, err := tx.Scope().GetAttr(v.real, name)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, r)
+	}
+	return methodAttr(tx, v, name)
+}
+
+// GetItem implements ItemGetter.
+func (v *ShadowVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	k, err := indexOf(tx, key)
+	if err != nil {
+		return nil, err
+	}
+	real, err := v.contents(tx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := tx.Scope().GetItem(real, k)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return shadowResult(tx, r)
+}
+
+// SetItem implements ItemSetter.
+func (v *ShadowVariable) SetItem(tx Translator, key, value VariableTracker) error {
+	k, err := indexOf(tx, key)
+	if err != nil {
+		return err
+	}
+	name, args := "__setitem__", []VariableTracker{NewConstant(k, nil), value}
+	if k.Kind() == py.Slice {
+		if args[0], err = newSliceObject(tx, k); err != nil {
+			return err
+		}
+	}
+	if value == nil {
+		name, args = "__delitem__", args[:1]
+	}
+	_, err = v.CallMethod(tx, name, args, nil)
+	return err
+}
+
+// shadowOperator is an operator with such an object on a side; a: the left operand. nil: not one of these.
+func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+	x, left := a.(*ShadowVariable)
+	if _, right := b.(*ShadowVariable); !left && !right {
+		return nil, false, nil
+	}
+	objs, _, err := shadowArguments(tx, []VariableTracker{a, b})
+	if err != nil {
+		return nil, true, err
+	}
+	if binaryNames[n] == "mul" {
+		for _, o := range objs {
+			if k, ok := py.AsInt(o); o.Kind() == py.Int && (!ok || k > shadowLimit) {
+				return nil, true, unsupported(exc.TooLarge, "repetition")
+			}
+		}
+	}
+	if left && inplace {
+		name := "__i" + binarySpecial[n] + "__"
+		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
+			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
+			return r, true, err
+		}
+	}
+	r, err := tx.Scope().Binary(op, objs[0], objs[1])
+	if err != nil {
+		return nil, true, observed(err)
+	}
+	v, err := shadowResult(tx, r)
+	return v, true, err
+}
+
+// compare is one rich comparison; nil where the type does not know the other operand.
+func (v *ShadowVariable) compare(tx Translator, op int, b VariableTracker) (VariableTracker, error) {
+	o, ok := AsConstant(tx, b)
+	real, err := v.contents(tx)
+	if s, is := b.(*ShadowVariable); is && err == nil {
+		o, err = s.contents(tx)
+		ok = true
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	r, err := tx.Scope().CallMethod(real, "__"+compareNames[op]+"__", o)
+	if err != nil {
+		return nil, observed(err)
+	}
+	if r.Kind() == py.NotImplemented {
+		return nil, nil
+	}
+	return NewConstant(r, nil), nil
+}
+
+// Settle implements Settler.
+func (v *ShadowVariable) Settle(tx Translator) error {
+	r, err := tx.Scope().Call(tx.World().shadowRecipe, v.real)
+	if err != nil {
+		return err
+	}
+	v.recipe = tx.Scope().Items(r)
+	for _, o := range v.recipe {
+		tx.Output().Const(o)
+	}
+	return nil
+}
+
+// Snapshot implements Snapshotter.
+func (v *ShadowVariable) Snapshot() VariableTracker { return &ShadowVariable{real: v.real, recipe: v.recipe} }
+
+// Reconstruct implements Reconstructer.
+func (v *ShadowVariable) Reconstruct(e Emitter) error {
+	e.PushNull()
+	for _, o := range v.recipe {
+		e.LoadConst(o)
+	}
+	e.Call(len(v.recipe)-1, nil)
+	return nil
+}
