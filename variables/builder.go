@@ -291,20 +291,16 @@ func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source, gs []guards.
 
 func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
-	members, err := listOf(tx, obj)
+	v, err := newSetObject(tx, obj, src)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, o := range members {
+	for _, o := range v.history {
 		if !isImmutable(tx, o) {
 			return nil, nil, unsupported(exc.UntrackedObject, "set with an item of type %s", py.TypeName(o.Type()))
 		}
 	}
-	frozen, err := s.Call(tx.World().FrozenSetType, obj)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := newSetObject(tx, obj, src)
+	frozen, err := s.Call(tx.World().FrozenSetType, v.real)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,7 +16,9 @@ type SetVariable struct {
 	version int
 	like    py.Object // a frozenset that set() turns into one of this order; see Settle
 	frozen  bool
-	ordered bool // the order of a set of the frame's has been guarded
+	origin  py.Object // the set of the frame's
+	ordered bool      // its order has been guarded
+	laidOut bool      // its table has been guarded, on which its order after changes rests
 }
 
 // NewSet returns a set of the items.
@@ -34,14 +36,14 @@ func NewSet(tx Translator, items []VariableTracker, frozen bool, src guards.Sour
 	return s, nil
 }
 
-// newSetObject returns the tracker of a real set the frame holds: a copy of its own, in its own order.
+// newSetObject returns the tracker of a real set the frame holds: a copy of its own, with the very same table.
 func newSetObject(tx Translator, obj py.Object, src guards.Source) (*SetVariable, error) {
-	real, err := tx.Scope().CallMethod(obj, "copy")
+	real, err := tx.Scope().Call(tx.World().setClone, obj)
 	if err != nil {
 		return nil, err
 	}
-	s := &SetVariable{Base: Base{Src: src}, real: real}
-	s.history, err = listOf(tx, obj)
+	s := &SetVariable{Base: Base{Src: src}, real: real, origin: obj}
+	s.history, err = listOf(tx, real)
 	return s, err
 }
 
@@ -107,13 +109,13 @@ func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 		if len(s.members) > 0 {
 			return nil, unsupported(exc.IterUnsupported, "order of a set")
 		}
-		if s.Src != nil && !s.ordered {
-			if s.mutated || s.version > 0 {
-				return nil, unsupported(exc.IterUnsupported, "order of a set of the caller's after a change")
-			}
-			if err := s.guardOrder(tx, order); err != nil {
-				return nil, err
-			}
+		if s.mutated || s.version > 0 {
+			err = s.guardLayout(tx)
+		} else {
+			err = s.guardOrder(tx, order)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	out := make([]VariableTracker, len(order))
@@ -125,6 +127,9 @@ func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 
 // guardOrder makes the order of iteration of a set of the frame's part of the translation.
 func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
+	if s.origin.IsNull() || s.ordered || s.laidOut {
+		return nil
+	}
 	sc := tx.Scope()
 	same, err := sc.Call(tx.World().sameOrder, sc.Tuple(order...))
 	if err != nil {
@@ -132,6 +137,20 @@ func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	}
 	tx.Output().AddGuards(guards.PyCheck(s.Src, tx.Output().Const(same), "in the order "+sc.Repr(sc.Tuple(order...))))
 	s.ordered = true
+	return nil
+}
+
+// guardLayout makes what the order of a set of the frame's after changes, and that of its copies, rests on part of the translation.
+func (s *SetVariable) guardLayout(tx Translator) error {
+	if s.origin.IsNull() || s.laidOut || len(s.history) == 0 {
+		return nil
+	}
+	same, err := tx.Scope().Call(tx.World().layoutIs, s.origin)
+	if err != nil {
+		return err
+	}
+	tx.Output().AddGuards(guards.PyCheck(s.Src, tx.Output().Const(same), "laid out as "+tx.Scope().Repr(s.origin)))
+	s.laidOut = true
 	return nil
 }
 

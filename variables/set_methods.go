@@ -61,6 +61,9 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 		effectArgs := make([]VariableTracker, len(args))
 		for i, o := range operands {
 			effectArgs[i] = o.asArgument(args[i])
+			if err := o.guardLayout(tx); err != nil {
+				return nil, err
+			}
 		}
 		if err := s.refresh(tx, s.real, operands); err != nil {
 			return nil, err
@@ -166,6 +169,9 @@ func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if _, err := s.Items(tx); err != nil {
 		return nil, err
 	}
+	if err := s.guardLayout(tx); err != nil {
+		return nil, err
+	}
 	k, err := tx.Scope().CallMethod(s.real, "pop")
 	if err != nil {
 		return nil, observed(err)
@@ -173,6 +179,9 @@ func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	v := s.member(k)
 	if err := s.refresh(tx, s.real, nil); err != nil {
 		return nil, err
+	}
+	if !s.origin.IsNull() { // laid out as the real one: that gives the same, and goes on from there
+		return v, methodEffect(tx, s, "pop", nil)
 	}
 	return v, methodEffect(tx, s, "discard", []VariableTracker{v})
 }
@@ -236,9 +245,8 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 	}
 	// the order of a set of the frame's enters the result's
 	for _, o := range append([]*SetVariable{s}, operands...) {
-		if o.Src != nil && len(d.history) > 1 && len(d.members) == 0 && !o.ordered {
-			d.Src = nil
-			if err := o.fixOrder(tx); err != nil {
+		if len(d.history) > 1 && len(d.members) == 0 {
+			if err := o.guardLayout(tx); err != nil {
 				return nil, err
 			}
 		}
@@ -254,12 +262,6 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 		d.real = set
 	}
 	return d, nil
-}
-
-// fixOrder guards the order of a set of the frame's, once.
-func (s *SetVariable) fixOrder(tx Translator) error {
-	_, err := s.Items(tx)
-	return err
 }
 
 // setOf reads v as a set: itself, a view, or a frozenset that is known.
@@ -377,10 +379,8 @@ func freshSet(tx Translator, v VariableTracker) (*SetVariable, error) {
 		}
 		return &SetVariable{keyring: x.keyring.clone(), real: real, history: append([]py.Object(nil), x.keyObjects...)}, nil
 	case *SetVariable:
-		if x.Src != nil {
-			if _, err := x.Items(tx); err != nil {
-				return nil, err
-			}
+		if err := x.guardLayout(tx); err != nil {
+			return nil, err
 		}
 		real, err := tx.Scope().Call(tx.World().SetType, x.real)
 		if err != nil {

@@ -321,7 +321,9 @@ func (v *ShadowVariable) Settle(tx Translator) error {
 }
 
 // Snapshot implements Snapshotter.
-func (v *ShadowVariable) Snapshot() VariableTracker { return &ShadowVariable{real: v.real, recipe: v.recipe} }
+func (v *ShadowVariable) Snapshot() VariableTracker {
+	return &ShadowVariable{real: v.real, recipe: v.recipe}
+}
 
 // Reconstruct implements Reconstructer.
 func (v *ShadowVariable) Reconstruct(e Emitter) error {

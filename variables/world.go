@@ -26,6 +26,7 @@ type facts struct {
 	DequeType, DefaultDictType, CachedPropertyType                               py.Object
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced          py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
+	setClone, layoutIs                                                           py.Object
 	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled            py.Object
 }
 
@@ -114,6 +115,7 @@ func (f *facts) table() map[string]*py.Object {
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
+		"set_clone": &f.setClone, "layout_is": &f.layoutIs,
 		"shadow_methods": &f.shadowMethods, "shadow_copied": &f.shadowCopied, "shadow_is": &f.shadowIs, "shadow_recipe": &f.shadowRecipe,
 		"shadow_called": &f.shadowCalled,
 	}

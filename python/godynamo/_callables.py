@@ -426,6 +426,12 @@ def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
     return lambda other: bool(other == value and frozenset(map(_told, other)) == typed)
 
 
+def layout_is(members: set[Any]) -> Callable[[Any], bool]:
+    """A guard predicate: a set whose table is laid out as this one's, so that it has the same order after any change."""
+    layout = _C.set_layout(members)
+    return lambda other: bool(_C.set_layout(other) == layout)
+
+
 def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
     """A guard predicate: the iterable gives equal items in this order."""
     return lambda other: tuple(other) == items
@@ -595,6 +601,8 @@ def facts() -> dict[str, Any]:
         "defaultdict": collections.defaultdict,
         "set_is": set_is,
         "same_order": same_order,
+        "set_clone": _C.set_clone,
+        "layout_is": layout_is,
         "deque_is": deque_is,
         "value_is": value_is,
         "plain_value": plain_value,

@@ -10,7 +10,6 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-
 _CHANGING = {
     bytearray: "append clear extend insert pop remove reverse __setitem__ __delitem__ __iadd__ __imul__",
     array.array: "append byteswap extend frombytes fromlist fromunicode insert pop remove reverse __setitem__ __delitem__ "

@@ -105,6 +105,6 @@ def a_typed_dict(x):
 
 
 @pytest.mark.row("S004-47")
-@pytest.mark.parametrize("case", cases, ids=cases.names())
+@pytest.mark.parametrize("case", list(cases), ids=cases.names())
 def test_records(case: Case) -> None:
     check(case)

@@ -6,9 +6,6 @@ _BY_REASON: dict[str, list[str]] = {
     "typing.get_type_hints walks __mro__ and evaluates annotations: class attributes of type itself are not read": [
         "test_annotations::test_get_type_hints",
     ],
-    "the order of a set of the caller's is not known after a change": [
-        "test_builtins::test_sets",
-    ],
     "torch.inference_mode is not modelled as a mode of the graph": [
         "test_control_flow::test_with_torch_contexts[inference_mode]",
     ],
