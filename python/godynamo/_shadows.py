@@ -1,4 +1,4 @@
-"""Mutable objects of C types that hold nothing but plain data: the translator keeps a copy of each and has CPython compute on that.
+"""Mutable objects of C types that hold nothing but plain data: CPython computes on a copy while translating.
 
 See variables/shadow.go. Nothing here changes the program's own object.
 """
@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-_CHANGING = {
+_CHANGING: dict[type, str] = {
     bytearray: "append clear extend insert pop remove reverse __setitem__ __delitem__ __iadd__ __imul__",
     array.array: "append byteswap extend frombytes fromlist fromunicode insert pop remove reverse __setitem__ __delitem__ "
     "__iadd__ __imul__",

@@ -9,6 +9,8 @@ from ._base import stands_for
 
 __godynamo_polyfill__ = "module"
 
+_TYPE: Any = SimpleNamespace
+
 
 @stands_for(SimpleNamespace.__init__)
 def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
@@ -33,21 +35,21 @@ def ne(self: Any, other: Any, /) -> Any:
     return self.__dict__ != other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
 
 
-@stands_for(SimpleNamespace.__lt__)
+@stands_for(_TYPE.__lt__)
 def lt(self: Any, other: Any, /) -> Any:
     return self.__dict__ < other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
 
 
-@stands_for(SimpleNamespace.__le__)
+@stands_for(_TYPE.__le__)
 def le(self: Any, other: Any, /) -> Any:
     return self.__dict__ <= other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
 
 
-@stands_for(SimpleNamespace.__gt__)
+@stands_for(_TYPE.__gt__)
 def gt(self: Any, other: Any, /) -> Any:
     return self.__dict__ > other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
 
 
-@stands_for(SimpleNamespace.__ge__)
+@stands_for(_TYPE.__ge__)
 def ge(self: Any, other: Any, /) -> Any:
     return self.__dict__ >= other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented

@@ -95,7 +95,9 @@ def test_tuple_where_a_list_is_expected() -> None:
 
 
 @row("S004-62")
-@pytest.mark.parametrize("value", [3, 2.75, True, "17", -0.0, Number(5.5), Number(0)], ids=lambda v: f"Number({v.v})" if isinstance(v, Number) else repr(v))
+@pytest.mark.parametrize(
+    "value", [3, 2.75, True, "17", -0.0, Number(5.5), Number(0)], ids=lambda v: str(getattr(v, "v", repr(v)))
+)
 def test_explicit_conversions(value: Any) -> None:
     one_graph(lambda x, v: (x + 1, float(v), int(v), bool(v), str(v)), x3(), value)
 
