@@ -696,9 +696,13 @@ func builtinSuper(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		if err != nil {
 			return nil, err
 		}
-		return NewSuper(cls, self), nil
+		v, err := newSuper(tx, cls, self)
+		if u, ok := err.(*exc.Unsupported); ok {
+			u.Frame = true
+		}
+		return v, err
 	case 2:
-		return NewSuper(a[0], a[1]), nil
+		return newSuper(tx, a[0], a[1])
 	}
 	return nil, unsupported(exc.CallUnsupported, "super with one argument")
 }

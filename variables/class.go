@@ -362,7 +362,14 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 		return exceptionMethod(tx, o, name, args, kwargs)
 	}
 	switch name {
-	case "__init__", "__init_subclass__":
+	case "__init__":
+		if len(args)+len(kwargs) > 0 {
+			if err := objectTakesNone(tx, o.Class, name); err != nil {
+				return nil, err
+			}
+		}
+		return NoneConst(), nil
+	case "__init_subclass__":
 		if len(args)+len(kwargs) == 0 {
 			return NoneConst(), nil
 		}

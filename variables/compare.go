@@ -206,7 +206,7 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 
 // compare is an instance's comparison: its class's own method, else object's, else that of the builtin type it extends.
 func (o *ObjectVariable) compare(tx Translator, op int, b VariableTracker) (VariableTracker, error) {
-	m, err := o.lookupSpecial(tx, "__"+compareNames[op]+"__")
+	m, err := o.slotMethod(tx, "__"+compareNames[op]+"__")
 	if err != nil {
 		return nil, err
 	}

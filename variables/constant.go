@@ -61,9 +61,18 @@ func IntConst(tx Translator, v int) *ConstantVariable {
 	return NewConstant(tx.Scope().Int(int64(v)), nil)
 }
 
-// StrConst is a str.
+// StrConst is a str; a name is interned, as CPython has names.
 func StrConst(tx Translator, s string) *ConstantVariable {
-	return NewConstant(tx.Scope().Name(s), nil)
+	return NewConstant(InternedName(tx.Scope(), s), nil)
+}
+
+// InternedName is the str of a text, the interned one where it looks like a name.
+func InternedName(s *py.Scope, text string) py.Object {
+	o := s.Name(text)
+	if py.CodeInterns(o) {
+		return s.Interned(text)
+	}
+	return o
 }
 
 // AsConstant returns the real object behind v when all of it is known and immutable, or a container of such.

@@ -116,9 +116,6 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 		if !ok {
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 		}
-		if base == tx.World().ObjectType && len(args)+len(kwargs) > 0 && tx.World().IsObjectMethod(s, "__init__", init) {
-			return nil, &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c.Class) + "() takes no arguments"}
-		}
 		obj, err = newInstance(tx, base, c.Class, args, kwargs)
 	default:
 		err = unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
@@ -146,6 +143,28 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 		return newStandIn(tx, o)
 	}
 	return obj, nil
+}
+
+// objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init of CPython
+// 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
+func objectTakesNone(tx Translator, class py.Object, method string) error {
+	s, w := tx.Scope(), tx.World()
+	inherits := func(name string) bool {
+		d, ok := s.TypeLookup(class, name)
+		return ok && w.IsObjectMethod(s, name, d)
+	}
+	what, other, text := "the type to instantiate", "__init__", py.TypeName(class)+"() takes no arguments"
+	if method == "__init__" {
+		what, other = "the instance to initialize", "__new__"
+		text = py.TypeName(class) + ".__init__() takes exactly one argument (" + what + ")"
+	}
+	switch {
+	case !inherits(method):
+		return RaiseText(tx, "TypeError", "object."+method+"() takes exactly one argument ("+what+")")
+	case inherits(other):
+		return RaiseText(tx, "TypeError", text)
+	}
+	return nil
 }
 
 // newOwner is the type whose __new__ a builtin function is.
@@ -210,6 +229,11 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 		return nil, unsupported(exc.CallUnsupported, "%s.__new__(%s)", py.TypeName(base), py.TypeName(class))
 	}
 	if base == w.ObjectType || w.PlainLayout(s, base) {
+		if base == w.ObjectType && len(args)+len(kwargs) > 0 {
+			if err := objectTakesNone(tx, class, "__new__"); err != nil {
+				return nil, err
+			}
+		}
 		if !w.PlainLayout(s, class) {
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 		}

@@ -46,7 +46,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		return nil, false, nil
 	}
 	for _, name := range c.specials {
-		m, err := o.lookupSpecial(tx, name)
+		m, err := o.slotMethod(tx, name)
 		if err != nil {
 			return nil, true, err
 		}
@@ -94,7 +94,7 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if !ok {
 		return v, nil
 	}
-	m, err := o.lookupSpecial(tx, "__index__")
+	m, err := o.slotMethod(tx, "__index__")
 	if err != nil || m == nil {
 		return v, err
 	}

@@ -300,13 +300,13 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 		return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, v))
 	}
 	text := "'" + py.TypeName(o.Class) + "' object does not support the context manager protocol"
-	if enter, err = o.lookupSpecial(tx, "__enter__"); err != nil {
+	if enter, err = o.slotMethod(tx, "__enter__"); err != nil {
 		return nil, nil, err
 	}
 	if enter == nil {
 		return nil, nil, &exc.Observed{TypeName: "TypeError", Text: text}
 	}
-	if exit, err = o.lookupSpecial(tx, "__exit__"); err != nil {
+	if exit, err = o.slotMethod(tx, "__exit__"); err != nil {
 		return nil, nil, err
 	}
 	if exit == nil {

@@ -395,11 +395,11 @@ func (o *ObjectVariable) iter(tx Translator) (VariableTracker, error) {
 		}
 		return nil, unsupported(exc.IterUnsupported, "iterator %s", Describe(tx, r))
 	}
-	if o.value != nil {
-		return Iter(tx, o.value)
-	}
 	if d, ok := tx.Scope().TypeLookup(o.Class, "__iter__"); ok && d.Kind() == py.NoneKind {
 		return nil, notIterable(tx, o)
+	}
+	if o.value != nil {
+		return Iter(tx, o.value)
 	}
 	if m, err = o.lookupSpecial(tx, "__getitem__"); err != nil {
 		return nil, err

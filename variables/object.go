@@ -394,6 +394,19 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
 }
 
+// slotMethod is lookupSpecial for the slots that call whatever they find: a method that the class has set to None is the error that
+// calling None is.
+func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker, error) {
+	m, err := o.lookupSpecial(tx, name)
+	if m != nil || err != nil {
+		return m, err
+	}
+	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
+		return nil, RaiseText(tx, "TypeError", "'NoneType' object is not callable")
+	}
+	return nil, nil
+}
+
 // CallMethod implements MethodCaller.
 func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	fn, err := o.GetAttr(tx, name)
@@ -411,7 +424,7 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 
 // Call implements Caller: type(obj).__call__.
 func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	m, err := o.lookupSpecial(tx, "__call__")
+	m, err := o.slotMethod(tx, "__call__")
 	if err != nil {
 		return nil, err
 	}

@@ -9,14 +9,11 @@ import (
 // Truth implements Truther.
 func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 	for _, name := range []string{"__bool__", "__len__"} {
-		m, err := o.lookupSpecial(tx, name)
+		m, err := o.slotMethod(tx, name)
 		if err != nil {
 			return false, err
 		}
 		if m == nil {
-			if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
-				return false, &exc.Observed{TypeName: "TypeError", Text: "'NoneType' object is not callable"}
-			}
 			continue
 		}
 		if name == "__len__" {
@@ -46,7 +43,7 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 
 // Len implements Lener.
 func (o *ObjectVariable) Len(tx Translator) (int, error) {
-	m, err := o.lookupSpecial(tx, "__len__")
+	m, err := o.slotMethod(tx, "__len__")
 	if err != nil {
 		return 0, err
 	}
@@ -76,7 +73,7 @@ func (o *ObjectVariable) Len(tx Translator) (int, error) {
 
 // GetItem implements ItemGetter.
 func (o *ObjectVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
-	m, err := o.lookupSpecial(tx, "__getitem__")
+	m, err := o.slotMethod(tx, "__getitem__")
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +110,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	if value == nil {
 		name, args, text = "__delitem__", args[:1], "'\x00' object doesn't support item deletion"
 	}
-	m, err := o.lookupSpecial(tx, name)
+	m, err := o.slotMethod(tx, name)
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func objectOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (V
 		if !ok {
 			continue
 		}
-		m, err := o.lookupSpecial(tx, s.name)
+		m, err := o.slotMethod(tx, s.name)
 		if err != nil {
 			return nil, err
 		}
@@ -458,7 +458,7 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 		return immutableResult(tx, r)
 	}
 	if o, ok := v.(*ObjectVariable); ok {
-		m, err := o.lookupSpecial(tx, "__"+unaryNames[op]+"__")
+		m, err := o.slotMethod(tx, "__"+unaryNames[op]+"__")
 		if err != nil {
 			return nil, err
 		}

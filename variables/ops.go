@@ -304,13 +304,13 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 		return immutableResult(tx, r)
 	}
 	if _, ok := obj.(MethodCaller); ok || name == "__class__" {
-		return methodAttr(tx, obj, name)
+		return MethodAttr(tx, obj, name)
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
 }
 
-// methodAttr is an attribute of a builtin container: one of its type's methods, bound.
-func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
+// MethodAttr is an attribute of a builtin container: one of its type's methods, bound.
+func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	t, err := PythonType(tx, obj)
 	if err != nil {
 		return nil, err
@@ -321,8 +321,15 @@ func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 	if name == "__doc__" {
 		return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
 	}
-	if _, ok := tx.Scope().TypeLookup(t, name); !ok {
+	d, ok := tx.Scope().TypeLookup(t, name)
+	if !ok {
 		return nil, noAttribute(tx, t, name)
+	}
+	switch d.Kind() {
+	case py.NoneKind: // list.__hash__
+		return NoneConst(), nil
+	case py.GetSet, py.Member, py.Property:
+		return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
 	}
 	return &BoundBuiltin{obj: obj, name: name}, nil
 }

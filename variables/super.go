@@ -12,8 +12,34 @@ type SuperVariable struct {
 	cls, self VariableTracker
 }
 
-// NewSuper returns super(cls, self).
-func NewSuper(cls, self VariableTracker) *SuperVariable { return &SuperVariable{cls: cls, self: self} }
+// newSuper is super(cls, self): super_init_impl and supercheck of CPython 3.11, Objects/typeobject.c.
+func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error) {
+	cls, err := Realize(tx, cls)
+	if err != nil {
+		return nil, err
+	}
+	if self, err = Realize(tx, self); err != nil {
+		return nil, err
+	}
+	c, ok := AsConstant(tx, cls)
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "super(%s, ...)", Describe(tx, cls))
+	}
+	if !py.IsSubtype(c.Type(), tx.World().TypeType) {
+		return nil, typeError(tx, "super() argument 1 must be a type, not \x00", cls)
+	}
+	if k, ok := self.(*ClassVariable); ok && py.IsSubtype(k.Class, c) {
+		return &SuperVariable{cls: cls, self: self}, nil
+	}
+	class, err := PythonType(tx, self)
+	if err != nil {
+		return nil, err
+	}
+	if !py.IsSubtype(class, c) { // None makes it unbound, __class__ may say otherwise, and else it is a TypeError
+		return nil, unsupported(exc.CallUnsupported, "super(%s, %s)", Describe(tx, cls), Describe(tx, self))
+	}
+	return &SuperVariable{cls: cls, self: self}, nil
+}
 
 // Kind implements VariableTracker.
 func (*SuperVariable) Kind() string { return "SuperVariable" }

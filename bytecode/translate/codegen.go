@@ -128,8 +128,10 @@ func (c *Codegen) LoadConst(o py.Object) {
 
 func marshals(s *py.Scope, o py.Object) bool {
 	switch o.Kind() {
-	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Code:
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Bytes, py.EllipsisKind, py.Code:
 		return true
+	case py.Str:
+		return !py.CodeInterns(o) // what the program computed is another object than the literal of that text
 	case py.Tuple:
 		for _, it := range s.Items(o) {
 			if !marshals(s, it) {
@@ -145,7 +147,7 @@ func marshals(s *py.Scope, o py.Object) bool {
 func (c *Codegen) LoadInt(i int) { c.LoadConst(c.out.scope.Int(int64(i))) }
 
 // LoadStr implements variables.Emitter.
-func (c *Codegen) LoadStr(text string) { c.LoadConst(c.out.scope.Name(text)) }
+func (c *Codegen) LoadStr(text string) { c.LoadConst(variables.InternedName(c.out.scope, text)) }
 
 // Load implements variables.Emitter.
 func (c *Codegen) Load(v variables.VariableTracker) error {

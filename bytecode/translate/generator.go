@@ -259,6 +259,24 @@ func (g *GeneratorVariable) ended(tx *InstructionTranslator, err error) error {
 	return variables.RaiseFrom(tx, "RuntimeError", "generator raised StopIteration", cause)
 }
 
+// GetAttr implements variables.AttrGetter.
+func (g *GeneratorVariable) GetAttr(t variables.Translator, name string) (variables.VariableTracker, error) {
+	switch name {
+	case "gi_running", "gi_suspended", "gi_yieldfrom", "gi_frame", "gi_code", "__name__", "__qualname__":
+	default:
+		return variables.MethodAttr(t, g, name)
+	}
+	if !variables.Materialized(g) {
+		switch name {
+		case "gi_running":
+			return variables.BoolConst(g.running), nil
+		case "gi_suspended":
+			return variables.BoolConst(g.started && g.frame != nil && !g.running), nil
+		}
+	}
+	return nil, exc.Break(exc.AttrUnsupported, "%s of a generator", name)
+}
+
 // CallMethod implements variables.MethodCaller.
 func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	tx := t.(*InstructionTranslator)

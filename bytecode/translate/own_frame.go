@@ -17,8 +17,17 @@ var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getf
 
 // watched tells code that names one of them.
 func watched(c *bytecode.Code) bool {
+	return namesAttr(c, func(name string) bool { return frameWatchers[name] })
+}
+
+// setsEvents tells code that names one of those that set a trace function. Its callers' events are CPython's too, from then on.
+func setsEvents(c *bytecode.Code) bool {
+	return namesAttr(c, func(name string) bool { return name == "settrace" || name == "setprofile" })
+}
+
+func namesAttr(c *bytecode.Code, is func(name string) bool) bool {
 	for _, in := range c.Instructions {
-		if (in.Op == opcode.LOAD_ATTR || in.Op == opcode.LOAD_METHOD) && frameWatchers[c.Names[in.Arg]] {
+		if (in.Op == opcode.LOAD_ATTR || in.Op == opcode.LOAD_METHOD) && is(c.Names[in.Arg]) {
 			return true
 		}
 	}

@@ -260,6 +260,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	}
 	u.Stack = append(u.Stack, exc.Frame{Name: tx.d.code.Name, File: tx.d.code.Filename, Line: int(inst.Pos.Line)})
 	if tx.parent != nil {
+		if setsEvents(tx.d.code) {
+			return &unbreakable{u, "it calls what sets who sees its events"}
+		}
 		u.Frame = false // the frame asked for is this one, which its caller leaves to CPython
 		return err
 	}
@@ -267,6 +270,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		if why := tx.splitsOwnFrame(inst, u); why != "" {
 			return &unbreakable{u, why}
 		}
+	}
+	if u.Frame && !usesFrame(tx.d.code) {
+		return &unbreakable{u, "the function asks for its own frame"}
 	}
 	if watched(tx.d.code) {
 		return &unbreakable{u, "the function asks for its own frame, or sets who sees its events"}
@@ -291,34 +297,4 @@ func isBranch(op opcode.Op) bool {
 		return true
 	}
 	return false
-}
-
-// SuperArgs implements variables.Translator.
-func (tx *InstructionTranslator) SuperArgs() (cls, self variables.VariableTracker, err error) {
-	for i, l := range tx.d.code.Locals {
-		if l.Name != "__class__" || tx.locals[i] == nil {
-			continue
-		}
-		c, err := variables.Realize(tx, tx.locals[i])
-		if err != nil {
-			return nil, nil, err
-		}
-		cell, ok := c.(*variables.CellVariable)
-		if !ok {
-			break
-		}
-		if cls, err = cell.Get(tx); err != nil {
-			return nil, nil, err
-		}
-		first := tx.locals[0]
-		if fc, ok := first.(*variables.CellVariable); ok {
-			if first, err = fc.Get(tx); err != nil {
-				return nil, nil, err
-			}
-		}
-		if cls != nil && first != nil {
-			return cls, first, nil
-		}
-	}
-	return nil, nil, exc.Break(exc.CallUnsupported, "super(): no arguments")
 }

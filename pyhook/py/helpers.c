@@ -169,6 +169,27 @@ gdpy_list(PyObject **items, Py_ssize_t n)
     return t;
 }
 
+/* Whether a code object that has o among its constants puts the interned string of that text in its place: the compiler's
+ * constants are interned where they look like names, what the program computes is not. o: borrowed. */
+int
+gdpy_code_interns(PyObject *o)
+{
+    if (!PyUnicode_CheckExact(o) || PyUnicode_CHECK_INTERNED(o)) {
+        return 0;
+    }
+    Py_ssize_t n = PyUnicode_GET_LENGTH(o);
+    if (n < 2 || !PyUnicode_IS_ASCII(o)) {
+        return 0;
+    }
+    const unsigned char *text = PyUnicode_1BYTE_DATA(o);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (!Py_ISALNUM(text[i]) && text[i] != '_') {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 const char *
 gdpy_utf8(PyObject *s, Py_ssize_t *len)
 {
