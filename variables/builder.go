@@ -105,6 +105,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		me := tx.Build(self, guards.NewFunctionFieldSource(src, guards.MethodSelf))
 		return NewMethod(f, me, src), ofType, nil
 	case py.Module:
+		if hook, _ := s.TypeLookup(obj.Type(), "__getattribute__"); hook.Kind() == py.Function {
+			return nil, nil, unsupported(exc.UntrackedObject, "a module whose class reads attributes itself")
+		}
 		return NewModule(obj, src), []guards.Guard{guards.PyModuleMatch(src, out.Const(obj))}, nil
 	case py.Cell:
 		return NewRealCell(obj, src), ofType, nil

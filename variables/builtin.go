@@ -275,6 +275,35 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		return BoolConst(tx.World().TensorTypeIs(s, t, cls)), nil
 	}
 	r, err := s.IsSubclass(t, cls)
+	if err != nil || r {
+		return BoolConst(r), observed(err)
+	}
+	return saysItIs(tx, v, t, cls)
+}
+
+// saysItIs is the second half of isinstance, for a value that is no instance by its type: what it has under __class__ counts too.
+func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
+	o, ok := v.(*ObjectVariable)
+	if !ok {
+		return BoolConst(false), nil
+	}
+	s := tx.Scope()
+	d, _ := s.TypeLookup(t, "__class__")
+	if hook, _ := s.TypeLookup(t, "__getattribute__"); hook.Kind() != py.Function && tx.World().IsObjectMethod(s, "__class__", d) {
+		return BoolConst(false), nil
+	}
+	claimed, err := o.GetAttr(tx, "__class__")
+	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
+		return BoolConst(false), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	k, ok := mustRealize(tx, claimed).(*ClassVariable)
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "isinstance of what says its class is %s", Describe(tx, claimed))
+	}
+	r, err := s.IsSubclass(k.Class, cls)
 	return BoolConst(r), observed(err)
 }
 

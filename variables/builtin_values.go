@@ -99,7 +99,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			if !ok || k.Kind() != py.Int {
 				return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 			}
-			h, err := hashOf(tx, k)
+			h, err := hashResult(tx, k)
 			return NewConstant(h, nil), err
 		}
 		if d, _ := tx.Scope().TypeLookup(o.Class, "__hash__"); d.Kind() == py.NoneKind {

@@ -148,20 +148,15 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 // objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init of CPython
 // 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
-	s, w := tx.Scope(), tx.World()
-	inherits := func(name string) bool {
-		d, ok := s.TypeLookup(class, name)
-		return ok && w.IsObjectMethod(s, name, d)
-	}
-	what, other, text := "the type to instantiate", "__init__", py.TypeName(class)+"() takes no arguments"
+	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit, py.TypeName(class)+"() takes no arguments"
 	if method == "__init__" {
-		what, other = "the instance to initialize", "__new__"
+		what, own, other = "the instance to initialize", py.ObjectInit, py.ObjectNew
 		text = py.TypeName(class) + ".__init__() takes exactly one argument (" + what + ")"
 	}
 	switch {
-	case !inherits(method):
+	case !py.Is(class, own):
 		return RaiseText(tx, "TypeError", "object."+method+"() takes exactly one argument ("+what+")")
-	case inherits(other):
+	case py.Is(class, other):
 		return RaiseText(tx, "TypeError", text)
 	}
 	return nil
@@ -454,6 +449,15 @@ func (o *ObjectVariable) Before(tx Translator) error {
 	return nil
 }
 
+func allNames(keys []VariableTracker) bool {
+	for _, k := range keys {
+		if _, ok := constantText(k); !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // Fill puts the contents and the attributes into an instance that has just been made real.
 func (o *ObjectVariable) Fill(tx Translator) error {
 	if o.value != nil {
@@ -476,6 +480,13 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		}
 		for i := range v.keys {
 			if err := itemEffect(tx, v, v.keys[i], v.values[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if o.dict != nil && !allNames(o.dict.keys) { // into __dict__ itself, which takes what is no name too
+		for i := range o.dict.keys {
+			if err := itemEffect(tx, o.dict, o.dict.keys[i], o.dict.values[i]); err != nil {
 				return err
 			}
 		}

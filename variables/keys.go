@@ -89,6 +89,18 @@ func hashOf(tx Translator, o py.Object) (py.Object, error) {
 	return h, observed(err)
 }
 
+// hashResult is the hash that an integer from __hash__ stands for: slot_tp_hash of CPython 3.11, Objects/typeobject.c. One that fits a
+// machine word is taken as it is.
+func hashResult(tx Translator, h py.Object) (py.Object, error) {
+	switch n, ok := py.AsInt(h); {
+	case !ok:
+		return hashOf(tx, h)
+	case n == -1:
+		return tx.Scope().Int(-2), nil
+	}
+	return h, nil
+}
+
 func sameInt(a, b py.Object) bool {
 	x, ok := py.AsInt(a)
 	y, ok2 := py.AsInt(b)
@@ -166,7 +178,7 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	if !ok || h.Kind() != py.Int {
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "hash of %s", Describe(tx, o))
 	}
-	if h, err = hashOf(tx, h); err != nil { // __hash__ may give an integer of any size
+	if h, err = hashResult(tx, h); err != nil {
 		return py.Object{}, err
 	}
 	for _, u := range r.users {

@@ -59,7 +59,7 @@ func (o *ObjectVariable) PythonType(Translator) (py.Object, error) { return o.Cl
 // Stored lists what the program stored on an instance of its own making, in order.
 func (o *ObjectVariable) Stored() []Kw {
 	var out []Kw
-	if o.dict != nil {
+	if o.dict != nil && allNames(o.dict.keys) {
 		for i, k := range o.dict.keys {
 			if name, ok := constantText(k); ok {
 				out = append(out, Kw{name, o.dict.values[i]})
@@ -186,6 +186,9 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 	}
 	if _, deleted := o.attrs[name]; o.Obj.IsNull() || deleted {
 		return nil, nil
+	}
+	if py.OddAttributes(o.Obj) {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s with keys that are no names", name, py.TypeName(o.Class))
 	}
 	v, ok := tx.Scope().InstanceAttr(o.Obj, name)
 	if !ok {
@@ -381,7 +384,13 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 		return &BoundBuiltin{obj: o, name: name}, nil
 	}
 	if o.value != nil {
-		return nil, nil // the builtin type's own: whoever asks goes on with what the instance holds
+		if own, _ := tx.Scope().TypeLookup(builtinBase(tx, o.Class), name); own == d {
+			return nil, nil // the builtin type's own: whoever asks goes on with what the instance holds
+		}
+		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr {
+			return nil, unsupported(exc.OperatorUnsupported, "%s of a %s, another type's", name, py.TypeName(o.Class))
+		}
+		return nil, nil
 	}
 	if d.Kind() == py.WrapperDescr {
 		if sub, err := tx.World().standInFor(tx.Scope(), d); err != nil || !sub.fn.IsNull() {

@@ -172,8 +172,11 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			return err
 		}
 	}
-	if o.Obj.IsNull() && o.dictless(tx) {
-		return &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(o.Class) + "' object has no attribute '" + name + "'"}
+	if o.dictless(tx) && (o.Obj.IsNull() || !py.HasInstanceStorage(o.Obj)) {
+		if _, ok := tx.Scope().TypeLookup(o.Class, name); ok {
+			return RaiseText(tx, "AttributeError", "'"+py.TypeName(o.Class)+"' object attribute '"+name+"' is read-only")
+		}
+		return noAttribute(tx, o.Class, name)
 	}
 	if value == nil {
 		d, inClass := tx.Scope().TypeLookup(o.Class, name)

@@ -74,6 +74,9 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	if err != nil {
 		return nil, observed(err)
 	}
+	if mro.Kind() != py.Tuple {
+		return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class that is being made", name)
+	}
 	after := false
 	for i, k := range sc.Items(mro) {
 		if !after {

@@ -146,6 +146,11 @@ func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracke
 	if err != nil {
 		return nil, nil, err
 	}
+	if t, err := variables.PythonType(tx, args); err != nil {
+		return nil, nil, err
+	} else if t != tx.World().TupleType {
+		return nil, nil, variables.RaiseText(tx, "TypeError", py.TypeName(c)+".__match_args__ must be a tuple (got "+py.TypeName(t)+")")
+	}
 	items, err := variables.Unpack(tx, args)
 	if err != nil {
 		return nil, nil, err

@@ -144,6 +144,9 @@ func (s *Scope) InstanceAttr(o Object, name string) (Object, bool) {
 	return v, !v.IsNull()
 }
 
+// OddAttributes tells instances that have something else than plain strings among the keys of their dict.
+func OddAttributes(o Object) bool { return C.gdpy_odd_attributes(o.c()) != 0 }
+
 // InstanceDict is the instance's __dict__ where one exists already.
 func (s *Scope) InstanceDict(o Object) (Object, bool) {
 	v := s.take(C.gdpy_instance_dict(o.c()))

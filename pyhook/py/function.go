@@ -95,6 +95,9 @@ const (
 	MatchesMapping
 	MatchesSelf
 	HasIter
+	// ObjectNew and ObjectInit: the slot behind __new__ or __init__ is object's.
+	ObjectNew
+	ObjectInit
 )
 
 // Is tells a fact of a type.

@@ -360,7 +360,11 @@ gdpy_type_flags(PyObject *type, int what)
         return (t->tp_flags & Py_TPFLAGS_MAPPING) != 0;
     case 10:
         return (t->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
-    default:
+    case 11:
         return t->tp_iter != NULL;
+    case 12:
+        return t->tp_new == PyBaseObject_Type.tp_new;
+    default:
+        return t->tp_init == PyBaseObject_Type.tp_init;
     }
 }

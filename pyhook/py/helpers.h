@@ -84,6 +84,7 @@ PyObject *gdpy_wrapped_callable(PyObject *static_or_class_method); /* new */
 int gdpy_is_descriptor(PyObject *o); /* 1 has __get__, 2 has __set__ or __delete__ too */
 int gdpy_is_coroutine_code(PyObject *code);
 int gdpy_code_interns(PyObject *o);
+int gdpy_odd_attributes(PyObject *o);
 PyObject *gdpy_true(void);
 PyObject *gdpy_false(void);
 PyObject *gdpy_none(void);

@@ -71,6 +71,24 @@ gdpy_instance_attr(PyObject *o, PyObject *name)
     return v;
 }
 
+/* Whether a key of the instance's dict is no plain string: looking a name up there may run the key's own __eq__. */
+int
+gdpy_odd_attributes(PyObject *o)
+{
+    PyDictValues *values;
+    PyObject *d = existing_dict(o, &values), *key;
+    if (values != NULL || d == NULL || DK_IS_UNICODE(((PyDictObject *)d)->ma_keys)) {
+        return 0;
+    }
+    Py_ssize_t at = 0;
+    while (PyDict_Next(d, &at, &key, NULL)) {
+        if (!PyUnicode_CheckExact(key)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 PyObject *
 gdpy_instance_dict(PyObject *o)
 {
