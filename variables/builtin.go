@@ -299,11 +299,11 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	if err != nil {
 		return nil, err
 	}
-	k, ok := mustRealize(tx, claimed).(*ClassVariable)
-	if !ok {
+	k, ok := AsConstant(tx, mustRealize(tx, claimed))
+	if !ok || !py.IsSubtype(k.Type(), tx.World().TypeType) {
 		return nil, unsupported(exc.CallUnsupported, "isinstance of what says its class is %s", Describe(tx, claimed))
 	}
-	r, err := s.IsSubclass(k.Class, cls)
+	r, err := s.IsSubclass(k, cls)
 	return BoolConst(r), observed(err)
 }
 

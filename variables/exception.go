@@ -299,14 +299,19 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	if !ok {
 		return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, v))
 	}
+	for _, name := range []string{"__enter__", "__exit__"} { // both are looked up before one is called
+		if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
+			return nil, nil, unsupported(exc.CallUnsupported, "%s = None", name)
+		}
+	}
 	text := "'" + py.TypeName(o.Class) + "' object does not support the context manager protocol"
-	if enter, err = o.slotMethod(tx, "__enter__"); err != nil {
+	if enter, err = o.lookupSpecial(tx, "__enter__"); err != nil {
 		return nil, nil, err
 	}
 	if enter == nil {
 		return nil, nil, &exc.Observed{TypeName: "TypeError", Text: text}
 	}
-	if exit, err = o.slotMethod(tx, "__exit__"); err != nil {
+	if exit, err = o.lookupSpecial(tx, "__exit__"); err != nil {
 		return nil, nil, err
 	}
 	if exit == nil {

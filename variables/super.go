@@ -35,10 +35,17 @@ func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error)
 	if err != nil {
 		return nil, err
 	}
-	if !py.IsSubtype(class, c) { // None makes it unbound, __class__ may say otherwise, and else it is a TypeError
+	if py.IsSubtype(class, c) {
+		return &SuperVariable{cls: cls, self: self}, nil
+	}
+	claims, err := saysItIs(tx, self, class, c)
+	if err != nil {
+		return nil, err
+	}
+	if yes, _ := Truth(tx, claims); yes || class == py.None().Type() { // for None it is unbound
 		return nil, unsupported(exc.CallUnsupported, "super(%s, %s)", Describe(tx, cls), Describe(tx, self))
 	}
-	return &SuperVariable{cls: cls, self: self}, nil
+	return nil, RaiseText(tx, "TypeError", "super(type, obj): obj must be an instance or subtype of type")
 }
 
 // Kind implements VariableTracker.

@@ -66,6 +66,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return &exc.SkipFrame{Reason: "stack shorter than the instruction needs"}
 	}
 	operands := tx.popn(pops)
+	if u, ok := why.(*exc.Unsupported); ok && inst.Op == opcode.CALL && inst.Arg == 0 && tx.isSuper(operands) {
+		return &unbreakable{u, "super() looks at the frame that calls it"}
+	}
 	live := tx.liveAfter(inst)
 	if err := tx.freezeLive(operands, live); err != nil {
 		return err

@@ -59,6 +59,24 @@ func (tx *InstructionTranslator) SuperArgs() (cls, self variables.VariableTracke
 	return fail("super(): __class__ cell not found")
 }
 
+// isSuper tells the operands of a call of super.
+func (tx *InstructionTranslator) isSuper(operands []variables.VariableTracker) bool {
+	super := tx.World().Builtin("super")
+	for _, v := range operands {
+		switch x := v.(type) {
+		case *variables.LazyVariable:
+			if x.Peek() == super {
+				return true
+			}
+		case *variables.BuiltinVariable:
+			if x.Fn == super {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // firstArgument is what the first parameter's variable holds; nil when it is unbound.
 func (tx *InstructionTranslator) firstArgument() (variables.VariableTracker, error) {
 	first := tx.locals[0]
