@@ -110,7 +110,7 @@ func (d *DequeVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	if name == "maxlen" {
 		return NewConstant(d.maxlen, nil), nil
 	}
-	return MethodAttr(tx, d, name)
+	return methodAttr(tx, d, name)
 }
 
 // CallMethod implements MethodCaller.

@@ -197,7 +197,7 @@ func (d *DictVariable) GetAttr(tx Translator, name string) (VariableTracker, err
 		}
 		return d.factory, nil
 	}
-	return MethodAttr(tx, d, name)
+	return methodAttr(tx, d, name)
 }
 
 // GetItem implements ItemGetter.

@@ -304,13 +304,18 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 		return immutableResult(tx, r)
 	}
 	if _, ok := obj.(MethodCaller); ok || name == "__class__" {
-		return MethodAttr(tx, obj, name)
+		return methodAttr(tx, obj, name)
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
 }
 
-// MethodAttr is an attribute of a builtin container: one of its type's methods, bound.
+// MethodAttr is methodAttr for trackers of other packages.
 func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
+	return methodAttr(tx, obj, name)
+}
+
+// methodAttr is an attribute of a builtin container: one of its type's methods, bound.
+func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	t, err := PythonType(tx, obj)
 	if err != nil {
 		return nil, err

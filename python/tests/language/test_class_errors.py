@@ -1,5 +1,5 @@
-"""What classes refuse, and what they only seem to be: super() and object.__new__ with wrong arguments, special methods that are None or
-another type's, __class__ that says otherwise, slots without a dict, hashes, computed strings."""
+"""What classes refuse, and what they only seem to be: super() and object.__new__ with wrong arguments, special methods that are
+None or another type's, __class__ that says otherwise, slots without a dict, hashes, computed strings."""
 
 from __future__ import annotations
 
