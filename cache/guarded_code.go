@@ -25,8 +25,9 @@ type GuardedCode struct {
 	// Operations of the compiled graph and their user frames: where the graph raises, the failed one's are shown.
 	Operations []Operation
 	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.
-	NeedsHook, Rerun bool
-	Info             py.Object // dict that explain() shows
+	// HandsOver: the rest of a frame, which takes over the references to its arguments.
+	NeedsHook, Rerun, HandsOver bool
+	Info                        py.Object // dict that explain() shows
 }
 
 // TracebackRow says which user frames the code units Start .. End-1 of the transformed code stand for.

@@ -189,7 +189,7 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 	}
 	g := &cache.GuardedCode{
 		Function: r.Function, OrigCode: f.Code, Program: r.Program, Pool: r.Pool, Extra: r.ExtraRegs,
-		NeedsHook: r.NeedsHook, Rerun: r.Rerun, Info: info,
+		NeedsHook: r.NeedsHook, Rerun: r.Rerun, HandsOver: r.HandsOver, Info: info,
 	}
 	for _, row := range r.Rows {
 		g.Rows = append(g.Rows, cache.TracebackRow(row))
@@ -218,6 +218,9 @@ func (i *installer) Make(s *py.Scope, g *cache.GuardedCode) (py.Object, error) {
 	}
 	if g.NeedsHook {
 		spec.flags |= C.GD_ENTRY_NEEDS_HOOK
+	}
+	if g.HandsOver {
+		spec.flags |= C.GD_ENTRY_HANDS_OVER
 	}
 	if g.Rerun {
 		spec.flags |= C.GD_ENTRY_RERUN

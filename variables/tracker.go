@@ -250,8 +250,6 @@ type Output interface {
 	Freeze(tx Translator, v VariableTracker) error
 	// Effect records a change at its place among the operations; values are frozen first.
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
-	// EffectValue is Effect with a result: emit leaves one value on the stack, whose slot is returned.
-	EffectValue(tx Translator, values []VariableTracker, emit func(e Emitter) error) (*Slot, error)
 	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.

@@ -48,21 +48,26 @@ type Codegen struct {
 	extraIdx  map[string]int
 	nodeTemp  map[*fxgraph.Node]int
 	slotTemp  map[int]int
+	held      map[int]bool // temps that keep their value until a DELETE_FAST, or the end
 	numTemps  int
 	pos       bytecode.Position
 	marks     []mark
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
-	// letGo is the place of the native instruction of a split, 0 without one: values nobody needs any more are let go in front of
+	// letGo is the place of the native instruction of a split, -1 without one: values nobody needs any more are let go in front of
 	// it, as the user's code has let go of them.
 	letGo int
+	// caught is the temp of what the native instruction raised, catch the call of the resume function that handles it: by then this
+	// frame, which the exception's traceback keeps, holds nothing.
+	caught int
+	catch  *bytecode.Instruction
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
 	return &Codegen{
 		out: out, constIdx: map[py.Object]int{}, nameIdx: map[string]int{}, closIdx: map[py.Object]int{},
-		extraIdx: map[string]int{}, nodeTemp: map[*fxgraph.Node]int{}, slotTemp: map[int]int{},
-		loaded: map[*fxgraph.Node]bool{}, pos: bytecode.NoPosition,
+		extraIdx: map[string]int{}, nodeTemp: map[*fxgraph.Node]int{}, slotTemp: map[int]int{}, held: map[int]bool{},
+		loaded: map[*fxgraph.Node]bool{}, pos: bytecode.NoPosition, letGo: -1,
 	}
 }
 
@@ -361,9 +366,20 @@ func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 // runEvents writes all events. A backend that takes whole graphs gets its call first; the effects follow in order.
 func (c *Codegen) runEvents() error {
 	if c.out.backend.Inline() {
-		for _, e := range c.out.events {
+		last := -1
+		for i, e := range c.out.events {
+			if e.protected {
+				last = i
+			}
+		}
+		for i, e := range c.out.events {
 			if err := c.runEvent(e); err != nil {
 				return err
+			}
+			if i == last {
+				if err := c.handOver(); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -380,12 +396,24 @@ func (c *Codegen) runEvents() error {
 
 func (c *Codegen) runEvent(e *event) error {
 	c.at(e.chain, false)
+	for _, d := range e.drops {
+		if d.param {
+			c.emit(opcode.DELETE_FAST, spaceSlot|d.index)
+		} else {
+			c.emit(opcode.DELETE_FAST, spaceTemp|c.tempOfSlot(d.index))
+		}
+	}
+	if e.drops != nil {
+		return nil
+	}
 	if e.node == nil {
 		if err := e.emit(c); err != nil {
 			return err
 		}
 		if e.slot != nil {
-			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfSlot(e.slot.Index))
+			t := c.tempOfSlot(e.slot.Index)
+			c.held[t] = e.held
+			c.emit(opcode.STORE_FAST, spaceTemp|t)
 		}
 		return nil
 	}
@@ -454,8 +482,13 @@ func (c *Codegen) graphCall() error {
 			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
 		}
 	}
+	if o.rerunnable() || o.hasProtected {
+		if err := c.handOver(); err != nil {
+			return err
+		}
+	}
 	n := len(c.list)
-	if c.letGo > 0 {
+	if c.letGo >= 0 {
 		c.letGo += n
 	}
 	for _, m := range shift {
@@ -464,83 +497,6 @@ func (c *Codegen) graphCall() error {
 	}
 	c.list = append(c.list, body...)
 	return nil
-}
-
-// tidy drops stores of values nobody loads, joins a store with the load right behind it, and gives temps as few slots as
-// their lifetimes allow, so that no tensor lives longer than its last use by more than one operation.
-func (c *Codegen) tidy() int {
-	loads := map[int]int{}
-	for _, in := range c.list {
-		if in.Op == opcode.LOAD_FAST && in.Arg&spaceMask == spaceTemp {
-			loads[in.Arg]++
-		}
-	}
-	out := c.list[:0:0]
-	remap := make([]int, len(c.list)+1)
-	for i := 0; i < len(c.list); i++ {
-		in := c.list[i]
-		remap[i] = len(out)
-		if in.Op == opcode.STORE_FAST && in.Arg&spaceMask == spaceTemp {
-			if loads[in.Arg] == 0 {
-				in.Op, in.Arg = opcode.POP_TOP, 0
-			} else if loads[in.Arg] == 1 && i+1 < len(c.list) && c.list[i+1].Op == opcode.LOAD_FAST && c.list[i+1].Arg == in.Arg {
-				remap[i+1] = len(out)
-				i++
-				continue
-			}
-		}
-		out = append(out, in)
-	}
-	remap[len(c.list)] = len(out)
-	for i := range c.marks {
-		c.marks[i].start = remap[c.marks[i].start]
-	}
-	c.list = out
-	last := map[int]int{}
-	for i, in := range c.list {
-		if (in.Op == opcode.LOAD_FAST || in.Op == opcode.STORE_FAST) && in.Arg&spaceMask == spaceTemp {
-			last[in.Arg] = i
-		}
-	}
-	var free []int
-	slots := 0
-	place := map[int]int{}
-	var dead []*bytecode.Instruction
-	at := remap[c.letGo]
-	for i, in := range c.list {
-		if i == at && at > 0 {
-			for _, p := range free {
-				dead = append(dead, bytecode.New(opcode.DELETE_FAST, spaceTemp|p).At(in.Pos))
-			}
-		}
-		if (in.Op != opcode.LOAD_FAST && in.Op != opcode.STORE_FAST) || in.Arg&spaceMask != spaceTemp {
-			continue
-		}
-		v := in.Arg
-		p, ok := place[v]
-		if !ok {
-			if n := len(free); n > 0 {
-				p, free = free[n-1], free[:n-1]
-			} else {
-				p = slots
-				slots++
-			}
-			place[v] = p
-		}
-		if last[v] == i {
-			free = append(free, p)
-		}
-		in.Arg = spaceTemp | p
-	}
-	if len(dead) > 0 {
-		c.list = append(c.list[:at:at], append(dead, c.list[at:]...)...)
-		for i := range c.marks {
-			if c.marks[i].start > at {
-				c.marks[i].start += len(dead)
-			}
-		}
-	}
-	return slots
 }
 
 // finish lowers what was written into a code object. order gives, for each parameter after the slots, the index in extras.

@@ -131,13 +131,16 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 // symbolicLocals makes one VariableBuilder call per bound variable of the frame, in the order of its variables.
 func (tx *InstructionTranslator) symbolicLocals() {
 	f, root := tx.out.frame, tx.out.root
-	place := func(i int, obj py.Object) variables.VariableTracker {
-		tx.out.sawTensor = tx.out.sawTensor || tx.out.holdsTensor(obj)
+	place := func(i int, obj py.Object, read bool) variables.VariableTracker {
+		tx.out.sawTensor = tx.out.sawTensor || read && tx.out.holdsTensor(obj)
 		return tx.Build(obj, guards.NewLocalSource(root.names[i], i))
 	}
 	if o := f.Origin; o != nil {
+		tx.out.holders.params = map[int]bool{}
+		read := bytecode.Liveness(tx.d.code)[tx.d.code.Instructions[o.Target]]
 		for i, local := range o.Params {
-			tx.locals[local] = place(i, f.Slots[i])
+			tx.locals[local] = place(i, f.Slots[i], read.Has(local))
+			tx.out.holders.params[i] = true
 		}
 		next := len(o.Params)
 		for _, c := range o.Stack {
@@ -152,7 +155,8 @@ func (tx *InstructionTranslator) symbolicLocals() {
 				next++
 				continue
 			}
-			v := place(next, f.Slots[next])
+			v := place(next, f.Slots[next], true)
+			tx.out.holders.params[next] = true
 			next++
 			if c == 'X' {
 				tx.handled = append(tx.handled, v)
@@ -170,17 +174,23 @@ func (tx *InstructionTranslator) symbolicLocals() {
 			local = free + i - f.NumArgs
 		}
 		if !obj.IsNull() {
-			tx.locals[local] = place(i, obj)
+			tx.locals[local] = place(i, obj, true)
 		}
 	}
 }
 
-// holdsTensor tells tensors, and *args tuples and **kwargs dicts with a tensor in them.
+// maxSearched is the length up to which an argument is searched for tensors.
+const maxSearched = 1000
+
+// holdsTensor tells tensors, modules, tuples, lists and dicts with one of them in them, and generators, which may have some.
 func (o *OutputGraph) holdsTensor(obj py.Object) bool {
 	switch obj.Kind() {
-	case py.Tuple:
+	case py.Tuple, py.List:
+		if n, err := o.scope.Len(obj); err != nil || n > maxSearched {
+			return false
+		}
 		for _, it := range o.scope.Items(obj) {
-			if o.world.IsTensor(it) {
+			if o.isTensorOrModule(it) {
 				return true
 			}
 		}
@@ -188,13 +198,18 @@ func (o *OutputGraph) holdsTensor(obj py.Object) bool {
 	case py.Dict:
 		_, values := o.scope.DictItems(obj)
 		for _, it := range values {
-			if o.world.IsTensor(it) {
+			if o.isTensorOrModule(it) {
 				return true
 			}
 		}
 		return false
 	}
-	return o.world.IsTensor(obj)
+	return o.isTensorOrModule(obj)
+}
+
+func (o *OutputGraph) isTensorOrModule(obj py.Object) bool {
+	t := obj.Type()
+	return o.world.IsTensor(obj) || t == o.world.GeneratorType || !o.world.NNModule.IsNull() && py.IsSubtype(t, o.world.NNModule)
 }
 
 // slotNames names the slots: the arguments, then the free variables whose cells follow them; a resume function's parameters by
@@ -324,10 +339,12 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if o.numOps > 0 {
 		numGraphs = 1
 	}
+	rerun := o.rerunnable() || o.hasProtected
 	o.result = &Result{
 		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: table.rows, Chains: table.chains, Operations: table.operations,
-		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: o.rerunnable() || o.hasProtected,
-		Breaks: o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
+		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun,
+		HandsOver: o.frame.Origin != nil && !rerun,
+		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
 		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),
 	}
 	return errDone

@@ -124,6 +124,7 @@ type Result struct {
 	Chains      []*chain
 	Operations  []Operation // of a graph handed over whole
 	NeedsHook   bool
+	HandsOver   bool // the rest of a frame: it takes over the references to its arguments
 	Rerun       bool // when the graph raises, the user's own code may run instead
 	Breaks      []*exc.Unsupported
 	BreakLine   int

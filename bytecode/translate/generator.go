@@ -367,11 +367,11 @@ func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 }
 
 // abandoned looks for generators that CPython would close when the frame lets go of them, and that would run code then: those stopped
-// inside try or with.
+// inside try or with. CPython makes and closes such a one.
 func (o *OutputGraph) abandoned() error {
 	for _, g := range o.generators {
 		if f := g.frame; f != nil && g.started && !variables.Materialized(g) && f.d.code.Instructions[f.ip-1].Handler != nil {
-			return &exc.SkipFrame{Reason: "a generator that is left inside try or with, which closes it at once"}
+			return o.breakAt(g.createdAt, exc.Break(exc.Generator, "one that is left inside try or with, where closing it runs code"))
 		}
 	}
 	return nil

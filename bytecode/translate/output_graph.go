@@ -23,6 +23,8 @@ type event struct {
 	state     py.Object // torch's modes to put back when it raises; null: they stay
 	fresh     bool      // an effect on an object that nothing else has yet
 	shared    bool      // an effect that operations may see: it changes memory that a tensor may share
+	held      bool      // slot keeps the object until an event drops it, or the function ends
+	drops     []drop    // neither operation nor effect: holds that end here
 }
 
 // OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
@@ -49,6 +51,7 @@ type OutputGraph struct {
 
 	events   []*event
 	numSlots int
+	holders  holders
 	meta     *metaSession
 
 	current       *InstructionTranslator // the translator that is running, for positions
@@ -282,18 +285,9 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 			return err
 		}
 	}
+	o.letGo(values)
 	o.events = append(o.events, &event{emit: emit, chain: o.position(), fresh: o.materializing > 0})
 	return nil
-}
-
-// EffectValue implements variables.Output.
-func (o *OutputGraph) EffectValue(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) (*variables.Slot, error) {
-	if err := o.Effect(tx, values, emit); err != nil {
-		return nil, err
-	}
-	s := o.newSlot()
-	o.events[len(o.events)-1].slot = s
-	return s, nil
 }
 
 // MaySeeEffect implements variables.Output.
@@ -368,9 +362,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	if !ok {
 		return exc.Break(exc.Reconstruct, "%s", v.Kind())
 	}
-	s := o.newSlot()
-	o.events = append(o.events, &event{emit: r.Reconstruct, slot: s, chain: o.position()})
-	variables.SetSlot(v, s)
+	o.hold(&event{emit: r.Reconstruct, chain: o.position()}, v)
 	return nil
 }
 
@@ -380,9 +372,7 @@ func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVaria
 	if err != nil {
 		return err
 	}
-	s := o.newSlot()
-	o.events = append(o.events, &event{emit: variables.NewCell(nil).Reconstruct, slot: s, chain: o.position()})
-	variables.SetSlot(c, s)
+	o.hold(&event{emit: variables.NewCell(nil).Reconstruct, chain: o.position()}, c)
 	if contents == nil {
 		return nil
 	}
@@ -406,9 +396,7 @@ func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectV
 	if err := v.Before(tx); err != nil {
 		return err
 	}
-	s := o.newSlot()
-	o.events = append(o.events, &event{emit: v.ReconstructEmpty, slot: s, chain: o.position()})
-	variables.SetSlot(v, s)
+	o.hold(&event{emit: v.ReconstructEmpty, chain: o.position()}, v)
 	o.materializing++
 	defer func() { o.materializing-- }()
 	return v.Fill(tx)
@@ -475,7 +463,7 @@ func (o *OutputGraph) effectsLost() bool {
 		if e.node != nil && (shared || effect && !keep) {
 			return true
 		}
-		effect = effect || (e.node == nil && e.slot == nil)
+		effect = effect || (e.emit != nil && e.slot == nil)
 		shared = shared || e.shared
 	}
 	return false

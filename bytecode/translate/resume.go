@@ -189,7 +189,11 @@ func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruct
 		if h.Lasti {
 			stack = append(stack, item{lasti: true})
 		}
-		return tx.callResume(c, inst, h.Target, append(stack, item{result: t}), tx.liveAt(h.Target))
+		if err := tx.callResume(c, inst, h.Target, append(stack, item{result: t}), tx.liveAt(h.Target)); err != nil {
+			return err
+		}
+		c.caught, c.catch = spaceTemp|t, c.list[len(c.list)-2]
+		return nil
 	})
 }
 
@@ -215,6 +219,7 @@ func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]b
 		add(inst.Handler.Target)
 	}
 	tx.alwaysLive(live)
+	tx.keepAlive(live)
 	return live
 }
 
@@ -227,6 +232,7 @@ func (tx *InstructionTranslator) liveAt(target *bytecode.Instruction) map[int]bo
 		}
 	}
 	tx.alwaysLive(live)
+	tx.keepAlive(live)
 	return live
 }
 
@@ -561,9 +567,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 				push(opcode.PUSH_NULL, 0)
 			}
 			push(opcode.LOAD_FAST, k)
-			if own { // no variable of ours among the frame's
-				push(opcode.DELETE_FAST, k)
-			}
+			push(opcode.DELETE_FAST, k) // no variable of ours among the frame's, and nothing held by one
 			k++
 			if kind == 'X' {
 				push(opcode.PUSH_EXC_INFO, 0)

@@ -61,6 +61,7 @@ type InstructionTranslator struct {
 
 	locals []variables.VariableTracker // localsplus; nil: unbound
 	stack  []variables.VariableTracker // nil stands for NULL
+	height int                         // of the stack before the running instruction
 	ip     int
 	inst   *bytecode.Instruction
 	kwargs []string // set by KW_NAMES for the next CALL
@@ -192,7 +193,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			return err
 		}
 	}
-	tx.inst = inst
+	tx.inst, tx.height = inst, len(tx.stack)
 	h := &handlers[inst.Op]
 	step := o.steps
 	if tx.parent == nil {

@@ -16,6 +16,9 @@ static PyObject *
 call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     PyObject *function = (PyObject *)w->function, *self = w->self_object;
+    if (w->kind == GD_FRAME_RESUME) { /* its calls are positional */
+        return gd_call_handing_over(gd_py_thread_state(), w->function->vectorcall, function, args, nargsf);
+    }
     if (self == NULL) {
         return w->function->vectorcall(function, args, nargsf, kwnames);
     }

@@ -4,6 +4,7 @@
 #include "golib_load.h"
 #include "other_hook.h"
 #include "runtime.h"
+#include "tail_call.h"
 #include "torch_state.h"
 
 /* What is said to the translator and about it. */
@@ -323,11 +324,18 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
 }
 
 PyObject *
-gd_entry_call_hooked(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, size_t n)
+gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, size_t n)
 {
+    int hooked = entry->flags & GD_ENTRY_NEEDS_HOOK;
     gd_extent extent;
-    gd_extent_enter(tstate, root, &extent);
-    PyObject *value = entry->vectorcall(entry->function, regs, n, NULL);
-    gd_extent_leave(tstate, &extent);
+    if (hooked) {
+        gd_extent_enter(tstate, root, &extent);
+    }
+    PyObject *value = entry->flags & GD_ENTRY_HANDS_OVER
+                          ? gd_call_handing_over(tstate, entry->vectorcall, entry->function, regs, n)
+                          : entry->vectorcall(entry->function, regs, n, NULL);
+    if (hooked) {
+        gd_extent_leave(tstate, &extent);
+    }
     return value;
 }

@@ -23,8 +23,9 @@ enum {
 int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,
                   PyFunctionObject *function, int kind, PyObject *const *slots, PyObject **result);
 
-/* The same for an entry whose calls need the hook. */
-PyObject *gd_entry_call_hooked(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, size_t n);
+/* Calls the function of an entry that needs the hook around it, or that takes over references. */
+PyObject *gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs,
+                                  size_t n);
 
 /* Registers that are not slots: what every program may read. A function half taken apart by the collector has neither. */
 static inline int
@@ -59,8 +60,9 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
         regs[n + i] = regs[entry->extra_regs[i]];
     }
     n += entry->nextra;
-    PyObject *value = GD_UNLIKELY(flags & GD_ENTRY_NEEDS_HOOK) ? gd_entry_call_hooked(tstate, entry, root, regs, n)
-                                                               : entry->vectorcall(entry->function, regs, n, NULL);
+    PyObject *value = GD_UNLIKELY(flags & (GD_ENTRY_NEEDS_HOOK | GD_ENTRY_HANDS_OVER))
+                          ? gd_entry_call_specially(tstate, entry, root, regs, n)
+                          : entry->vectorcall(entry->function, regs, n, NULL);
     if (GD_UNLIKELY(value == NULL) && entry->ntb_rows > 0) {
         int raised = flags & GD_ENTRY_RERUN ? gd_graph_raised(entry) : 0;
         if (raised != 0) {

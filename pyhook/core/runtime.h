@@ -61,6 +61,9 @@ typedef struct {
     struct gd_py_extent *extents; /* of them those entered from Python, the last one first */
     PyObject
         *graph_error; /* strong or NULL: what a compiled graph raised, on its way to the run of the user's own code */
+    struct gd_TailCall *tail; /* borrowed: the TailCall whose W is being called, until its references are handed over */
+    struct gd_TailCall *handing; /* borrowed: its references go to the frame that starts next; see tail_call.c */
+    gd_py_eval_function handing_to; /* what runs that frame */
     struct gd_escape *escape; /* the call of the Go library that this thread is in, or NULL; fork.c */
     char *stack_low; /* lowest usable address of the C stack, once known */
     char *stack_high;

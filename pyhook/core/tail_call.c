@@ -1,9 +1,53 @@
 #include "tail_call.h"
 
-typedef struct {
+#include "runtime.h"
+
+typedef struct gd_TailCall {
     PyObject_VAR_HEAD gd_Callable *w;     /* strong */
-    PyObject *args[1];  /* strong, ob_size of them */
+    PyObject *args[1];  /* strong, ob_size of them until they are handed over */
 } gd_TailCall;
+
+static void
+drop_args(gd_TailCall *t)
+{
+    Py_ssize_t n = Py_SIZE(t);
+    Py_SET_SIZE(t, 0);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_DECREF(t->args[i]);
+    }
+}
+
+/* The eval-frame function for one frame: the rest of the user's function, which has taken references of its own to its
+ * arguments. */
+static PyObject *
+eval_handed_over(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
+{
+    gd_TailCall *t = gd_thread.handing;
+    gd_py_eval_function to = gd_thread.handing_to;
+    gd_thread.handing = NULL;
+    gd_py_set_eval(tstate, to);
+    drop_args(t);
+    return to(tstate, frame, throwflag);
+}
+
+PyObject *
+gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args, size_t n)
+{
+    gd_TailCall *t = gd_thread.tail;
+    if (t == NULL) {
+        return call(function, args, n, NULL);
+    }
+    gd_thread.tail = NULL;
+    gd_thread.handing = t;
+    gd_thread.handing_to = gd_py_get_eval(tstate);
+    gd_py_set_eval(tstate, eval_handed_over);
+    PyObject *result = call(function, args, n, NULL);
+    if (GD_UNLIKELY(gd_thread.handing == t)) { /* no memory for a frame */
+        gd_thread.handing = NULL;
+        gd_py_set_eval(tstate, gd_thread.handing_to);
+    }
+    return result;
+}
 
 PyObject *
 gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
@@ -27,20 +71,21 @@ gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObjec
 PyObject *
 gd_run_tail_calls(PyObject *result)
 {
+    struct gd_TailCall *outer = gd_thread.tail;
     while (result != NULL && Py_IS_TYPE(result, &gd_TailCall_Type)) {
         gd_TailCall *t = (gd_TailCall *)result;
+        gd_thread.tail = t;
         result = gd_callable_call((PyObject *)t->w, t->args, (size_t)Py_SIZE(t), NULL);
         Py_DECREF(t);
     }
+    gd_thread.tail = outer;
     return result;
 }
 
 static void
 tail_call_dealloc(gd_TailCall *t)
 {
-    for (Py_ssize_t i = 0; i < Py_SIZE(t); i++) {
-        Py_DECREF(t->args[i]);
-    }
+    drop_args(t);
     Py_DECREF(t->w);
     PyObject_Free(t);
 }
@@ -54,8 +99,26 @@ PyTypeObject gd_TailCall_Type = {
     .tp_dealloc = (destructor)tail_call_dealloc,
 };
 
-int
-gd_tail_call_init(PyObject *Py_UNUSED(module))
+static PyObject *
+hand_over(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    return PyType_Ready(&gd_TailCall_Type);
+    gd_TailCall *t = gd_thread.tail;
+    gd_thread.tail = NULL;
+    if (t != NULL) {
+        drop_args(t);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"hand_over", hand_over, METH_NOARGS,
+     "Called by the rest of a frame when it cannot run again from its start any more: its variables are its own from "
+     "here on."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_tail_call_init(PyObject *module)
+{
+    return PyType_Ready(&gd_TailCall_Type) < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }

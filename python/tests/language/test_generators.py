@@ -111,7 +111,7 @@ def thrown_into_through_yield_from(x, log):
     return x + g.throw(ValueError), next(g, None), next(g, None)
 
 
-@cases(args=lambda: ([],), graphs=0, breaks=0)
+@cases(args=lambda: ([],), graphs=1, breaks=3)
 def left_inside_try(x, log):
     for _ in guarded(log):
         break
@@ -211,7 +211,7 @@ def a_split_while_one_is_running(x):
     return total
 
 
-@cases(graphs=0, breaks=2)
+@cases(graphs=0, breaks=4)
 def a_split_inside_one(x):
     def with_a_split():
         yield x + 1

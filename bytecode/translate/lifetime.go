@@ -1,0 +1,204 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Lifetimes: CPython frees an object when its last reference goes, and a finalizer, a weak reference or a file shows when that
+// was. Two sides keep the transformed function at that:
+//
+//   - what the rest of a frame never reads but still holds is handed to the resume function (keepAlive);
+//   - what the program has let go of is let go of in front of the next effect (letGo) and in front of the native instruction of
+//     a split (Codegen.tidy). The references of a TailCall pass over to the frame it runs (core/tail_call.c).
+//
+// Tensors are left out: their memory goes with the last use, which is never later than in CPython.
+
+// maxLifetimeSteps bounds the trackers looked at for one frame; beyond, objects live until the function returns.
+const maxLifetimeSteps = 100_000
+
+// keepAlive adds the variables that the rest of the frame never reads but whose objects CPython would still hold.
+func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
+	for i, v := range tx.locals {
+		if v != nil && !live[i] && tx.out.heldHere(v) {
+			live[i] = true
+		}
+	}
+}
+
+// heldHere tells whether v is a real object that this frame may be the only one to hold, or holds one.
+func (o *OutputGraph) heldHere(v variables.VariableTracker) bool {
+	if l, ok := v.(*variables.LazyVariable); ok {
+		if _, ours := variables.OurOwn(v); ours {
+			return false
+		}
+		if !l.Realized() {
+			return !o.heldByCaller(l.Source())
+		}
+		v = l.Real()
+	}
+	switch v.(type) {
+	case *variables.ConstantVariable, *variables.RangeVariable, *variables.ClassVariable, *variables.BuiltinVariable,
+		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.TensorVariable,
+		*variables.TensorSequence, *variables.OpaqueVariable:
+		return false
+	}
+	if variables.Materialized(v) {
+		return !o.heldByCaller(v.Source())
+	}
+	switch v.(type) {
+	case *variables.TupleVariable, *variables.ListVariable, *variables.DictVariable, *variables.ObjectVariable, *variables.CellVariable:
+		for _, child := range v.(variables.Container).Children() {
+			if o.heldHere(child) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// heldByCaller tells the arguments of a call from outside: whoever calls holds them until it is over.
+func (o *OutputGraph) heldByCaller(src guards.Source) bool {
+	_, local := src.(*guards.LocalSource)
+	return local && o.frame.Origin == nil
+}
+
+// holders are the locals of the transformed function whose references the program may have dropped.
+type holders struct {
+	params map[int]bool // parameters of a resume function
+	slots  map[int]bool // materialized values
+	steps  int
+}
+
+// hold records the event that makes v real, in a slot of its own. The slot keeps the object until the program lets go of it, as the
+// program's variable would.
+func (o *OutputGraph) hold(e *event, v variables.VariableTracker) {
+	e.slot = o.newSlot()
+	switch x := v.(type) {
+	case *variables.ObjectVariable, *variables.CellVariable, *variables.FunctionVariable, *GeneratorVariable:
+		e.held = true
+	case variables.Container:
+		for _, child := range x.Children() {
+			e.held = e.held || child != nil && o.heldHere(child)
+		}
+	}
+	if e.held {
+		if o.holders.slots == nil {
+			o.holders.slots = map[int]bool{}
+		}
+		o.holders.slots[e.slot.Index] = true
+	}
+	o.events = append(o.events, e)
+	variables.SetSlot(v, e.slot)
+}
+
+// letGo ends the hold on what the program cannot reach any more. values: what the effect that comes next works on.
+func (o *OutputGraph) letGo(values []variables.VariableTracker) {
+	h := &o.holders
+	if o.materializing > 0 || len(h.params)+len(h.slots) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
+		return
+	}
+	r := reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
+	r.all(values)
+	for tx := o.current; tx != nil; tx = tx.parent {
+		r.frame(tx)
+	}
+	h.steps += len(r.seen)
+	e := &event{chain: o.position()}
+	for i := range o.frame.Slots {
+		if h.params[i] && !r.params[i] {
+			delete(h.params, i)
+			e.drops = append(e.drops, drop{param: true, index: i})
+		}
+	}
+	for i := 0; i < o.numSlots; i++ {
+		if h.slots[i] && !r.slots[i] {
+			delete(h.slots, i)
+			e.drops = append(e.drops, drop{index: i})
+		}
+	}
+	if len(e.drops) > 0 {
+		o.events = append(o.events, e)
+	}
+}
+
+// handOver writes, behind the last operation that may make a resumed piece run again from its start: from here on the frame alone
+// holds its variables.
+func (c *Codegen) handOver() error {
+	if c.out.frame.Origin == nil {
+		return nil
+	}
+	m, err := c.out.scope.Import("godynamo._C")
+	if err != nil {
+		return err
+	}
+	fn, err := c.out.scope.GetAttr(m, "hand_over")
+	if err != nil {
+		return err
+	}
+	c.PushNull()
+	c.LoadConst(fn)
+	c.Call(0, nil)
+	c.PopTop()
+	return nil
+}
+
+// drop names a parameter, or the slot of a materialized value.
+type drop struct {
+	param bool
+	index int
+}
+
+// reach collects the holders that the program's frames reach without passing a real object: what is inside one of those is
+// held by it.
+type reach struct {
+	o             *OutputGraph
+	params, slots map[int]bool
+	seen          map[variables.VariableTracker]bool
+}
+
+// frame visits variables, stack, and the operands of the instruction that is running.
+func (r *reach) frame(tx *InstructionTranslator) {
+	r.all(tx.locals)
+	stack := tx.stack
+	if tx.height > len(stack) && tx.height <= cap(stack) {
+		stack = stack[:tx.height]
+	}
+	r.all(stack)
+	r.all(tx.handled)
+}
+
+func (r *reach) all(vs []variables.VariableTracker) {
+	for _, v := range vs {
+		if v != nil && !r.seen[v] {
+			r.visit(v)
+		}
+	}
+}
+
+func (r *reach) visit(v variables.VariableTracker) {
+	r.seen[v] = true
+	if s, ok := v.Source().(*guards.LocalSource); ok {
+		r.params[s.Slot] = true
+	}
+	if l, ok := v.(*variables.LazyVariable); ok {
+		if l.Realized() {
+			r.all([]variables.VariableTracker{l.Real()})
+		}
+		return
+	}
+	if s := variables.SlotOf(v); s != nil {
+		r.slots[s.Index] = true
+	}
+	switch x := v.(type) {
+	case *handledMark:
+		r.all([]variables.VariableTracker{x.exception})
+	case *GeneratorVariable:
+		if x.frame != nil && !variables.Materialized(x) {
+			r.frame(x.frame)
+		}
+	}
+	if c, ok := v.(variables.Container); ok && !variables.Materialized(v) {
+		r.all(c.Children())
+	}
+}

@@ -1,0 +1,196 @@
+package translate
+
+import (
+	"sort"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+)
+
+// tidy makes the last pass over the written instructions: it drops stores of values nobody loads, joins a store with the load right
+// behind it, ends holds where the program does, and gives temps as few slots as their lifetimes allow, so that no tensor lives
+// longer than its last use by more than one operation. It returns the number of slots.
+func (c *Codegen) tidy() int {
+	c.dropUnused()
+	return c.placeTemps()
+}
+
+func localOf(in *bytecode.Instruction) (operand int, ok bool) {
+	switch in.Op {
+	case opcode.LOAD_FAST, opcode.STORE_FAST, opcode.DELETE_FAST:
+		return in.Arg, true
+	}
+	return 0, false
+}
+
+func isTemp(operand int) bool { return operand&spaceMask == spaceTemp }
+
+// dropUnused removes stores without a load, pairs of a store and its only load, and the ends of holds on values that are still
+// needed (they live until the last use) or that have no slot any more.
+func (c *Codegen) dropUnused() {
+	loads, lastLoad := map[int]int{}, map[int]int{}
+	for i, in := range c.list {
+		if in.Op == opcode.LOAD_FAST {
+			loads[in.Arg]++
+			lastLoad[in.Arg] = i
+		}
+	}
+	is := func(i int, op opcode.Op, arg int) bool {
+		return i < len(c.list) && c.list[i].Op == op && c.list[i].Arg == arg
+	}
+	unstored := map[int]bool{}
+	out := c.list[:0:0]
+	remap := make([]int, len(c.list)+1)
+	for i := 0; i < len(c.list); i++ {
+		in := c.list[i]
+		remap[i] = len(out)
+		a, held := in.Arg, c.held[in.Arg&^spaceMask]
+		switch {
+		case in.Op == opcode.DELETE_FAST && (lastLoad[a] > i || unstored[a]):
+			continue
+		case in.Op != opcode.STORE_FAST || !isTemp(a):
+		case loads[a] == 0 && (!held || is(i+1, opcode.DELETE_FAST, a)):
+			in.Op, in.Arg = opcode.POP_TOP, 0
+			unstored[a] = true
+		case loads[a] == 1 && is(i+1, opcode.LOAD_FAST, a) && (!held || i+2 < len(c.list) && c.list[i+2].Op == opcode.RETURN_VALUE):
+			unstored[a] = true
+			remap[i+1] = len(out)
+			i++
+			continue
+		}
+		out = append(out, in)
+	}
+	remap[len(c.list)] = len(out)
+	for i := range c.marks {
+		c.marks[i].start = remap[c.marks[i].start]
+	}
+	if c.letGo >= 0 {
+		c.letGo = remap[c.letGo]
+	}
+	c.list = out
+}
+
+// placeTemps gives temps their slots, and lets go of what nobody needs from the native instruction of a split on.
+func (c *Codegen) placeTemps() int {
+	last := map[int]int{} // of every local
+	for i, in := range c.list {
+		if a, ok := localOf(in); ok {
+			last[a] = i
+		}
+	}
+	until := func(a int) int { // where the slot of a temp is free again
+		if i := last[a]; c.held[a&^spaceMask] && c.list[i].Op != opcode.DELETE_FAST {
+			return len(c.list)
+		}
+		return last[a]
+	}
+	var free []int
+	slots := 0
+	place := map[int]int{}
+	occupied := map[int]int{} // slot -> the temp whose value it holds
+	inserted := map[int][]*bytecode.Instruction{}
+	var held []int // locals that the native instruction leaves bound
+	for i, in := range c.list {
+		if i == c.letGo {
+			var dead []int
+			dead, held = c.split(i, last, occupied)
+			inserted[i] = deletes(dead, in.Pos)
+		}
+		if in == c.catch {
+			caught := spaceTemp | place[c.caught]
+			for k, a := range held {
+				if a == caught { // its slot is the exception's now
+					held = append(held[:k:k], held[k+1:]...)
+					break
+				}
+			}
+			inserted[i] = deletes(append(held, caught), in.Pos)
+		}
+		v, ok := localOf(in)
+		if !ok || !isTemp(v) {
+			continue
+		}
+		p, ok := place[v]
+		if !ok {
+			if n := len(free); n > 0 {
+				p, free = free[n-1], free[:n-1]
+			} else {
+				p = slots
+				slots++
+			}
+			place[v] = p
+		}
+		switch in.Op {
+		case opcode.STORE_FAST:
+			occupied[p] = v
+		case opcode.DELETE_FAST:
+			delete(occupied, p)
+		}
+		if until(v) == i {
+			free = append(free, p)
+		}
+		in.Arg = spaceTemp | p
+	}
+	c.insert(inserted)
+	return slots
+}
+
+// insert puts instructions in front of those with these indices.
+func (c *Codegen) insert(at map[int][]*bytecode.Instruction) {
+	var out []*bytecode.Instruction
+	shift := make([]int, len(c.list)+1)
+	for i, in := range c.list {
+		shift[i] = len(out)
+		out = append(append(out, at[i]...), in)
+	}
+	shift[len(c.list)] = len(out)
+	c.list = out
+	for i := range c.marks {
+		c.marks[i].start = shift[c.marks[i].start]
+	}
+}
+
+func deletes(operands []int, pos bytecode.Position) []*bytecode.Instruction {
+	out := make([]*bytecode.Instruction, len(operands))
+	for i, a := range operands {
+		out[i] = bytecode.New(opcode.DELETE_FAST, a).At(pos)
+	}
+	return out
+}
+
+// split sorts the locals that are bound in front of instruction at. dead: nothing uses them from there on, since what the user's code
+// still holds is handed to the resume function. Parameters of the first piece are not dead: its caller holds them as long.
+func (c *Codegen) split(at int, last, occupied map[int]int) (dead, held []int) {
+	deleted := map[int]bool{}
+	for _, in := range c.list[:at] {
+		if in.Op == opcode.DELETE_FAST && !isTemp(in.Arg) {
+			deleted[in.Arg] = true
+		}
+	}
+	add := func(a, v int) {
+		if i, used := last[v]; deleted[a] {
+			return
+		} else if used && i >= at || a&spaceMask == spaceSlot && c.out.frame.Origin == nil {
+			held = append(held, a)
+		} else {
+			dead = append(dead, a)
+		}
+	}
+	for i, o := range c.out.frame.Slots {
+		if !o.IsNull() {
+			add(spaceSlot|i, spaceSlot|i)
+		}
+	}
+	for i := range c.extras {
+		add(spaceExtra|i, spaceExtra|i)
+	}
+	places := make([]int, 0, len(occupied))
+	for p := range occupied {
+		places = append(places, p)
+	}
+	sort.Ints(places)
+	for _, p := range places {
+		add(spaceTemp|p, occupied[p])
+	}
+	return dead, held
+}

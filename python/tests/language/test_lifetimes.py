@@ -1,0 +1,237 @@
+"""Objects die when CPython's would: finalizers, weak references and files show the moment.
+
+Every function runs plain and translated, with a log of what is seen in which order.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import godynamo
+from godynamo.testing import CompileCounter
+
+LOG: list[Any] = []
+
+
+class Noisy:
+    """Says when it dies."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __del__(self) -> None:
+        LOG.append(f"del {self.name}")
+
+
+class Plain:
+    """Can be weakly referenced."""
+
+
+@godynamo.disable
+def make(name: str) -> Noisy:
+    return Noisy(name)
+
+
+@godynamo.disable
+def make_plain() -> Plain:
+    return Plain()
+
+
+@godynamo.disable
+def note(what: Any) -> None:
+    LOG.append(what)
+
+
+def kept_though_never_read(x):
+    """The variable is dead, its object is not."""
+    thing = make("a")
+    note("mid")
+    x = x + 1
+    note("end")
+    return x
+
+
+def kept_for_a_weak_reference(x):
+    thing = make_plain()
+    ref = weakref.ref(thing)
+    x = x + 1
+    note("between")
+    return ref() is not None
+
+
+def a_directory_is_there(x):
+    directory = tempfile.TemporaryDirectory()
+    path = directory.name
+    x = x + 1
+    note("between")
+    return os.path.isdir(path), x
+
+
+def kept_in_a_tuple(x):
+    pair = (make("a"), make("b"))
+    x = x + 1
+    note("mid")
+    return x
+
+
+def deleted(x):
+    thing = make("a")
+    note("before")
+    x = x + 1
+    del thing
+    note("after")
+    return x
+
+
+def rebound_before_an_effect(x):
+    thing = make("a")
+    note("before")
+    thing = None
+    LOG.append("after rebinding")
+    note("end")
+    return x + 1
+
+
+def a_weak_reference_dies(x):
+    thing = make_plain()
+    ref = weakref.ref(thing)
+    del thing
+    return ref() is None, x + 1
+
+
+def rebound_in_a_loop(x):
+    for i in range(3):
+        thing = make(f"turn {i}")
+        x = x + 1
+        note(i)
+    return x
+
+
+def a_temporary(x):
+    LOG.append(make("a").name)
+    LOG.append("after")
+    return x + 1
+
+
+def made_by_the_function(x):
+    thing = Noisy("a")
+    x = x + 1
+    LOG.append("mid")
+    return x
+
+
+def made_by_the_function_and_deleted(x):
+    thing = Noisy("a")
+    x = x + 1
+    note("before")
+    del thing
+    LOG.append("after")
+    return x
+
+
+def taken_out_of_a_list(x):
+    things = [make("a"), make("b")]
+    note("made")
+    things.pop()
+    LOG.append("popped")
+    note("then")
+    things.clear()
+    LOG.append("cleared")
+    return x + 1
+
+
+def an_exception_lets_go(x):
+    try:
+        thing = make("a")
+        raise ValueError(thing)
+    except ValueError:
+        note("handled")
+    LOG.append("after")
+    return x + 1
+
+
+def an_exception_is_freed(x):
+    try:
+        thing = make_plain()
+        ref = weakref.ref(thing)
+        raise ValueError(thing)
+    except ValueError:
+        del thing
+        note("handled")
+    gone = ref() is None
+    return gone, x + 1
+
+
+def opened_in_a_callee(x):
+    def inner(y):
+        thing = make("a")
+        return y * 2
+
+    y = inner(x)
+    LOG.append("back")
+    return y + 1
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    kept_though_never_read, kept_for_a_weak_reference, a_directory_is_there, kept_in_a_tuple, deleted,
+    rebound_before_an_effect, a_weak_reference_dies, rebound_in_a_loop, a_temporary, made_by_the_function,
+    made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, opened_in_a_callee,
+]  # fmt: skip
+
+
+def seen(fn: Callable[..., Any]) -> tuple[Any, ...]:
+    """What a call returns, and the log of it."""
+    LOG.clear()
+    gc.disable()
+    try:
+        result = fn(torch.arange(4.0))
+        LOG.append("returned")
+    finally:
+        gc.enable()
+    gc.collect()
+    values = result if isinstance(result, tuple) else (result,)
+    return tuple(v.tolist() if isinstance(v, torch.Tensor) else v for v in values), list(LOG)
+
+
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("backend", ["eager", "whole graphs"])
+def test_lifetimes(fn: Callable[..., Any], backend: str) -> None:
+    expected = seen(fn)
+    counter = CompileCounter()
+    compiled = godynamo.optimize(fn, backend=backend if backend == "eager" else counter)
+    for call in range(3):
+        assert seen(compiled) == expected, f"call {call}"
+    assert backend == "eager" or counter.op_count > 0
+
+
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
+def test_lifetimes_when_the_cache_is_full(fn: Callable[..., Any]) -> None:
+    """What is left to CPython, resume functions included, owns its variables too."""
+    expected = seen(fn)
+    compiled = godynamo.optimize(fn)
+    with godynamo.config.patch(cache_size_limit=0):
+        assert seen(compiled) == expected
+    assert seen(compiled) == expected
+
+
+def test_a_large_tensor_is_freed_when_it_is_rebound() -> None:
+    """The peak of a chain of operations is two tensors, in pieces of a split frame too."""
+
+    def chain(x):
+        x = x * 2
+        note("split")
+        first = weakref.ref(x)
+        x = x + 1
+        note("split")
+        return first() is None, x + 1
+
+    gone, _ = godynamo.optimize(chain)(torch.zeros(8))
+    assert gone == chain(torch.zeros(8))[0]
