@@ -208,7 +208,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	} else {
 		o.store(name, value)
 	}
-	return o.storeEffect(tx, name, value)
+	return o.storeEffectAs(tx, name, value, module)
 }
 
 // dictless tells classes whose instances have slots alone.
@@ -217,14 +217,19 @@ func (o *ObjectVariable) dictless(tx Translator) bool {
 	return !has
 }
 
-// storeEffect stores on a real instance: as object.__setattr__ does where the class has another one.
+// storeEffect stores on a real instance: as object.__setattr__ does where the class has another one than nn.Module's.
 func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableTracker) error {
+	return o.storeEffectAs(tx, name, value, true)
+}
+
+// storeEffectAs is storeEffect where module tells nn.Module.__setattr__, which knows buffers, from object.__setattr__ called on a module.
+func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value VariableTracker, module bool) error {
 	hook := "__setattr__"
 	if value == nil {
 		hook = "__delattr__"
 	}
 	d, _ := tx.Scope().TypeLookup(o.Class, hook)
-	plain := tx.World().IsObjectMethod(tx.Scope(), hook, d) || d == tx.World().ModuleSetAttr || py.Is(o.Class, py.GenericSetAttr)
+	plain := tx.World().IsObjectMethod(tx.Scope(), hook, d) || module && d == tx.World().ModuleSetAttr || py.Is(o.Class, py.GenericSetAttr)
 	values := []VariableTracker{}
 	if value != nil {
 		values = append(values, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 
 import pytest
+import torch
 
 from .support import Case, Cases, check
 
@@ -536,6 +537,20 @@ def class_statement(x):
             return self.v
 
     return y * 2, Inner().f(), Inner.v
+
+
+class StoresPastItself(torch.nn.Module):
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "scale":
+            object.__setattr__(self, "unregistered", torch.nn.Parameter(torch.ones(1)))
+
+
+@cases(args=lambda: (StoresPastItself(),), breaks=1, graphs=2)  # a parameter made while the module stores one
+def stored_past_the_module(x, m):
+    y = x + 1
+    m.scale = 3
+    return y * m.scale, [name for name, _ in m.named_parameters()], "unregistered" in m.__dict__
 
 
 @pytest.mark.parametrize("case", cases, ids=cases.names())
