@@ -395,10 +395,19 @@ def _class_statement_made(cls: type) -> bool:
     heap_type, disallow_instantiation = 1 << 9, 1 << 7
     if not cls.__flags__ & heap_type or cls.__flags__ & disallow_instantiation:
         return False
-    # C's heap types have fields of their own; a class statement adds a dict, a list of weak references and the slots
+    # C's heap types have functions and fields of their own; a class statement adds a dict, a list of weak references and the slots
+    if any(_written_in_c(cls, d) for d in vars(cls).values()):
+        return False
     fields = sum(type(d) is types.MemberDescriptorType for d in vars(cls).values())
     base = cls.__base__
     return base is None or cls.__basicsize__ - base.__basicsize__ <= (fields + 2) * tuple.__itemsize__
+
+
+def _written_in_c(cls: type, attribute: Any) -> bool:
+    """A slot, method or ``__new__`` that C code gave this very class."""
+    if isinstance(attribute, types.WrapperDescriptorType | types.MethodDescriptorType):
+        return attribute.__objclass__ is cls
+    return isinstance(attribute, types.BuiltinFunctionType) and attribute.__self__ is cls
 
 
 def bound_self(fn: Any) -> Any:

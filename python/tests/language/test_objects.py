@@ -7,6 +7,8 @@ import weakref
 import pytest
 import torch
 
+import godynamo
+
 from .support import Case, Cases, check
 
 cases = Cases()
@@ -556,3 +558,16 @@ def stored_past_the_module(x, m):
 @pytest.mark.parametrize("case", cases, ids=cases.names())
 def test_objects(case: Case) -> None:
     check(case)
+
+
+def test_a_class_written_in_c_with_fields_of_its_own_makes_its_instances() -> None:
+    """json's encoder has named fields as a class with __slots__ has them, and a __new__ of its own."""
+    from json.encoder import c_make_encoder, encode_basestring_ascii
+
+    def f(x):
+        encode = c_make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)
+        return x + 1, encode({"a": x.shape[0]}, 0)
+
+    compiled = godynamo.optimize(f)
+    for _ in range(2):
+        assert compiled(torch.ones(2))[1] == f(torch.ones(2))[1]
