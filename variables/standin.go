@@ -347,6 +347,8 @@ func (s *StandInVariable) Reconstruct(e Emitter) error {
 		e.LoadConst(fn.Class)
 	case *BuiltinVariable:
 		e.LoadConst(fn.Fn)
+	case *TorchVariable:
+		e.LoadConst(fn.Fn)
 	default:
 		return unsupported(exc.Reconstruct, "a %s", py.TypeName(s.real))
 	}

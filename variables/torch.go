@@ -88,6 +88,11 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return foldCall(tx, t.Fn, args, kwargs)
 	case t.class == "set_state" && len(kwargs) == 0:
 		return tx.Output().SwitchState(tx, t.Fn, name, args)
+	case t.class == "enter_state" && len(kwargs) == 0:
+		if err := tx.Output().EntersState(); err != nil {
+			return nil, err
+		}
+		return tx.Output().SwitchState(tx, t.Fn, name, args)
 	case t.class == "torch_function_check":
 		return t.overloadCheck(tx, args)
 	case t.class == "true":

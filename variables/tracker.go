@@ -264,6 +264,8 @@ type Output interface {
 	Step() int
 	// SwitchState calls a function of torch's that switches a mode of this thread, now and in the graph.
 	SwitchState(tx Translator, fn py.Object, name string, args []VariableTracker) (VariableTracker, error)
+	// EntersState prepares for entering a mode that an object keeps, which must be left by the with statement that enters it.
+	EntersState() error
 	// PythonOp adds a Python operation (see python/godynamo/_python_ops.py) to the graph, at its place in program order. An error
 	// where Options.PythonOps is off, or where it cannot stand in a graph.
 	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)

@@ -23,6 +23,8 @@ type torchState struct {
 	regions []restoreRegion
 	// unscoped counts switches that no manager will take back.
 	unscoped int
+	entering int  // BEFORE_WITH instructions that are entering one of torch's managers
+	told     bool // what is entered already has been guarded
 }
 
 // restoreRegion is a run of written instructions with the snapshot to put back when one of them raises.
@@ -41,6 +43,45 @@ func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, erro
 		st.module, st.after = m, map[*variables.ObjectVariable]py.Object{}
 	}
 	return o.scope.CallMethod(st.module, name, args...)
+}
+
+// EntersState implements variables.Output. What captured code has entered on this thread before is part of the translation: a snapshot
+// tells all of it.
+func (o *OutputGraph) EntersState() error {
+	if o.state.entering == 0 {
+		return exc.Break(exc.CallUnsupported, "a mode that is entered outside of a with statement")
+	}
+	if o.state.told {
+		return nil
+	}
+	if err := o.noteState(); err != nil {
+		return err
+	}
+	keys := o.scope.Items(o.state.entry)[0]
+	same, err := o.stateCall("entered_is", keys)
+	if err != nil {
+		return err
+	}
+	o.AddGuards(guards.PyCheck(guards.NewConstSource(o.Const(o.state.module), "___torch_state"), o.Const(same), "entered "+o.scope.Repr(keys)))
+	o.state.told = true
+	return nil
+}
+
+// noteState takes the snapshot of the frame's start, before the first switch.
+func (o *OutputGraph) noteState() error {
+	if !o.state.entry.IsNull() {
+		return nil
+	}
+	before, err := o.stateCall("snapshot")
+	if err != nil {
+		return err
+	}
+	o.AddGuards(guards.GlobalState())
+	o.state.entry = before
+	if o.meta != nil {
+		_, err = o.scope.CallMethod(o.meta.object, "set_state", before)
+	}
+	return err
 }
 
 // SwitchState implements variables.Output.
@@ -63,18 +104,8 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 	if o.log.stateless {
 		return nil, exc.Break(exc.CallUnsupported, "%s in a graph that leaves traces", name)
 	}
-	if o.state.entry.IsNull() {
-		before, err := o.stateCall("snapshot")
-		if err != nil {
-			return nil, err
-		}
-		o.AddGuards(guards.GlobalState())
-		o.state.entry = before
-		if o.meta != nil {
-			if _, err := o.scope.CallMethod(o.meta.object, "set_state", before); err != nil {
-				return nil, err
-			}
-		}
+	if err := o.noteState(); err != nil {
+		return nil, err
 	}
 	if !o.switchedByManager() {
 		o.state.unscoped++
@@ -112,7 +143,9 @@ func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) 
 	if err != nil {
 		return func() error { return err }
 	}
+	o.state.entering++
 	return func() error {
+		o.state.entering--
 		if v, err := variables.GetAttr(o.current, ctx, "prev"); err == nil && o.world.IsGradContext(ctx.Class) {
 			if on, ok := variables.AsConstant(o.current, v); ok {
 				if before, err = o.stateCall("with_grad", before, on); err != nil {

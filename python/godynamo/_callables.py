@@ -136,6 +136,10 @@ def _special() -> dict[Any, str]:
     )
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
+    table[_torch_state.enter_inference_mode] = "enter_state"
+    table[_torch_state.enter_record] = "enter_state"
+    table[_torch_state.leave_entered] = "set_state"
+    table[torch.autograd.profiler.record_function.__init__] = "inline"
     table[torch._jit_internal.is_scripting] = "false"
     table[godynamo.is_compiling] = "true"
     table[godynamo.graph_break] = "graph_break"
@@ -167,6 +171,9 @@ _OPAQUE_MODULES = (
 )
 
 _INLINED_MODULES = ("torch.nn.modules", "torch.backends.mha", "torch.autograd.grad_mode", "torch.cuda.amp")
+
+#: modules whose Python functions have stand-ins, see _polyfills
+_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler")
 
 _cache: dict[Any, str] = {}
 
@@ -212,7 +219,7 @@ def _classify(obj: Any, module: str) -> str:
     if isinstance(obj, types.FunctionType):
         if module == "godynamo" or module.startswith("godynamo."):
             return "inline" if module.startswith("godynamo._polyfills") else "opaque"
-        if module == "copy" and stand_in(obj) is not None:
+        if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
             return "stand_in"
         if obj.__code__ is _DISPATCHING:
             return "dispatch"

@@ -54,7 +54,8 @@ class Session:
             outside = _torch_state.snapshot()
             _torch_state.restore(self._state)
         try:
-            with unseen(), self._mode:
+            # What inference mode saves and puts back must not hold the fake mode.
+            with unseen(), contextlib.nullcontext() if target in _torch_state.ENTERING else self._mode:
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
         finally:
             noisy.disabled = before

@@ -1,4 +1,4 @@
-"""torch's thread-local modes that captured code switches itself: grad mode and autocast.
+"""torch's thread-local modes that captured code switches itself: grad mode, inference mode, autocast, blocks of the profiler's.
 
 While a frame is translated, its switches are made for real, so that everything asked of torch meanwhile (FakeTensor too) is
 answered as the program would see it; the state at the start is put back at the end.
@@ -6,9 +6,14 @@ answered as the program would see it; the state at the start is put back at the 
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.autograd import profiler
+
+from ._core import core
 
 #: Functions that switch: they become nodes of the graph.
 SETTERS = (
@@ -26,20 +31,113 @@ CONTEXTS: dict[type, bool] = {
     torch.no_grad: True,
     torch.enable_grad: True,
     torch.set_grad_enabled: True,
+    torch.inference_mode: False,
     torch.autocast: False,
     torch.cpu.amp.autocast_mode.autocast: False,
     torch.cuda.amp.autocast_mode.autocast: False,
+    profiler.record_function: False,
 }
 
 _DEVICES = ("cpu", "cuda")
 
 State = tuple[Any, ...]
 
+# ---- modes that an object of torch's keeps as long as it lives ----
+
+
+class _Entered(threading.local):
+    """What captured code has entered on this thread: (number, how to enter it, its argument) and the object, outermost first."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[tuple[int, Any, Any], Any]] = []
+
+
+_entered = _Entered()
+
+
+def _enter(how: Callable[[Any], Any], argument: Any) -> int:
+    stack = _entered.stack
+    number = stack[-1][0][0] + 1 if stack else 0
+    stack.append(((number, how, argument), how(argument)))
+    return number
+
+
+def _leave(entry: tuple[tuple[int, Any, Any], Any]) -> None:
+    (_, how, _), obj = entry
+    if how is _inference:
+        obj.__exit__(None, None, None)
+    elif obj is not None:
+        record, observer = obj
+        if observer is not None:
+            observer.pop_annotation()
+        with torch._C.DisableTorchFunctionSubclass():
+            torch.ops.profiler._record_function_exit._RecordFunction(record)
+
+
+def _inference(mode: bool) -> Any:
+    guard = torch._C._InferenceMode(mode)
+    guard.__enter__()
+    return guard
+
+
+def _record(argument: tuple[str, str | None]) -> Any:
+    if core.is_translating():
+        return None  # nothing runs yet
+    observer = getattr(profiler, "_active_cuspy_profiler_observer", None)
+    record = torch.ops.profiler._record_function_enter_new(*argument)
+    if observer is not None:
+        observer.push_annotation(argument[0])
+    return record, observer
+
+
+def enter_inference_mode(mode: bool) -> int:
+    """Enter ``torch._C._InferenceMode(mode)``; the number it is left by."""
+    return _enter(_inference, mode)
+
+
+def enter_record(name: str, args: str | None) -> int:
+    """Begin a block of the profiler's; the number it is ended by."""
+    return _enter(_record, (name, args))
+
+
+def _taken(number: int) -> tuple[tuple[int, Any, Any], Any]:
+    stack = _entered.stack
+    return stack.pop(next(i for i, (key, _) in enumerate(stack) if key[0] == number))
+
+
+def leave_entered(number: int) -> None:
+    """Leave what was entered under this number."""
+    _leave(_taken(number))
+
+
+def adopt(number: int) -> Any:
+    """The object of what was entered under this number; who asks for it will leave it."""
+    (_, how, _), obj = _taken(number)
+    return obj[0] if how is _record else obj
+
+
+#: Functions that make or drop such an object.
+ENTERING = (enter_inference_mode, enter_record, leave_entered)
+
+
+def entered() -> tuple[Any, ...]:
+    """What captured code has entered on this thread, outermost first."""
+    return tuple(key for key, _ in _entered.stack)
+
+
+def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
+    """A guard predicate: captured code has entered this and nothing else."""
+    return lambda _: entered() == keys
+
+
+# ---- all of it ----
+
 
 def snapshot() -> State:
-    """Read the state: grad mode, autocast's cache switch and nesting, (enabled, dtype) per device type."""
+    """Read the state: what is entered, grad mode, autocast's cache switch and nesting, (enabled, dtype) per device type."""
     torch.autocast_increment_nesting()
     return (
+        entered(),
         torch.is_grad_enabled(),
         torch.is_autocast_cache_enabled(),
         torch.autocast_decrement_nesting(),
@@ -49,14 +147,19 @@ def snapshot() -> State:
 
 def with_grad(state: State, on: bool) -> State:
     """Return the state with another grad mode."""
-    return (on, *state[1:])
+    return (state[0], on, *state[2:])
 
 
 def restore(state: State) -> None:
     """Put a snapshot back; leaving the outermost autocast drops its cache, as autocast.__exit__ does."""
     if state == snapshot():
         return
-    grad, cache, nesting, *devices = state
+    wanted, grad, cache, nesting, *devices = state
+    stack = _entered.stack
+    while stack and entered() != wanted[: len(stack)]:
+        _leave(stack.pop())
+    for _, how, argument in wanted[len(stack) :]:
+        _enter(how, argument)
     torch._C._set_grad_enabled(grad)
     torch.set_autocast_cache_enabled(cache)
     now = torch.autocast_increment_nesting()

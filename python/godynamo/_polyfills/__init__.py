@@ -29,8 +29,8 @@ _MODULES = {
     "re": "re",
     "types": "namespace",
 }
-#: modules of the standard library whose Python functions have stand-ins
-_PYTHON_MODULES = {"copy": "copy"}
+#: modules whose Python functions have stand-ins
+PYTHON_MODULES = {"copy": "copy", "torch.autograd.profiler": "torch_modes"}
 _C_FUNCTIONS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -74,7 +74,7 @@ def named(name: str) -> Any:
 
 def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
     """As find, of a Python function; where its stand-in declines it is inlined itself."""
-    name = _PYTHON_MODULES.get(obj.__globals__.get("__name__") or "")
+    name = PYTHON_MODULES.get(obj.__globals__.get("__name__") or "")
     if name is None:
         return None
     importlib.import_module(f"{__name__}.{name}")
@@ -83,9 +83,12 @@ def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
 
 def find(obj: Any) -> tuple[Any, bool] | None:
     """(stand-in, fold) of a C function or type, None where there is none; see _callables.stand_in."""
-    if type(obj) is not type and not isinstance(obj, _C_FUNCTIONS):
+    if type(obj).__module__ == "pybind11_builtins":
+        name: str | None = "torch_modes"
+    elif type(obj) is type or isinstance(obj, _C_FUNCTIONS):
+        name = _MODULES.get(_module_of(obj))
+    else:
         return None
-    name = _MODULES.get(_module_of(obj))
     if name is None:
         return None
     importlib.import_module(f"{__name__}.{name}")

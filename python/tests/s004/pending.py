@@ -6,12 +6,6 @@ _BY_REASON: dict[str, list[str]] = {
     "typing.get_type_hints walks __mro__ and evaluates annotations: class attributes of type itself are not read": [
         "test_annotations::test_get_type_hints",
     ],
-    "torch.inference_mode is not modelled as a mode of the graph": [
-        "test_control_flow::test_with_torch_contexts[inference_mode]",
-    ],
-    "torch.profiler.record_function is not modelled": [
-        "test_control_flow::test_with_torch_contexts[profiler]",
-    ],
     "tensor subclasses run in CPython: config.traceable_tensor_subclasses has no effect yet (rows S001)": [
         "test_types::test_tensor_subclasses[SubTensor]",
         "test_types::test_tensor_subclasses[SubWithTorchFunction]",

@@ -1,0 +1,184 @@
+"""inference_mode and record_function in captured code: they keep an object of torch's for as long as they are entered."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import godynamo
+from godynamo import _torch_state
+from godynamo.testing import CompileCounter
+
+from .support import Case, Cases, check
+
+cases = Cases()
+
+
+def weight():
+    return (torch.ones(4, 4, requires_grad=True),)
+
+
+@godynamo.disable
+def opaque(x):
+    """Never captured."""
+    return 2
+
+
+def modes():
+    return torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+
+@cases(args=weight)
+def inference_mode(x, w):
+    with torch.inference_mode():
+        y = x @ w
+        inside = modes()
+    return y, y.requires_grad, inside, modes(), x @ w
+
+
+@cases(args=weight)
+def nested_modes(x, w):
+    with torch.inference_mode():
+        a = x @ w
+        with torch.inference_mode(False):
+            b = x @ w
+            inner = modes()
+        after = modes()
+        with torch.enable_grad():
+            c = x @ w
+    return a, b, c, inner, after, modes()
+
+
+@torch.inference_mode()
+def decorated(w):
+    return w * 2, modes()
+
+
+@cases(args=weight)
+def a_decorated_function(x, w):
+    return decorated(w), (w + 1).requires_grad
+
+
+@cases(args=weight, graphs=3, breaks=2)  # the resumed frame leaves a real object
+def a_split_inside(x, w):
+    with torch.inference_mode():
+        y = x @ w
+        k = opaque(x)
+        z = y * k
+    return y, z, modes(), (w * 2).requires_grad
+
+
+@cases(args=weight, graphs=3, breaks=3)
+def a_split_inside_two(x, w):
+    with torch.inference_mode(), torch.inference_mode(False):
+        y = x @ w
+        k = opaque(x)
+        z = y * k
+    return y, z, modes(), (w * 2).requires_grad
+
+
+@cases(args=weight, breaks=2)
+def left_by_an_exception(x, w):
+    with torch.inference_mode():
+        y = x @ w
+        raise ValueError(y.shape)
+
+
+@cases(args=weight)
+def an_operation_raises_inside(x, w):
+    with torch.inference_mode():
+        return x @ torch.ones(3, 3)
+
+
+@cases
+def an_operation_raises_inside_and_is_caught(x):
+    try:
+        with torch.inference_mode():
+            return x @ torch.ones(3, 3)
+    except RuntimeError as error:
+        return modes(), x + 1, str(error)
+
+
+@cases(args=weight, breaks=2)
+def entered_by_hand(x, w):
+    m = torch.inference_mode()
+    m.__enter__()
+    y = x @ w
+    m.__exit__(None, None, None)
+    return y, modes()
+
+
+@cases(args=weight)
+def recorded_blocks(x, w):
+    with torch.profiler.record_function("block"):
+        y = x @ w
+    with torch.profiler.record_function("b", "args") as r, torch.autograd.profiler.record_function("c"):
+        z = y * 2
+    return y, z, r.name
+
+
+@cases(args=weight, graphs=2, breaks=2)
+def a_split_inside_a_recorded_block(x, w):
+    with torch.profiler.record_function("block"):
+        y = x @ w
+        k = opaque(x)
+        z = y * k
+    return y, z
+
+
+@pytest.mark.row("S004-135")
+@pytest.mark.parametrize("case", list(cases), ids=cases.names())
+def test_torch_modes(case: Case) -> None:
+    check(case)
+    assert _torch_state.entered() == ()
+    assert modes() == (True, False)
+
+
+def test_results_are_inference_tensors() -> None:
+    def f(x):
+        y = x + 1
+        with torch.inference_mode():
+            z = y * 2
+            with torch.inference_mode(False):
+                w = y * 3
+        return y, z, w
+
+    for backend in ("eager", CompileCounter()):
+        got = godynamo.optimize(f, backend=backend)(torch.ones(2))
+        assert [t.is_inference() for t in got] == [t.is_inference() for t in f(torch.ones(2))] == [False, True, False]
+
+
+def test_an_optimized_call_under_a_mode_of_the_callers() -> None:
+    def f(x):
+        with torch.inference_mode(False):
+            return x * 2, modes()
+
+    g = godynamo.optimize(f, backend="eager")
+    assert g(torch.ones(2))[1] == (True, False)
+    with torch.inference_mode():
+        assert g(torch.ones(2))[1] == f(torch.ones(2))[1]
+        assert modes() == (False, True)
+    assert g(torch.ones(2))[1] == (True, False)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_the_profiler_sees_recorded_blocks(split: bool) -> None:
+    def f(x):
+        with torch.profiler.record_function("outer block"):
+            y = x + 1
+            if split:
+                opaque(y)
+            with torch.profiler.record_function("inner block"):
+                y = y * 2
+        return y
+
+    def seen(fn):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            fn(torch.ones(2))
+        return sorted((e.key, e.count) for e in profile.key_averages() if "block" in e.key)
+
+    g = godynamo.optimize(f, backend="eager")
+    g(torch.ones(2))
+    assert seen(g) == seen(f) == [("inner block", 1), ("outer block", 1)]
+    godynamo.reset()
+    assert seen(godynamo.optimize(f, backend="eager")) == [("inner block", 1), ("outer block", 1)]
