@@ -256,7 +256,9 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	var real py.Object
 	switch x := v.(type) {
 	case *TensorVariable:
-		real = x.Example
+		if x.Class.IsNull() || x.Class == tx.World().ParameterType {
+			real = x.Example
+		}
 	case *ConstantVariable:
 		real = x.Value
 	}
@@ -701,7 +703,9 @@ func printable(tx Translator, v VariableTracker) bool {
 		return false
 	}
 	switch x := v.(type) {
-	case *ConstantVariable, *RangeVariable, *TensorVariable, *TensorSequence, *ShadowVariable:
+	case *TensorVariable:
+		return x.Class.IsNull() || x.Class == tx.World().ParameterType // the text of another is its class's to say
+	case *ConstantVariable, *RangeVariable, *TensorSequence, *ShadowVariable:
 		return true
 	case *ListVariable, *TupleVariable, *DictVariable:
 		if tx.World().enter() != nil {

@@ -295,6 +295,9 @@ func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }
 
 // ContextMethods looks up __enter__ and __exit__ of a context manager on its class, in CPython's order.
 func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTracker, err error) {
+	if s, ok := v.(standIn); ok && s.parts().public(tx, "__enter__") && s.parts().public(tx, "__exit__") {
+		return &BoundBuiltin{obj: v, name: "__enter__"}, &BoundBuiltin{obj: v, name: "__exit__"}, nil
+	}
 	o, ok := v.(*ObjectVariable)
 	if !ok {
 		return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, v))

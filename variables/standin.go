@@ -295,6 +295,14 @@ func (s *StandInVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(s.real))
 }
 
+// StateOf is the instance that acts for a stand-in; nil for all other values.
+func StateOf(v VariableTracker) *ObjectVariable {
+	if s, ok := v.(standIn); ok {
+		return s.parts().state
+	}
+	return nil
+}
+
 // Call implements Caller.
 func (s *StandInVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if _, ok := tx.Scope().TypeLookup(s.state.Class, "__call__"); !ok {

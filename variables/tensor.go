@@ -46,7 +46,12 @@ func isTensor(v VariableTracker) bool {
 func (*TensorVariable) Kind() string { return "TensorVariable" }
 
 // AsProxy implements Proxy.
-func (t *TensorVariable) AsProxy(Translator) (fxgraph.Arg, error) { return t.Node, nil }
+func (t *TensorVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	if class, err := handledClass(tx, []VariableTracker{t}); err != nil || !class.IsNull() {
+		return nil, unsupported(exc.TensorSubclass, "an operation on a %s", py.TypeName(t.class(tx)))
+	}
+	return t.Node, nil
+}
 
 // PythonType implements Typed.
 func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
@@ -210,6 +215,12 @@ var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, 
 
 // GetAttr implements AttrGetter.
 func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if class, err := handledClass(tx, []VariableTracker{t}); err != nil || !class.IsNull() {
+		if err != nil {
+			return nil, err
+		}
+		return t.handledAttr(tx, class, name)
+	}
 	if v, ok, err := t.metaAttr(tx, name); ok {
 		return v, err
 	}
@@ -244,6 +255,30 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return nil, unsupported(exc.AttrUnsupported, "%s of a tensor", name)
 }
 
+// handledAttr is an attribute of a tensor whose class has a handler. That of torch.Tensor itself changes nothing about metadata.
+func (t *TensorVariable) handledAttr(tx Translator, class py.Object, name string) (VariableTracker, error) {
+	d, ok := tx.Scope().TypeLookup(class, name)
+	base, inBase := tx.Scope().TypeLookup(tx.World().TensorType, name)
+	switch {
+	case name == "__class__":
+		return NewClass(class, nil), nil
+	case ok && (!inBase || d != base) && (d.Kind() == py.Function || d.Kind() == py.Property):
+		return bindClassAttr(tx, t, class, name, d, guards.NewTypeAttrSource(classSource(tx, class), name))
+	case ok && d == base:
+		switch d.Kind() {
+		case py.MethodDescr, py.WrapperDescr, py.Function:
+			return &BoundBuiltin{obj: t, name: name}, nil
+		}
+		own, _ := tx.Scope().TypeLookup(class, "__torch_function__")
+		if theirs, _ := tx.Scope().TypeLookup(tx.World().TensorType, "__torch_function__"); own == theirs {
+			if v, ok, err := t.metaAttr(tx, name); ok {
+				return v, err
+			}
+		}
+	}
+	return nil, unsupported(exc.TensorSubclass, "%s of a %s", name, py.TypeName(class))
+}
+
 // hasInstanceAttr is hasattr of a name that the tensor's class lacks: the frame's own tensors may carry it in their __dict__.
 func (t *TensorVariable) hasInstanceAttr(tx Translator, class py.Object, name string) (VariableTracker, error) {
 	if class != tx.World().TensorType && class != tx.World().ParameterType {
@@ -273,8 +308,31 @@ var tensorToPython = map[string]bool{
 
 // CallMethod implements MethodCaller.
 func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); !t.Class.IsNull() && t.Class != tx.World().ParameterType {
+		if own, has := tx.Scope().TypeLookup(t.Class, name); has && own.Kind() == py.Function && (!ok || own != fn) {
+			m, err := bindClassAttr(tx, t, t.Class, name, own, guards.NewTypeAttrSource(classSource(tx, t.Class), name))
+			if err != nil {
+				return nil, err
+			}
+			return Call(tx, m, args, kwargs)
+		}
+		if !ok {
+			return nil, unsupported(exc.TensorSubclass, "%s of a %s", name, py.TypeName(t.Class))
+		}
+		if r, ok, err := dispatchTorch(tx, fn, append([]VariableTracker{t}, args...), kwargs); ok || err != nil {
+			return r, err
+		}
+	}
 	if tensorToPython[name] {
 		return nil, unsupported(exc.TensorToPython, "%s()", name)
+	}
+	switch {
+	case name == "as_subclass" && len(kwargs) == 0:
+		return t.asSubclass(tx, py.Object{}, args)
+	case name == "__getitem__" && len(args) == 1 && len(kwargs) == 0:
+		return t.GetItem(tx, args[0])
+	case name == "__setitem__" && len(args) == 2 && len(kwargs) == 0:
+		return NoneConst(), t.SetItem(tx, args[0], args[1])
 	}
 	if len(kwargs) == 0 {
 		if v, ok, err := t.metaMethod(tx, name, args); ok {
@@ -380,6 +438,9 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 
 // GetItem implements ItemGetter.
 func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	if r, ok, err := dispatchTorch(tx, tx.World().Operator("getitem"), []VariableTracker{t, key}, nil); ok || err != nil {
+		return r, err
+	}
 	return graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{t, key}, nil, "tensor")
 }
 
@@ -387,6 +448,9 @@ func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTr
 func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) error {
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a tensor's item")
+	}
+	if _, ok, err := dispatchTorch(tx, tx.World().Operator("setitem"), []VariableTracker{t, key, value}, nil); ok || err != nil {
+		return err
 	}
 	node, err := tx.Output().CallFunction(tx, tx.World().Operator("setitem"), "operator.setitem", []VariableTracker{t, key, value}, nil)
 	if err == nil {
@@ -402,6 +466,15 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 		operands[i] = plainNumber(tx, v)
 		if v = operands[i]; !isTensor(v) && !isNumber(tx, v) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
+		}
+	}
+	asked := name
+	if _, ok := operands[0].(*TensorVariable); ok && inplace {
+		asked = "i" + strings.TrimSuffix(name, "_")
+	}
+	if fn := tx.World().operatorIfAny(asked); !fn.IsNull() {
+		if r, ok, err := dispatchTorch(tx, fn, operands, nil); ok || err != nil {
+			return r, err
 		}
 	}
 	t, self := operands[0].(*TensorVariable)

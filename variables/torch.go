@@ -59,6 +59,9 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	name := tx.World().CallableName(tx.Scope(), t.Fn)
 	switch {
 	case t.class == "op":
+		if r, ok, err := t.handled(tx, args, kwargs); ok || err != nil {
+			return r, err
+		}
 		return t.callOp(tx, name, args, kwargs)
 	case t.class == "op:any":
 		return callAllowed(tx, t.Fn, name, args, kwargs)
@@ -93,6 +96,16 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 			return nil, err
 		}
 		return tx.Output().SwitchState(tx, t.Fn, name, args)
+	case t.class == "as_subclass" && len(args) == 2:
+		x, err := Realize(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		if x, ok := x.(*TensorVariable); ok {
+			return x.asSubclass(tx, t.Fn, args[1:])
+		}
+	case t.class == "handle_torch_function":
+		return handleTorchFunction(tx, args, kwargs)
 	case t.class == "torch_function_check":
 		return t.overloadCheck(tx, args)
 	case t.class == "true":
@@ -133,6 +146,16 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 	tx.Output().AddGuards(guards.PyCheck(t.Src, tx.Output().Const(parts[1]), ".dispatch("+py.TypeName(class)+")"))
 	chosen := tx.Build(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___dispatched"))
 	return Call(tx, chosen, args, kwargs)
+}
+
+// handled is an operation on tensors whose class has a handler, see dispatchTorch.
+func (t *TorchVariable) handled(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	for _, a := range append(kwValues(kwargs), args...) {
+		if _, err := Realize(tx, a); err != nil {
+			return nil, true, err
+		}
+	}
+	return dispatchTorch(tx, t.Fn, args, kwargs)
 }
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
@@ -221,6 +244,9 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 			r, err := Realize(tx, it)
 			if err != nil {
 				return nil, err
+			}
+			if class, err := handledClass(tx, []VariableTracker{r}); err != nil || !class.IsNull() {
+				return BoolConst(true), err
 			}
 			if o, ok := r.(*ObjectVariable); ok {
 				if _, has := tx.Scope().TypeLookup(o.Class, "__torch_function__"); has {

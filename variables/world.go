@@ -27,6 +27,8 @@ type facts struct {
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced          py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
 	setClone, layoutIs                                                           py.Object
+	traceable, hasHandler, plainTensor                                           py.Object
+	handlersEnabled, handlerStandIn, handlerAsked                                py.Object
 	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled            py.Object
 }
 
@@ -115,6 +117,8 @@ func (f *facts) table() map[string]*py.Object {
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
+		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
+		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"set_clone": &f.setClone, "layout_is": &f.layoutIs,
 		"shadow_methods": &f.shadowMethods, "shadow_copied": &f.shadowCopied, "shadow_is": &f.shadowIs, "shadow_recipe": &f.shadowRecipe,
 		"shadow_called": &f.shadowCalled,
@@ -201,6 +205,14 @@ func (w *World) IsEnumClass(_ *py.Scope, c py.Object) bool { return py.IsSubtype
 
 // Operator is a function of the operator module.
 func (w *World) Operator(name string) py.Object { return lookup(w.operators, name) }
+
+// operatorIfAny is Operator, or the zero Object where there is none of this name.
+func (w *World) operatorIfAny(name string) py.Object {
+	s := py.OpenScope()
+	defer s.Close()
+	fn, _ := s.DictGetName(w.operators, name)
+	return fn
+}
 
 // Builtin is a function or type of the builtins module.
 func (w *World) Builtin(name string) py.Object { return lookup(w.builtins, name) }
@@ -362,6 +374,18 @@ func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
 		return py.Object{}, false
 	}
 	return r, true
+}
+
+// PlainTensor is a tensor of a subclass that is captured, as one of torch.Tensor; the zero Object for those of other classes.
+func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
+	if !w.truth(s, w.traceable, obj.Type()) {
+		return py.Object{}
+	}
+	o, err := s.Call(w.plainTensor, obj)
+	if err != nil {
+		return py.Object{}
+	}
+	return o
 }
 
 // IsTensor tells torch.Tensor and its subclasses.

@@ -142,11 +142,17 @@ func (o *OutputGraph) Reads(src guards.Source) { o.reads = append(o.reads, src) 
 // TensorInput implements variables.Output.
 func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object, src guards.Source) (*variables.TensorVariable, error) {
 	o.sawTensor = true
+	example := obj
 	if t := obj.Type(); t != o.world.TensorType && t != o.world.ParameterType {
+		if example = o.world.PlainTensor(o.scope, obj); !example.IsNull() {
+			o.AddGuards(guards.GlobalState())
+		}
+	}
+	if t := obj.Type(); example.IsNull() {
 		return nil, exc.Break(exc.TensorSubclass, "%s is a %s", src.Name(), py.TypeName(t))
 	}
 	node := o.graph.Placeholder(sanitize(src.Name()))
-	t := variables.NewTensorInput(node, obj, src)
+	t := variables.NewTensorInput(node, example, src)
 	if obj.Type() != o.world.TensorType {
 		t.Class = obj.Type()
 	}

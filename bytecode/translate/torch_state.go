@@ -136,6 +136,9 @@ func (o *OutputGraph) restoreState() {
 func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) {
 	none := func() error { return nil }
 	ctx, ok := m.(*variables.ObjectVariable)
+	if s := variables.StateOf(m); s != nil {
+		ctx, ok = s, true
+	}
 	if !ok || !ctx.Obj.IsNull() || !o.world.IsStateContext(ctx.Class) {
 		return none
 	}
@@ -178,12 +181,14 @@ func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.
 	if h.Depth == 0 || h.Depth > len(tx.stack) || !tx.startsExit(h.Target) {
 		return nil
 	}
-	m, ok := tx.stack[h.Depth-1].(*variables.MethodVariable)
-	if !ok {
-		return nil
+	var ctx *variables.ObjectVariable
+	switch m := tx.stack[h.Depth-1].(type) {
+	case *variables.MethodVariable:
+		ctx, _ = m.Self.(*variables.ObjectVariable)
+	case *variables.BoundBuiltin:
+		ctx = variables.StateOf(m.Object())
 	}
-	ctx, ok := m.Self.(*variables.ObjectVariable)
-	if !ok {
+	if ctx == nil {
 		return nil
 	}
 	if _, entered := tx.out.state.after[ctx]; !entered {

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _pure, _runtime, _shadows, _torch_state
+from . import _C, _pure, _runtime, _shadows, _torch_function, _torch_state
 
 MISSING = object()
 
@@ -136,6 +136,9 @@ def _special() -> dict[Any, str]:
     )
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
+    table[_torch_function.as_subclass] = "as_subclass"
+    table[torch.overrides.handle_torch_function] = "handle_torch_function"
+    table[_torch_state.enter_functions_off] = "enter_state"
     table[_torch_state.enter_inference_mode] = "enter_state"
     table[_torch_state.enter_record] = "enter_state"
     table[_torch_state.leave_entered] = "set_state"
@@ -173,7 +176,7 @@ _OPAQUE_MODULES = (
 _INLINED_MODULES = ("torch.nn.modules", "torch.backends.mha", "torch.autograd.grad_mode", "torch.cuda.amp")
 
 #: modules whose Python functions have stand-ins, see _polyfills
-_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler")
+_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor")
 
 _cache: dict[Any, str] = {}
 
@@ -618,6 +621,12 @@ def facts() -> dict[str, Any]:
         "set_is": set_is,
         "same_order": same_order,
         "set_clone": _C.set_clone,
+        "traceable": _torch_function.traceable,
+        "has_handler": _torch_function.has_handler,
+        "plain_tensor": _torch_function.plain,
+        "handlers_enabled": _torch_function.enabled,
+        "handler_stand_in": _torch_function.stand_in,
+        "handler_asked": _torch_function.asked,
         "layout_is": layout_is,
         "deque_is": deque_is,
         "value_is": value_is,

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.utils._pytree
 
-from . import _torch_state
+from . import _torch_function, _torch_state
 from ._runtime import Ref
 from ._saved_tensors import unseen
 
@@ -46,6 +46,9 @@ class Session:
             return
         a = self._resolve(args)
         k = self._resolve(kwargs)
+        if target in ("as_subclass", _torch_function.as_subclass):
+            self._values[index] = a[0]  # its class is known; the rest is as it was
+            return
         # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True

@@ -64,7 +64,7 @@ def _enter(how: Callable[[Any], Any], argument: Any) -> int:
 
 def _leave(entry: tuple[tuple[int, Any, Any], Any]) -> None:
     (_, how, _), obj = entry
-    if how is _inference:
+    if how is not _record:
         obj.__exit__(None, None, None)
     elif obj is not None:
         record, observer = obj
@@ -95,6 +95,17 @@ def enter_inference_mode(mode: bool) -> int:
     return _enter(_inference, mode)
 
 
+def _functions_off(_: None) -> Any:
+    guard: Any = torch._C.DisableTorchFunctionSubclass()
+    guard.__enter__()
+    return guard
+
+
+def enter_functions_off() -> int:
+    """Enter ``torch._C.DisableTorchFunctionSubclass()``; the number it is left by."""
+    return _enter(_functions_off, None)
+
+
 def enter_record(name: str, args: str | None) -> int:
     """Begin a block of the profiler's; the number it is ended by."""
     return _enter(_record, (name, args))
@@ -117,7 +128,7 @@ def adopt(number: int) -> Any:
 
 
 #: Functions that make or drop such an object.
-ENTERING = (enter_inference_mode, enter_record, leave_entered)
+ENTERING = (enter_inference_mode, enter_functions_off, enter_record, leave_entered)
 
 
 def entered() -> tuple[Any, ...]:

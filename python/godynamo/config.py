@@ -107,7 +107,7 @@ _SETTINGS: dict[str, _Setting] = {
     "specialize_int": _Setting(True, fixed=True),
     "specialize_float": _Setting(True, fixed=True),
     "dynamic_shapes": _Setting(False, fixed=True),
-    "traceable_tensor_subclasses": _Setting(frozenset(), fixed=True),
+    "traceable_tensor_subclasses": _Setting(frozenset()),
     "translate_everything": _Setting(False),
     "python_ops": _Setting(False),
 }

@@ -28,9 +28,10 @@ _MODULES = {
     "builtins": "builtins",
     "re": "re",
     "types": "namespace",
+    "torch._C": "torch_modes",
 }
 #: modules whose Python functions have stand-ins
-PYTHON_MODULES = {"copy": "copy", "torch.autograd.profiler": "torch_modes"}
+PYTHON_MODULES = {"copy": "copy", "torch.autograd.profiler": "torch_modes", "torch._tensor": "torch_function"}
 _C_FUNCTIONS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,

@@ -39,6 +39,34 @@ class InferenceMode(StandIn):
         return (_torch_state.adopt, self.number)
 
 
+_torch_state.CONTEXTS[InferenceMode] = False
+
+
+@stands_for(torch._C.DisableTorchFunctionSubclass)
+class DisableTorchFunctionSubclass(StandIn):
+    __real__: Any = torch._C.DisableTorchFunctionSubclass
+    __public__ = ("__enter__", "__exit__")
+
+    def __init__(self) -> None:
+        self.number: Any = None
+
+    def __enter__(self) -> None:
+        self.number = _torch_state.enter_functions_off()
+
+    def __exit__(self, *_: Any) -> None:
+        if self.number is not None:
+            _torch_state.leave_entered(self.number)
+        self.number = None
+
+    def _escape(self) -> Any:
+        if self.number is None:
+            return (torch._C.DisableTorchFunctionSubclass,)
+        return (_torch_state.adopt, self.number)
+
+
+_torch_state.CONTEXTS[DisableTorchFunctionSubclass] = False
+
+
 class Record(StandIn):
     __real__ = torch.ScriptObject
     __public__ = ("end",)

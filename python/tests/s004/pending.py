@@ -6,10 +6,6 @@ _BY_REASON: dict[str, list[str]] = {
     "typing.get_type_hints walks __mro__ and evaluates annotations: class attributes of type itself are not read": [
         "test_annotations::test_get_type_hints",
     ],
-    "tensor subclasses run in CPython: config.traceable_tensor_subclasses has no effect yet (rows S001)": [
-        "test_types::test_tensor_subclasses[SubTensor]",
-        "test_types::test_tensor_subclasses[SubWithTorchFunction]",
-    ],
 }
 
 #: file::test, with its parameters where only some fail -> why
