@@ -28,6 +28,11 @@ func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 
 // heldHere tells whether v is a real object that this frame may be the only one to hold, or holds one.
 func (o *OutputGraph) heldHere(v variables.VariableTracker) bool {
+	return o.heldWithin(v, map[variables.VariableTracker]bool{})
+}
+
+// heldWithin is heldHere; seen: containers looked at already, which may hold themselves.
+func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables.VariableTracker]bool) bool {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if _, ours := variables.OurOwn(v); ours {
 			return false
@@ -48,8 +53,12 @@ func (o *OutputGraph) heldHere(v variables.VariableTracker) bool {
 	}
 	switch v.(type) {
 	case *variables.TupleVariable, *variables.ListVariable, *variables.DictVariable, *variables.ObjectVariable, *variables.CellVariable:
+		if seen[v] {
+			return false
+		}
+		seen[v] = true
 		for _, child := range v.(variables.Container).Children() {
-			if o.heldHere(child) {
+			if o.heldWithin(child, seen) {
 				return true
 			}
 		}

@@ -405,7 +405,7 @@ def _class_statement_made(cls: type) -> bool:
     heap_type, disallow_instantiation = 1 << 9, 1 << 7
     if not cls.__flags__ & heap_type or cls.__flags__ & disallow_instantiation:
         return False
-    # C's heap types have functions and fields of their own; a class statement adds a dict, a list of weak references and the slots
+    # C's heap types have functions and fields of their own; a class statement adds a dict, a list of weak references, slots
     if any(_written_in_c(cls, d) for d in vars(cls).values()):
         return False
     fields = sum(type(d) is types.MemberDescriptorType for d in vars(cls).values())

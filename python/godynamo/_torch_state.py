@@ -75,7 +75,7 @@ def _leave(entry: tuple[tuple[int, Any, Any], Any]) -> None:
 
 
 def _inference(mode: bool) -> Any:
-    guard = torch._C._InferenceMode(mode)
+    guard: Any = torch._C._InferenceMode(mode)
     guard.__enter__()
     return guard
 
