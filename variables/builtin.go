@@ -457,6 +457,7 @@ func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if !ok {
 		return nil, unsupported(exc.IterUnsupported, "next of %s", Describe(tx, v))
 	}
+	tx.World().Writes++
 	item, ok, err := it.Next(tx)
 	if err != nil || ok {
 		return item, err

@@ -443,7 +443,7 @@ func (o *ObjectVariable) Before(tx Translator) error {
 			}
 		}
 	}
-	if s, ok := o.value.(*SetVariable); ok {
+	if s, ok := o.value.(Settler); ok {
 		return s.Settle(tx)
 	}
 	return nil

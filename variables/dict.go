@@ -86,9 +86,7 @@ func (d *DictVariable) put(tx Translator, key, value VariableTracker) error {
 	d.at[d.serial] = len(d.keys)
 	d.serial++
 	d.version++
-	d.keys = append(d.keys[:len(d.keys):len(d.keys)], key)
-	d.values = append(d.values[:len(d.values):len(d.values)], value)
-	d.keyObjects = append(d.keyObjects[:len(d.keyObjects):len(d.keyObjects)], k)
+	d.keys, d.values, d.keyObjects = append(d.keys, key), append(d.values, value), append(d.keyObjects, k)
 	return nil
 }
 
@@ -120,6 +118,7 @@ func (d *DictVariable) remove(tx Translator, key VariableTracker) (VariableTrack
 	d.values = without(d.values, i)
 	d.keyObjects = append(append([]py.Object(nil), d.keyObjects[:i]...), d.keyObjects[i+1:]...)
 	delete(d.at, serial)
+	d.dropped(k)
 	for s, j := range d.at {
 		if j > i {
 			d.at[s] = j - 1
@@ -158,7 +157,7 @@ func (d *DictVariable) isOrdered(tx Translator) bool {
 }
 
 // Items implements Sequence: iterating a dict gives its keys.
-func (d *DictVariable) Items(Translator) ([]VariableTracker, error) { return d.keys, nil }
+func (d *DictVariable) Items(Translator) ([]VariableTracker, error) { return capped(d.keys), nil }
 
 // changes implements watched.
 func (d *DictVariable) changes() (size, version int, what string) {
@@ -246,6 +245,9 @@ func (d *DictVariable) SetItem(tx Translator, key, value VariableTracker) error 
 	return itemEffect(tx, d, key, value)
 }
 
+// Settle implements Settler.
+func (d *DictVariable) Settle(tx Translator) error { return d.settle(tx) }
+
 // Snapshot implements Snapshotter.
 func (d *DictVariable) Snapshot() VariableTracker {
 	if d.owner != nil {
@@ -305,17 +307,22 @@ func (v *DictViewVariable) Children() []VariableTracker { return []VariableTrack
 
 // Items implements Sequence.
 func (v *DictViewVariable) Items(Translator) ([]VariableTracker, error) {
-	switch v.what {
-	case "keys":
-		return v.dict.keys, nil
-	case "values":
-		return v.dict.values, nil
-	}
 	out := make([]VariableTracker, len(v.dict.keys))
 	for i := range out {
-		out[i] = NewTuple([]VariableTracker{v.dict.keys[i], v.dict.values[i]}, nil)
+		out[i] = v.at(i)
 	}
 	return out, nil
+}
+
+// at implements indexed.
+func (v *DictViewVariable) at(i int) VariableTracker {
+	switch v.what {
+	case "keys":
+		return v.dict.keys[i]
+	case "values":
+		return v.dict.values[i]
+	}
+	return NewTuple([]VariableTracker{v.dict.keys[i], v.dict.values[i]}, nil)
 }
 
 // changes implements watched.

@@ -7,6 +7,7 @@ import (
 // writeThrough records a change to a value that exists as a real object, at its place among the operations. The
 // program's own containers that nothing outside has seen need none.
 func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, emit func(e Emitter, vs []VariableTracker) error) error {
+	tx.World().Writes++
 	if d, ok := v.(*DictVariable); ok && d.owner != nil && Materialized(d.owner) && !Materialized(d) {
 		if err := tx.Output().Freeze(tx, d); err != nil {
 			return err

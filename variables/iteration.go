@@ -12,6 +12,11 @@ type watched interface {
 	changes() (size, version int, what string)
 }
 
+// indexed is a sequence that makes its items when they are asked for.
+type indexed interface {
+	at(i int) VariableTracker
+}
+
 // SequenceIterator walks the known items of a sequence. A list that grows while it is walked is seen growing; a dict, set or deque
 // that changes raises RuntimeError.
 type SequenceIterator struct {
@@ -21,6 +26,7 @@ type SequenceIterator struct {
 	index         int
 	size, version int
 	done          bool
+	items         []VariableTracker // of a set
 }
 
 // NewSequenceIterator returns an iterator over seq's items from index on.
@@ -63,9 +69,23 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were exchanged while it is walked", what)
 		}
 	}
-	items, err := s.seq.Items(tx)
-	if err != nil {
-		return nil, false, err
+	if v, ok := s.seq.(indexed); ok {
+		if s.index >= s.size {
+			s.done = true
+			return nil, false, nil
+		}
+		s.index++
+		return v.at(s.index - 1), true, nil
+	}
+	items := s.items
+	if items == nil {
+		var err error
+		if items, err = s.seq.Items(tx); err != nil {
+			return nil, false, err
+		}
+		if _, set := s.owner.(*SetVariable); set { // CPython is asked for its order once
+			s.items = items
+		}
 	}
 	if s.index >= len(items) {
 		s.done = true

@@ -69,6 +69,13 @@ func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Ob
 			return py.Object{}, unsupported(exc.SubscriptUnsupported, "class %s whose metaclass hashes it", py.TypeName(o))
 		}
 	}
+	if len(r.users) > 0 && o.Kind() == py.Tuple {
+		for k := range r.members {
+			if k.Kind() == py.Tuple && len(usersIn(tx, k)) > 0 {
+				return py.Object{}, unsupported(exc.SubscriptUnsupported, "tuples as keys, with items that compare by code of their own")
+			}
+		}
+	}
 	if len(r.users) > 0 {
 		h, err := hashOf(tx, o)
 		if err != nil {
@@ -170,17 +177,11 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 		}
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))
 	}
-	hv, err := Call(tx, m, nil, nil)
+	h, err := ownHash(tx, o, m)
 	if err != nil {
 		return py.Object{}, err
 	}
-	h, ok := AsConstant(tx, mustRealize(tx, hv))
-	if !ok || h.Kind() != py.Int {
-		return py.Object{}, unsupported(exc.SubscriptUnsupported, "hash of %s", Describe(tx, o))
-	}
-	if h, err = hashResult(tx, h); err != nil {
-		return py.Object{}, err
-	}
+	writes := tx.World().Writes
 	for _, u := range r.users {
 		if !sameInt(u.hash, h) {
 			continue
@@ -189,6 +190,9 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 		if !same {
 			if same, err = Equal(tx, u.instance, o); err != nil {
 				return py.Object{}, err
+			}
+			if tx.World().Writes != writes {
+				return py.Object{}, unsupported(exc.SubscriptUnsupported, "__eq__ of %s, which has effects", Describe(tx, o))
 			}
 		}
 		if same {
@@ -203,11 +207,49 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	return s, nil
 }
 
+// ownHash is hash(o) by the method m of o's class. One with effects is left to CPython, which keeps hashes with the members: here a
+// member may be hashed again, when it goes into another container or is made real.
+func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, error) {
+	writes := tx.World().Writes
+	hv, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if tx.World().Writes != writes {
+		return py.Object{}, unsupported(exc.SubscriptUnsupported, "__hash__ of %s, which has effects", Describe(tx, o))
+	}
+	h, ok := AsConstant(tx, mustRealize(tx, hv))
+	if !ok || h.Kind() != py.Int {
+		return py.Object{}, unsupported(exc.SubscriptUnsupported, "hash of %s", Describe(tx, o))
+	}
+	return hashResult(tx, h)
+}
+
+// settle checks that the members still have the hashes they were entered under: called before they are entered into a real container.
+func (r *keyring) settle(tx Translator) error {
+	for _, u := range r.users {
+		m, err := u.instance.lookupSpecial(tx, "__hash__")
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return unsupported(exc.Reconstruct, "key %s", Describe(tx, u.instance))
+		}
+		h, err := ownHash(tx, u.instance, m)
+		if err != nil {
+			return err
+		}
+		if !sameInt(h, u.hash) {
+			return unsupported(exc.Reconstruct, "key %s, whose hash has changed", Describe(tx, u.instance))
+		}
+	}
+	return nil
+}
+
 // added notes that v has become a member under its stand-in. A constant of the same hash as an instance that compares by code of
 // its own would have to be compared with it: such a mixture is refused.
 func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
 	v = mustRealize(tx, v)
-	u, isUser := tx.World().userHash[standIn]
 	if err := r.unlike(tx, standIn, all); err != nil {
 		return err
 	}
@@ -218,20 +260,51 @@ func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all
 		r.members = map[py.Object]VariableTracker{}
 	}
 	r.members[standIn] = v
-	if isUser {
-		r.users = append(r.users, u)
-	}
+	r.users = append(r.users, usersIn(tx, standIn)...)
 	return nil
+}
+
+// dropped notes that the member under a stand-in has gone: nothing is compared with it any more.
+func (r *keyring) dropped(standIn py.Object) {
+	delete(r.members, standIn)
+	for i, u := range r.users {
+		if u.standIn == standIn {
+			r.users = append(append([]userKey(nil), r.users[:i]...), r.users[i+1:]...)
+			return
+		}
+	}
+}
+
+// usersIn are the instances that compare by code of their own in a key: the key itself, or items of a tuple.
+func usersIn(tx Translator, standIn py.Object) []userKey {
+	if u, ok := tx.World().userHash[standIn]; ok {
+		return []userKey{u}
+	}
+	if standIn.Kind() != py.Tuple {
+		return nil
+	}
+	var out []userKey
+	for _, it := range tx.Scope().Items(standIn) {
+		out = append(out, usersIn(tx, it)...)
+	}
+	return out
 }
 
 // unlike refuses an instance that compares by code of its own where a constant member has its hash: CPython would compare them.
 func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Object) error {
-	u, isUser := tx.World().userHash[standIn]
-	if !isUser || all == nil {
+	inside := usersIn(tx, standIn)
+	if len(inside) == 0 || all == nil {
 		return nil
 	}
+	u, isUser := tx.World().userHash[standIn]
 	for _, o := range all() {
 		if _, tracked := r.members[o]; tracked || o == standIn {
+			continue
+		}
+		if !isUser { // a tuple: the items that would be compared are not looked for
+			if o.Kind() == py.Tuple {
+				return unsupported(exc.SubscriptUnsupported, "tuples as keys, with items that compare by code of their own")
+			}
 			continue
 		}
 		h, err := hashOf(tx, o)

@@ -54,7 +54,7 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 				return nil, err
 			}
 			if o, ok := a.(*ListVariable); ok && name == "extend" { // the one that is called in loops
-				o.items = append(o.items[:len(o.items):len(o.items)], more...)
+				o.items = append(o.items, more...)
 				return NoneConst(), methodEffect(tx, a, name, []VariableTracker{NewTuple(more, nil)})
 			}
 			objs[i] = s.Tuple(positions(tx, len(all), len(more))...)
@@ -69,7 +69,7 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 		}
 	}
 	if o, ok := a.(*ListVariable); ok && name == "append" {
-		o.items = append(o.items[:len(o.items):len(o.items)], args[0])
+		o.items = append(o.items, args[0])
 		return NoneConst(), methodEffect(tx, a, name, given)
 	}
 	real, err := a.scratch(tx, len(*row))

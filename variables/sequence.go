@@ -15,7 +15,7 @@ type ListVariable struct {
 
 // NewList returns a list; src nil when the program made it.
 func NewList(items []VariableTracker, src guards.Source) *ListVariable {
-	return &ListVariable{Base: Base{Src: src}, items: items}
+	return &ListVariable{Base: Base{Src: src}, items: capped(items)}
 }
 
 // Kind implements VariableTracker.
@@ -25,7 +25,10 @@ func (*ListVariable) Kind() string { return "ListVariable" }
 func (l *ListVariable) Children() []VariableTracker { return l.items }
 
 // Items implements Sequence.
-func (l *ListVariable) Items(Translator) ([]VariableTracker, error) { return l.items, nil }
+func (l *ListVariable) Items(Translator) ([]VariableTracker, error) { return capped(l.items), nil }
+
+// capped is a slice whose next append copies it: of items that a container has handed out, or was given. It appends its own in place.
+func capped[T any](items []T) []T { return items[:len(items):len(items)] }
 
 // Len implements Lener.
 func (l *ListVariable) Len(Translator) (int, error) { return len(l.items), nil }

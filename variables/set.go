@@ -14,7 +14,7 @@ type SetVariable struct {
 	real    py.Object   // the set of stand-ins
 	history []py.Object // stand-ins in the order they were added
 	version int
-	like    py.Object // a frozenset that set() turns into one of this order; see Settle
+	like    py.Object // a set with the very same table; see Settle
 	frozen  bool
 	origin  py.Object // the set of the frame's
 	ordered bool      // its order has been guarded
@@ -71,19 +71,25 @@ func (s *SetVariable) inHistory() []VariableTracker {
 }
 
 func (s *SetVariable) add(tx Translator, v VariableTracker) error {
+	_, err := s.enter(tx, v)
+	return err
+}
+
+// enter adds a member and returns the stand-in it has, or that of the member it equals.
+func (s *SetVariable) enter(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if err != nil {
-		return err
+		return k, err
 	}
 	if _, err := tx.Scope().CallMethod(s.real, "add", k); err != nil {
-		return observed(err)
+		return k, observed(err)
 	}
 	if n, err := tx.Scope().Len(s.real); err != nil || n == len(s.history) {
-		return err
+		return k, err
 	}
 	s.version++
-	s.history = append(s.history[:len(s.history):len(s.history)], k)
-	return s.added(tx, k, v, func() []py.Object { return s.history })
+	s.history = append(s.history, k)
+	return k, s.added(tx, k, v, func() []py.Object { return s.history })
 }
 
 func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
@@ -179,47 +185,57 @@ func (s *SetVariable) Snapshot() VariableTracker {
 	return c
 }
 
-// Settle puts the history into an order that gives the real set's own order when the items are added one by one: called before
-// the set is made real.
+// Settle looks for a way to make the set real with its own table: called before it is. One that items alone do not give is the clone of a
+// set among the entry's constants, which nobody else has.
 func (s *SetVariable) Settle(tx Translator) error {
 	s.like = py.Object{}
-	if len(s.history) < 2 || len(s.members) > 0 {
+	if err := s.settle(tx); err != nil || len(s.members) > 0 {
+		return err
+	}
+	plain, err := s.rebuilt(tx, s.history)
+	if err != nil {
+		return err
+	}
+	same, err := tx.Scope().Call(tx.World().layoutIs, plain)
+	if err != nil {
+		return err
+	}
+	if tx.World().truth(tx.Scope(), same, s.real) {
 		return nil
 	}
+	if s.frozen || s.holder != nil {
+		return s.settleOrder(tx)
+	}
+	if s.like, err = tx.Scope().Call(tx.World().setClone, s.real); err != nil {
+		return err
+	}
+	return nil
+}
+
+// rebuilt is a set that items have been added to one by one.
+func (s *SetVariable) rebuilt(tx Translator, items []py.Object) (py.Object, error) {
+	set, err := tx.Scope().Call(tx.World().SetType)
+	for _, k := range items {
+		if err == nil {
+			_, err = tx.Scope().CallMethod(set, "add", k)
+		}
+	}
+	return set, observed(err)
+}
+
+// settleOrder looks for an order of adding that gives at least the set's own order of iteration.
+func (s *SetVariable) settleOrder(tx Translator) error {
 	want, err := listOf(tx, s.real)
 	if err != nil {
 		return err
 	}
 	for _, try := range [][]py.Object{s.history, want} {
-		again, err := NewSet(tx, nil, false, nil)
+		again, err := s.rebuilt(tx, try)
 		if err != nil {
 			return err
-		}
-		for _, k := range try {
-			if _, err := tx.Scope().CallMethod(again.real, "add", k); err != nil {
-				return err
-			}
-		}
-		got, err := listOf(tx, again.real)
-		if err != nil {
-			return err
-		}
-		if sameObjects(got, want) {
-			s.history = try
-			return nil
-		}
-	}
-	for _, from := range []py.Object{s.real, tx.Scope().Tuple(want...)} {
-		like, err := tx.Scope().Call(tx.World().FrozenSetType, from)
-		if err != nil {
-			return observed(err)
-		}
-		again, err := tx.Scope().Call(tx.World().SetType, like)
-		if err != nil {
-			return observed(err)
 		}
 		if got, err := listOf(tx, again); err == nil && sameObjects(got, want) {
-			s.like = like
+			s.history = capped(try)
 			return nil
 		}
 	}
@@ -242,7 +258,7 @@ func sameObjects(a, b []py.Object) bool {
 func (s *SetVariable) Reconstruct(e Emitter) error {
 	if !s.like.IsNull() {
 		e.PushNull()
-		e.LoadConst(setType)
+		e.LoadConst(setCloneFunction)
 		e.LoadConst(s.like)
 		e.Call(1, nil)
 		return nil
@@ -261,4 +277,4 @@ func (s *SetVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var setType, frozenSetType py.Object // set with the World; immortal
+var setCloneFunction, frozenSetType py.Object // set with the World; immortal

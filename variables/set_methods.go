@@ -125,10 +125,7 @@ func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, p
 	set.keyring = s.keyring.clone()
 	keys := make([]py.Object, len(items))
 	for i, it := range items {
-		if keys[i], err = set.keyObject(tx, it); err != nil {
-			return nil, py.Object{}, err
-		}
-		if err := set.add(tx, it); err != nil {
+		if keys[i], err = set.enter(tx, it); err != nil {
 			return nil, py.Object{}, err
 		}
 	}
@@ -202,7 +199,7 @@ func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVari
 		if alive[k] {
 			history, had[k] = append(history, k), true
 		} else {
-			delete(s.members, k)
+			s.dropped(k)
 		}
 	}
 	if len(history) != len(s.history) || len(now) != len(history) {
@@ -219,9 +216,7 @@ func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVari
 				s.members = map[py.Object]VariableTracker{}
 			}
 			s.members[k] = v
-			if u, ok := tx.World().userHash[k]; ok {
-				s.users = append(s.users, u)
-			}
+			s.users = append(s.users, usersIn(tx, k)...)
 		}
 	}
 	for _, o := range operands {
@@ -232,7 +227,7 @@ func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVari
 	for _, k := range now {
 		take(k, s)
 	}
-	s.history = history
+	s.history = capped(history)
 	return nil
 }
 

@@ -159,7 +159,17 @@ func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	if m == nil {
 		d, _ := tx.Scope().TypeLookup(o.Class, method)
 		if o.value != nil && !tx.World().IsObjectMethod(tx.Scope(), method, d) {
-			return textBy(tx, o.value, method)
+			text, err := textBy(tx, o.value, method)
+			if s, ok := o.value.(*SetVariable); ok && err == nil { // which alone prints its class, and lists itself by __iter__
+				if o.overrides(tx, "__iter__") {
+					return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
+				}
+				if len(s.history) == 0 {
+					text = ""
+				}
+				text = py.TypeName(o.Class) + "(" + text + ")"
+			}
+			return text, err
 		}
 		return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
 	}

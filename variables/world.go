@@ -52,6 +52,8 @@ type World struct {
 	// PythonOps lets Python calls into the graph; Calls counts them so far.
 	PythonOps bool
 	Calls     int
+	// Writes counts changes of values and effects so far.
+	Writes int
 	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
 	Casts int
 }
@@ -87,7 +89,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 		}
 		*at = s.Keep(v).Object // never released: lives as long as the process
 	}
-	dequeType, setType, frozenSetType, advancedFunction = f.DequeType, f.SetType, f.FrozenSetType, f.advanced
+	dequeType, setCloneFunction, frozenSetType, advancedFunction = f.DequeType, f.setClone, f.FrozenSetType, f.advanced
 	methodType, partialType, objectType, tupleType = f.MethodType, f.PartialType, f.ObjectType, f.TupleType
 	return f, nil
 }

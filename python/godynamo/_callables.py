@@ -438,11 +438,11 @@ def _told(v: Any) -> Any:
 
 
 def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
-    """A guard predicate: a set of equal members of the same types; ``value`` holds plain constants."""
+    """A guard predicate: a set of equal members of the same types; ``value`` holds plain constants. No method of a subclass is called."""
     typed = frozenset(map(_told, value))
     if all(type(v) is str for v in value):
-        return lambda other: bool(other == value and all(type(v) is str for v in other))
-    return lambda other: bool(other == value and frozenset(map(_told, other)) == typed)
+        return lambda other: set.__eq__(other, value) is True and all(type(v) is str for v in set.__iter__(other))
+    return lambda other: set.__eq__(other, value) is True and frozenset(map(_told, set.__iter__(other))) == typed
 
 
 def layout_is(members: set[Any]) -> Callable[[Any], bool]:
@@ -452,8 +452,8 @@ def layout_is(members: set[Any]) -> Callable[[Any], bool]:
 
 
 def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
-    """A guard predicate: the iterable gives equal items in this order."""
-    return lambda other: tuple(other) == items
+    """A guard predicate: the set or frozenset has equal items in this order."""
+    return lambda other: tuple((set if isinstance(other, set) else frozenset).__iter__(other)) == items
 
 
 def deque_is(items: tuple[Any, ...], maxlen: int | None) -> Callable[[Any], bool]:

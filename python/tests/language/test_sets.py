@@ -184,9 +184,136 @@ def pop_of_many(x):
     return s.pop(), s, x + 1
 
 
-@cases(args=lambda: ({5, 6, 7},))
+@cases
+def pops_until_one_is_left(x):
+    s = {11, 22, 33, 44, 55}
+    out = []
+    while len(s) > 2:
+        out.append(s.pop())
+    return out, s, x + 1
+
+
+def _popped():
+    s = set(range(8))
+    for _ in range(3):
+        s.pop()
+    s.add(1)
+    return (s,)
+
+
+@cases(args=_popped)  # where the next pop begins depends on the pops before
 def pop_of_an_argument(x, s):
-    return s.pop(), len(s), x + 1
+    y = x + 1
+    return s.pop(), len(s), y
+
+
+def _with_holes():
+    s = set("abcdefghijklmnop")
+    for c in "abcdefghijk":
+        s.discard(c)
+    s.update("zab")
+    return (s,)
+
+
+@cases(args=_with_holes)  # a copy of such a set has another order
+def order_of_an_argument(x, s):
+    out = [c for c in s]
+    return out, sorted(s), s - {"a"}, s | {"y"}, x + len(s)
+
+
+class Named(set):
+    """A set whose class has other ideas of what is in it."""
+
+    def __iter__(self):
+        return iter((7, 8))
+
+    def copy(self):
+        raise AssertionError("nobody asked for a copy")
+
+
+class Plain(set):
+    """A subclass with nothing of its own."""
+
+
+@cases(args=lambda: (Named([3]),))
+def subclass_with_methods_of_its_own(x, s):
+    return 3 in s, len(s), repr(Plain("a")), f"{Plain()}", x + 1
+
+
+@cases(args=lambda: (Named([3]),), breaks=1)
+def text_of_a_subclass_with_an_order_of_its_own(x, s):
+    return repr(s), x + 1
+
+
+class Counted:
+    """A key whose hash is counted."""
+
+    def __init__(self, n):
+        self.n = n
+        self.hashed = 0
+
+    def __hash__(self):
+        self.hashed += 1
+        return self.n
+
+    def __eq__(self, other):
+        return isinstance(other, Counted) and self.n == other.n
+
+
+@cases(args=lambda: (Counted(1),), breaks=3)
+def hash_with_an_effect_is_called_as_often_as_in_cpython(x, key):
+    y = x + 1
+    d = {key: 1}
+    s = set(d)
+    return key in s, key.hashed, y
+
+
+class Refuses:
+    """A key that cannot be compared."""
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+
+@cases(breaks=2)
+def member_that_refuses_to_be_compared(x):
+    y = x + 1
+    s = Named()
+    s.update([Refuses()])
+    return y, Refuses() in s
+
+
+class Value:
+    """Equal by value."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return hash(self.n)
+
+    def __eq__(self, other):
+        return isinstance(other, Value) and self.n == other.n
+
+
+@cases
+def values_inside_tuples(x):
+    d = {(Value(1), 2): "a"}
+    s = {Value(3)}
+    s.discard(Value(3))
+    s.add(Value(3))
+    return (Value(1), 2) in d, (Value(2), 2) in d, d[Value(1), 2], len(s), Value(3) in s, x + 1
+
+
+@cases
+def key_changed_after_it_went_in(x):
+    k = Value(1)
+    d = {k: "a"}
+    k.n = 2
+    return k in d, len(d), x + 1
 
 
 @cases(breaks=1)
