@@ -144,7 +144,11 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		if text == py.ReprFailed { // its __init__ is still running
 			return nil, nil, unsupported(exc.UntrackedObject, "%s, a %s that is not made yet", src.Name(), py.TypeName(obj.Type()))
 		}
-		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(w.EqualTo(s, obj)), "== "+text)), nil
+		equal := w.EqualTo(s, obj)
+		if same, err := s.Call(equal, obj); err != nil || same != py.True() { // typing.Literal[[]] has no hash
+			return nil, nil, unsupported(exc.UntrackedObject, "%s, which does not equal itself", src.Name())
+		}
+		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(equal), "== "+text)), nil
 	}
 	if w.IsEnum(s, obj) {
 		return NewConstant(obj, src), same(guards.KeepWeak), nil

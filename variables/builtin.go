@@ -416,7 +416,7 @@ func builtinTuple(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := v.(*TupleVariable); ok && t.class.IsNull() {
+	if t, ok := v.(*TupleVariable); ok && t.exact() {
 		return t, nil
 	}
 	items, err := Unpack(tx, v)

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -88,17 +89,19 @@ func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
 }
 
-// nextUntil calls the function; what equals the sentinel ends the iterator for good.
+// nextUntil calls the function; what the sentinel equals ends the iterator for good. The function may have ended it meanwhile.
 func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	v, err := Call(tx, it.args[0], nil, nil)
-	if err != nil {
-		return nil, false, err
+	same := false
+	if err == nil && len(it.args) == 2 {
+		if same, err = Equal(tx, it.args[1], v); err == nil && !same {
+			return v, true, nil
+		}
 	}
-	same, err := Equal(tx, v, it.args[1])
-	if err != nil || !same {
-		return v, err == nil, asCallBreak(err, "iter")
+	if o, ok := err.(*exc.Observed); err != nil && !(ok && raises(tx, o, "StopIteration")) {
+		return nil, false, asCallBreak(err, "iter")
 	}
 	it.args = []VariableTracker{NewTuple(nil, nil)}
 	it.next = func(Translator, *CallIterator) (VariableTracker, bool, error) { return nil, false, nil }
-	return nil, false, nil
+	return nil, false, err
 }

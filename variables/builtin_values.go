@@ -109,6 +109,12 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 		}
 		v = o.value
+		if c, ok := AsConstant(tx, v); ok && c.Kind() == py.Float { // a NaN is hashed by its address
+			if same, err := tx.Scope().Compare(CompareEq, c, c); err != nil || same == py.True() {
+				return builtinHash(tx, []VariableTracker{v})
+			}
+			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
+		}
 	}
 	if o, ok := AsConstant(tx, v); ok {
 		switch o.Kind() {
@@ -187,67 +193,4 @@ func nextOfObject(tx Translator, o *ObjectVariable, a []VariableTracker) (Variab
 		return a[1], nil
 	}
 	return v, err
-}
-
-func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	v, err := Realize(tx, a[0])
-	if err != nil {
-		return nil, err
-	}
-	switch x := v.(type) {
-	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DequeVariable, *ShadowVariable:
-	case *DictViewVariable:
-	case *ConstantVariable:
-		switch x.Value.Kind() {
-		case py.Str, py.Bytes, py.Tuple:
-		default:
-			return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, v))
-		}
-	case *ObjectVariable:
-		return reversedObject(tx, x)
-	default:
-		return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, v))
-	}
-	items, err := Unpack(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	flipped := make([]VariableTracker, len(items))
-	for i, it := range items {
-		flipped[len(items)-1-i] = it
-	}
-	t := NewTuple(flipped, nil)
-	return NewSequenceIterator(t, t, 0), nil
-}
-
-// reversedObject is reversed() of an instance: by __reversed__, else by __len__ and __getitem__.
-func reversedObject(tx Translator, o *ObjectVariable) (VariableTracker, error) {
-	m, err := o.lookupSpecial(tx, "__reversed__")
-	if err != nil {
-		return nil, err
-	}
-	if m != nil {
-		return Call(tx, m, nil, nil)
-	}
-	if o.value != nil {
-		if _, isDict := o.value.(*DictVariable); isDict && o.overrides(tx, "__iter__", "__len__") {
-			return nil, unsupported(exc.CallUnsupported, "reversed of %s", Describe(tx, o))
-		}
-		return builtinReversed(tx, []VariableTracker{o.value})
-	}
-	n, err := o.Len(tx)
-	if err != nil {
-		return nil, err
-	}
-	if n > maxUnroll {
-		return nil, unsupported(exc.TooLarge, "reversed of %d items", n)
-	}
-	items := make([]VariableTracker, n)
-	for i := range items { // looked at now: what the items are must not change before they are asked for
-		if items[i], err = o.GetItem(tx, IntConst(tx, n-1-i)); err != nil {
-			return nil, err
-		}
-	}
-	t := NewTuple(items, nil)
-	return NewSequenceIterator(t, t, 0), nil
 }

@@ -331,6 +331,13 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 				return o.valueItem(tx, args[0])
 			}
 		}
+		if name == "fromkeys" {
+			fn, err := NewClass(o.Class, nil).GetAttr(tx, name)
+			if err != nil {
+				return nil, err
+			}
+			return Call(tx, fn, args, kwargs)
+		}
 		if v.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__") {
 			switch name { // OrderedDict's own methods go through the subclass's
 			case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":

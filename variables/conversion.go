@@ -31,6 +31,9 @@ var conversions = map[string]conversion{
 // indexOnly marks specials whose result is an int for the builtin to go on with.
 var indexOnly = map[string]bool{"__index__": true, "__hash__": true}
 
+// objectMethods are the specials that every class has.
+var objectMethods = map[string]bool{"__str__": true, "__repr__": true, "__hash__": true}
+
 // convertObject is a conversion builtin of an instance of a Python class; false when that is not what the call is.
 func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	c, ok := conversions[b.name]
@@ -51,6 +54,9 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 			return nil, true, err
 		}
 		if m == nil {
+			if _, own := tx.Scope().TypeLookup(o.Class, name); own && o.value != nil && !objectMethods[name] {
+				break // the builtin type's own comes first
+			}
 			continue
 		}
 		r, err := Call(tx, m, nil, nil)
@@ -93,6 +99,9 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	o, ok := v.(*ObjectVariable)
 	if !ok {
 		return v, nil
+	}
+	if c, ok := AsConstant(tx, valueOf(o)); ok && c.Kind() == py.Int {
+		return o.value, nil // an int is its own index
 	}
 	m, err := o.slotMethod(tx, "__index__")
 	if err != nil || m == nil {

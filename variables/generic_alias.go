@@ -53,13 +53,17 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	if err != nil || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
 		return nil, false, nil
 	}
+	if inst, err := tx.Scope().GetAttr(c.Value, "_inst"); err == nil && inst == py.False() { // typing.List[int]
+		return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
+	}
 	made, err := Call(tx, wrapKnown(tx, origin), args, kwargs)
 	if err != nil {
 		return nil, true, err
 	}
 	switch o := made.(type) {
 	case *ObjectVariable:
-		return made, true, o.SetAttr(tx, "__orig_class__", v)
+		_, _, err := step(tx, func() (VariableTracker, error) { return nil, o.SetAttr(tx, "__orig_class__", v) }, "AttributeError", "TypeError")
+		return made, true, err
 	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable: // they take no attributes
 		return made, true, nil
 	}

@@ -27,6 +27,7 @@ type SequenceIterator struct {
 	size, version int
 	done          bool
 	items         []VariableTracker // of a set
+	empty         py.Object         // what is left to walk at the end; see Settle
 }
 
 // NewSequenceIterator returns an iterator over seq's items from index on.
@@ -97,7 +98,12 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 
 // PythonType implements Typed.
 func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
-	return py.Object{}, unsupported(exc.IterUnsupported, "type of an iterator")
+	empty, err := emptyLike(tx, s.owner)
+	if err != nil {
+		return py.Object{}, err
+	}
+	it, err := tx.Scope().CallMethod(empty, "__iter__")
+	return it.Type(), observed(err)
 }
 
 // Settle checks that the iterator can be made real at its place: called before it is.
@@ -107,8 +113,17 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 			return unsupported(exc.Reconstruct, "iterator over a %s that has changed", what)
 		}
 	}
+	if s.done { // it lets go of what it walked
+		var err error
+		s.empty, err = emptyLike(tx, s.owner)
+		if err == nil {
+			tx.Output().Const(s.empty)
+			return nil
+		}
+		s.seq, s.owner, s.index, s.done = NewTuple(nil, nil), NewTuple(nil, nil), 0, false
+	}
 	switch s.owner.(type) {
-	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable, *SetVariable, *DequeVariable, *ShadowVariable:
+	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable, *SetVariable, *DequeVariable, *ShadowVariable, *ConstantVariable:
 		return nil
 	}
 	items, err := s.seq.Items(tx)
@@ -122,17 +137,19 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 
 // Snapshot implements Snapshotter.
 func (s *SequenceIterator) Snapshot() VariableTracker {
-	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index, done: s.done}
+	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index, done: s.done, empty: s.empty}
 }
 
 // Reconstruct implements Reconstructer: iter(seq), moved on by its own __setstate__ where it has one, else step by step.
 func (s *SequenceIterator) Reconstruct(e Emitter) error {
-	if s.done {
-		e.BuildTuple(0)
-		e.GetIter()
+	if s.done && !s.empty.IsNull() {
+		e.PushNull()
+		e.LoadConst(spentFunction)
+		e.LoadConst(s.empty)
+		e.Call(1, nil)
 		return nil
 	}
-	if _, ok := s.owner.(watched); ok && s.index > 0 {
+	if s.stepwise() && s.index > 0 {
 		e.PushNull()
 		e.LoadConst(advancedFunction)
 		if err := e.Load(s.owner); err != nil {
@@ -156,7 +173,14 @@ func (s *SequenceIterator) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var advancedFunction py.Object // set with the World; immortal
+// stepwise tells iterators that can be moved on by asking them alone.
+func (s *SequenceIterator) stepwise() bool {
+	c, ok := s.owner.(*ConstantVariable)
+	_, watch := s.owner.(watched)
+	return watch || ok && c.Value.Kind() == py.FrozenSet
+}
+
+var advancedFunction, spentFunction py.Object // set with the World; immortal
 
 // ObjectIterator is an instance whose class has __next__, as iteration uses it.
 type ObjectIterator struct {
@@ -384,6 +408,10 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	t := NewTuple(items, nil)
+	switch o.Kind() {
+	case py.Str, py.Bytes, py.Tuple, py.FrozenSet:
+		return NewSequenceIterator(v, t, 0), nil
+	}
 	return NewSequenceIterator(t, t, 0), nil
 }
 

@@ -529,6 +529,9 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 	}
 	switch d.Kind() {
 	case py.Member:
+		if !py.MemberIsSlot(d) {
+			return unsupported(exc.StoreUnsupported, "%s of a %s", name, py.TypeName(o.Class))
+		}
 		if value == nil {
 			if _, err := o.lookup(tx, name); err != nil {
 				return err

@@ -296,10 +296,10 @@ func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (Vari
 	case *TupleVariable:
 		items, ok, err := tupleItems(tx, b)
 		if ok && err == nil {
-			if len(items) == 0 && x.class.IsNull() {
+			if len(items) == 0 && x.exact() {
 				return x, true, nil // CPython gives the operand itself
 			}
-			if y, exact := b.(*TupleVariable); exact && len(x.items) == 0 && y.class.IsNull() {
+			if y, exact := b.(*TupleVariable); exact && len(x.items) == 0 && y.exact() {
 				return y, true, nil
 			}
 			return NewTuple(join(x.items, items), nil), true, nil
@@ -362,7 +362,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		if !unrolls(len(x.items), count) {
 			return nil, true, unsupported(exc.TooLarge, "tuple of more than %d items", maxUnroll)
 		}
-		if x.class.IsNull() && (count == 1 || len(x.items) == 0) {
+		if x.exact() && (count == 1 || len(x.items) == 0) {
 			return x, true, nil // CPython gives the operand itself
 		}
 		return NewTuple(repeat(x.items, count), nil), true, nil

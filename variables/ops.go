@@ -447,7 +447,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	case *ListVariable:
 		return NewList(out, nil), nil
 	case *TupleVariable:
-		if v.class.IsNull() && step == 1 && len(out) == len(items) {
+		if v.exact() && step == 1 && len(out) == len(items) {
 			return v, nil // CPython gives the tuple itself
 		}
 		if v.class == tx.World().SizeType {

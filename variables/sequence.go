@@ -76,6 +76,9 @@ func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *Tu
 	return &TupleVariable{Base: Base{Src: src}, items: items, class: class}
 }
 
+// exact tells tuples of tuple itself: CPython gives the object where it would make an equal one.
+func (t *TupleVariable) exact() bool { return t.class.IsNull() && t.holder == nil }
+
 // Kind implements VariableTracker.
 func (t *TupleVariable) Kind() string {
 	if !t.class.IsNull() {
@@ -288,7 +291,10 @@ func (r *RangeVariable) Items(tx Translator) ([]VariableTracker, error) {
 }
 
 // Len implements Lener.
-func (r *RangeVariable) Len(tx Translator) (int, error) { return tx.Scope().Len(r.Value) }
+func (r *RangeVariable) Len(tx Translator) (int, error) {
+	n, err := tx.Scope().Len(r.Value)
+	return n, observed(err)
+}
 
 // Reconstruct implements Reconstructer: ranges are no constants of marshal's, so range(...) is called.
 func (r *RangeVariable) Reconstruct(e Emitter) error {

@@ -95,7 +95,7 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 		return x.text(tx, method)
 	case *TupleVariable:
 		if !x.class.IsNull() {
-			if r, err = CallMethod(tx, x, "__repr__", nil, nil); err != nil {
+			if r, err = CallMethod(tx, x, method, nil, nil); err != nil {
 				return "", err
 			}
 			if s, ok := ConstStr(tx, mustRealize(tx, r)); ok {

@@ -64,6 +64,9 @@ func Materialized(v VariableTracker) bool {
 // SlotOf is the slot of a materialized value, or nil.
 func SlotOf(v VariableTracker) *Slot { return v.base().slot }
 
+// Holder is the instance whose contents v is, or nil.
+func Holder(v VariableTracker) *ObjectVariable { return v.base().holder }
+
 // SetSlot records where v was materialized.
 func SetSlot(v VariableTracker, s *Slot) { v.base().slot = s }
 

@@ -24,7 +24,7 @@ type facts struct {
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure py.Object
 	dispatched, stateContexts                                                    py.Object
 	DequeType, DefaultDictType, CachedPropertyType                               py.Object
-	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced          py.Object
+	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent   py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
@@ -90,6 +90,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 		*at = s.Keep(v).Object // never released: lives as long as the process
 	}
 	dequeType, setCloneFunction, frozenSetType, advancedFunction = f.DequeType, f.setClone, f.FrozenSetType, f.advanced
+	spentFunction, reversedType = f.spent, (&World{facts: f}).Builtin("reversed")
 	methodType, partialType, objectType, tupleType = f.MethodType, f.PartialType, f.ObjectType, f.TupleType
 	return f, nil
 }
@@ -117,7 +118,7 @@ func (f *facts) table() map[string]*py.Object {
 		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched,
 		"deque": &f.DequeType, "cached_property": &f.CachedPropertyType, "defaultdict": &f.DefaultDictType, "set_is": &f.setIs,
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
-		"factory_is": &f.factoryIs, "advanced": &f.advanced, "percent_fields": &f.percentFields,
+		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,

@@ -128,6 +128,11 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 	if v, ok := s.DictGetName(tx.builtins, name); ok {
 		if tx.globalsSrc != nil {
 			tx.out.AddGuards(guards.DictContains(tx.globalsSrc, tx.out.Const(s.Name(name)), false))
+			if _, hidden := s.DictGetName(tx.out.frame.Globals, name); hidden { // from the outermost frame, whose guards these are
+				src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(s.Name(name)))
+				tx.out.Reads(src)
+				return tx.Build(v, src), nil
+			}
 		}
 		return tx.Build(v, guards.NewBuiltinSource(name)), nil
 	}

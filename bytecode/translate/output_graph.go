@@ -319,6 +319,9 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	if variables.Materialized(v) || variables.Outside(v) != nil {
 		return nil
 	}
+	if h := variables.Holder(v); h != nil { // the contents of an instance are the instance
+		return o.Freeze(tx, h)
+	}
 	switch x := v.(type) {
 	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable:
 		return nil

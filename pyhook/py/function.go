@@ -53,6 +53,9 @@ func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 	return v, int(off), !v.IsNull()
 }
 
+// MemberIsSlot tells a member that __slots__ makes from one of C's, which may be read-only or of another kind.
+func MemberIsSlot(descr Object) bool { return C.gdpy_member_is_slot(descr.c()) != 0 }
+
 // PropertyParts returns fget and fset (None where absent).
 func (s *Scope) PropertyParts(p Object) (get, set Object, err error) {
 	var g, t *C.PyObject

@@ -281,6 +281,13 @@ gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset)
 }
 
 int
+gdpy_member_is_slot(PyObject *descr)
+{
+    PyMemberDef *m = ((PyMemberDescrObject *)descr)->d_member;
+    return m->type == T_OBJECT_EX && !(m->flags & READONLY);
+}
+
+int
 gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set)
 {
     *get = PyObject_GetAttrString(p, "fget");

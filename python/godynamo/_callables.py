@@ -340,7 +340,16 @@ def equal_to(value: Any) -> Callable[[Any], bool]:
     if isinstance(value, (set, frozenset)):
         typed = _typed(value)
         return lambda other: _typed(other) == typed
+    if getattr(value, "__args__", None) is not None:  # Union[int, str] equals Union[str, int]
+        parts = _alias_parts(value)
+        return lambda other: type(other) is type(value) and other == value and _alias_parts(other) == parts
     return lambda other: type(other) is type(value) and other == value
+
+
+def _alias_parts(value: Any) -> Any:
+    """A generic alias or union with its arguments in their order."""
+    args = getattr(value, "__args__", None)
+    return (type(value), tuple(map(_alias_parts, args))) if type(args) is tuple else value
 
 
 def _typed(value: Any) -> Any:
@@ -489,7 +498,14 @@ def advanced(iterable: Any, n: int) -> Any:
     """``iter(iterable)`` after n steps."""
     it = iter(iterable)
     for _ in range(n):
-        next(it)
+        next(it, None)
+    return it
+
+
+def spent(empty: Any) -> Any:
+    """An iterator over an empty container that has seen its end."""
+    it = iter(empty)
+    next(it, None)
     return it
 
 
@@ -633,6 +649,7 @@ def facts() -> dict[str, Any]:
         "plain_value": plain_value,
         "factory_is": factory_is,
         "advanced": advanced,
+        "spent": spent,
         "percent_fields": percent_fields,
         "format_fields": format_fields,
         "repr_is": _Repr,

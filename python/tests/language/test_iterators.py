@@ -1,0 +1,156 @@
+"""Iterators that leave the frame, that have come to their end, that go backwards, and that are called while they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from .support import Case, Cases, check
+
+cases = Cases()
+
+
+def _split(*values):
+    """What is not captured: everything alive is made real in front of it."""
+    exec("")
+    return values
+
+
+@cases(breaks=6, graphs=1)
+def kinds_of_spent_iterators(x):
+    y = x + 1
+    made = [iter("xyz"), iter(b"ab"), iter([1]), iter((1,)), iter({1: 2}), iter({1: 2}.items()), iter({3}), iter(range(3))]
+    for it in made:
+        for _ in it:
+            pass
+    _split(*made)
+    return [type(it).__name__ for it in made], [list(it) for it in made], y
+
+
+@cases(breaks=6, graphs=1)
+def kinds_of_iterators_on_their_way(x):
+    y = x + 1
+    made = [iter("xyz"), iter(b"ab"), iter([1, 2]), iter((1, 2)), iter({1: 2, 3: 4}.values()), iter(frozenset((5, 6))), reversed([1, 2])]
+    for it in made:
+        next(it)
+    _split(*made)
+    return [type(it).__name__ for it in made], [list(it) for it in made], y
+
+
+@cases
+def types_of_iterators(x):
+    return type(iter("a")), type(iter([])), type(reversed([])), type(reversed(())), type(iter({}.keys())), x + 1
+
+
+@cases
+def backwards(x):
+    out = [x + 1]
+    for made in ([1, 2, 3], (1, 2, 3), "abc", b"abc", range(5), {1: 2, 3: 4}, {1: 2, 3: 4}.items()):
+        out.append(list(reversed(made)))
+    return out
+
+
+@cases
+def backwards_over_a_list_that_shrinks(x):
+    data = [1, 2, 3, 4, 5, 6]
+    seen = []
+    for v in reversed(data):
+        seen.append(v)
+        del data[0]
+    return seen, data, x + 1
+
+
+@cases(graphs=0)  # no iterator over the dict as it was can be made: CPython runs the frame
+def backwards_over_a_dict_that_grows(x):
+    y = x + 1
+    d = {1: 2, 3: 4}
+    it = reversed(d)
+    first = next(it)
+    d[5] = 6
+    try:
+        next(it)
+    except RuntimeError as e:
+        return first, str(e), y
+
+
+class Row:
+    """Subscripted, one item after the other."""
+
+    def __init__(self, n):
+        self.n = n
+        self.asked = []
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        self.asked.append(i)
+        if i >= self.n:
+            raise IndexError(i)
+        return i * i
+
+
+@cases
+def backwards_by_subscripts(x):
+    row = Row(4)
+    it = reversed(row)
+    first = next(it)
+    asked = list(row.asked)
+    return first, asked, list(it), row.asked, x + 1
+
+
+class NoWay:
+    """Refuses to be walked."""
+
+    __reversed__ = None
+    __iter__ = None
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, i):
+        return i
+
+
+@cases
+def refused(x):
+    y = x + 1
+    try:
+        reversed(NoWay())
+    except TypeError as e:
+        return str(e), y
+
+
+class Reentrant:
+    """A function whose call uses up the iterator that calls it."""
+
+    def __init__(self):
+        self.busy = False
+        self.it = iter(self.more, 2)
+
+    def more(self):
+        if self.busy:
+            return 2
+        self.busy = True
+        list(self.it)
+        return 1
+
+
+@cases
+def ended_by_its_own_function(x):
+    return list(Reentrant().it), x + 1
+
+
+@cases
+def many_turns(x):
+    d = {}
+    for i in range(5_000):
+        d[i] = i
+    total = 0
+    for v in d.values():
+        total += v
+    return len(d), total, x + 1
+
+
+@pytest.mark.parametrize("case", list(cases), ids=cases.names())
+def test_iterators(case: Case) -> None:
+    check(case)
