@@ -18,7 +18,16 @@ def _split(*values):
 @cases(breaks=6, graphs=1)
 def kinds_of_spent_iterators(x):
     y = x + 1
-    made = [iter("xyz"), iter(b"ab"), iter([1]), iter((1,)), iter({1: 2}), iter({1: 2}.items()), iter({3}), iter(range(3))]
+    made = [
+        iter("xyz"),
+        iter(b"ab"),
+        iter([1]),
+        iter((1,)),
+        iter({1: 2}),
+        iter({1: 2}.items()),
+        iter({3}),
+        iter(range(3)),
+    ]
     for it in made:
         for _ in it:
             pass
@@ -29,7 +38,15 @@ def kinds_of_spent_iterators(x):
 @cases(breaks=6, graphs=1)
 def kinds_of_iterators_on_their_way(x):
     y = x + 1
-    made = [iter("xyz"), iter(b"ab"), iter([1, 2]), iter((1, 2)), iter({1: 2, 3: 4}.values()), iter(frozenset((5, 6))), reversed([1, 2])]
+    made = [
+        iter("xyz"),
+        iter(b"ab"),
+        iter([1, 2]),
+        iter((1, 2)),
+        iter({1: 2, 3: 4}.values()),
+        iter(frozenset((5, 6))),
+        reversed([1, 2]),
+    ]
     for it in made:
         next(it)
     _split(*made)
@@ -138,6 +155,15 @@ class Reentrant:
 @cases
 def ended_by_its_own_function(x):
     return list(Reentrant().it), x + 1
+
+
+@cases(graphs=0)  # a container that holds itself cannot be made real: CPython runs the frame
+def values_that_hold_themselves(x):
+    row, table = [x + 1], {}
+    row.append(row)
+    table["me"] = table
+    _split(1)
+    return row[0], row[1][1] is row, table["me"]["me"] is table
 
 
 @cases

@@ -107,7 +107,7 @@ class Made:
         return super().__new__(cls, *args)
 
 
-@cases(breaks=3)
+@cases
 def too_many_arguments_for_object(x):
     y = x + 1
     Made()
@@ -154,7 +154,7 @@ class Says:
         return Other
 
 
-@cases(args=lambda: (Says(),), breaks=2)
+@cases(args=lambda: (Says(),))
 def instance_that_names_its_class(x, s):
     y = x + 1
     return isinstance(s, Other), isinstance(s, (str, Says)), y
