@@ -22,12 +22,14 @@ type GuardedCode struct {
 	Extra    []uint16       // registers whose values Function takes after the slots, ascending
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
+	Shown    [][]ShownLocal // of each chain
 	// Operations of the compiled graph and their user frames: where the graph raises, the failed one's are shown.
 	Operations []Operation
 	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.
 	// HandsOver: the rest of a frame, which takes over the references to its arguments.
-	NeedsHook, Rerun, HandsOver bool
-	Info                        py.Object // dict that explain() shows
+	// Catches: it hands what its native instruction raises to a resume function.
+	NeedsHook, Rerun, HandsOver, Catches bool
+	Info                                 py.Object // dict that explain() shows
 }
 
 // TracebackRow says which user frames the code units Start .. End-1 of the transformed code stand for.
@@ -41,6 +43,13 @@ type TracebackRow struct {
 type Level struct {
 	Code, Globals py.Object
 	Lasti, Line   int
+}
+
+// ShownLocal is a variable of a chain's outermost frame as a traceback shows it: its index, and the transformed function's variable with
+// its value, or -1 and the value.
+type ShownLocal struct {
+	Index, Place int
+	Value        py.Object
 }
 
 // Operation is a node of the graph that the backend was given: its name there, and the index of its chain.

@@ -189,7 +189,7 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 	}
 	g := &cache.GuardedCode{
 		Function: r.Function, OrigCode: f.Code, Program: r.Program, Pool: r.Pool, Extra: r.ExtraRegs,
-		NeedsHook: r.NeedsHook, Rerun: r.Rerun, HandsOver: r.HandsOver, Info: info,
+		NeedsHook: r.NeedsHook, Rerun: r.Rerun, HandsOver: r.HandsOver, Catches: r.Catches, Info: info,
 	}
 	for _, row := range r.Rows {
 		g.Rows = append(g.Rows, cache.TracebackRow(row))
@@ -203,6 +203,11 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 			levels = append(levels, cache.Level(l))
 		}
 		g.Chains = append(g.Chains, levels)
+		var shown []cache.ShownLocal
+		for _, l := range ch.Shown() {
+			shown = append(shown, cache.ShownLocal(l))
+		}
+		g.Shown = append(g.Shown, shown)
 	}
 	return g, nil
 }
@@ -221,6 +226,9 @@ func (i *installer) Make(s *py.Scope, g *cache.GuardedCode) (py.Object, error) {
 	}
 	if g.HandsOver {
 		spec.flags |= C.GD_ENTRY_HANDS_OVER
+	}
+	if g.Catches {
+		spec.flags |= C.GD_ENTRY_CATCHES
 	}
 	if g.Rerun {
 		spec.flags |= C.GD_ENTRY_RERUN
@@ -319,9 +327,11 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	made := map[cache.Level]py.Object{} // operations of one inlined callee have their outer frames in common
 	for k, ch := range g.Chains {
 		var levels []py.Object
-		for _, l := range ch {
+		for i, l := range ch {
 			level, ok := made[l]
-			if !ok {
+			if shown := g.Shown[k]; i == 0 && len(shown) > 0 {
+				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)), shownLocals(s, shown))
+			} else if !ok {
 				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)))
 				made[l] = level
 			}
@@ -337,6 +347,18 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 		}
 		spec.operations = (*C.PyObject)(s.Tuple(operations...).Ptr())
 	}
+}
+
+// shownLocals is a tuple of (index, place) and (index, -1, value).
+func shownLocals(s *py.Scope, shown []cache.ShownLocal) py.Object {
+	out := make([]py.Object, len(shown))
+	for i, l := range shown {
+		out[i] = s.Tuple(s.Int(int64(l.Index)), s.Int(int64(l.Place)))
+		if l.Place < 0 {
+			out[i] = s.Tuple(s.Int(int64(l.Index)), s.Int(-1), l.Value)
+		}
+	}
+	return s.Tuple(out...)
 }
 
 func (*installer) texts(s *py.Scope, spec *C.gd_entry_spec, g *cache.GuardedCode) {

@@ -54,6 +54,7 @@ type Codegen struct {
 	marks     []mark
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
+	catches   bool // hands what the native instruction raises to a resume function
 	// letGo is the place of the native instruction of a split, -1 without one: values nobody needs any more are let go in front of
 	// it, as the user's code has let go of them.
 	letGo int
@@ -533,21 +534,24 @@ func (c *Codegen) finish(order []int) *bytecode.Code {
 	for i := range c.closure {
 		local("___const"+itoa(i), opcode.CO_FAST_FREE)
 	}
+	placed := func(space, i int) int {
+		switch space {
+		case spaceExtra:
+			i = nslots + place[i]
+		case spaceTemp:
+			i += nslots + nextra
+		case spaceClosure:
+			i += nslots + nextra + temps
+		}
+		return i
+	}
 	for _, in := range c.list {
 		switch in.Op {
 		case opcode.LOAD_FAST, opcode.STORE_FAST, opcode.LOAD_DEREF, opcode.DELETE_FAST:
-			i := in.Arg &^ spaceMask
-			switch in.Arg & spaceMask {
-			case spaceExtra:
-				i = nslots + place[i]
-			case spaceTemp:
-				i += nslots + nextra
-			case spaceClosure:
-				i += nslots + nextra + temps
-			}
-			in.Arg = i
+			in.Arg = placed(in.Arg&spaceMask, in.Arg&^spaceMask)
 		}
 	}
+	c.placeShown(placed)
 	var prologue []*bytecode.Instruction
 	if len(c.closure) > 0 {
 		prologue = append(prologue, bytecode.New(opcode.COPY_FREE_VARS, len(c.closure)))

@@ -277,6 +277,23 @@ func (o *OutputGraph) nothingToCapture(hook bool) error {
 	return errDone
 }
 
+// raisesFirst is the end of a frame that is known to raise before anything is captured: where its guards hold, the user's own code
+// runs, and its traceback, frames and variables are CPython's.
+func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
+	o := tx.out
+	if o.idle() {
+		return o.nothingToCapture(true)
+	}
+	u.Stack = tx.chainHere().stack()
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, nil, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
+	if err != nil {
+		return err
+	}
+	o.result = &Result{Program: m.Program(), Pool: o.pool, NeedsHook: true, Breaks: append(o.breaks, u), BreakLine: int(tx.inst.Pos.Line),
+		Nothing: true, Text: m.Text()}
+	return errDone
+}
+
 // finalize turns the written instructions, the graph and the guards into the frame's result.
 func (o *OutputGraph) finalize(c *Codegen) error {
 	if o.idle() {
@@ -342,7 +359,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	rerun := o.rerunnable() || o.hasProtected
 	o.result = &Result{
 		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: table.rows, Chains: table.chains, Operations: table.operations,
-		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun,
+		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun, Catches: c.catches,
 		HandsOver: o.frame.Origin != nil && !rerun,
 		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
 		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),

@@ -12,6 +12,7 @@ import (
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // Frame is what a call brings: code, globals, and the slots (arguments in localsplus order, then the closure's cells).
@@ -125,6 +126,7 @@ type Result struct {
 	Operations  []Operation // of a graph handed over whole
 	NeedsHook   bool
 	HandsOver   bool // the rest of a frame: it takes over the references to its arguments
+	Catches     bool // it hands what its native instruction raises to a resume function
 	Rerun       bool // when the graph raises, the user's own code may run instead
 	Breaks      []*exc.Unsupported
 	BreakLine   int
@@ -162,6 +164,19 @@ type chain struct {
 	file    string
 	inst    *bytecode.Instruction
 	depth   int
+	step    int                         // of the outermost frame
+	locals  []variables.VariableTracker // the outermost frame's there
+	shown   []ShownLocal
+}
+
+// Shown lists the variables of the outermost frame that a traceback shows.
+func (c *chain) Shown() []ShownLocal { return c.outermost().shown }
+
+func (c *chain) outermost() *chain {
+	for c.parent != nil {
+		c = c.parent
+	}
+	return c
 }
 
 // Levels lists the chain outermost first.

@@ -76,6 +76,7 @@ type OutputGraph struct {
 	storedGlobals map[string]variables.VariableTracker // what the program stored into the outermost frame's globals
 	breaks        []*exc.Unsupported
 	breakLine     int
+	shown         int // variables kept for tracebacks so far
 	resumes       []string
 	result        *Result
 }

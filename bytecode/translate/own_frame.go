@@ -13,7 +13,7 @@ import (
 var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true, "breakpoint": true}
 
 // frameWatchers are functions of sys and inspect that show a frame as it is, or set who sees its events: a split frame is another.
-var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true}
+var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true}
 
 // watched tells code that names one of them.
 func watched(c *bytecode.Code) bool {

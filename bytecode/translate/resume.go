@@ -179,6 +179,7 @@ func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruct
 		}
 	}, func() error {
 		t := c.newTemp()
+		c.catches = true
 		c.emit(opcode.STORE_FAST, spaceTemp|t)
 		tx.leaveHandled(c)
 		h := inst.Handler

@@ -90,6 +90,7 @@ func (c *Codegen) placeTemps() int {
 	occupied := map[int]int{} // slot -> the temp whose value it holds
 	inserted := map[int][]*bytecode.Instruction{}
 	var held []int // locals that the native instruction leaves bound
+	spans := map[int]span{}
 	for i, in := range c.list {
 		if i == c.letGo {
 			var dead []int
@@ -119,6 +120,7 @@ func (c *Codegen) placeTemps() int {
 				slots++
 			}
 			place[v] = p
+			spans[v&^spaceMask] = span{first: i, last: until(v), slot: p}
 		}
 		switch in.Op {
 		case opcode.STORE_FAST:
@@ -131,6 +133,7 @@ func (c *Codegen) placeTemps() int {
 		}
 		in.Arg = spaceTemp | p
 	}
+	c.showLocals(spans)
 	c.insert(inserted)
 	return slots
 }

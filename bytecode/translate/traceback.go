@@ -40,9 +40,6 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 		if i+1 < len(c.marks) {
 			end = at(c.marks[i+1].start)
 		}
-		if m.chain.depth == 1 && !m.drop && !m.graph && !m.protected {
-			continue // the line table tells it all
-		}
 		t.rows = append(t.rows, TracebackRow{
 			Start: at(m.start), End: end, Chain: t.chain(m.chain), Drop: m.drop, Graph: m.graph, Protected: m.protected,
 		})

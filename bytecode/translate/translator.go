@@ -120,7 +120,7 @@ func (tx *InstructionTranslator) chainHere() *chain {
 	if tx.hidden && tx.parent != nil {
 		return tx.parent.chainHere()
 	}
-	if tx.here != nil && tx.here.inst == tx.inst {
+	if tx.here != nil && tx.here.inst == tx.inst && tx.here.step == tx.out.rootStep {
 		return tx.here
 	}
 	var up *chain
@@ -129,7 +129,8 @@ func (tx *InstructionTranslator) chainHere() *chain {
 		up = tx.parent.chainHere()
 		depth = up.depth + 1
 	}
-	tx.here = &chain{parent: up, code: tx.d.object, globals: tx.globals, name: tx.d.code.Name, file: tx.d.code.Filename, inst: tx.inst, depth: depth}
+	tx.here = &chain{parent: up, code: tx.d.object, globals: tx.globals, name: tx.d.code.Name, file: tx.d.code.Filename, inst: tx.inst, depth: depth,
+		step: tx.out.rootStep, locals: tx.snapshot()}
 	return tx.here
 }
 
@@ -244,6 +245,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 			return err
 		} else {
 			err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
+			if tx.out.numOps == 0 && !tx.out.opts.NoPython {
+				return tx.raisesFirst(err.(*exc.Unsupported))
+			}
 		}
 	}
 	u, ok := err.(*exc.Unsupported)

@@ -70,12 +70,17 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
         return result;
     }
     if (how == GD_RUN_ORIGINAL_HOOKED) {
-        return call_original_hooked(tstate, w, args, nargsf, kwnames);
+        result = call_original_hooked(tstate, w, args, nargsf, kwnames);
     }
-    PyObject *graph_error = gd_take_graph_error();
-    result = call_original(w, args, nargsf, kwnames);
-    if (graph_error != NULL) {
-        gd_graph_error_done(graph_error, (PyObject *)w->function, result);
+    else {
+        PyObject *graph_error = gd_take_graph_error();
+        result = call_original(w, args, nargsf, kwnames);
+        if (graph_error != NULL) {
+            gd_graph_error_done(graph_error, (PyObject *)w->function, result);
+        }
+    }
+    if (result == NULL && w->kind == GD_FRAME_RESUME) {
+        gd_fix_resumed(w->function);
     }
     return result;
 }

@@ -86,6 +86,7 @@ enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
     GD_ENTRY_NEEDS_HOOK = 2, /* it calls Python that was not inlined: install the eval-frame hook around the call */
     GD_ENTRY_HANDS_OVER = 8, /* the rest of a frame, which takes over the references to its arguments (tail_call.h) */
+    GD_ENTRY_CATCHES = 16, /* hands what its native instruction raises to a resume function: a tail call's last argument */
     GD_ENTRY_RERUN = 4, /* its graph changes nothing outside itself: when the graph raises, the user's own code runs
                                   instead, from its start, and raises (or not) as CPython does, effects included */
 };
@@ -109,7 +110,9 @@ typedef struct {
     uint32_t ntb_rows;
     uint32_t reserved;
     PyObject *chains; /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost
-                                      last; the outermost one stands for the transformed frame itself. NULL: no rows */
+                                      last; the outermost one stands for the transformed frame itself, and may have a fifth
+                                      item: its variables, a tuple of (index in localsplus, index of the transformed frame's
+                                      variable that has the value) and (index, -1, value). NULL: no rows */
     PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
     PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
     PyObject *

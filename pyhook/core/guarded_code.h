@@ -65,6 +65,13 @@ PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **r
  * entries marked GD_TB_DROP, and puts the user frames of the failed operation in place of the frames of a graph. Keeps the exception set. (traceback.c) */
 void gd_fix_traceback(gd_GuardedCode *e);
 
+/* The same for an exception that the entry's function has caught and hands on in the tail call that it returned. result: borrowed,
+ * anything. Raises nothing. */
+void gd_fix_caught(gd_GuardedCode *e, PyObject *result);
+
+/* The same for the exception that is set, after a resume function has run as it is: its frame is the user's. Raises nothing else. */
+void gd_fix_resumed(PyFunctionObject *function);
+
 /* What the user's own code is to run instead of, from its start: GD_RAISED_GRAPH, an Exception left the call of e's compiled
  * graph, and nothing outside has seen the graph's operations (may_run_again in _runtime.py); GD_RAISED_PROTECTED, an
  * operation raised whose exception the user's code handles itself; 0 neither. Keeps the exception set. (traceback.c) */

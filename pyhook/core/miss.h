@@ -77,6 +77,9 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
         }
         gd_fix_traceback(entry);
     }
+    else if (GD_UNLIKELY(flags & GD_ENTRY_CATCHES)) {
+        gd_fix_caught(entry, value);
+    }
     *result = value;
     Py_DECREF(entry);
     return GD_SERVED;

@@ -94,8 +94,36 @@ gd_tuple_iter_look(PyObject *v, PyObject **seq, Py_ssize_t *first)
     return 1;
 }
 
+/* Gives a shown frame one of its variables: (index, place) names the variable of the source frame that has the value,
+ * (index, -1, value) has it. 0, or -1 with an exception. */
+static int
+show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *from, PyObject *item)
+{
+    int index, place;
+    PyObject *value = NULL;
+    if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "ii|O", &index, &place, &value)) {
+        return -1;
+    }
+    if (index < 0 || index >= code->co_nlocalsplus || (value == NULL && (place < 0 || place >= from->f_code->co_nlocalsplus))) {
+        return 0;
+    }
+    if (value == NULL) {
+        value = from->localsplus[place];
+    }
+    _PyLocals_Kind kind = _PyLocals_GetKind(code->co_localspluskinds, index);
+    if (value == NULL || ((kind & CO_FAST_FREE) && !PyCell_Check(value))) {
+        return 0;
+    }
+    value = (kind & CO_FAST_CELL) && !PyCell_Check(value) ? PyCell_New(value) : Py_NewRef(value);
+    if (value == NULL) {
+        return -1;
+    }
+    Py_XSETREF(to->localsplus[index], value);
+    return 0;
+}
+
 PyFrameObject *
-gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti)
+gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject *source, PyObject *shown)
 {
     PyFrameObject *frame = PyFrame_New(PyThreadState_Get(), code, globals, NULL);
     if (frame == NULL) {
@@ -114,6 +142,15 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti)
     }
     int inside = lasti >= 0 && (Py_ssize_t)lasti < _PyCode_NBYTES(code);
     inner->prev_instr = _PyCode_CODE(code) + (inside ? lasti / (int)sizeof(_Py_CODEUNIT) : 0);
+    if (shown != NULL) {
+        frame->f_back = PyFrame_GetBack(source);
+    }
+    for (Py_ssize_t i = 0; shown != NULL && i < PyTuple_GET_SIZE(shown); i++) {
+        if (show_local(code, inner, source->f_frame, PyTuple_GET_ITEM(shown, i)) < 0) {
+            Py_DECREF(frame);
+            return NULL;
+        }
+    }
     return frame;
 }
 

@@ -124,7 +124,8 @@ gd_py_frame_code(PyFrameObject *frame)
 
 /* A frame object of the code that stands at byte offset lasti and never ran: what a traceback entry shows. Its locals are
  * unbound; reading f_locals is safe. new, or NULL with an exception. */
-PyFrameObject *gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti);
+PyFrameObject *gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject *source,
+                                PyObject *shown);
 
 /* Whether the layouts this file assumes are those of this interpreter. 0 or -1 with an exception. */
 int gd_pycompat_guard_check(void);

@@ -69,6 +69,15 @@ gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObjec
 }
 
 PyObject *
+gd_tail_call_last(PyObject *value)
+{
+    if (value == NULL || !Py_IS_TYPE(value, &gd_TailCall_Type) || Py_SIZE(value) == 0) {
+        return NULL;
+    }
+    return ((gd_TailCall *)value)->args[Py_SIZE(value) - 1];
+}
+
+PyObject *
 gd_run_tail_calls(PyObject *result)
 {
     struct gd_TailCall *outer = gd_thread.tail;

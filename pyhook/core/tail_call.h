@@ -22,6 +22,8 @@ PyObject *gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargs
  * An ordinary call where none is under way. new reference or NULL with an exception */
 PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
                                size_t n);
+/* The last argument of a tail call, borrowed; NULL without an exception for anything else. */
+PyObject *gd_tail_call_last(PyObject *value);
 
 /* Runs tail calls until a value comes out. Steals `result`; new reference or NULL with an exception. */
 PyObject *gd_run_tail_calls(PyObject *result);

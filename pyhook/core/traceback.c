@@ -2,6 +2,7 @@
 #include "guarded_code.h"
 #include "pycompat_guard_311.h"
 #include "runtime.h"
+#include "tail_call.h"
 
 /* The last row that covers the code unit, or NULL: rows are sorted by `start`. */
 static const gd_tb_row *
@@ -25,19 +26,21 @@ row_at(const gd_GuardedCode *e, uint32_t unit)
     return NULL;
 }
 
-/* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line). new, or
- * NULL with an exception. The frame is a fresh one of the user's code: it never ran and has no locals. */
+/* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line) and, for the
+ * frame that the transformed one stands for, which of its variables source has (see gd_entry_spec.chains). new, or NULL
+ * with an exception. The frame is a fresh one of the user's code: it never ran. */
 static PyObject *
-user_entry(PyObject *item, PyObject *next)
+user_entry(PyObject *item, PyFrameObject *source, PyObject *next)
 {
-    PyObject *code, *globals, *entry = NULL;
+    PyObject *code, *globals, *shown = NULL, *entry = NULL;
     int lasti, line;
     if (!PyTuple_Check(item)
-        || !PyArg_ParseTuple(item, "O!O!ii", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line)) {
+        || !PyArg_ParseTuple(item, "O!O!ii|O!", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line, &PyTuple_Type,
+                             &shown)) {
         Py_XDECREF(next);
         return NULL;
     }
-    PyFrameObject *frame = gd_py_show_frame((PyCodeObject *)code, globals, lasti);
+    PyFrameObject *frame = gd_py_show_frame((PyCodeObject *)code, globals, lasti, source, source != NULL ? shown : NULL);
     if (frame != NULL) {
         entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, frame,
                                       lasti, line);
@@ -47,9 +50,9 @@ user_entry(PyObject *item, PyObject *next)
     return entry;
 }
 
-/* The entries of one chain, outermost first, before `next` (stolen). new, or NULL with an exception */
+/* The entries of one chain, outermost first, before `next` (stolen). source: the transformed frame. new, or NULL with an exception */
 static PyObject *
-user_entries(PyObject *chain, PyObject *next)
+user_entries(PyObject *chain, PyFrameObject *source, PyObject *next)
 {
     if (!PyTuple_Check(chain)) {
         PyErr_SetString(PyExc_TypeError, "a chain of user frames is a tuple");
@@ -57,7 +60,7 @@ user_entries(PyObject *chain, PyObject *next)
         return NULL;
     }
     for (Py_ssize_t i = PyTuple_GET_SIZE(chain); i-- > 0;) {
-        next = user_entry(PyTuple_GET_ITEM(chain, i), next);
+        next = user_entry(PyTuple_GET_ITEM(chain, i), source, next);
         if (next == NULL) {
             return NULL;
         }
@@ -110,9 +113,10 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
     return rest;
 }
 
-/* new traceback with the entries of e's code replaced; NULL without an exception when there is none. */
+/* new traceback with the entries of e's code replaced; NULL without an exception when there is none. goes_on: the user's frame is not
+ * at its end, so that what it holds is not the traceback's to keep. */
 static PyObject *
-rewrite(const gd_GuardedCode *e, PyObject *traceback)
+rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
 {
     PyObject *code = ((PyFunctionObject *)e->function)->func_code;
     PyTracebackObject *entries[MAX_ENTRIES];
@@ -135,11 +139,12 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback)
         return NULL;
     }
     PyObject *rest = (PyObject *)ours->tb_next, *chain = NULL;
+    PyFrameObject *source = goes_on ? NULL : ours->tb_frame;
     if (row->flags & GD_TB_GRAPH && rest != NULL) {
         chain = failed_operation(e, rest, &rest);
     }
     if (chain != NULL) {
-        rest = user_entries(chain, rest);
+        rest = user_entries(chain, source, rest);
         Py_DECREF(chain);
         return before(entries, found, rest);
     }
@@ -149,7 +154,7 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback)
             Py_XDECREF(rest);
             return NULL;
         }
-        rest = user_entries(PyTuple_GET_ITEM(e->chains, row->chain), rest);
+        rest = user_entries(PyTuple_GET_ITEM(e->chains, row->chain), source, rest);
     }
     return before(entries, found, rest);
 }
@@ -160,7 +165,7 @@ gd_fix_traceback(gd_GuardedCode *e)
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     if (traceback != NULL && PyTraceBack_Check(traceback) && e->function != NULL && e->chains != NULL) {
-        PyObject *fixed = rewrite(e, traceback);
+        PyObject *fixed = rewrite(e, traceback, 0);
         if (fixed != NULL) {
             Py_SETREF(traceback, fixed);
             if (value != NULL && PyExceptionInstance_Check(value)) {
@@ -168,6 +173,108 @@ gd_fix_traceback(gd_GuardedCode *e)
             }
         }
         PyErr_Clear(); /* without memory for it the traceback stays as it is */
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+void
+gd_fix_caught(gd_GuardedCode *e, PyObject *result)
+{
+    PyObject *value = gd_tail_call_last(result);
+    if (value == NULL || !PyExceptionInstance_Check(value) || e->function == NULL || e->chains == NULL) {
+        return;
+    }
+    PyObject *traceback = PyException_GetTraceback(value);
+    PyObject *fixed = traceback != NULL ? rewrite(e, traceback, 1) : NULL;
+    if (fixed != NULL) {
+        PyException_SetTraceback(value, fixed);
+    }
+    PyErr_Clear();
+    Py_XDECREF(fixed);
+    Py_XDECREF(traceback);
+}
+
+/* ---- resume functions that ran as they are ---- */
+
+/* The byte offset of the first instruction of code at the same place of the source; -1 where there is none. */
+static int
+same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
+{
+    int want[4], found[4];
+    if (!PyCode_Addr2Location(copy, lasti, &want[0], &want[1], &want[2], &want[3])) {
+        return -1;
+    }
+    int step = (int)sizeof(_Py_CODEUNIT);
+    for (int at = 0; at < (int)Py_SIZE(code) * step; at += step) {
+        if (PyCode_Addr2Location(code, at, &found[0], &found[1], &found[2], &found[3])
+            && memcmp(want, found, sizeof(want)) == 0) {
+            return at;
+        }
+    }
+    return -1;
+}
+
+/* Which variables of the copy have the values of the user's code's: those of one name. new tuple or NULL with an exception */
+static PyObject *
+by_name(PyCodeObject *code, PyCodeObject *copy)
+{
+    PyObject *shown = PyList_New(0);
+    for (int i = 0; shown != NULL && i < code->co_nlocalsplus; i++) {
+        PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+        for (int k = 0; k < copy->co_nlocalsplus; k++) {
+            if (PyUnicode_Compare(name, PyTuple_GET_ITEM(copy->co_localsplusnames, k)) == 0) {
+                PyObject *pair = Py_BuildValue("(ii)", i, k);
+                if (pair == NULL || PyList_Append(shown, pair) < 0) {
+                    Py_CLEAR(shown);
+                }
+                Py_XDECREF(pair);
+                break;
+            }
+        }
+    }
+    PyObject *out = shown != NULL ? PyList_AsTuple(shown) : NULL;
+    Py_XDECREF(shown);
+    return out;
+}
+
+/* new traceback with the outermost entry, a resume function's, replaced; NULL, perhaps with an exception, where it is not one's. */
+static PyObject *
+rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
+{
+    PyCodeObject *copy = (PyCodeObject *)function->func_code;
+    if (gd_py_frame_code(tb->tb_frame) != (PyObject *)copy || function->func_dict == NULL) {
+        return NULL;
+    }
+    PyObject *origin = PyDict_GetItemString(function->func_dict, "__godynamo_origin__");
+    if (origin == NULL || !PyTuple_Check(origin) || PyTuple_GET_SIZE(origin) == 0
+        || !PyCode_Check(PyTuple_GET_ITEM(origin, 0))) {
+        return NULL;
+    }
+    PyCodeObject *code = (PyCodeObject *)PyTuple_GET_ITEM(origin, 0);
+    int lasti = same_place(code, copy, tb->tb_lasti);
+    PyObject *shown = by_name(code, copy);
+    PyObject *item = shown != NULL ? Py_BuildValue("(OOiiN)", code, function->func_globals, lasti < 0 ? 0 : lasti,
+                                                   tb->tb_lineno, shown)
+                                   : NULL;
+    PyObject *fixed = item != NULL ? user_entry(item, tb->tb_frame, Py_XNewRef((PyObject *)tb->tb_next)) : NULL;
+    Py_XDECREF(item);
+    return fixed;
+}
+
+void
+gd_fix_resumed(PyFunctionObject *function)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (traceback != NULL && PyTraceBack_Check(traceback)) {
+        PyObject *fixed = rewrite_resumed(function, (PyTracebackObject *)traceback);
+        if (fixed != NULL) {
+            Py_SETREF(traceback, fixed);
+            if (value != NULL && PyExceptionInstance_Check(value)) {
+                PyException_SetTraceback(value, traceback);
+            }
+        }
+        PyErr_Clear();
     }
     PyErr_Restore(type, value, traceback);
 }

@@ -1,0 +1,138 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// A traceback shows frames of the user's code, and f_locals of the outermost one shows the user's variables as far as the transformed
+// frame has their values: in parameters, in temps that are in use there, as constants. So what looks at the frames of a traceback
+// (a debugger, NameError's suggestions, weak references to what a frame holds) finds them.
+
+// ShownLocal is a user's variable in a traceback: its index in localsplus, and the index among the transformed function's of the
+// variable that has its value, or -1 and the value itself.
+type ShownLocal struct {
+	Index, Place int
+	Value        py.Object
+}
+
+// maxShown bounds the variables kept for tracebacks of one translation: positions times variables.
+const maxShown = 100_000
+
+// snapshot copies the outermost frame's variables for a chain.
+func (tx *InstructionTranslator) snapshot() []variables.VariableTracker {
+	if tx.parent != nil || tx.out.shown+len(tx.locals) > maxShown {
+		return nil
+	}
+	tx.out.shown += len(tx.locals)
+	return append([]variables.VariableTracker(nil), tx.locals...)
+}
+
+// span is where a temp is in use, in indices of Codegen.list, and the slot it was given.
+type span struct{ first, last, slot int }
+
+// showLocals resolves the variables of all positions. spans tells the temps; places count from the first temp on as spaceTemp does. A temp
+// counts where it has the value at all instructions of the position.
+func (c *Codegen) showLocals(spans map[int]span) {
+	type stretch struct{ from, to int }
+	all := map[*chain]stretch{}
+	for _, m := range c.marks {
+		ch := m.chain.outermost()
+		s, ok := all[ch]
+		if !ok {
+			s.from = m.start
+		}
+		s.to = m.start
+		all[ch] = s
+	}
+	for _, e := range c.out.events { // operations of a graph that runs as a whole
+		if e.chain != nil {
+			if ch := e.chain.outermost(); all[ch] == (stretch{}) {
+				all[ch] = stretch{-1, -1}
+			}
+		}
+	}
+	for ch, at := range all {
+		for i, v := range ch.locals {
+			if s, ok := c.shownLocal(v, at.from, at.to, spans); ok {
+				s.Index = i
+				ch.shown = append(ch.shown, s)
+			}
+		}
+	}
+}
+
+// shownLocal finds the value of one variable between two instructions.
+func (c *Codegen) shownLocal(v variables.VariableTracker, from, to int, spans map[int]span) (ShownLocal, bool) {
+	none := ShownLocal{}
+	if v == nil {
+		return none, false
+	}
+	if l, ok := v.(*variables.LazyVariable); ok {
+		if !l.Realized() {
+			return c.shownSource(l.Source())
+		}
+		v = l.Real()
+	}
+	temp := func(t int, ok bool) (ShownLocal, bool) {
+		s, used := spans[t]
+		if !ok || !used || s.first >= from || s.last < to {
+			return none, false
+		}
+		return ShownLocal{Place: spaceTemp | s.slot}, true
+	}
+	if s := variables.SlotOf(v); s != nil {
+		t, ok := c.slotTemp[s.Index]
+		return temp(t, ok)
+	}
+	if v.Source() != nil {
+		return c.shownSource(v.Source())
+	}
+	switch x := v.(type) {
+	case *variables.ConstantVariable:
+		return ShownLocal{Place: -1, Value: x.Value}, true
+	case *variables.ClassVariable:
+		return ShownLocal{Place: -1, Value: x.Class}, true
+	case *variables.TensorVariable:
+		t, ok := c.nodeTemp[x.Node]
+		return temp(t, ok)
+	}
+	return none, false
+}
+
+func (c *Codegen) shownSource(src guards.Source) (ShownLocal, bool) {
+	switch s := src.(type) {
+	case *guards.LocalSource:
+		return ShownLocal{Place: spaceSlot | s.Slot}, true
+	case *guards.ConstSource:
+		return ShownLocal{Place: -1, Value: c.out.pool[s.Const.Index]}, true
+	}
+	i, ok := c.extraIdx[src.Name()]
+	return ShownLocal{Place: spaceExtra | i}, ok
+}
+
+// placeShown turns places into indices of the finished function's variables.
+func (c *Codegen) placeShown(place func(space, i int) int) {
+	done := map[*chain]bool{}
+	put := func(ch *chain) {
+		if ch == nil {
+			return
+		}
+		if ch = ch.outermost(); done[ch] {
+			return
+		}
+		done[ch] = true
+		for k := range ch.shown {
+			if p := &ch.shown[k].Place; *p >= 0 {
+				*p = place(*p&spaceMask, *p&^spaceMask)
+			}
+		}
+	}
+	for _, m := range c.marks {
+		put(m.chain)
+	}
+	for _, e := range c.out.events {
+		put(e.chain)
+	}
+}
