@@ -69,8 +69,12 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if u, ok := why.(*exc.Unsupported); ok && inst.Op == opcode.CALL && inst.Arg == 0 && tx.isSuper(operands) {
 		return &unbreakable{u, "super() looks at the frame that calls it"}
 	}
+	// What the instruction works on is real by the time it runs, and the variables hold it then.
+	if err := tx.freezeLive(operands, nil); err != nil {
+		return err
+	}
 	live := tx.liveAfter(inst)
-	if err := tx.freezeLive(operands, live); err != nil {
+	if err := tx.freezeLive(nil, live); err != nil {
 		return err
 	}
 	c := newCodegen(o)
@@ -114,6 +118,9 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	target := inst
 	if i := tx.d.index[inst]; i > 0 && tx.d.code.Instructions[i-1].Op == opcode.KW_NAMES {
 		target = tx.d.code.Instructions[i-1]
+	}
+	if err := tx.freezeLive(nil, nil); err != nil {
+		return err
 	}
 	live := tx.liveAt(target)
 	if err := tx.freezeLive(nil, live); err != nil {

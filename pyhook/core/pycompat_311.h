@@ -38,6 +38,14 @@ gd_py_tracing(PyThreadState *tstate)
     return tstate->cframe->use_tracing != 0;
 }
 
+/* The frame object of the Python function that is running; NULL where none has been made for it. new */
+static inline PyObject *
+gd_py_running_frame(PyThreadState *tstate)
+{
+    _PyInterpreterFrame *frame = tstate->cframe->current_frame;
+    return frame != NULL ? Py_XNewRef((PyObject *)frame->frame_obj) : NULL;
+}
+
 /* Python frames in use on this thread, as the recursion limit counts them. */
 static inline int
 gd_py_depth(PyThreadState *tstate)

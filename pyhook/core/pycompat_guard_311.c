@@ -95,7 +95,7 @@ gd_tuple_iter_look(PyObject *v, PyObject **seq, Py_ssize_t *first)
 }
 
 /* Gives a shown frame one of its variables: (index, place) names the variable of the source frame that has the value,
- * (index, -1, value) has it. 0, or -1 with an exception. */
+ * (index, -1, value) has it. from NULL: only the latter are shown. 0, or -1 with an exception. */
 static int
 show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *from, PyObject *item)
 {
@@ -104,11 +104,11 @@ show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *fro
     if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "ii|O", &index, &place, &value)) {
         return -1;
     }
-    if (index < 0 || index >= code->co_nlocalsplus || (value == NULL && (place < 0 || place >= from->f_code->co_nlocalsplus))) {
-        return 0;
-    }
-    if (value == NULL) {
+    if (value == NULL && from != NULL && place >= 0 && place < from->f_code->co_nlocalsplus) {
         value = from->localsplus[place];
+    }
+    if (index < 0 || index >= code->co_nlocalsplus) {
+        return 0;
     }
     _PyLocals_Kind kind = _PyLocals_GetKind(code->co_localspluskinds, index);
     if (value == NULL || ((kind & CO_FAST_FREE) && !PyCell_Check(value))) {
@@ -142,16 +142,21 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
     }
     int inside = lasti >= 0 && (Py_ssize_t)lasti < _PyCode_NBYTES(code);
     inner->prev_instr = _PyCode_CODE(code) + (inside ? lasti / (int)sizeof(_Py_CODEUNIT) : 0);
-    if (shown != NULL) {
-        frame->f_back = PyFrame_GetBack(source);
-    }
     for (Py_ssize_t i = 0; shown != NULL && i < PyTuple_GET_SIZE(shown); i++) {
-        if (show_local(code, inner, source->f_frame, PyTuple_GET_ITEM(shown, i)) < 0) {
+        if (show_local(code, inner, source != NULL ? source->f_frame : NULL, PyTuple_GET_ITEM(shown, i)) < 0) {
             Py_DECREF(frame);
             return NULL;
         }
     }
     return frame;
+}
+
+void
+gd_py_set_back(PyFrameObject *frame, PyFrameObject *was, PyFrameObject *back)
+{
+    if (frame->f_back == was) {
+        Py_XSETREF(frame->f_back, (PyFrameObject *)Py_NewRef(back));
+    }
 }
 
 int

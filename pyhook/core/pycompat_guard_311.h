@@ -127,6 +127,9 @@ gd_py_frame_code(PyFrameObject *frame)
 PyFrameObject *gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject *source,
                                 PyObject *shown);
 
+/* Makes back the f_back of a frame that has ended where that is was, which may be NULL. */
+void gd_py_set_back(PyFrameObject *frame, PyFrameObject *was, PyFrameObject *back);
+
 /* Whether the layouts this file assumes are those of this interpreter. 0 or -1 with an exception. */
 int gd_pycompat_guard_check(void);
 

@@ -4,7 +4,9 @@
 
 typedef struct gd_TailCall {
     PyObject_VAR_HEAD gd_Callable *w;     /* strong */
-    PyObject *args[1];  /* strong, ob_size of them until they are handed over */
+    PyObject *
+        frame; /* strong: of the function that made it, where something holds its frame object (a traceback); or NULL */
+    PyObject *args[1]; /* strong, ob_size of them until they are handed over */
 } gd_TailCall;
 
 static void
@@ -62,6 +64,7 @@ gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObjec
         return NULL;
     }
     t->w = (gd_Callable *)Py_NewRef(op);
+    t->frame = gd_py_running_frame(gd_py_thread_state());
     for (Py_ssize_t i = 0; i < n; i++) {
         t->args[i] = Py_NewRef(args[i]);
     }
@@ -77,12 +80,27 @@ gd_tail_call_last(PyObject *value)
     return ((gd_TailCall *)value)->args[Py_SIZE(value) - 1];
 }
 
+/* The user's frame goes on in another: what the one that has ended holds is not its any more. */
+static void
+clear_frame(gd_TailCall *t)
+{
+    PyObject *cleared = PyObject_CallMethod(t->frame, "clear", NULL);
+    if (cleared == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(cleared);
+    Py_CLEAR(t->frame);
+}
+
 PyObject *
 gd_run_tail_calls(PyObject *result)
 {
     struct gd_TailCall *outer = gd_thread.tail;
     while (result != NULL && Py_IS_TYPE(result, &gd_TailCall_Type)) {
         gd_TailCall *t = (gd_TailCall *)result;
+        if (GD_UNLIKELY(t->frame != NULL)) {
+            clear_frame(t);
+        }
         gd_thread.tail = t;
         result = gd_callable_call((PyObject *)t->w, t->args, (size_t)Py_SIZE(t), NULL);
         Py_DECREF(t);
@@ -95,6 +113,7 @@ static void
 tail_call_dealloc(gd_TailCall *t)
 {
     drop_args(t);
+    Py_XDECREF(t->frame);
     Py_DECREF(t->w);
     PyObject_Free(t);
 }

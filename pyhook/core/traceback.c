@@ -26,22 +26,31 @@ row_at(const gd_GuardedCode *e, uint32_t unit)
     return NULL;
 }
 
+/* The frame that a user's frame stands for in a traceback. */
+typedef struct {
+    PyFrameObject *frame; /* borrowed: the one that ran */
+    int holds; /* its values are shown; without, constants alone */
+} shown_frame;
+
 /* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line) and, for the
- * frame that the transformed one stands for, which of its variables source has (see gd_entry_spec.chains). new, or NULL
- * with an exception. The frame is a fresh one of the user's code: it never ran. */
+ * frame that the one that ran stands for, which of its variables that has (see gd_entry_spec.chains). new, or NULL with an
+ * exception. The frame is a fresh one of the user's code: it never ran. It takes the place of the one that ran in the next one's f_back, too. */
 static PyObject *
-user_entry(PyObject *item, PyFrameObject *source, PyObject *next)
+user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
 {
     PyObject *code, *globals, *shown = NULL, *entry = NULL;
     int lasti, line;
     if (!PyTuple_Check(item)
-        || !PyArg_ParseTuple(item, "O!O!ii|O!", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line, &PyTuple_Type,
-                             &shown)) {
+        || !PyArg_ParseTuple(item, "O!O!ii|O!", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line,
+                             &PyTuple_Type, &shown)) {
         Py_XDECREF(next);
         return NULL;
     }
-    PyFrameObject *frame = gd_py_show_frame((PyCodeObject *)code, globals, lasti, source, source != NULL ? shown : NULL);
+    PyFrameObject *frame = gd_py_show_frame((PyCodeObject *)code, globals, lasti, ran.holds ? ran.frame : NULL, shown);
     if (frame != NULL) {
+        if (next != NULL) {
+            gd_py_set_back(((PyTracebackObject *)next)->tb_frame, innermost ? ran.frame : NULL, frame);
+        }
         entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, frame,
                                       lasti, line);
         Py_DECREF(frame);
@@ -50,17 +59,18 @@ user_entry(PyObject *item, PyFrameObject *source, PyObject *next)
     return entry;
 }
 
-/* The entries of one chain, outermost first, before `next` (stolen). source: the transformed frame. new, or NULL with an exception */
+/* The entries of one chain, outermost first, before `next` (stolen). ran: the transformed frame. new, or NULL with an exception */
 static PyObject *
-user_entries(PyObject *chain, PyFrameObject *source, PyObject *next)
+user_entries(PyObject *chain, shown_frame ran, PyObject *next)
 {
     if (!PyTuple_Check(chain)) {
         PyErr_SetString(PyExc_TypeError, "a chain of user frames is a tuple");
         Py_XDECREF(next);
         return NULL;
     }
-    for (Py_ssize_t i = PyTuple_GET_SIZE(chain); i-- > 0;) {
-        next = user_entry(PyTuple_GET_ITEM(chain, i), source, next);
+    Py_ssize_t n = PyTuple_GET_SIZE(chain);
+    for (Py_ssize_t i = n; i-- > 0;) {
+        next = user_entry(PyTuple_GET_ITEM(chain, i), ran, i == n - 1, next);
         if (next == NULL) {
             return NULL;
         }
@@ -114,7 +124,7 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
 }
 
 /* new traceback with the entries of e's code replaced; NULL without an exception when there is none. goes_on: the user's frame is not
- * at its end, so that what it holds is not the traceback's to keep. */
+ * at its end, so that what it holds is not the traceback's to keep; constants are shown all the same. */
 static PyObject *
 rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
 {
@@ -139,12 +149,12 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
         return NULL;
     }
     PyObject *rest = (PyObject *)ours->tb_next, *chain = NULL;
-    PyFrameObject *source = goes_on ? NULL : ours->tb_frame;
+    shown_frame ran = {ours->tb_frame, !goes_on};
     if (row->flags & GD_TB_GRAPH && rest != NULL) {
         chain = failed_operation(e, rest, &rest);
     }
     if (chain != NULL) {
-        rest = user_entries(chain, source, rest);
+        rest = user_entries(chain, ran, rest);
         Py_DECREF(chain);
         return before(entries, found, rest);
     }
@@ -154,7 +164,7 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
             Py_XDECREF(rest);
             return NULL;
         }
-        rest = user_entries(PyTuple_GET_ITEM(e->chains, row->chain), source, rest);
+        rest = user_entries(PyTuple_GET_ITEM(e->chains, row->chain), ran, rest);
     }
     return before(entries, found, rest);
 }
@@ -185,7 +195,7 @@ gd_fix_caught(gd_GuardedCode *e, PyObject *result)
         return;
     }
     PyObject *traceback = PyException_GetTraceback(value);
-    PyObject *fixed = traceback != NULL ? rewrite(e, traceback, 1) : NULL;
+    PyObject *fixed = traceback != NULL && PyTraceBack_Check(traceback) ? rewrite(e, traceback, 1) : NULL;
     if (fixed != NULL) {
         PyException_SetTraceback(value, fixed);
     }
@@ -256,7 +266,8 @@ rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
     PyObject *item = shown != NULL ? Py_BuildValue("(OOiiN)", code, function->func_globals, lasti < 0 ? 0 : lasti,
                                                    tb->tb_lineno, shown)
                                    : NULL;
-    PyObject *fixed = item != NULL ? user_entry(item, tb->tb_frame, Py_XNewRef((PyObject *)tb->tb_next)) : NULL;
+    PyObject *fixed =
+        item != NULL ? user_entry(item, (shown_frame){tb->tb_frame, 1}, 1, Py_XNewRef((PyObject *)tb->tb_next)) : NULL;
     Py_XDECREF(item);
     return fixed;
 }
