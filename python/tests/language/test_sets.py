@@ -278,7 +278,7 @@ class Refuses:
         raise RuntimeError("no")
 
 
-@cases(breaks=2)
+@cases(breaks=1)
 def member_that_refuses_to_be_compared(x):
     y = x + 1
     s = Named()
