@@ -343,6 +343,9 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 				if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
 					return r, err
 				}
+				if !tx.World().IsObjectMethod(tx.Scope(), name, d) { // weakref.ref.__ne__
+					return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(owner), name)
+				}
 			}
 		}
 		return objectMethod(tx, o, name, args, kwargs)

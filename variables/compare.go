@@ -153,17 +153,17 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 	switch x := a.(type) {
 	case *ListVariable:
 		if y, ok := b.(*ListVariable); ok {
-			return compareRows(tx, op, x.items, y.items, true)
+			return compareRows(tx, op, &x.items, &y.items, true)
 		}
 	case *ShadowVariable:
 		return x.compare(tx, op, b)
 	case *DequeVariable:
 		if y, ok := b.(*DequeVariable); ok {
-			return compareRows(tx, op, x.items, y.items, false)
+			return compareRows(tx, op, &x.items, &y.items, false)
 		}
 	case *TupleVariable:
 		if y, ok := b.(*TupleVariable); ok {
-			return compareRows(tx, op, x.items, y.items, false)
+			return compareRows(tx, op, &x.items, &y.items, false)
 		}
 	case *ConstantVariable:
 		if x.Value.Kind() == py.Tuple { // a known tuple against a tracked one
@@ -172,7 +172,7 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 				if err != nil {
 					return nil, err
 				}
-				return compareRows(tx, op, items, y.items, false)
+				return compareRows(tx, op, &items, &y.items, false)
 			}
 		}
 	case *DictVariable:
@@ -272,25 +272,30 @@ func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTrac
 	return r, nil
 }
 
-// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their lengths first.
-func compareRows(tx Translator, op int, x, y []VariableTracker, lengthFirst bool) (VariableTracker, error) {
-	if lengthFirst && len(x) != len(y) && (op == CompareEq || op == CompareNe) {
+// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their lengths first, and
+// see what comparing their items makes of them: list_richcompare of CPython 3.11, Objects/listobject.c.
+func compareRows(tx Translator, op int, x, y *[]VariableTracker, lengthFirst bool) (VariableTracker, error) {
+	if lengthFirst && len(*x) != len(*y) && (op == CompareEq || op == CompareNe) {
 		return BoolConst(op == CompareNe), nil
 	}
-	for i := 0; i < min(len(x), len(y)); i++ {
-		same, err := Equal(tx, x[i], y[i])
+	for i := 0; i < min(len(*x), len(*y)); i++ {
+		a, b := (*x)[i], (*y)[i]
+		same, err := Equal(tx, a, b)
 		if err != nil {
 			return nil, err
 		}
 		if same {
 			continue
 		}
+		if i >= min(len(*x), len(*y)) {
+			break
+		}
 		if op == CompareEq || op == CompareNe {
 			return BoolConst(op == CompareNe), nil
 		}
-		return Compare(tx, op, x[i], y[i])
+		return Compare(tx, op, (*x)[i], (*y)[i])
 	}
-	r, err := tx.Scope().Compare(op, tx.Scope().Int(int64(len(x))), tx.Scope().Int(int64(len(y))))
+	r, err := tx.Scope().Compare(op, tx.Scope().Int(int64(len(*x))), tx.Scope().Int(int64(len(*y))))
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,9 @@ func (d *DictVariable) put(tx Translator, key, value VariableTracker) error {
 		return err
 	}
 	if i >= 0 {
+		if err := lettingGo(tx, d.values[i]); err != nil {
+			return err
+		}
 		d.values[i] = value
 		return nil
 	}
@@ -231,10 +234,14 @@ func keyError(tx Translator, key VariableTracker) error {
 // SetItem implements ItemSetter.
 func (d *DictVariable) SetItem(tx Translator, key, value VariableTracker) error {
 	if value == nil {
-		if _, ok, err := d.remove(tx, key); err != nil || !ok {
-			if err == nil {
-				err = keyError(tx, key)
-			}
+		old, ok, err := d.remove(tx, key)
+		if err == nil && !ok {
+			err = keyError(tx, key)
+		}
+		if err == nil {
+			err = lettingGo(tx, old)
+		}
+		if err != nil {
 			return err
 		}
 		return itemEffect(tx, d, key, nil)

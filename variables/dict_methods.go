@@ -85,6 +85,11 @@ func dictSetDefault(tx Translator, d *DictVariable, args []VariableTracker, _ []
 }
 
 func dictClear(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+	for _, v := range d.values {
+		if err := lettingGo(tx, v); err != nil {
+			return nil, err
+		}
+	}
 	d.clear()
 	return NoneConst(), methodEffect(tx, d, "clear", nil)
 }

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -83,4 +84,24 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 		e.StoreSubscr()
 		return nil
 	})
+}
+
+// lettingGo refuses to give up a value whose class has a __del__: it may be the last reference, and then CPython runs that at once.
+func lettingGo(tx Translator, old VariableTracker) error {
+	var class py.Object
+	switch v := old.(type) {
+	case *LazyVariable:
+		class = v.obj.Type()
+	case *ObjectVariable:
+		class = v.Class
+	default:
+		return nil
+	}
+	if !py.Is(class, py.HeapType) {
+		return nil
+	}
+	if d, ok := tx.Scope().TypeLookup(class, "__del__"); ok && d.Kind() != py.NoneKind {
+		return unsupported(exc.StoreUnsupported, "in the place of a %s, which has a __del__", py.TypeName(class))
+	}
+	return nil
 }

@@ -354,7 +354,11 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	}
 	out := make([]VariableTracker, len(items))
 	for i, it := range items {
-		out[i] = knownResult(tx, it)
+		if isImmutable(tx, it) { // a tuple stays the object it is
+			out[i] = NewConstant(it, nil)
+		} else {
+			out[i] = knownResult(tx, it)
+		}
 	}
 	return out, nil
 }

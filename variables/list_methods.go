@@ -81,6 +81,9 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 		return nil, observed(err)
 	}
 	order, err := listOf(tx, real)
+	if err == nil && !m.item {
+		err = letGoAll(tx, all, order)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +113,23 @@ func pick(all []VariableTracker, at []py.Object) []VariableTracker {
 		out[i] = all[n]
 	}
 	return out
+}
+
+// letGoAll is lettingGo of the items at positions that CPython has left out.
+func letGoAll(tx Translator, all []VariableTracker, at []py.Object) error {
+	kept := make(map[int64]bool, len(at))
+	for _, o := range at {
+		n, _ := py.AsInt(o)
+		kept[n] = true
+	}
+	for i, v := range all {
+		if !kept[int64(i)] {
+			if err := lettingGo(tx, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (l *ListVariable) row() *[]VariableTracker { return &l.items }
@@ -154,6 +174,9 @@ func removeItem(tx Translator, a array, args []VariableTracker) (VariableTracker
 			return nil, err
 		}
 		if same {
+			if err := lettingGo(tx, it); err != nil {
+				return nil, err
+			}
 			*row = without(*row, i)
 			a.changed()
 			return NoneConst(), itemEffect(tx, a, IntConst(tx, i), nil)
@@ -279,6 +302,9 @@ func (l *ListVariable) SetItem(tx Translator, key, value VariableTracker) error 
 			i += int64(len(l.items))
 		}
 		if i >= 0 && i < int64(len(l.items)) {
+			if err := lettingGo(tx, l.items[i]); err != nil {
+				return err
+			}
 			items := append([]VariableTracker(nil), l.items...)
 			items[i] = value
 			l.items = items
@@ -305,6 +331,9 @@ func setArrayItem(tx Translator, a array, k py.Object, value VariableTracker) er
 	}
 	order, err := listOf(tx, real)
 	if err != nil {
+		return err
+	}
+	if err := letGoAll(tx, all, order); err != nil {
 		return err
 	}
 	*row = pick(all, order)
@@ -337,6 +366,9 @@ func (l *ListVariable) setSlice(tx Translator, k py.Object, value VariableTracke
 	}
 	if _, err := s.CallMethod(real, method, args...); err != nil {
 		return observed(err)
+	}
+	if err := letGoAll(tx, all, s.Items(real)); err != nil {
+		return err
 	}
 	l.items = pick(all, s.Items(real))
 	key := NewConstant(k, nil)

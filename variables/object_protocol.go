@@ -194,6 +194,17 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			return noAttribute(tx, o.Class, name)
 		}
 	}
+	if old := o.attrs[name]; old != nil {
+		if err := lettingGo(tx, old); err != nil {
+			return err
+		}
+	} else if !o.Obj.IsNull() && o.dict == nil {
+		if v, ok := tx.Scope().InstanceAttr(o.Obj, name); ok && o.attrs[name] == nil && !o.gone[name] {
+			if err := lettingGo(tx, NewLazy(v, nil)); err != nil {
+				return err
+			}
+		}
+	}
 	if o.dict != nil {
 		delete(o.known, name)
 		var err error
@@ -298,7 +309,7 @@ func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 			}
 		}
 		found.owner = o
-		o.dict = found
+		o.dict, o.known = found, nil // from now on the dict says what the attributes are
 		return found, nil
 	}
 	if o.exc != nil || o.dictless(tx) {

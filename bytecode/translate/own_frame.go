@@ -12,8 +12,10 @@ import (
 // frameAskers are the builtins that look at the frame of their caller.
 var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true, "breakpoint": true}
 
-// frameWatchers are functions of sys and inspect that show a frame as it is, or set who sees its events: a split frame is another.
-var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true}
+// frameWatchers are functions of sys and inspect that show a frame as it is, set who sees its events, or count what the interpreter
+// holds: a split frame is another.
+var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true,
+	"getrefcount": true, "getallocatedblocks": true}
 
 // watched tells code that names one of them.
 func watched(c *bytecode.Code) bool {

@@ -67,6 +67,15 @@ def kept_for_a_weak_reference(x):
     return ref() is not None
 
 
+def made_here_for_a_weak_reference(x):
+    thing, row = Plain(), [Plain()]
+    ref, inner, proxy = weakref.ref(thing), weakref.ref(row[0]), weakref.proxy(thing)
+    x = x + 1
+    proxy.a = 1
+    note("between")
+    return ref() is not None, inner() is not None, proxy.a, x
+
+
 def a_directory_is_there(x):
     directory = tempfile.TemporaryDirectory()
     path = directory.name
@@ -181,7 +190,8 @@ def opened_in_a_callee(x):
 
 
 FUNCTIONS: list[Callable[..., Any]] = [
-    kept_though_never_read, kept_for_a_weak_reference, a_directory_is_there, kept_in_a_tuple, deleted,
+    kept_though_never_read, kept_for_a_weak_reference, made_here_for_a_weak_reference, a_directory_is_there, kept_in_a_tuple,
+    deleted,
     rebound_before_an_effect, a_weak_reference_dies, rebound_in_a_loop, a_temporary, made_by_the_function,
     made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, opened_in_a_callee,
 ]  # fmt: skip

@@ -555,6 +555,80 @@ def stored_past_the_module(x, m):
     return y * m.scale, [name for name, _ in m.named_parameters()], "unregistered" in m.__dict__
 
 
+def _kept_under_its_name(name):
+    """A property over what the instance's dict has, as unittest.mock has them."""
+
+    def get(self):
+        return getattr(self, "_kept_" + name)
+
+    def put(self, value):
+        self.__dict__["_kept_" + name] = value
+
+    return property(get, put)
+
+
+class Counting:
+    """Counts through its dict."""
+
+    count = _kept_under_its_name("count")
+
+    def __init__(self):
+        self.__dict__["_kept_count"] = 0
+
+
+@cases(args=lambda: (Counting(),))
+def stored_through_the_dict_after_a_read(x, c):
+    c.count += 1
+    first = c.count
+    c.count += 1
+    return first, c.count, c._kept_count, x + 1
+
+
+class WithEnd:
+    """Tells when it goes."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def __del__(self):
+        self.told.append("gone")
+        self.told.clear()
+
+
+def _to_be_replaced():
+    told = [1]
+    return [WithEnd(told), 2], {"a": WithEnd(told)}, told
+
+
+@cases(args=_to_be_replaced, breaks=2)
+def what_goes_when_it_is_replaced(x, row, table, told):
+    y = x + 1
+    row[0] = None
+    first = list(told)
+    told.append(3)
+    table["a"] = None
+    return first, told, y
+
+
+class Shrinks:
+    """Shortens a list when it is compared."""
+
+    def __init__(self, other):
+        self.other = other
+
+    def __eq__(self, value):
+        self.other.clear()
+        return NotImplemented
+
+
+@cases
+def compared_lists_that_shrink(x):
+    a, b = [], []
+    a.append(Shrinks(b))
+    b.append(Shrinks(a))
+    return a == b, len(a), len(b), x + 1
+
+
 @pytest.mark.parametrize("case", cases, ids=cases.names())
 def test_objects(case: Case) -> None:
     check(case)
