@@ -447,7 +447,7 @@ def _told(v: Any) -> Any:
 
 
 def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
-    """A guard predicate: a set of equal members of the same types; ``value`` holds plain constants. Calls no method of a subclass."""
+    """A guard predicate: a set of equal members of the same types, plain constants all. Calls no method of a subclass."""
     typed = frozenset(map(_told, value))
     if all(type(v) is str for v in value):
         return lambda other: set.__eq__(other, value) is True and all(type(v) is str for v in set.__iter__(other))
