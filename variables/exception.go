@@ -57,7 +57,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 			return nil, err
 		}
 		if c, ok := AsConstant(tx, r); !ok || c != pyNone {
-			return nil, &exc.Observed{TypeName: "TypeError", Text: "__init__() should return None"}
+			return nil, &exc.Observed{TypeName: "TypeError", Text: "__init__() should return None", Vague: true}
 		}
 		return o, nil
 	}
@@ -84,6 +84,12 @@ var plainExceptions = map[string]bool{
 // valueExceptions have fields that follow from positional arguments alone: value, code; name and obj stay None.
 var valueExceptions = map[string]bool{"StopIteration": true, "SystemExit": true, "NameError": true, "AttributeError": true}
 
+// wordedExceptions are classes whose only argument is the text, where C code raises them.
+var wordedExceptions = map[string]bool{
+	"TypeError": true, "ValueError": true, "IndexError": true, "RuntimeError": true, "AttributeError": true, "NameError": true,
+	"UnboundLocalError": true,
+}
+
 // ExceptionOf is the tracker of what the program raised.
 func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	if v, ok := o.Value.(*ObjectVariable); ok {
@@ -103,6 +109,10 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 		}
 	} else if c, ok := tx.Scope().DictGetName(tx.World().builtins, o.TypeName); ok && c.Kind() == py.TypeKind {
 		class = c
+		if !o.Vague && wordedExceptions[o.TypeName] {
+			opaque = false
+			args = []VariableTracker{NewConstant(tx.Scope().Str(o.Text), nil)}
+		}
 	} else {
 		return nil, unsupported(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
 	}

@@ -168,7 +168,7 @@ func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 // strictEnd checks zip(strict=True) when its i-th iterator has ended.
 func strictEnd(tx Translator, subs []Iterator, i int) error {
 	if i > 0 {
-		return &exc.Observed{TypeName: "ValueError", Text: "zip() argument is shorter"}
+		return &exc.Observed{TypeName: "ValueError", Text: "zip() argument is shorter", Vague: true}
 	}
 	for _, s := range subs[1:] {
 		_, more, err := s.Next(tx)
@@ -176,7 +176,7 @@ func strictEnd(tx Translator, subs []Iterator, i int) error {
 			return err
 		}
 		if more {
-			return &exc.Observed{TypeName: "ValueError", Text: "zip() argument is longer"}
+			return &exc.Observed{TypeName: "ValueError", Text: "zip() argument is longer", Vague: true}
 		}
 	}
 	return nil

@@ -431,7 +431,7 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 		i += len(vs)
 	}
 	if i < 0 || i >= len(vs) {
-		return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Dimension out of range"}
+		return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Dimension out of range", Vague: true}
 	}
 	return IntConst(tx, vs[i]), true, nil
 }

@@ -280,7 +280,7 @@ func (tx *InstructionTranslator) dictMerge(inst *bytecode.Instruction) error {
 	for _, k := range keys {
 		if in, err := variables.Contains(tx, dst, k); err != nil || in {
 			if err == nil {
-				err = &exc.Observed{TypeName: "TypeError", Text: "got multiple values for keyword argument"}
+				err = &exc.Observed{TypeName: "TypeError", Text: "got multiple values for keyword argument", Vague: true}
 			}
 			return err
 		}
@@ -294,7 +294,7 @@ func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) erro
 		return err
 	}
 	if len(items) != inst.Arg {
-		return &exc.Observed{TypeName: "ValueError", Text: "wrong number of values to unpack"}
+		return &exc.Observed{TypeName: "ValueError", Text: "wrong number of values to unpack", Vague: true}
 	}
 	for i := len(items) - 1; i >= 0; i-- {
 		tx.push(items[i])
@@ -309,7 +309,7 @@ func (tx *InstructionTranslator) unpackEx(inst *bytecode.Instruction) error {
 		return err
 	}
 	if len(items) < before+after {
-		return &exc.Observed{TypeName: "ValueError", Text: "not enough values to unpack"}
+		return &exc.Observed{TypeName: "ValueError", Text: "not enough values to unpack", Vague: true}
 	}
 	for i := len(items) - 1; i >= len(items)-after; i-- {
 		tx.push(items[i])

@@ -74,6 +74,7 @@ type Observed struct {
 	TypeName, Text string
 	Value          any  // the tracker of the exception (variables.ObjectVariable), nil until somebody asks for it
 	Real           any  // the exception CPython raised (py.Object), nil when it was none of CPython's
+	Vague          bool // Text says less than CPython's
 	Again          bool // raised again: its context stays as it is
 }
 
