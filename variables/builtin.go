@@ -455,6 +455,9 @@ func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	}
 	it, ok := v.(Iterator)
 	if !ok {
+		if ofBuiltinType(v) {
+			return nil, typeError(tx, "'\x00' object is not an iterator", v)
+		}
 		return nil, unsupported(exc.IterUnsupported, "next of %s", Describe(tx, v))
 	}
 	tx.World().Writes++

@@ -105,11 +105,11 @@ func dictPopItem(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (V
 // popAt is popitem() of the item at a position.
 func (d *DictVariable) popAt(tx Translator, i int, args []VariableTracker) (VariableTracker, error) {
 	if len(d.keys) == 0 {
-		text := "'popitem(): dictionary is empty'"
+		text := "popitem(): dictionary is empty"
 		if d.isOrdered(tx) {
-			text = "'dictionary is empty'"
+			text = "dictionary is empty"
 		}
-		return nil, &exc.Observed{TypeName: "KeyError", Text: text}
+		return nil, RaiseText(tx, "KeyError", text)
 	}
 	k := d.keys[i]
 	v, _, err := d.remove(tx, k)

@@ -165,18 +165,27 @@ func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	}}, nil
 }
 
+// zipEnd is the error of the i-th iterator's being shorter or longer than those before.
+func zipEnd(tx Translator, i int, how string) error {
+	others := " "
+	if i > 1 {
+		others = "s 1-"
+	}
+	return RaiseText(tx, "ValueError", "zip() argument "+itoa(i+1)+" is "+how+" than argument"+others+itoa(i))
+}
+
 // strictEnd checks zip(strict=True) when its i-th iterator has ended.
 func strictEnd(tx Translator, subs []Iterator, i int) error {
 	if i > 0 {
-		return &exc.Observed{TypeName: "ValueError", Text: "zip() argument is shorter", Vague: true}
+		return zipEnd(tx, i, "shorter")
 	}
-	for _, s := range subs[1:] {
+	for i, s := range subs[1:] {
 		_, more, err := s.Next(tx)
 		if err != nil {
 			return err
 		}
 		if more {
-			return &exc.Observed{TypeName: "ValueError", Text: "zip() argument is longer", Vague: true}
+			return zipEnd(tx, i+1, "longer")
 		}
 	}
 	return nil

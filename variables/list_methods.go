@@ -182,11 +182,14 @@ func removeItem(tx Translator, a array, args []VariableTracker) (VariableTracker
 			return NoneConst(), itemEffect(tx, a, IntConst(tx, i), nil)
 		}
 	}
-	kind := "list"
 	if _, ok := a.(*DequeVariable); ok {
-		kind = "deque"
+		text, err := reprText(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		return nil, RaiseText(tx, "ValueError", text+" is not in deque")
 	}
-	return nil, &exc.Observed{TypeName: "ValueError", Text: kind + ".remove(x): x not in " + kind}
+	return nil, RaiseText(tx, "ValueError", "list.remove(x): x not in list")
 }
 
 // sequenceSearch is index(x[, start[, stop]]) or count(x).

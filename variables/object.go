@@ -272,7 +272,7 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 		return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{o}, nil)
 	case py.Member:
 		if _, deleted := o.attrs[name]; deleted || o.Obj.IsNull() {
-			return nil, attributeError(name)
+			return nil, noAttribute(tx, o.Class, name)
 		}
 		if v, off, ok := s.MemberValue(d, o.Obj); ok {
 			return remember(o, name, tx.Build(v, guards.NewSlotSource(o.inside(tx), name, off))), nil

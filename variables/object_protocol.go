@@ -369,11 +369,6 @@ func noAttribute(tx Translator, class py.Object, name string) error {
 	return o
 }
 
-// attributeError is that of a slot without a value: its text is the name.
-func attributeError(name string) error {
-	return &exc.Observed{TypeName: "AttributeError", Text: name}
-}
-
 func isObserved(err error) bool {
 	_, ok := err.(*exc.Observed)
 	return ok

@@ -161,7 +161,7 @@ func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracke
 // pop takes the item that CPython takes: that of a set of the frame's depends on its order, which is guarded.
 func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if len(s.history) == 0 {
-		return nil, &exc.Observed{TypeName: "KeyError", Text: "'pop from an empty set'"}
+		return nil, RaiseText(tx, "KeyError", "pop from an empty set")
 	}
 	if _, err := s.Items(tx); err != nil {
 		return nil, err

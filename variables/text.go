@@ -382,7 +382,7 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 				}
 			}
 			if v == nil {
-				return nil, true, &exc.Observed{TypeName: "KeyError", Text: s.Repr(flat[i+1])}
+				return nil, true, keyError(tx, NewConstant(flat[i+1], nil))
 			}
 		}
 		r, err := Format(tx, v, py.GoString(flat[i+2]), NewConstant(flat[i+3], nil))

@@ -75,9 +75,7 @@ func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (
 // bindArguments fills the parameters' locals as CPython's calling convention says. A call it would refuse is the
 // program's own TypeError.
 func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, locals []variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) error {
-	wrong := func(what string) error {
-		return &exc.Observed{TypeName: "TypeError", Text: c.QualName + "() " + what}
-	}
+	wrong := func() error { return bindingError(tx, fn, c, len(args), kwargs) }
 	npos, total := c.ArgCount, c.ArgCount+c.KwOnlyArgCount
 	varargs, varkw := -1, -1
 	next := total
@@ -100,7 +98,7 @@ func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c 
 		}
 		locals[varargs] = variables.NewTuple(rest, nil)
 	} else if len(args) > npos {
-		return wrong("takes fewer positional arguments")
+		return wrong()
 	}
 	var extra []variables.Kw
 next:
@@ -108,14 +106,14 @@ next:
 		for i := c.PosOnlyArgCount; i < total; i++ {
 			if c.Locals[i].Name == kw.Name {
 				if locals[i] != nil {
-					return wrong("got multiple values for argument '" + kw.Name + "'")
+					return wrong()
 				}
 				locals[i] = kw.Value
 				continue next
 			}
 		}
 		if varkw < 0 {
-			return wrong("got an unexpected keyword argument '" + kw.Name + "'")
+			return wrong()
 		}
 		extra = append(extra, kw)
 	}
@@ -135,11 +133,49 @@ next:
 			return err
 		}
 		if v == nil {
-			return wrong("missing a required argument: '" + c.Locals[i].Name + "'")
+			return wrong()
 		}
 		locals[i] = v
 	}
 	return nil
+}
+
+// bindingError is CPython's refusal of a call: a function of the same signature, which does nothing, is called with as many arguments.
+func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, nargs int, kwargs []variables.Kw) error {
+	s := tx.Scope()
+	code, _, _, err := tx.functionParts(fn)
+	if err != nil {
+		return err
+	}
+	name := s.Str(c.QualName)
+	if !fn.Fn.IsNull() {
+		if name, err = s.GetAttr(fn.Fn, "__qualname__"); err != nil {
+			return variables.Observe(err)
+		}
+	}
+	defaults, keywords := 0, []py.Object{}
+	for i := 0; i < c.ArgCount+c.KwOnlyArgCount; i++ {
+		v, err := defaultOf(tx, fn, c, i)
+		if err != nil {
+			return err
+		}
+		switch {
+		case v == nil:
+		case i < c.ArgCount:
+			defaults++
+		default:
+			keywords = append(keywords, s.Str(c.Locals[i].Name))
+		}
+	}
+	var names []py.Object
+	for _, kw := range kwargs {
+		names = append(names, s.Str(kw.Name))
+	}
+	text, err := s.Call(tx.World().BindingError, code, name, s.Int(int64(defaults)), s.Tuple(keywords...), s.Int(int64(nargs)), s.Tuple(names...))
+	if err != nil {
+		return err
+	}
+	return variables.RaiseText(tx, "TypeError", py.GoString(text))
 }
 
 // defaultOf is the default of parameter i; nil when it has none.

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"strconv"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -294,7 +296,11 @@ func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) erro
 		return err
 	}
 	if len(items) != inst.Arg {
-		return &exc.Observed{TypeName: "ValueError", Text: "wrong number of values to unpack", Vague: true}
+		text := "too many values to unpack (expected " + strconv.Itoa(inst.Arg) + ")"
+		if len(items) < inst.Arg {
+			text = "not enough values to unpack (expected " + strconv.Itoa(inst.Arg) + ", got " + strconv.Itoa(len(items)) + ")"
+		}
+		return variables.RaiseText(tx, "ValueError", text)
 	}
 	for i := len(items) - 1; i >= 0; i-- {
 		tx.push(items[i])
@@ -309,7 +315,8 @@ func (tx *InstructionTranslator) unpackEx(inst *bytecode.Instruction) error {
 		return err
 	}
 	if len(items) < before+after {
-		return &exc.Observed{TypeName: "ValueError", Text: "not enough values to unpack", Vague: true}
+		return variables.RaiseText(tx, "ValueError", "not enough values to unpack (expected at least "+strconv.Itoa(before+after)+
+			", got "+strconv.Itoa(len(items))+")")
 	}
 	for i := len(items) - 1; i >= len(items)-after; i-- {
 		tx.push(items[i])

@@ -11,6 +11,7 @@ import builtins
 import collections
 import enum
 import functools
+import inspect
 import operator
 import re
 import string
@@ -570,6 +571,38 @@ def format_fields(text: str) -> list[Any] | None:
     return out
 
 
+def _nothing() -> None:
+    pass
+
+
+def binding_error(
+    code: types.CodeType, name: str, defaults: int, keywords: tuple[str, ...], nargs: int, kwnames: tuple[str, ...]
+) -> str:
+    """The text of the TypeError that a call of a function with this code gets; ``keywords`` have defaults too."""
+    bare = _nothing.__code__
+    flags = bare.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    count = code.co_argcount + code.co_kwonlyargcount + bool(flags & inspect.CO_VARARGS) + bool(flags & inspect.CO_VARKEYWORDS)
+    twin = types.FunctionType(
+        bare.replace(
+            co_argcount=code.co_argcount,
+            co_posonlyargcount=code.co_posonlyargcount,
+            co_kwonlyargcount=code.co_kwonlyargcount,
+            co_flags=flags,
+            co_varnames=code.co_varnames[:count],
+            co_nlocals=count,
+        ),
+        {},
+        argdefs=(None,) * defaults,
+    )
+    twin.__qualname__ = name
+    twin.__kwdefaults__ = dict.fromkeys(keywords)
+    try:
+        twin(*(None,) * nargs, **dict.fromkeys(kwnames))
+    except TypeError as error:
+        return str(error)
+    raise AssertionError(name)
+
+
 def facts() -> dict[str, Any]:
     """The objects the Go side tells kinds apart by."""
     return {
@@ -637,6 +670,7 @@ def facts() -> dict[str, Any]:
         "set_is": set_is,
         "same_order": same_order,
         "set_clone": _C.set_clone,
+        "binding_error": binding_error,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,
         "plain_tensor": _torch_function.plain,
