@@ -666,9 +666,6 @@ func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 
 // builtinPrint replays the call at its place, when printing the values runs none of the user's code.
 func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if !tx.World().QueueEffects || tx.InsideTry() { // what a program puts for sys.stdout may raise
-		return nil, unsupported(exc.CallUnsupported, "print")
-	}
 	all := append([]VariableTracker(nil), args...)
 	for _, kw := range kwargs {
 		if kw.Name == "file" {
@@ -676,10 +673,8 @@ func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 		}
 		all = append(all, kw.Value)
 	}
-	for _, v := range all {
-		if !printable(tx, v) {
-			return nil, unsupported(exc.CallUnsupported, "print of %s", Describe(tx, v))
-		}
+	if err := queued(tx, "print", all); err != nil {
+		return nil, err
 	}
 	fn := tx.World().Print
 	return NoneConst(), tx.Output().Effect(tx, all, func(e Emitter) error {

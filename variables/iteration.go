@@ -367,7 +367,7 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 func notIterable(tx Translator, v VariableTracker) error {
 	err := typeError(tx, "'\x00' object is not iterable", v)
 	if o, ok := err.(*exc.Observed); ok {
-		o.Value = nil
+		o.Value, o.Vague = nil, true // whoever asked says it in words of its own
 	}
 	return err
 }

@@ -104,6 +104,10 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		if x, ok := x.(*TensorVariable); ok {
 			return x.asSubclass(tx, t.Fn, args[1:])
 		}
+	case t.class == "log":
+		return callLogging(tx, t.Fn, args, kwargs)
+	case t.class == "warn":
+		return callWarn(tx, t.Fn, args, kwargs)
 	case t.class == "handle_torch_function":
 		return handleTorchFunction(tx, args, kwargs)
 	case t.class == "torch_function_check":

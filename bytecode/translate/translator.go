@@ -144,6 +144,20 @@ func (tx *InstructionTranslator) userLine() guards.UserLine {
 	return guards.UserLine{File: tx.d.code.Filename, Line: int(tx.inst.Pos.Line)}
 }
 
+// Place implements variables.Translator.
+func (tx *InstructionTranslator) Place(depth int) (variables.Place, bool) {
+	for ; tx != nil; tx = tx.parent {
+		if tx.hidden {
+			continue
+		}
+		if depth--; depth == 0 {
+			at := tx.userLine()
+			return variables.Place{File: at.File, Line: at.Line, Name: tx.d.code.Name, Globals: tx.globals}, true
+		}
+	}
+	return variables.Place{}, false
+}
+
 func (tx *InstructionTranslator) push(v variables.VariableTracker) { tx.stack = append(tx.stack, v) }
 
 func (tx *InstructionTranslator) pop() variables.VariableTracker {

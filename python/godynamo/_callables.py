@@ -6,6 +6,7 @@ while translating only, never on a hit.
 
 from __future__ import annotations
 
+import _warnings
 import abc
 import builtins
 import collections
@@ -25,7 +26,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _pure, _runtime, _shadows, _torch_function, _torch_state
+from . import _C, _effects, _pure, _runtime, _shadows, _torch_function, _torch_state
 
 MISSING = object()
 
@@ -137,6 +138,8 @@ def _special() -> dict[Any, str]:
     )
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
+    table.update(dict.fromkeys(_effects.LOGGING, "log"))
+    table[_warnings.warn] = "warn"
     table[_torch_function.as_subclass] = "as_subclass"
     table[torch.overrides.handle_torch_function] = "handle_torch_function"
     table[_torch_state.enter_functions_off] = "enter_state"

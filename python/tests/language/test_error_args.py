@@ -80,7 +80,7 @@ RAISING: dict[str, Callable[[], Any]] = {
     "zip of other lengths": lambda: list(zip([1], [1, 2], strict=True)),
     "integer of a text": lambda: int("x"),
     "division by zero": lambda: 1 // 0,
-    "format": lambda: "%d %d" % (1,),
+    "format": lambda: "%d %d" % (1,),  # noqa: F507
     "format of a missing field": lambda: "{} {}".format(1),  # noqa: F524
     "format of a missing name": lambda: "{a}".format(b=1),  # noqa: F522, F524
     "unbound variable": unbound,
@@ -96,7 +96,7 @@ RAISING: dict[str, Callable[[], Any]] = {
 }
 
 #: where the text is CPython's to say, so that the frame is split
-SPLIT = frozenset({"not a manager"})
+SPLIT = frozenset({"not a manager", "not iterable"})
 
 
 @pytest.mark.row("S004-107")

@@ -76,7 +76,7 @@ def backwards_over_a_list_that_shrinks(x):
     return seen, data, x + 1
 
 
-@cases(graphs=0)  # no iterator over the dict as it was can be made: CPython runs the frame
+@cases
 def backwards_over_a_dict_that_grows(x):
     y = x + 1
     d = {1: 2, 3: 4}
