@@ -584,7 +584,12 @@ def binding_error(
     """The text of the TypeError that a call of a function with this code gets; ``keywords`` have defaults too."""
     bare = _nothing.__code__
     flags = bare.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    count = code.co_argcount + code.co_kwonlyargcount + bool(flags & inspect.CO_VARARGS) + bool(flags & inspect.CO_VARKEYWORDS)
+    count = (
+        code.co_argcount
+        + code.co_kwonlyargcount
+        + bool(flags & inspect.CO_VARARGS)
+        + bool(flags & inspect.CO_VARKEYWORDS)
+    )
     twin = types.FunctionType(
         bare.replace(
             co_argcount=code.co_argcount,
