@@ -58,7 +58,7 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 		}
 		seen[v] = true
 		for _, child := range v.(variables.Container).Children() {
-			if o.heldWithin(child, seen) {
+			if child != nil && o.heldWithin(child, seen) {
 				return true
 			}
 		}

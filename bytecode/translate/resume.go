@@ -227,7 +227,6 @@ func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]b
 		add(inst.Handler.Target)
 	}
 	tx.alwaysLive(live)
-	tx.keepAlive(live)
 	return live
 }
 
@@ -282,7 +281,7 @@ func isSuperCall(c *bytecode.Code, i int, in *bytecode.Instruction) bool {
 	return next.Op == opcode.CALL && next.Arg == 0
 }
 
-// freezeLive makes real what the rest of the frame will see.
+// freezeLive makes real what the rest of the frame will see. Variables that are nothing but held join live once their objects are real.
 func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker, live map[int]bool) error {
 	freeze := func(v variables.VariableTracker) error {
 		if v == nil {
@@ -301,12 +300,16 @@ func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker
 			}
 		}
 	}
-	for i := range tx.locals {
-		if live[i] {
-			if err := freeze(tx.locals[i]); err != nil {
-				return err
+	for n := -1; n != len(live); {
+		n = len(live)
+		for i := range tx.locals {
+			if live[i] {
+				if err := freeze(tx.locals[i]); err != nil {
+					return err
+				}
 			}
 		}
+		tx.keepAlive(live)
 	}
 	return nil
 }

@@ -179,6 +179,29 @@ def an_exception_is_freed(x):
     return gone, x + 1
 
 
+class Looped:
+    def __init__(self) -> None:
+        self.loop = self
+
+
+def cycles(x):
+    pair = [Looped(), make("a")]
+    note("split")
+    pair = None
+    note("after")
+    return x + 1
+
+
+def held_by_a_list_that_a_split_makes_real(x):
+    things = [Plain() for _ in range(2)]
+    refs = [weakref.ref(thing) for thing in things]
+    note("split")
+    alive = [ref() is not None for ref in refs]
+    things = None
+    note("split")
+    return alive, [ref() is None for ref in refs], x + 1
+
+
 def opened_in_a_callee(x):
     def inner(y):
         thing = make("a")
@@ -193,7 +216,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     kept_though_never_read, kept_for_a_weak_reference, made_here_for_a_weak_reference, a_directory_is_there, kept_in_a_tuple,
     deleted,
     rebound_before_an_effect, a_weak_reference_dies, rebound_in_a_loop, a_temporary, made_by_the_function,
-    made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, opened_in_a_callee,
+    made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, cycles, held_by_a_list_that_a_split_makes_real,
+    opened_in_a_callee,
 ]  # fmt: skip
 
 
