@@ -175,6 +175,7 @@ gd_frame_cache_clear(gd_FrameCache *c)
     gd_ExtraState *extra = gd_extra_get(c->code);
     c->skip = extra != NULL && (extra->flags & GD_CODE_SKIP);
     c->warned = 0;
+    c->passes = 0;
     c->hits = c->misses = 0;
     Py_CLEAR(c->failures);
     drop_entries(c, 1);

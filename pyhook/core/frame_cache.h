@@ -36,6 +36,7 @@ typedef struct gd_FrameCache {
     uint32_t nslots; /* and the cells of the closure */
     char skip; /* never translated: run the user's own code */
     char warned; /* the limit was reported */
+    uint16_t passes; /* translations in vain; see GD_MAX_PASSES */
     uint64_t hits, misses;
     /* the cold ones */
     PyObject *globals; /* strong: the frames' globals dict */

@@ -7,6 +7,10 @@
 #include "tail_call.h"
 #include "torch_state.h"
 
+/* A frame cache whose frames were left to CPython this often, each time after an attempt to translate, gets no new
+ * entries. */
+#define GD_MAX_PASSES 16
+
 /* What is said to the translator and about it. */
 typedef struct {
     gd_FrameCache *cache;
@@ -80,6 +84,9 @@ refusal(PyThreadState *tstate, const miss *m)
     }
     if (gd_thread.translating > 0) {
         return GD_COUNT_reentrant;
+    }
+    if (m->cache->passes >= GD_MAX_PASSES) {
+        return GD_COUNT_given_up;
     }
     if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
         return GD_COUNT_in_progress;
@@ -317,7 +324,9 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         how = GD_SERVED;
         break;
     default:
+        /* The next call may fare better, and most do not: a loop over such a function would spend its time here. */
         GD_COUNT(passed);
+        cache->passes++;
         break;
     }
     return how;
