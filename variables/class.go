@@ -268,7 +268,9 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		}
 		delete(stored, name)
 		return tx.Output().Effect(tx, []VariableTracker{c}, func(e Emitter) error {
-			e.LoadConst(c.Class)
+			if err := e.Load(c); err != nil {
+				return err
+			}
 			e.DeleteAttr(name)
 			return nil
 		})
@@ -278,11 +280,13 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		w.classAttrs[c.Class] = stored
 	}
 	stored[name] = value
-	return tx.Output().Effect(tx, []VariableTracker{value}, func(e Emitter) error {
+	return tx.Output().Effect(tx, []VariableTracker{value, c}, func(e Emitter) error {
 		if err := e.Load(value); err != nil {
 			return err
 		}
-		e.LoadConst(c.Class)
+		if err := e.Load(c); err != nil {
+			return err
+		}
 		e.StoreAttr(name)
 		return nil
 	})

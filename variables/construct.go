@@ -117,6 +117,11 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 		}
 		obj, err = newInstance(tx, base, c.Class, args, kwargs)
+		if o, ok := obj.(*ObjectVariable); ok {
+			if _, local := c.Src.(*guards.LocalSource); local {
+				o.made = c
+			}
+		}
 	default:
 		err = unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 	}
@@ -415,6 +420,15 @@ func (o *ObjectVariable) plainValue(tx Translator) bool {
 		"__hash__", "__eq__", "__bool__", "__contains__")
 }
 
+// loadClass loads the class: a class of a caller's frame as its argument, so that no translation keeps it alive.
+func (o *ObjectVariable) loadClass(e Emitter) error {
+	if o.made != nil {
+		return e.Load(o.made)
+	}
+	e.LoadConst(o.Class)
+	return nil
+}
+
 // reconstructBare emits the instance without attributes; what a list, dict or set holds is filled in by Fill.
 func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	base := objectType
@@ -424,7 +438,9 @@ func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(base)
 	e.LoadAttr("__new__")
-	e.LoadConst(o.Class)
+	if err := o.loadClass(e); err != nil {
+		return err
+	}
 	n := 1
 	switch v := o.value.(type) {
 	case *TupleVariable:

@@ -12,6 +12,7 @@ type ObjectVariable struct {
 	Base
 	Obj    py.Object // zero: made by the program
 	Class  py.Object
+	made   *ClassVariable             // what the program called to make it, where that was a variable's value
 	attrs  map[string]VariableTracker // stored by the program; nil: deleted
 	order  []string
 	known  map[string]VariableTracker // read before

@@ -180,3 +180,32 @@ func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *e
 	u.Before = true
 	return ""
 }
+
+// memoryWatchers count or list objects of the process, of which a split frame has others: collector's results above all.
+var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true, "gc.get_referrers": true,
+	"gc.get_stats": true, "sys.getrefcount": true}
+
+// watchesMemory tells calls of one of them whose result is used.
+func (tx *InstructionTranslator) watchesMemory(inst *bytecode.Instruction) bool {
+	i := tx.d.index[inst] + 1
+	if inst.Op != opcode.CALL || i >= len(tx.d.code.Instructions) || tx.d.code.Instructions[i].Op == opcode.POP_TOP {
+		return false
+	}
+	for k := inst.Arg + 1; k <= inst.Arg+2 && k <= len(tx.stack); k++ {
+		var fn py.Object
+		switch v := tx.top(k).(type) {
+		case *variables.BuiltinVariable:
+			fn = v.Fn
+		case *variables.LazyVariable:
+			fn = v.Peek()
+		}
+		if fn.IsNull() || fn.Kind() != py.Builtin {
+			continue
+		}
+		module, err := tx.Scope().GetAttr(fn, "__module__")
+		if err == nil && module.Kind() == py.Str && memoryWatchers[py.GoString(module)+"."+tx.World().CallableName(tx.Scope(), fn)] {
+			return true
+		}
+	}
+	return false
+}

@@ -49,6 +49,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if u, ok := why.(*exc.Unsupported); ok && u.Before {
 		return tx.splitBefore(inst, u.Frame)
 	}
+	if tx.watchesMemory(inst) {
+		return &unbreakable{why.(*exc.Unsupported), "the function counts the process's objects"}
+	}
 	if handlesGroups(inst.Op) {
 		return &exc.SkipFrame{Reason: "except* runs in CPython"}
 	}

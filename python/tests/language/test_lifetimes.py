@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 import torch
 
 import godynamo
+from godynamo import _C
 from godynamo.testing import CompileCounter
 
 LOG: list[Any] = []
@@ -202,6 +204,28 @@ def held_by_a_list_that_a_split_makes_real(x):
     return alive, [ref() is None for ref in refs], x + 1
 
 
+def a_class_of_the_function(x):
+    class Local:
+        pass
+
+    Local.itself = Local
+    thing = Local()
+    thing.itself = thing
+    ref = weakref.ref(Local)
+    note("split")
+    del thing, Local
+    gc.collect()
+    return ref() is None, x + 1
+
+
+def counted_by_the_collector(x):
+    things = [Looped()]
+    gc.collect()
+    del things
+    y = x + 1
+    return gc.collect() > 0, sys.getrefcount(y), y
+
+
 def opened_in_a_callee(x):
     def inner(y):
         thing = make("a")
@@ -216,7 +240,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     kept_though_never_read, kept_for_a_weak_reference, made_here_for_a_weak_reference, a_directory_is_there, kept_in_a_tuple,
     deleted,
     rebound_before_an_effect, a_weak_reference_dies, rebound_in_a_loop, a_temporary, made_by_the_function,
-    made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, cycles, held_by_a_list_that_a_split_makes_real,
+    made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, cycles,
+    held_by_a_list_that_a_split_makes_real, a_class_of_the_function,
     opened_in_a_callee,
 ]  # fmt: skip
 
@@ -244,6 +269,35 @@ def test_lifetimes(fn: Callable[..., Any], backend: str) -> None:
     for call in range(3):
         assert seen(compiled) == expected, f"call {call}"
     assert backend == "eager" or counter.op_count > 0
+
+
+def test_the_collector_s_counts() -> None:
+    """What counts objects runs as a whole in CPython: a split frame has others."""
+    expected = seen(counted_by_the_collector)
+    compiled = godynamo.optimize(counted_by_the_collector)
+    for _ in range(2):
+        assert seen(compiled) == expected
+
+
+def test_frames_that_cannot_be_translated_are_not_tried_for_ever() -> None:
+    """Sixteen attempts, then CPython without one."""
+    plain = [0]
+
+    def left_alone(x):
+        plain[0] += 1
+        return x
+
+    attempts = []
+    before = _C.set_translate_callback(lambda request: attempts.append(request["nentries"]))
+    try:
+        compiled = godynamo.optimize(left_alone)
+        for i in range(50):
+            assert compiled(i) == i
+    finally:
+        _C.set_translate_callback(before)
+    assert plain == [50]
+    assert len(attempts) == 16
+    assert _C.counters()["given_up"] >= 34
 
 
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
