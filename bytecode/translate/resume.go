@@ -72,12 +72,8 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if u, ok := why.(*exc.Unsupported); ok && inst.Op == opcode.CALL && inst.Arg == 0 && tx.isSuper(operands) {
 		return &unbreakable{u, "super() looks at the frame that calls it"}
 	}
-	// What the instruction works on is real by the time it runs, and the variables hold it then.
-	if err := tx.freezeLive(operands, nil); err != nil {
-		return err
-	}
 	live := tx.liveAfter(inst)
-	if err := tx.freezeLive(nil, live); err != nil {
+	if err := tx.freezeLive(operands, live); err != nil {
 		return err
 	}
 	c := newCodegen(o)
