@@ -118,9 +118,6 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	if i := tx.d.index[inst]; i > 0 && tx.d.code.Instructions[i-1].Op == opcode.KW_NAMES {
 		target = tx.d.code.Instructions[i-1]
 	}
-	if err := tx.freezeLive(nil, nil); err != nil {
-		return err
-	}
 	live := tx.liveAt(target)
 	if err := tx.freezeLive(nil, live); err != nil {
 		return err
