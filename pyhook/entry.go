@@ -91,12 +91,18 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	if settings.NoPython {
 		convert = translate.ConvertFrameAssert(settings.backend, true, &settings.Options, inst)
 	}
-	result, err := convert(s, f, int(req.nentries))
+	var result *translate.Result
 	var entry py.Object
-	if err == nil {
-		var g *cache.GuardedCode
-		if g, err = guarded(s, f, result); err == nil {
-			entry, err = g.Install(s, inst, f.Slots, f.Globals)
+	for attempt := 0; attempt < 2; attempt++ {
+		result, err = convert(s, f, int(req.nentries))
+		if err == nil {
+			var g *cache.GuardedCode
+			if g, err = guarded(s, f, result); err == nil {
+				entry, err = g.Install(s, inst, f.Slots, f.Globals)
+			}
+		}
+		if !errors.Is(err, cache.ErrGuardFails) {
+			break // else another thread may have changed what was looked at: once more
 		}
 	}
 	t := &translation{scope: s, settings: settings, frame: f, request: req, result: result}

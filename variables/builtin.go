@@ -149,6 +149,11 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 			return nil, unsupported(exc.TensorToPython, "%s of a tensor", b.name)
 		}
 	}
+	if b.name == "int" && len(args) > 0 {
+		if o, ok := AsConstant(tx, mustRealize(tx, valueOf(mustRealize(tx, args[0])))); ok && o.Kind() != py.Int && slowNumber(tx, o) {
+			return nil, unsupported(exc.TooLarge, "integer of many digits")
+		}
+	}
 	pure, err := tx.World().IsPure(tx.Scope(), b.Fn)
 	if err != nil {
 		return nil, err

@@ -115,12 +115,12 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		if mro, ok := tx.Scope().TypeLookup(meta, "mro"); ok && mro.Kind() != py.MethodDescr {
 			return nil, unsupported(exc.AttrUnsupported, "%s of class %s, which orders its bases itself", name, py.TypeName(c.Class))
 		}
-		if name == "__name__" && py.Is(c.Class, py.HeapType) {
-			tx.Output().AddGuards(guards.NameMatch(classSource(tx, c.Class), py.TypeName(c.Class)))
-		}
 		v, err := tx.Scope().GetAttr(c.Class, name)
 		if err != nil {
 			return nil, observed(err)
+		}
+		if name == "__name__" && py.Is(c.Class, py.HeapType) {
+			tx.Output().AddGuards(guards.NameMatch(classSource(tx, c.Class), py.GoString(v)))
 		}
 		if v.Kind() == py.Tuple {
 			var items []VariableTracker

@@ -113,3 +113,26 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	}
 	return Realize(tx, r)
 }
+
+// maxDigits bounds the decimal numbers that are read and written while translating: the time it takes grows with their square.
+const maxDigits = 4_000
+
+// slowNumber tells an integer, or the text of one, whose conversion from or to decimal digits is left to CPython.
+func slowNumber(tx Translator, o py.Object) bool {
+	switch o.Kind() {
+	case py.Str, py.Bytes:
+		n, err := tx.Scope().Len(o)
+		return err != nil || n > maxDigits
+	case py.Int:
+		if _, small := py.AsInt(o); small {
+			return false
+		}
+		bits, err := tx.Scope().CallMethod(o, "bit_length")
+		if err != nil {
+			return true
+		}
+		n, ok := py.AsInt(bits)
+		return !ok || n > 3*maxDigits
+	}
+	return false
+}

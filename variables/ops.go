@@ -2,6 +2,7 @@ package variables
 
 import (
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -293,6 +294,11 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 		return g.GetAttr(tx, name)
 	}
 	if o, ok := AsConstant(tx, obj); ok {
+		if tx.World().IsEnum(tx.Scope(), o) {
+			if v, err := memberAttr(tx, o, name); v != nil || err != nil {
+				return v, err
+			}
+		}
 		r, err := tx.Scope().GetAttr(o, name)
 		if err != nil {
 			return nil, observed(err)
@@ -312,6 +318,24 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 // MethodAttr is methodAttr for trackers of other packages.
 func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	return methodAttr(tx, obj, name)
+}
+
+// memberAttr is an attribute that a member of an enum class has of its own; nil for those of its class. It may be stored anew.
+func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error) {
+	if name == "__dict__" {
+		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a member of %s", py.TypeName(o.Type()))
+	}
+	v, ok := tx.Scope().InstanceAttr(o, name)
+	if !ok {
+		return nil, nil
+	}
+	if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok {
+		if _, data := py.Descriptor(d); data {
+			return nil, nil
+		}
+	}
+	src := guards.NewConstSource(tx.Output().Const(o), "___member_"+name)
+	return tx.Build(v, guards.NewAttrSource(src, name)), nil
 }
 
 // methodAttr is an attribute of a builtin container: one of its type's methods, bound.

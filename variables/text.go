@@ -82,6 +82,9 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 	}
 	defer tx.World().leave()
 	if o, ok := knownCopy(tx, v); ok {
+		if o.Kind() == py.Int && slowNumber(tx, o) {
+			return "", unsupported(exc.TooLarge, "text of an integer of many digits")
+		}
 		name := strings.Trim(method, "_")
 		r, err := tx.Scope().Call(tx.World().Builtin(name), o)
 		if err != nil {

@@ -113,6 +113,9 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 	if v, ok := tx.out.storedGlobals[name]; ok && tx.globals == tx.out.frame.Globals {
 		return v, nil
 	}
+	if py.OddKeys(tx.globals) || py.OddKeys(tx.builtins) { // looking a name up may run a key's own __eq__, in guards too
+		return nil, &exc.SkipFrame{Reason: "globals with keys that are no names"}
+	}
 	s := tx.Scope()
 	if v, ok := s.DictGetName(tx.globals, name); ok {
 		if tx.globalsSrc == nil {

@@ -144,6 +144,9 @@ func (s *Scope) InstanceAttr(o Object, name string) (Object, bool) {
 	return v, !v.IsNull()
 }
 
+// OddKeys tells dicts that have something else than plain strings among their keys.
+func OddKeys(dict Object) bool { return C.gdpy_odd_keys(dict.c()) != 0 }
+
 // OddAttributes tells instances that have something else than plain strings among the keys of their dict.
 func OddAttributes(o Object) bool { return C.gdpy_odd_attributes(o.c()) != 0 }
 

@@ -86,6 +86,7 @@ int gdpy_is_descriptor(PyObject *o); /* 1 has __get__, 2 has __set__ or __delete
 int gdpy_is_coroutine_code(PyObject *code);
 int gdpy_code_interns(PyObject *o);
 int gdpy_odd_attributes(PyObject *o);
+int gdpy_odd_keys(PyObject *dict);
 PyObject *gdpy_true(void);
 PyObject *gdpy_false(void);
 PyObject *gdpy_none(void);

@@ -71,13 +71,12 @@ gdpy_instance_attr(PyObject *o, PyObject *name)
     return v;
 }
 
-/* Whether a key of the instance's dict is no plain string: looking a name up there may run the key's own __eq__. */
+/* Whether a key of the dict is no plain string: looking a name up there may run the key's own __eq__. */
 int
-gdpy_odd_attributes(PyObject *o)
+gdpy_odd_keys(PyObject *d)
 {
-    PyDictValues *values;
-    PyObject *d = existing_dict(o, &values), *key;
-    if (values != NULL || d == NULL || DK_IS_UNICODE(((PyDictObject *)d)->ma_keys)) {
+    PyObject *key;
+    if (DK_IS_UNICODE(((PyDictObject *)d)->ma_keys)) {
         return 0;
     }
     Py_ssize_t at = 0;
@@ -87,6 +86,14 @@ gdpy_odd_attributes(PyObject *o)
         }
     }
     return 0;
+}
+
+int
+gdpy_odd_attributes(PyObject *o)
+{
+    PyDictValues *values;
+    PyObject *d = existing_dict(o, &values);
+    return values == NULL && d != NULL && gdpy_odd_keys(d);
 }
 
 PyObject *

@@ -18,6 +18,7 @@ import re
 import string
 import types
 import typing
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -228,7 +229,7 @@ def _classify(obj: Any, module: str) -> str:
             return "inline" if module.startswith("godynamo._polyfills") else "opaque"
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
             return "stand_in"
-        if obj.__code__ is _DISPATCHING:
+        if obj.__code__ is _DISPATCHING and _caches_plainly(obj):
             return "dispatch"
         if _pure.is_pure(obj, module):
             return "pure"
@@ -242,6 +243,12 @@ def _classify(obj: Any, module: str) -> str:
 
 #: the code of what functools.singledispatch gives
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]
+
+
+def _caches_plainly(fn: Any) -> bool:
+    """Whether asking a singledispatch function has no effect but on a cache that nobody looks at."""
+    found = inspect.getclosurevars(fn.dispatch).nonlocals.get("dispatch_cache")
+    return type(found) is weakref.WeakKeyDictionary
 
 
 def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:

@@ -27,29 +27,29 @@ def text(self: Any, /) -> str:
 
 @stands_for(SimpleNamespace.__eq__)
 def eq(self: Any, other: Any, /) -> Any:
-    return self.__dict__ == other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+    return self.__dict__ == other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(SimpleNamespace.__ne__)
 def ne(self: Any, other: Any, /) -> Any:
-    return self.__dict__ != other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+    return self.__dict__ != other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__lt__)
 def lt(self: Any, other: Any, /) -> Any:
-    return self.__dict__ < other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+    return self.__dict__ < other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__le__)
 def le(self: Any, other: Any, /) -> Any:
-    return self.__dict__ <= other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+    return self.__dict__ <= other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__gt__)
 def gt(self: Any, other: Any, /) -> Any:
-    return self.__dict__ > other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+    return self.__dict__ > other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__ge__)
 def ge(self: Any, other: Any, /) -> Any:
-    return self.__dict__ >= other.__dict__ if isinstance(other, SimpleNamespace) else NotImplemented
+    return self.__dict__ >= other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented

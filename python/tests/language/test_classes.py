@@ -5,10 +5,14 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import pytest
+import torch
+
+import godynamo
 
 from .support import Case, Cases, check
 
@@ -569,6 +573,52 @@ def registry(x):
     return Plugin.registry["a"]().run(x), list(Plugin.registry)
 
 
+class Counted(enum.Enum):
+    """Members that keep something of their own."""
+
+    A = 1
+    B = 2
+
+    def hit(self):
+        self.hits = getattr(self, "hits", 0) + 1
+        return self.hits
+
+
+@cases(breaks=(2, 2))
+def state_of_a_member(x):
+    y = x + 1
+    Counted.B.hits = 3
+    return Counted.B.hits, Counted.B.__dict__["hits"], y
+
+
+@functools.singledispatch
+def told_by_class(value):
+    return "something"
+
+
+@told_by_class.register
+def _(value: int):
+    return "int"
+
+
+@cases
+def single_dispatch(x):
+    return told_by_class(1), told_by_class("a"), told_by_class(x), x + 1
+
+
 @pytest.mark.parametrize("case", cases, ids=cases.names())
 def test_classes(case: Case) -> None:
     check(case)
+
+
+def test_attributes_of_members_are_guarded() -> None:
+    """A member is one object for ever, but what it keeps may change."""
+
+    @godynamo.optimize
+    def look(x, member):
+        return x + member.hits, member.value
+
+    for hits in (1, 2, 5):
+        Counted.A.hits = hits
+        y, value = look(torch.zeros(2), Counted.A)
+        assert y.tolist() == [hits, hits] and value == 1
