@@ -188,7 +188,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			}
 		}
 		if v == nil {
-			if o.Src != nil && o.dict == nil && py.HasInstanceStorage(o.Obj) {
+			if _, deleted := o.attrs[name]; o.Src != nil && o.dict == nil && !deleted && py.HasInstanceStorage(o.Obj) {
 				tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 			}
 			return noAttribute(tx, o.Class, name)

@@ -591,8 +591,19 @@ class WithEnd:
         self.told = told
 
     def __del__(self):
-        self.told.append("gone")
-        self.told.clear()
+        told = getattr(self, "told", [])
+        told.append("gone")
+        told.clear()
+
+
+@cases(args=lambda: (WithEnd([]),))
+def deleted_twice(x, o):
+    y = x + 1
+    del o.told
+    try:
+        del o.told
+    except AttributeError as e:
+        return str(e), y
 
 
 def _to_be_replaced():
