@@ -104,6 +104,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		if x, ok := x.(*TensorVariable); ok {
 			return x.asSubclass(tx, t.Fn, args[1:])
 		}
+	case t.class == "type_hints" && len(args) == 1 && len(kwargs) == 0:
+		return typeHintsOf(tx, args[0])
 	case t.class == "log":
 		return callLogging(tx, t.Fn, args, kwargs)
 	case t.class == "warn":
@@ -131,6 +133,39 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return args[len(args)-1], nil
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s", name)
+}
+
+// typeHintsOf is typing.get_type_hints of a class or function, whose annotations are guarded.
+func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	var obj py.Object
+	switch x := v.(type) {
+	case *ClassVariable:
+		obj = x.Class
+	case *FunctionVariable:
+		obj = x.Fn
+	}
+	refused := unsupported(exc.CallUnsupported, "typing.get_type_hints of %s", Describe(tx, v))
+	if obj.IsNull() {
+		return nil, refused
+	}
+	r, err := tx.Scope().Call(tx.World().typeHints, obj)
+	if err != nil {
+		return nil, err
+	}
+	if r == pyNone {
+		return nil, refused
+	}
+	parts := tx.Scope().Items(r)
+	src := v.Source()
+	if src == nil {
+		src = guards.NewConstSource(tx.Output().Const(obj), "___annotated")
+	}
+	tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(parts[1]), "has the same type hints"))
+	return immutableResult(tx, parts[0])
 }
 
 // dispatch is a call of a functools.singledispatch function: CPython chooses by the class of the first argument.

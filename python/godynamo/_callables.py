@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _effects, _pure, _runtime, _shadows, _torch_function, _torch_state
+from . import _C, _effects, _hints, _pure, _runtime, _shadows, _torch_function, _torch_state
 
 MISSING = object()
 
@@ -39,6 +39,7 @@ _PLAIN_CONSTANTS = (
     torch.iinfo,
     types.UnionType,
     types.GenericAlias,
+    type(Callable[[], Any]),
     *(
         cls
         for name, cls in vars(typing).items()
@@ -141,6 +142,7 @@ def _special() -> dict[Any, str]:
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
     table.update(dict.fromkeys(_effects.LOGGING, "log"))
     table[_warnings.warn] = "warn"
+    table[typing.get_type_hints] = "type_hints"
     table[_torch_function.as_subclass] = "as_subclass"
     table[torch.overrides.handle_torch_function] = "handle_torch_function"
     table[_torch_state.enter_functions_off] = "enter_state"
@@ -686,6 +688,7 @@ def facts() -> dict[str, Any]:
         "same_order": same_order,
         "set_clone": _C.set_clone,
         "binding_error": binding_error,
+        "type_hints": _hints.hints,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,
         "plain_tensor": _torch_function.plain,

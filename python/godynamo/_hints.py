@@ -1,0 +1,55 @@
+"""typing.get_type_hints of classes and functions of the program's, computed while translating."""
+
+from __future__ import annotations
+
+import ast
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_HARMLESS = (
+    ast.Expression,
+    ast.Name,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Constant,
+    ast.Tuple,
+    ast.List,
+    ast.BinOp,
+    ast.BitOr,
+    ast.Load,
+    ast.Index,
+    ast.UnaryOp,
+    ast.USub,
+)
+
+
+def _annotations(obj: Any) -> Iterator[Any]:
+    for owner in obj.__mro__ if isinstance(obj, type) else (obj,):
+        yield from dict(vars(owner).get("__annotations__") or getattr(owner, "__annotations__", None) or {}).values()
+
+
+def _harmless(annotation: Any) -> bool:
+    """Evaluating it looks names up and nothing else."""
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    if not isinstance(annotation, str):
+        return True
+    try:
+        return all(isinstance(node, _HARMLESS) for node in ast.walk(ast.parse(annotation, mode="eval")))
+    except SyntaxError:
+        return False
+
+
+def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
+    """The hints of a class or function and a guard predicate that they are still these; None where CPython has to ask."""
+    if not isinstance(obj, (type, types.FunctionType)) or (isinstance(obj, type) and type(obj) is not type):
+        return None
+    if not all(map(_harmless, _annotations(obj))):
+        return None
+    try:
+        found = typing.get_type_hints(obj)
+    except Exception:
+        return None
+    return found, lambda other: typing.get_type_hints(other) == found

@@ -1,0 +1,75 @@
+"""typing.get_type_hints in captured code: known, as long as the annotations mean the same."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+import torch
+
+import godynamo
+
+from .support import Case, Cases, check, reasons
+
+cases = Cases()
+
+Alias = int
+
+
+class Base:
+    a: int
+    b: typing.Optional[str] = None
+
+
+class Derived(Base):
+    c: list[Alias]
+    d: "typing.ClassVar[float]" = 1.0
+
+
+class Computed:
+    a: print("annotation")  # type: ignore[valid-type]
+
+
+def annotated(x: int, *rest: str, k: "Alias | None" = None) -> typing.Callable[[int], str]:
+    return str
+
+
+@cases
+def of_classes(x):
+    return x + 1, typing.get_type_hints(Base), list(typing.get_type_hints(Derived)), typing.get_type_hints(Derived)["a"] is int
+
+
+@cases
+def of_a_function(x):
+    hints = typing.get_type_hints(annotated)
+    hints["more"] = 1
+    return x + len(hints), hints["x"] is int, hints["k"], list(hints), typing.get_type_hints(annotated)
+
+
+@cases(graphs=2, breaks=1)
+def that_run_code(x):
+    y = x + 1
+    typing.get_type_hints(Computed)
+    return y * 2
+
+
+@pytest.mark.row("S004-58")
+@pytest.mark.parametrize("case", list(cases), ids=cases.names())
+def test_hints(case: Case) -> None:
+    check(case)
+
+
+def test_another_meaning_is_another_case() -> None:
+    global Alias
+
+    def f(x):
+        return x + 1, typing.get_type_hints(Derived)["c"]
+
+    g = godynamo.optimize(f, backend="eager")
+    assert g(torch.ones(1))[1] == list[int]
+    Alias, before = str, Alias
+    try:
+        assert g(torch.ones(1))[1] == f(torch.ones(1))[1] == list[str]
+    finally:
+        Alias = before
+    assert not reasons()
