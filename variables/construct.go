@@ -33,6 +33,13 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, err
 	}
 	switch c.Class {
+	case w.MethodType:
+		if len(args) == 2 && len(kwargs) == 0 {
+			fn, self := mustRealize(tx, args[0]), mustRealize(tx, args[1])
+			if _, ok := fn.(Caller); ok && self.Kind() != "ConstantVariable" {
+				return NewMethod(fn, self, nil), nil
+			}
+		}
 	case w.DequeType:
 		return newDeque(tx, args, kwargs)
 	case w.OrderedDictType, w.DefaultDictType:

@@ -303,6 +303,24 @@ func (*TracebackVariable) Kind() string { return "TracebackVariable" }
 // Truth implements Truther.
 func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }
 
+// excInfo is sys.exc_info(). Where this translation handles nothing, the call may still come from a handler: that is guarded.
+func excInfo(tx Translator) (VariableTracker, error) {
+	h := tx.Handled()
+	if h == nil {
+		if !tx.World().truth(tx.Scope(), tx.World().handlesNothing, pyNone) {
+			return nil, unsupported(exc.CallUnsupported, "sys.exc_info where a caller handles an exception")
+		}
+		c := tx.Output().Const(tx.World().handlesNothing)
+		tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(c, "___exc_info"), c, "handles no exception"))
+		return NewTuple([]VariableTracker{NoneConst(), NoneConst(), NoneConst()}, nil), nil
+	}
+	o, ok := mustRealize(tx, h).(*ObjectVariable)
+	if !ok || o.exc == nil || Materialized(o) {
+		return nil, unsupported(exc.CallUnsupported, "sys.exc_info of %s", Describe(tx, h))
+	}
+	return NewTuple([]VariableTracker{NewClass(o.Class, nil), o, NewTraceback(o)}, nil), nil
+}
+
 // ContextMethods looks up __enter__ and __exit__ of a context manager on its class, in CPython's order.
 func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTracker, err error) {
 	if s, ok := v.(standIn); ok && s.parts().public(tx, "__enter__") && s.parts().public(tx, "__exit__") {

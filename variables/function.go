@@ -121,6 +121,9 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 		e.LoadConst(f.Fn)
 		return nil
 	}
+	if f.Foreign {
+		return f.reconstructForeign(e)
+	}
 	flags := 0
 	if len(f.Defaults) > 0 {
 		if err := loadAll(e, f.Defaults); err != nil {
@@ -139,9 +142,6 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 		e.BuildMap(len(f.KwDefaults))
 		flags |= 2
 	}
-	if f.Foreign {
-		return unsupported(exc.Reconstruct, "function of another module")
-	}
 	if f.Annotations != nil {
 		if err := e.Load(f.Annotations); err != nil {
 			return err
@@ -158,6 +158,42 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 		flags |= 8
 	}
 	e.MakeFunction(f.Code, f.Name, f.QualName, flags)
+	return f.storeAttrs(e)
+}
+
+// reconstructForeign emits a function of another module's: MAKE_FUNCTION would give it the globals of this one.
+func (f *FunctionVariable) reconstructForeign(e Emitter) error {
+	e.PushNull()
+	e.LoadConst(functionMade)
+	e.LoadConst(f.Code)
+	e.LoadConst(f.GlobalsDict)
+	if err := loadAll(e, f.Defaults); err != nil {
+		return err
+	}
+	e.BuildTuple(len(f.Defaults))
+	for _, kw := range f.KwDefaults {
+		e.LoadStr(kw.Name)
+		if err := e.Load(kw.Value); err != nil {
+			return err
+		}
+	}
+	e.BuildMap(len(f.KwDefaults))
+	if f.Annotations == nil {
+		e.BuildTuple(0)
+	} else if err := e.Load(f.Annotations); err != nil {
+		return err
+	}
+	for _, c := range f.Closure {
+		if err := e.Load(c); err != nil {
+			return err
+		}
+	}
+	e.BuildTuple(len(f.Closure))
+	e.Call(6, nil)
+	return f.storeAttrs(e)
+}
+
+func (f *FunctionVariable) storeAttrs(e Emitter) error {
 	for _, kw := range f.attrs {
 		e.Copy(1)
 		if err := e.Load(kw.Value); err != nil {
@@ -168,6 +204,8 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	}
 	return nil
 }
+
+var functionMade py.Object // set with the World; immortal
 
 // CellVariable is a cell: one of the frame's free variables, or one the frame (or an inlined function) made.
 type CellVariable struct {

@@ -104,6 +104,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		if x, ok := x.(*TensorVariable); ok {
 			return x.asSubclass(tx, t.Fn, args[1:])
 		}
+	case t.class == "exc_info" && len(args)+len(kwargs) == 0:
+		return excInfo(tx)
 	case t.class == "type_hints" && len(args) == 1 && len(kwargs) == 0:
 		return typeHintsOf(tx, args[0])
 	case t.class == "log":

@@ -298,6 +298,8 @@ type Translator interface {
 	StoredInto(globals py.Object) bool
 	// ClassCell returns the frame's __class__ cell value and first argument, for super().
 	SuperArgs() (cls, self VariableTracker, err error)
+	// Handled is the exception that is being handled; nil where none is by the frames of this translation.
+	Handled() VariableTracker
 	// Place is the program's frame, depth 1, or its caller's, 2, ...; false where that is none of the translation's.
 	Place(depth int) (Place, bool)
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.

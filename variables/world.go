@@ -26,7 +26,7 @@ type facts struct {
 	DequeType, DefaultDictType, CachedPropertyType                               py.Object
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent   py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
-	BindingError, typeHints                                                      py.Object
+	BindingError, typeHints, functionMade, handlesNothing                        py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
 	handlersEnabled, handlerStandIn, handlerAsked                                py.Object
@@ -92,6 +92,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 	}
 	dequeType, setCloneFunction, frozenSetType, advancedFunction = f.DequeType, f.setClone, f.FrozenSetType, f.advanced
 	spentFunction, reversedType = f.spent, (&World{facts: f}).Builtin("reversed")
+	functionMade = f.functionMade
 	methodType, partialType, objectType, tupleType = f.MethodType, f.PartialType, f.ObjectType, f.TupleType
 	return f, nil
 }
@@ -121,8 +122,9 @@ func (f *facts) table() map[string]*py.Object {
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
-		"binding_error": &f.BindingError, "type_hints": &f.typeHints,
-		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
+		"binding_error": &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
+		"handles_nothing": &f.handlesNothing,
+		"traceable":       &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"set_clone": &f.setClone, "layout_is": &f.layoutIs,
 		"shadow_methods": &f.shadowMethods, "shadow_copied": &f.shadowCopied, "shadow_is": &f.shadowIs, "shadow_recipe": &f.shadowRecipe,

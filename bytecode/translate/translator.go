@@ -144,6 +144,9 @@ func (tx *InstructionTranslator) userLine() guards.UserLine {
 	return guards.UserLine{File: tx.d.code.Filename, Line: int(tx.inst.Pos.Line)}
 }
 
+// Handled implements variables.Translator.
+func (tx *InstructionTranslator) Handled() variables.VariableTracker { return tx.handledNow() }
+
 // Place implements variables.Translator.
 func (tx *InstructionTranslator) Place(depth int) (variables.Place, bool) {
 	for ; tx != nil; tx = tx.parent {

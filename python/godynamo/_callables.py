@@ -16,6 +16,7 @@ import inspect
 import operator
 import re
 import string
+import sys
 import types
 import typing
 import weakref
@@ -142,6 +143,7 @@ def _special() -> dict[Any, str]:
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
     table.update(dict.fromkeys(_effects.LOGGING, "log"))
     table[_warnings.warn] = "warn"
+    table[sys.exc_info] = "exc_info"
     table[typing.get_type_hints] = "type_hints"
     table[_torch_function.as_subclass] = "as_subclass"
     table[torch.overrides.handle_torch_function] = "handle_torch_function"
@@ -583,6 +585,27 @@ def format_fields(text: str) -> list[Any] | None:
     return out
 
 
+def function_made(
+    code: types.CodeType,
+    scope: dict[str, Any],
+    defaults: tuple[Any, ...],
+    keywords: dict[str, Any],
+    annotations: tuple[Any, ...],
+    closure: tuple[types.CellType, ...],
+) -> types.FunctionType:
+    """The function that MAKE_FUNCTION makes in a module with these globals."""
+    fn = types.FunctionType(code, scope, None, defaults or None, closure or None)
+    fn.__kwdefaults__ = keywords or None  # type: ignore[assignment]
+    if annotations:
+        fn.__annotations__ = dict(zip(annotations[::2], annotations[1::2], strict=True))
+    return fn
+
+
+def handles_nothing(_: Any) -> bool:
+    """A guard predicate: no exception is being handled where the call comes from."""
+    return sys.exc_info()[1] is None
+
+
 def _nothing() -> None:
     pass
 
@@ -688,6 +711,8 @@ def facts() -> dict[str, Any]:
         "same_order": same_order,
         "set_clone": _C.set_clone,
         "binding_error": binding_error,
+        "function_made": function_made,
+        "handles_nothing": handles_nothing,
         "type_hints": _hints.hints,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,

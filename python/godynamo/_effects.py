@@ -8,6 +8,7 @@ from __future__ import annotations
 import _warnings
 import logging
 import logging.handlers
+import sys
 import warnings
 from typing import Any
 
@@ -81,7 +82,8 @@ def plain_warnings(_: Any) -> bool:
     """A guard predicate: a warning meets no code but the warnings module's own."""
     shown: Any = warnings
     return (
-        shown.showwarning is shown._showwarning_orig
+        sys.modules.get("warnings") is shown  # where C looks for it
+        and shown.showwarning is shown._showwarning_orig
         and getattr(shown._showwarnmsg_impl, "__module__", None) == "warnings"
         and shown.warn is _warnings.warn
         and shown.formatwarning is shown._formatwarning_orig

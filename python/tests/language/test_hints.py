@@ -36,7 +36,12 @@ def annotated(x: int, *rest: str, k: "Alias | None" = None) -> typing.Callable[[
 
 @cases
 def of_classes(x):
-    return x + 1, typing.get_type_hints(Base), list(typing.get_type_hints(Derived)), typing.get_type_hints(Derived)["a"] is int
+    return (
+        x + 1,
+        typing.get_type_hints(Base),
+        list(typing.get_type_hints(Derived)),
+        typing.get_type_hints(Derived)["a"] is int,
+    )
 
 
 @cases
