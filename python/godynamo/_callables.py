@@ -595,7 +595,7 @@ def function_made(
 ) -> types.FunctionType:
     """The function that MAKE_FUNCTION makes in a module with these globals."""
     fn = types.FunctionType(code, scope, None, defaults or None, closure or None)
-    fn.__kwdefaults__ = keywords or None  # type: ignore[assignment]
+    fn.__kwdefaults__ = keywords or None
     if annotations:
         fn.__annotations__ = dict(zip(annotations[::2], annotations[1::2], strict=True))
     return fn

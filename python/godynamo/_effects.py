@@ -82,7 +82,7 @@ def plain_warnings(_: Any) -> bool:
     """A guard predicate: a warning meets no code but the warnings module's own."""
     shown: Any = warnings
     return (
-        sys.modules.get("warnings") is shown  # where C looks for it
+        bool(sys.modules.get("warnings") is warnings)  # where C looks for it
         and shown.showwarning is shown._showwarning_orig
         and getattr(shown._showwarnmsg_impl, "__module__", None) == "warnings"
         and shown.warn is _warnings.warn

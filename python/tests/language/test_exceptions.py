@@ -318,7 +318,7 @@ def what_a_handler_raises_has_its_context(x):
         return y, type(e.__context__), e.__context__ is not e
 
 
-@cases(graphs=1, breaks=4)
+@cases
 def exc_info_in_a_handler(x):
     y = x + 1
     try:
