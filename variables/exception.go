@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"strconv"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -18,8 +20,10 @@ type exceptionState struct {
 	context  VariableTracker
 	cause    VariableTracker
 	suppress bool
-	native   py.Object // first class along the MRO that is not Python's own
-	ownInit  bool      // __init__ is written in Python, and runs while translating
+	native   py.Object         // first class along the MRO that is not Python's own
+	ownInit  bool              // __init__ is written in Python, and runs while translating
+	members  []VariableTracker // of an exception group
+	part     *ObjectVariable   // the group that an except* clause took this one from
 }
 
 // IsException tells the trackers of exceptions, those made by the program and those that came with the frame.
@@ -41,6 +45,9 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 			o.exc.native = k
 			break
 		}
+	}
+	if isGroup(tx, class) && len(kwargs) == 0 {
+		return newGroup(tx, class, args)
 	}
 	if d, ok := s.TypeLookup(class, "__new__"); !ok || d.Kind() == py.StaticMethod || d.Kind() == py.Function {
 		return nil, unsupported(exc.CallUnsupported, "exception %s with a __new__ of its own", py.TypeName(class))
@@ -208,6 +215,10 @@ func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTra
 	case name == "__class__":
 		return NewClass(o.Class, nil), nil
 	case name == "__dict__" || Materialized(o):
+	case name == "exceptions" && e.members != nil:
+		return NewTuple(e.members, nil), nil
+	case name == "message" && e.members != nil:
+		return e.args[0], nil
 	case name == "args" && !e.opaque:
 		return NewTuple(e.args, nil), nil
 	case name == "__cause__" && e.cause != nil:
@@ -233,28 +244,51 @@ func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []Varia
 	if len(kwargs) > 0 || Materialized(o) {
 		return nil, unsupported(exc.CallUnsupported, "%s of an exception", name)
 	}
+	if r, ok, err := groupMethod(tx, o, name, args); ok || err != nil {
+		return r, err
+	}
 	switch {
+	case name == "__init__" && e.members != nil:
 	case name == "__init__":
 		e.args = args
 		return NoneConst(), nil
 	case name == "__str__" && len(args) == 0 && !e.opaque:
 		return exceptionText(tx, o)
 	case name == "__repr__" && len(args) == 0 && !e.opaque:
-		if objs, ok := constants(tx, e.args); ok && len(o.order) == 0 {
-			s := tx.Scope()
-			inner := s.Repr(s.Tuple(objs...))
-			if len(objs) == 1 {
-				inner = "(" + s.Repr(objs[0]) + ")"
-			}
-			return StrConst(tx, py.TypeName(o.Class)+inner), nil
-		}
+		return exceptionRepr(tx, o)
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s of an exception", name)
+}
+
+// exceptionRepr is repr(e) as BaseException writes it.
+func exceptionRepr(tx Translator, o *ObjectVariable) (VariableTracker, error) {
+	var of VariableTracker = NewTuple(o.exc.args, nil)
+	open, end := "", ""
+	if len(o.exc.args) == 1 {
+		of, open, end = o.exc.args[0], "(", ")"
+	}
+	text, err := Call(tx, NewBuiltin(tx.World().Builtin("repr"), "repr", nil), []VariableTracker{of}, nil)
+	if err != nil {
+		return nil, err
+	}
+	inner, ok := ConstStr(tx, mustRealize(tx, text))
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "__repr__ of an exception")
+	}
+	return StrConst(tx, py.TypeName(o.Class)+open+inner+end), nil
 }
 
 // exceptionText is str(e) as BaseException and KeyError write it.
 func exceptionText(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	str := NewBuiltin(tx.World().Builtin("str"), "str", nil)
+	if n := len(o.exc.members); n > 0 {
+		text, _ := ConstStr(tx, mustRealize(tx, o.exc.args[0]))
+		plural := "s"
+		if n == 1 {
+			plural = ""
+		}
+		return StrConst(tx, text+" ("+strconv.Itoa(n)+" sub-exception"+plural+")"), nil
+	}
 	switch len(o.exc.args) {
 	case 0:
 		return StrConst(tx, ""), nil

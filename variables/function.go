@@ -239,6 +239,15 @@ func (c *CellVariable) Children() []VariableTracker {
 // PythonType implements Typed.
 func (c *CellVariable) PythonType(Translator) (py.Object, error) { return py.CellType(), nil }
 
+// Empty tells whether the cell has no contents now; nothing is guarded.
+func (c *CellVariable) Empty(tx Translator) bool {
+	if c.loaded {
+		return c.contents == nil
+	}
+	_, full := tx.Scope().CellContents(c.Real)
+	return !full
+}
+
 // Get returns the contents; nil when the cell is empty.
 func (c *CellVariable) Get(tx Translator) (VariableTracker, error) {
 	if !c.loaded {

@@ -180,7 +180,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	}
 	if value == nil {
 		d, inClass := tx.Scope().TypeLookup(o.Class, name)
-		v := o.attrs[name]
+		v, deleted := o.attrs[name]
 		if v == nil {
 			var err error
 			if v, err = o.instanceAttr(tx, name, d, inClass); err != nil {
@@ -188,7 +188,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			}
 		}
 		if v == nil {
-			if _, deleted := o.attrs[name]; o.Src != nil && o.dict == nil && !deleted && py.HasInstanceStorage(o.Obj) {
+			if o.Src != nil && o.dict == nil && !deleted && py.HasInstanceStorage(o.Obj) {
 				tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 			}
 			return noAttribute(tx, o.Class, name)

@@ -244,7 +244,10 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 		return o.nothingToCapture(false)
 	}
 	if err := o.Freeze(tx, v); err != nil {
-		return &exc.SkipFrame{Reason: err.Error()}
+		if u, ok := err.(*exc.Unsupported); ok {
+			return &exc.SkipFrame{Reason: u.Error()}
+		}
+		return err // another attempt, split where what is returned was raised
 	}
 	c := newCodegen(o)
 	o.codegen = c

@@ -21,8 +21,6 @@ var noHandler = map[opcode.Op]string{
 	opcode.GET_AITER:                  "async code runs in CPython",
 	opcode.GET_ANEXT:                  "async code runs in CPython",
 	opcode.GET_AWAITABLE:              "async code runs in CPython",
-	opcode.CHECK_EG_MATCH:             "handlers run in CPython",
-	opcode.PREP_RERAISE_STAR:          "handlers run in CPython",
 	opcode.IMPORT_STAR:                "module and class bodies run in CPython",
 	opcode.SETUP_ANNOTATIONS:          "module and class bodies run in CPython",
 	opcode.LOAD_NAME:                  "module and class bodies run in CPython",
@@ -93,6 +91,7 @@ func init() {
 		opcode.SEND: {run: (*tx).send}, opcode.GET_YIELD_FROM_ITER: {run: (*tx).getYieldFromIter},
 		opcode.POP_EXCEPT: {run: (*tx).popExcept}, opcode.CHECK_EXC_MATCH: {run: (*tx).checkExcMatch, breaks: true},
 		opcode.BEFORE_WITH: {run: (*tx).beforeWith, breaks: true}, opcode.WITH_EXCEPT_START: {run: (*tx).withExceptStart, breaks: true},
+		opcode.CHECK_EG_MATCH: {run: (*tx).checkEgMatch, breaks: true}, opcode.PREP_RERAISE_STAR: {run: (*tx).prepReraiseStar, breaks: true},
 		opcode.MATCH_CLASS: {run: (*tx).matchClass, breaks: true}, opcode.MATCH_KEYS: {run: (*tx).matchKeys, breaks: true},
 	}
 	for op, h := range rows {

@@ -96,30 +96,11 @@ func (tx *InstructionTranslator) checkExcMatch(*bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
-	classes := []variables.VariableTracker{want}
-	if s, ok := want.(variables.Sequence); ok {
-		if t, err := variables.PythonType(tx, want); err == nil && t == tx.World().TupleType {
-			if classes, err = s.Items(tx); err != nil {
-				return err
-			}
-		}
+	matches, err := tx.handledBy(want)
+	if err != nil {
+		return err
 	}
-	match := false
-	for _, c := range classes {
-		c, err := variables.Realize(tx, c)
-		if err != nil {
-			return err
-		}
-		k, ok := variables.ExceptionClassOf(tx, c)
-		if !ok {
-			if _, known := variables.AsConstant(tx, c); !known {
-				return exc.Break(exc.CallUnsupported, "except %s", variables.Describe(tx, c))
-			}
-			return variables.RaiseText(tx, "TypeError", "catching classes that do not inherit from BaseException is not allowed")
-		}
-		match = match || py.IsSubtype(class, k)
-	}
-	tx.push(variables.BoolConst(match))
+	tx.push(variables.BoolConst(matches(class)))
 	return nil
 }
 

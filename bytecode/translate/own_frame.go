@@ -209,3 +209,32 @@ func (tx *InstructionTranslator) watchesMemory(inst *bytecode.Instruction) bool 
 	}
 	return false
 }
+
+// emptyCells refuses to split a frame whose rest may read a free variable that has no value yet: in a resume function it is a local one, and
+// CPython says another thing of those.
+func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
+	for i, l := range tx.d.code.Locals {
+		if !live[i] || l.Kind&opcode.CO_FAST_FREE == 0 || tx.locals[i] == nil {
+			continue
+		}
+		v := tx.locals[i]
+		if lazy, ok := v.(*variables.LazyVariable); ok && !lazy.Realized() {
+			if _, full := tx.Scope().CellContents(lazy.Peek()); full {
+				continue
+			}
+		}
+		v, err := variables.Realize(tx, v)
+		if err != nil {
+			return err
+		}
+		c, ok := v.(*variables.CellVariable)
+		if !ok || !c.Empty(tx) {
+			continue
+		}
+		if _, err := c.Get(tx); err != nil { // that it is empty is guarded
+			return err
+		}
+		return &exc.SkipFrame{Reason: "the rest of the frame reads " + l.Name + ", which has no value yet"}
+	}
+	return nil
+}

@@ -14,6 +14,7 @@ type item struct {
 	lasti  bool // the offset of an instruction, for a handler
 	v      variables.VariableTracker
 	result int   // temp that holds the native instruction's result; used when v is nil
+	marked bool  // result is the exception that is handled from then on
 	rest   *rest // the resume function that goes on where this one stops
 }
 
@@ -26,7 +27,7 @@ func (it item) kind() byte {
 		return 'N'
 	case it.lasti:
 		return 'L'
-	case mark:
+	case mark || it.marked:
 		return 'X'
 	}
 	return 'v'
@@ -52,9 +53,6 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if tx.watchesMemory(inst) {
 		return &unbreakable{why.(*exc.Unsupported), "the function counts the process's objects"}
 	}
-	if handlesGroups(inst.Op) {
-		return &exc.SkipFrame{Reason: "except* runs in CPython"}
-	}
 	pops, _ := bytecode.StackUse(inst, false)
 	if inst.Op == opcode.FOR_ITER || inst.Op == opcode.JUMP_IF_FALSE_OR_POP || inst.Op == opcode.JUMP_IF_TRUE_OR_POP {
 		pops = 1
@@ -73,6 +71,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return &unbreakable{u, "super() looks at the frame that calls it"}
 	}
 	live := tx.liveAfter(inst)
+	if err := tx.emptyCells(live); err != nil {
+		return err
+	}
 	if err := tx.freezeLive(operands, live); err != nil {
 		return err
 	}
@@ -106,10 +107,6 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	return o.finalize(c)
 }
 
-func handlesGroups(op opcode.Op) bool {
-	return op == opcode.CHECK_EG_MATCH || op == opcode.PREP_RERAISE_STAR
-}
-
 // splitBefore ends the piece in front of inst, which the resume function starts with. alone: it does that instruction and no more,
 // where the rest can be a resume function of its own.
 func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone bool) error {
@@ -119,6 +116,9 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 		target = tx.d.code.Instructions[i-1]
 	}
 	live := tx.liveAt(target)
+	if err := tx.emptyCells(live); err != nil {
+		return err
+	}
 	if err := tx.freezeLive(nil, live); err != nil {
 		return err
 	}
@@ -398,6 +398,11 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		results := make([]item, pushes)
 		for i := pushes - 1; i >= 0; i-- {
 			results[i] = result()
+		}
+		if inst.Op == opcode.CHECK_EG_MATCH {
+			if err := tx.handledSince(c, below); err != nil {
+				return err
+			}
 		}
 		err = resume(after, append(below, results...))
 	}

@@ -262,10 +262,12 @@ rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
     }
     PyCodeObject *code = (PyCodeObject *)PyTuple_GET_ITEM(origin, 0);
     int lasti = same_place(code, copy, tb->tb_lasti);
+    int line = tb->tb_lineno >= 0 ? tb->tb_lineno : PyCode_Addr2Line(copy, tb->tb_lasti);
+    if (lasti < 0 || line <= 0) {
+        return NULL;
+    }
     PyObject *shown = by_name(code, copy);
-    PyObject *item = shown != NULL ? Py_BuildValue("(OOiiN)", code, function->func_globals, lasti < 0 ? 0 : lasti,
-                                                   tb->tb_lineno, shown)
-                                   : NULL;
+    PyObject *item = shown != NULL ? Py_BuildValue("(OOiiN)", code, function->func_globals, lasti, line, shown) : NULL;
     PyObject *fixed =
         item != NULL ? user_entry(item, (shown_frame){tb->tb_frame, 1}, 1, Py_XNewRef((PyObject *)tb->tb_next)) : NULL;
     Py_XDECREF(item);

@@ -132,7 +132,7 @@ def escapes_before_it_began(x):
     return x + 1, g
 
 
-@cases(graphs=0)
+@cases(graphs=0, breaks=2)
 def escapes_half_consumed(x):
     g = rows(x, 3)
     next(g)

@@ -1,0 +1,260 @@
+package variables
+
+import (
+	"strconv"
+
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Exception groups that the program made, and what except* does with them: CPython 3.11, Objects/exceptions.c and exception_group_match
+// of Python/ceval.c. A group is an exception whose arguments are its message and its exceptions. Groups of a class of the user's, and
+// those that came with the frame, are CPython's to split.
+
+// isGroup tells the two builtin classes of exception groups.
+func isGroup(tx Translator, class py.Object) bool {
+	return class == tx.World().Builtin("ExceptionGroup") || class == tx.World().Builtin("BaseExceptionGroup")
+}
+
+// newGroup is BaseExceptionGroup.__new__: a group of nothing but Exceptions is an ExceptionGroup.
+func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVariable, error) {
+	if len(args) != 2 {
+		return nil, unsupported(exc.CallUnsupported, "%s with %d arguments", py.TypeName(class), len(args))
+	}
+	if _, ok := ConstStr(tx, mustRealize(tx, args[0])); !ok {
+		return nil, unsupported(exc.CallUnsupported, "%s with message %s", py.TypeName(class), Describe(tx, args[0]))
+	}
+	switch mustRealize(tx, args[1]).(type) {
+	case *ListVariable, *TupleVariable:
+	default:
+		return nil, unsupported(exc.CallUnsupported, "%s of %s", py.TypeName(class), Describe(tx, args[1]))
+	}
+	members, err := Unpack(tx, args[1])
+	if err != nil {
+		return nil, err
+	}
+	if len(members) == 0 {
+		return nil, RaiseText(tx, "ValueError", "second argument (exceptions) must be a non-empty sequence")
+	}
+	plain := true // all of them Exceptions
+	for i, m := range members {
+		if members[i], err = Realize(tx, m); err != nil {
+			return nil, err
+		}
+		t, err := PythonType(tx, members[i])
+		if err != nil {
+			return nil, err
+		}
+		if !py.IsSubtype(t, tx.World().BaseException) {
+			return nil, RaiseText(tx, "ValueError", "Item "+strconv.Itoa(i)+" of second argument (exceptions) is not an exception")
+		}
+		plain = plain && py.IsSubtype(t, tx.World().Builtin("Exception"))
+	}
+	if group := tx.World().Builtin("ExceptionGroup"); plain {
+		class = group
+	} else if class == group {
+		return nil, RaiseText(tx, "TypeError", "Cannot nest BaseExceptions in an ExceptionGroup")
+	}
+	return &ObjectVariable{Class: class, exc: &exceptionState{args: args, members: members, native: tx.World().Builtin("BaseExceptionGroup")}}, nil
+}
+
+// MatchGroup is what CHECK_EG_MATCH computes: the part of an exception that an except* clause handles, and the rest; nil for none. An
+// exception that is no group is handled in a new one. matches tells whether the clause's classes take an exception of a class.
+func MatchGroup(tx Translator, e VariableTracker, matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
+	e, err = Realize(tx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, ok := AsConstant(tx, e); ok && c == pyNone { // what an earlier clause left
+		return nil, nil, nil
+	}
+	o, ok := e.(*ObjectVariable)
+	if !ok {
+		return nil, nil, unsupported(exc.CallUnsupported, "except* with %s", Describe(tx, e))
+	}
+	group := py.IsSubtype(o.Class, tx.World().Builtin("BaseExceptionGroup"))
+	switch {
+	case matches(o.Class) && group:
+		return o, nil, nil
+	case matches(o.Class):
+		wrapped, err := newGroup(tx, tx.World().Builtin("BaseExceptionGroup"), []VariableTracker{StrConst(tx, ""), NewTuple([]VariableTracker{o}, nil)})
+		return wrapped, nil, err
+	case !group:
+		return nil, o, nil
+	}
+	return splitGroup(tx, o, matches)
+}
+
+// splitGroup is exceptiongroup_split_recursive; nil for a part without exceptions.
+func splitGroup(tx Translator, o *ObjectVariable, matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
+	if o.exc == nil || o.exc.members == nil || Materialized(o) {
+		return nil, nil, unsupported(exc.CallUnsupported, "except* with %s", Describe(tx, o))
+	}
+	if err := tx.World().enter(); err != nil {
+		return nil, nil, err
+	}
+	defer tx.World().leave()
+	var in, out []VariableTracker
+	for _, m := range o.exc.members {
+		k, err := PythonType(tx, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch member, ok := m.(*ObjectVariable); {
+		case matches(k):
+			in = append(in, m)
+		case ok && py.IsSubtype(k, tx.World().Builtin("BaseExceptionGroup")):
+			a, b, err := splitGroup(tx, member, matches)
+			if err != nil {
+				return nil, nil, err
+			}
+			if a != nil {
+				in = append(in, a)
+			}
+			if b != nil {
+				out = append(out, b)
+			}
+		default:
+			out = append(out, m)
+		}
+	}
+	if match, err = subset(tx, o, in); err != nil {
+		return nil, nil, err
+	}
+	rest, err = subset(tx, o, out)
+	return match, rest, err
+}
+
+// subset is exceptiongroup_subset: a group like o, raised where o was, of some of its exceptions.
+func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (VariableTracker, error) {
+	if len(members) == 0 {
+		return nil, nil
+	}
+	g, err := newGroup(tx, tx.World().Builtin("BaseExceptionGroup"), []VariableTracker{o.exc.args[0], NewList(members, nil)})
+	if err != nil {
+		return nil, err
+	}
+	if len(o.order) > 0 || o.dict != nil { // __notes__
+		return nil, unsupported(exc.CallUnsupported, "a part of an exception group with attributes")
+	}
+	from := o.exc.part
+	if from == nil {
+		from = o
+	}
+	s := g.exc
+	s.part, s.raisedAt, s.context, s.cause, s.suppress = from, o.exc.raisedAt, o.exc.context, o.exc.cause, o.exc.suppress
+	return g, nil
+}
+
+// ReraiseGroup is what PREP_RERAISE_STAR computes of the exception that was caught and what its clauses left: the exception to raise, nil
+// for none. What several clauses left is CPython's to put together.
+func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker) (VariableTracker, error) {
+	var found []VariableTracker
+	for _, e := range left {
+		e, err := Realize(tx, e)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := AsConstant(tx, e); !ok || c != pyNone {
+			found = append(found, e)
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	caught, err := Realize(tx, caught)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := caught.(*ObjectVariable)
+	if !ok || len(found) > 1 {
+		return nil, unsupported(exc.ProgramRaises, "what except* clauses leave of %s", Describe(tx, caught))
+	}
+	if !py.IsSubtype(o.Class, tx.World().Builtin("BaseExceptionGroup")) {
+		return found[0], nil
+	}
+	e, ok := found[0].(*ObjectVariable)
+	if ok && (e == o || e.exc != nil && (e.exc.part == o || o.exc != nil && e.exc.part != nil && e.exc.part == o.exc.part)) {
+		return e, nil // a part of what was caught
+	}
+	if ok && e.exc != nil && !Materialized(e) { // raised by a clause, the only thing left
+		return e, nil
+	}
+	return nil, unsupported(exc.ProgramRaises, "what except* clauses leave of %s", Describe(tx, caught))
+}
+
+// groupMethod is split, subgroup or derive of a group that the program made, where its argument is a class of exceptions or a tuple
+// of such; false for others.
+func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker) (VariableTracker, bool, error) {
+	if o.exc.members == nil || len(args) != 1 {
+		return nil, false, nil
+	}
+	if name == "derive" {
+		g, err := newGroup(tx, tx.World().Builtin("BaseExceptionGroup"), []VariableTracker{o.exc.args[0], args[0]})
+		if err != nil {
+			return nil, true, err
+		}
+		return g, true, nil
+	}
+	if name != "split" && name != "subgroup" {
+		return nil, false, nil
+	}
+	matches, err := ExceptionClasses(tx, args[0])
+	if err != nil || matches == nil {
+		return nil, false, err
+	}
+	var match, rest VariableTracker
+	if matches(o.Class) {
+		match = o
+	} else if match, rest, err = splitGroup(tx, o, matches); err != nil {
+		return nil, true, err
+	}
+	if match == nil {
+		match = NoneConst()
+	}
+	if name == "subgroup" {
+		return match, true, nil
+	}
+	if rest == nil {
+		rest = NoneConst()
+	}
+	return NewTuple([]VariableTracker{match, rest}, nil), true, nil
+}
+
+// ExceptionClasses tells whether an exception of a class is one of those that v, a class of exceptions or a tuple of such, names; nil for
+// another v.
+func ExceptionClasses(tx Translator, v VariableTracker) (func(class py.Object) bool, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	named := []VariableTracker{v}
+	if s, ok := v.(Sequence); ok {
+		if t, err := PythonType(tx, v); err != nil || t != tx.World().TupleType {
+			return nil, err
+		}
+		if named, err = s.Items(tx); err != nil {
+			return nil, err
+		}
+	}
+	var classes []py.Object
+	for _, c := range named {
+		c, err := Realize(tx, c)
+		if err != nil {
+			return nil, err
+		}
+		k, ok := ExceptionClassOf(tx, c)
+		if !ok {
+			return nil, nil
+		}
+		classes = append(classes, k)
+	}
+	return func(class py.Object) bool {
+		for _, k := range classes {
+			if py.IsSubtype(class, k) {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
