@@ -61,7 +61,7 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 	}
 	if oa, ok := AsConstant(tx, a); ok {
 		if ob, ok := AsConstant(tx, b); ok {
-			r, err := tx.Scope().Compare(op, oa, ob)
+			r, err := computeKnown(tx, "compare", op, oa, ob)
 			if err != nil {
 				return nil, observed(err)
 			}

@@ -40,6 +40,9 @@ func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 		}
 		value = plain
 	}
+	if tx.World().isNumpy(value) { // torch may take it for more than its value (torch.tensor keeps its type)
+		return nil, unsupported(exc.CallUnsupported, "%s as an operand of the graph", Describe(tx, c))
+	}
 	k := tx.Output().Const(value)
 	return fxgraph.Lit{Pool: k.Index, Text: k.Text}, nil
 }

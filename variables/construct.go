@@ -23,6 +23,9 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 			}
 			return NewTupleOf(items, c.Class, nil), nil
 		}
+		if dictHasType(w.numpyScalars, c.Class) {
+			return foldCall(tx, c.Class, args, kwargs)
+		}
 		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 		}

@@ -37,7 +37,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			if tooBig(tx, n, oa, ob) {
 				return nil, unsupported(exc.TooLarge, "constant of great size")
 			}
-			r, err := tx.Scope().Binary(op, oa, ob)
+			r, err := computeKnown(tx, "binary", op, oa, ob)
 			if err != nil {
 				return nil, observed(err)
 			}
@@ -72,7 +72,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			if tooBig(tx, n, oa, ob) {
 				return nil, unsupported(exc.TooLarge, "constant of great size")
 			}
-			r, err := tx.Scope().Binary(op, oa, ob)
+			r, err := computeKnown(tx, "binary", op, oa, ob)
 			if err != nil {
 				return nil, observed(err)
 			}
@@ -451,7 +451,7 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 		return tensorOperator(tx, unaryNames[op], false, v)
 	}
 	if o, ok := AsConstant(tx, v); ok {
-		r, err := tx.Scope().Unary(op, o)
+		r, err := computeKnown(tx, "unary", op, o)
 		if err != nil {
 			return nil, observed(err)
 		}

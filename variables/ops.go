@@ -191,7 +191,7 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 			}
 		}
 	}
-	r, err := tx.Scope().CallKw(fn, objs, names)
+	r, err := callKnown(tx, fn, objs, names)
 	if err != nil {
 		return nil, observed(err)
 	}
@@ -223,7 +223,7 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		}
 		objs = append(objs, o)
 	}
-	v, callErr := tx.Scope().CallKw(fn, objs, names)
+	v, callErr := callKnown(tx, fn, objs, names)
 	if callErr != nil {
 		return nil, observed(callErr)
 	}
@@ -585,6 +585,9 @@ func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 // frame by identity, singletons always.
 func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	ka, kb := a.Value.Kind(), b.Value.Kind()
+	if tx.World().isNumpy(a.Value) && tx.World().isNumpy(b.Value) && a.Value != b.Value {
+		return false, unsupported(exc.OperatorUnsupported, "identity of two scalars of numpy's")
+	}
 	singleton := func(k py.Kind) bool {
 		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented || k == py.Other
 	}

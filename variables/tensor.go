@@ -462,6 +462,9 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 // tensorOperator adds the node of an operator with at least one tensor operand.
 func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
 	operands = append([]VariableTracker(nil), operands...)
+	if c, ok := operands[0].(*ConstantVariable); ok && tx.World().isNumpy(c.Value) { // numpy is asked first
+		return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
+	}
 	for i, v := range operands {
 		operands[i] = plainNumber(tx, v)
 		if v = operands[i]; !isTensor(v) && !isNumber(tx, v) {
@@ -500,6 +503,11 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 func plainNumber(tx Translator, v VariableTracker) VariableTracker {
 	v = valueOf(v)
 	c, ok := v.(*ConstantVariable)
+	if ok && tx.World().isNumpy(c.Value) {
+		if o, err := tx.Scope().CallMethod(c.Value, "item"); err == nil {
+			return AddGuards(NewConstant(o, nil), c.Guards())
+		}
+	}
 	if !ok || !tx.World().IsEnum(tx.Scope(), c.Value) {
 		return v
 	}

@@ -27,6 +27,7 @@ type facts struct {
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent   py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
 	BindingError, typeHints, functionMade, handlesNothing                        py.Object
+	numpyScalars, numpyOperation, numpyComputed                                  py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
 	handlersEnabled, handlerStandIn, handlerAsked                                py.Object
@@ -122,6 +123,7 @@ func (f *facts) table() map[string]*py.Object {
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
+		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"binding_error": &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
 		"handles_nothing": &f.handlesNothing,
 		"traceable":       &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,

@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _effects, _hints, _pure, _runtime, _shadows, _torch_function, _torch_state
+from . import _C, _effects, _hints, _numpy, _pure, _runtime, _shadows, _torch_function, _torch_state
 
 MISSING = object()
 
@@ -358,6 +358,9 @@ def equal_to(value: Any) -> Callable[[Any], bool]:
     if getattr(value, "__args__", None) is not None:  # Union[int, str] equals Union[str, int]
         parts = _alias_parts(value)
         return lambda other: type(other) is type(value) and other == value and _alias_parts(other) == parts
+    if type(value) in _numpy.SCALARS:
+        told = _numpy.told(value)
+        return lambda other: type(other) is told[0] and _numpy.told(other) == told
     return lambda other: type(other) is type(value) and other == value
 
 
@@ -683,7 +686,7 @@ def facts() -> dict[str, Any]:
         "missing": MISSING,
         "operators": {n: getattr(operator, n) for n in dir(operator) if not n.startswith("__")},
         "builtins": dict(vars(builtins)),
-        "torch_constants": dict.fromkeys(_TORCH_CONSTANTS + _PLAIN_CONSTANTS),
+        "torch_constants": dict.fromkeys(_TORCH_CONSTANTS + _PLAIN_CONSTANTS + _numpy.SCALARS),
         "singletons": dict.fromkeys(_SINGLETONS),
         "method_kind": method_kind,
         "result_kind": result_kind,
@@ -710,6 +713,9 @@ def facts() -> dict[str, Any]:
         "set_is": set_is,
         "same_order": same_order,
         "set_clone": _C.set_clone,
+        "numpy_scalars": dict.fromkeys(_numpy.SCALARS),
+        "numpy_operation": _numpy.operation,
+        "numpy_computed": _numpy.computed,
         "binding_error": binding_error,
         "function_made": function_made,
         "handles_nothing": handles_nothing,

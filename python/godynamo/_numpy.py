@@ -1,0 +1,60 @@
+"""Scalars of numpy's: immutable values that CPython computes with while translating, in numpy's own types.
+
+What would warn (overflow, division by zero, an invalid value) is left to where the program computes it. Complex scalars are left out:
+their conversions warn.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+try:
+    import numpy as np
+except ImportError:  # torch runs without
+    np = None  # type: ignore[assignment]
+
+
+def _scalars() -> tuple[type, ...]:
+    found: list[type] = []
+    todo: list[type] = [np.bool_, np.integer, np.floating] if np is not None else []
+    while todo:
+        cls = todo.pop()
+        subclasses = type.__subclasses__(cls)
+        todo += [c for c in subclasses if c.__module__ == "numpy"]
+        if not [c for c in subclasses if c.__module__ == "numpy"] and not issubclass(cls, np.timedelta64):
+            found.append(cls)
+    return tuple(found)
+
+
+#: types whose instances are constants
+SCALARS = _scalars()
+
+_NAMES = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
+_BINARY: list[Callable[[Any, Any], Any]] = [getattr(operator, name) for name in _NAMES]
+_BINARY += [getattr(operator, "i" + name.rstrip("_")) for name in _NAMES]
+_UNARY = (operator.pos, operator.neg, operator.invert)
+_COMPARE = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+_OPERATORS: dict[str, Any] = {"binary": _BINARY, "unary": _UNARY, "compare": _COMPARE}
+
+
+def computed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    """(result,) of a call with scalars among the arguments; None where it warns. Raises what the call raises."""
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        try:
+            return (fn(*args, **kwargs),)
+        except (FloatingPointError, Warning):
+            return None
+
+
+def operation(kind: str, op: int, args: tuple[Any, ...]) -> tuple[Any] | None:
+    """As computed, of a numbered operator."""
+    return computed(_OPERATORS[kind][op], args, {})
+
+
+def told(value: Any) -> tuple[type, bytes]:
+    """What tells a scalar from others: 0.0 and -0.0 differ, a nan is itself."""
+    return type(value), value.tobytes()

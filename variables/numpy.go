@@ -1,0 +1,69 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// isNumpy tells scalars of numpy's, see python/godynamo/_numpy.py.
+func (w *World) isNumpy(o py.Object) bool {
+	return o.Kind() == py.Other && dictHasType(w.numpyScalars, o.Type())
+}
+
+func (w *World) anyNumpy(objs []py.Object) bool {
+	for _, o := range objs {
+		if w.isNumpy(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// computeKnown computes an operator on known operands: "binary", "unary" or "compare" with its number.
+func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (py.Object, error) {
+	s, w := tx.Scope(), tx.World()
+	if w.anyNumpy(objs) {
+		r, err := s.Call(w.numpyOperation, s.Name(kind), s.Int(int64(op)), s.Tuple(objs...))
+		return numpyResult(tx, r, err)
+	}
+	switch kind {
+	case "unary":
+		return s.Unary(op, objs[0])
+	case "compare":
+		return s.Compare(op, objs[0], objs[1])
+	}
+	return s.Binary(op, objs[0], objs[1])
+}
+
+// callKnown calls a function on known values.
+func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (py.Object, error) {
+	s, w := tx.Scope(), tx.World()
+	self, bound := py.Object{}, false
+	if k := fn.Kind(); k == py.Builtin || k == py.MethodWrapper {
+		self, bound = w.BoundSelf(s, fn)
+	}
+	if !w.anyNumpy(objs) && !(bound && w.isNumpy(self)) && !dictHasType(w.numpyScalars, fn) {
+		return s.CallKw(fn, objs, names)
+	}
+	var pairs [][2]py.Object
+	at := len(objs) - len(names)
+	for i, n := range names {
+		pairs = append(pairs, [2]py.Object{s.Name(n), objs[at+i]})
+	}
+	kw, err := s.Dict(pairs...)
+	if err != nil {
+		return py.Object{}, err
+	}
+	r, err := s.Call(w.numpyComputed, fn, s.Tuple(objs[:at]...), kw)
+	return numpyResult(tx, r, err)
+}
+
+func numpyResult(tx Translator, r py.Object, err error) (py.Object, error) {
+	if err != nil {
+		return py.Object{}, err
+	}
+	if r == pyNone {
+		return py.Object{}, unsupported(exc.CallUnsupported, "numpy's scalars where numpy warns")
+	}
+	return tx.Scope().Items(r)[0], nil
+}
