@@ -1,7 +1,7 @@
 """Scalars of numpy's: immutable values that CPython computes with while translating, in numpy's own types.
 
-What would warn (overflow, division by zero, an invalid value) is left to where the program computes it. Complex scalars are left out:
-their conversions warn.
+What would warn (overflow, division by zero, an invalid value) is left to where the program computes it. Complex scalars are left
+out: their conversions warn.
 """
 
 from __future__ import annotations
