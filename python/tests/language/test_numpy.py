@@ -41,11 +41,33 @@ CAPTURED = {
     "arithmetic": lambda x, v: (x + 1, v + 1, 1 + v, v * 2.5, v - v, v + np.float32(1)),
     "comparison": lambda x, v: (x + 1, v == 1.5, v < 2, v != v, 3 > v, v in (1.5, 3)),
     "truth": lambda x, v: x * (2 if v else 3),
-    "conversion": lambda x, v: (x + 1, float(v), bool(v), str(v), repr(v), f"{v}", v.item(), isinstance(v, float), type(v)),
+    "conversion": lambda x, v: (
+        x + 1,
+        float(v),
+        bool(v),
+        str(v),
+        repr(v),
+        f"{v}",
+        v.item(),
+        isinstance(v, float),
+        type(v),
+    ),
     "beside a tensor": lambda x, v: (x * v, x + v, x / 2 - v, x < v, x * np.float64(2)),
-    "made inside": lambda x, v: (x + 1, np.float32(2.5) * 2, np.int64(3) // np.int64(2), np.float64("1e3"), np.bool_(False)),
+    "made inside": lambda x, v: (
+        x + 1,
+        np.float32(2.5) * 2,
+        np.int64(3) // np.int64(2),
+        np.float64("1e3"),
+        np.bool_(False),
+    ),
     "functions": lambda x, v: (x + 1, abs(v), math.isnan(v), round(np.float64(2.567), 2), max(v, v), sum([np.int8(1)])),
-    "in containers": lambda x, v: (x + 1, [v, v], {"a": v}, {np.int64(3): 1}[3], sorted([np.float32(2), np.float32(1)])),
+    "in containers": lambda x, v: (
+        x + 1,
+        [v, v],
+        {"a": v},
+        {np.int64(3): 1}[3],
+        sorted([np.float32(2), np.float32(1)]),
+    ),
     "returned": lambda x, v: (x + 1, v),
 }
 
@@ -110,5 +132,15 @@ def test_split(name: str, scalar: str) -> None:
 def test_values_are_told_apart() -> None:
     f = godynamo.optimize(lambda x, v: (x + 1, v + 1, 1 / v if v else None), backend="eager")
     x = torch.ones(1)
-    for v in (np.float32(1), np.float64(1), 1.0, np.int64(1), 1, True, np.bool_(True), np.float64(0.0), np.float64(-0.0)):
+    for v in (
+        np.float32(1),
+        np.float64(1),
+        1.0,
+        np.int64(1),
+        1,
+        True,
+        np.bool_(True),
+        np.float64(0.0),
+        np.float64(-0.0),
+    ):
         assert told(f(x, v)[1:]) == told((v + 1, 1 / v if v else None))
