@@ -22,7 +22,7 @@ def _scalars() -> tuple[type, ...]:
     todo: list[type] = [np.bool_, np.integer, np.floating] if np is not None else []
     while todo:
         cls = todo.pop()
-        subclasses = type.__subclasses__(cls)
+        subclasses: list[type] = type.__subclasses__(cls)
         todo += [c for c in subclasses if c.__module__ == "numpy"]
         if not [c for c in subclasses if c.__module__ == "numpy"] and not issubclass(cls, np.timedelta64):
             found.append(cls)
