@@ -131,6 +131,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 			return r, err
 		}
 	}
+	if k := b.Fn.Kind(); (k == py.MethodDescr || k == py.WrapperDescr) && len(args) > 0 {
+		return (&UnboundMethod{name: b.name, descr: b.Fn}).Call(tx, args, kwargs)
+	}
 	if r, ok, err := b.operatorFunction(tx, args, kwargs); ok || err != nil {
 		return r, err
 	}

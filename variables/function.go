@@ -356,8 +356,14 @@ var methodType py.Object // set with the World; immortal
 // BoundBuiltin is obj.name where the attribute is a C method of a tracked value: calling it is calling the method.
 type BoundBuiltin struct {
 	Base
-	obj  VariableTracker
-	name string
+	obj   VariableTracker
+	name  string
+	waits bool // on the stack, for the arguments of its call
+}
+
+// ToBeCalled is the method as LOAD_METHOD leaves it on the stack: nothing but a CALL takes it from there.
+func (b *BoundBuiltin) ToBeCalled() *BoundBuiltin {
+	return &BoundBuiltin{Base: b.Base, obj: b.obj, name: b.name, waits: true}
 }
 
 // Name is the method's.
@@ -387,6 +393,36 @@ func (b *BoundBuiltin) Reconstruct(e Emitter) error {
 	}
 	e.LoadAttr(b.name)
 	return nil
+}
+
+// Unbind gives the function and the object that LOAD_METHOD of CPython puts on its stack for a bound C method of a builtin type; false
+// for others.
+func (b *BoundBuiltin) Unbind(tx Translator) (fn, self VariableTracker, ok bool) {
+	switch o := b.obj.(type) {
+	case *ListVariable, *DictVariable, *SetVariable, *DequeVariable:
+	case *ObjectVariable:
+		if o.value == nil {
+			return nil, nil, false
+		}
+	case *ConstantVariable:
+		if k := o.Value.Kind(); k != py.Str && k != py.Bytes {
+			return nil, nil, false
+		}
+	default:
+		return nil, nil, false
+	}
+	if !b.waits || Materialized(b) {
+		return nil, nil, false
+	}
+	t, err := PythonType(tx, b.obj)
+	if err != nil {
+		return nil, nil, false
+	}
+	d, ok := tx.Scope().TypeLookup(t, b.name)
+	if !ok || d.Kind() != py.MethodDescr {
+		return nil, nil, false
+	}
+	return NewBuiltin(d, "", nil), b.obj, true
 }
 
 // PartialVariable is a functools.partial.

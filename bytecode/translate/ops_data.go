@@ -26,6 +26,9 @@ func (tx *InstructionTranslator) loadMethod(inst *bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
+	if b, ok := v.(*variables.BoundBuiltin); ok {
+		v = b.ToBeCalled()
+	}
 	tx.push(nil)
 	tx.push(v)
 	return nil

@@ -67,6 +67,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return &exc.SkipFrame{Reason: "stack shorter than the instruction needs"}
 	}
 	operands := tx.popn(pops)
+	tx.unbindMethods()
 	if u, ok := why.(*exc.Unsupported); ok && inst.Op == opcode.CALL && inst.Arg == 0 && tx.isSuper(operands) {
 		return &unbreakable{u, "super() looks at the frame that calls it"}
 	}
@@ -115,6 +116,7 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	if i := tx.d.index[inst]; i > 0 && tx.d.code.Instructions[i-1].Op == opcode.KW_NAMES {
 		target = tx.d.code.Instructions[i-1]
 	}
+	tx.unbindMethods()
 	live := tx.liveAt(target)
 	if err := tx.emptyCells(live); err != nil {
 		return err
@@ -199,6 +201,18 @@ func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruct
 		c.caught, c.catch = spaceTemp|t, c.list[len(c.list)-2]
 		return nil
 	})
+}
+
+// unbindMethods puts the methods of builtin types that wait on the stack for their arguments there as LOAD_METHOD does: a function that is
+// known, and an object that the rest of the frame can look at.
+func (tx *InstructionTranslator) unbindMethods() {
+	for i := 0; i+1 < len(tx.stack); i++ {
+		if b, ok := tx.stack[i+1].(*variables.BoundBuiltin); ok && tx.stack[i] == nil {
+			if fn, self, ok := b.Unbind(tx); ok {
+				tx.stack[i], tx.stack[i+1] = fn, self
+			}
+		}
+	}
 }
 
 // liveAfter lists the localsplus slots that either continuation reads.

@@ -251,8 +251,10 @@ _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-define
 
 def _caches_plainly(fn: Any) -> bool:
     """Whether asking a singledispatch function has no effect but on a cache that nobody looks at."""
-    found = inspect.getclosurevars(fn.dispatch).nonlocals.get("dispatch_cache")
-    return type(found) is weakref.WeakKeyDictionary
+    dispatch = fn.__dict__.get("dispatch")  # absent while singledispatch() makes the function
+    if type(dispatch) is not types.FunctionType:
+        return False
+    return type(inspect.getclosurevars(dispatch).nonlocals.get("dispatch_cache")) is weakref.WeakKeyDictionary
 
 
 def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:

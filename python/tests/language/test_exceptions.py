@@ -328,7 +328,7 @@ def exc_info_in_a_handler(x):
     return y, kind, sys.exc_info()
 
 
-@cases(args=lambda: ([],), graphs=2, breaks=2)
+@cases(args=lambda: ([],), graphs=2, breaks=1)
 def a_split_in_finally(x, log):
     try:
         y = x + 1
@@ -338,7 +338,7 @@ def a_split_in_finally(x, log):
     return y + 1
 
 
-@cases(args=lambda: ([],), graphs=1, breaks=4)
+@cases(args=lambda: ([],), graphs=1, breaks=3)
 def a_split_in_finally_while_raising(x, log):
     y = x + 1
     try:
