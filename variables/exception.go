@@ -203,7 +203,9 @@ func RaisedAt(v VariableTracker) int {
 			return x.exc.raisedAt
 		}
 	case *TracebackVariable:
-		return x.of.exc.raisedAt
+		if x.of.exc != nil {
+			return x.of.exc.raisedAt
+		}
 	}
 	return 0
 }
@@ -337,19 +339,30 @@ func (*TracebackVariable) Kind() string { return "TracebackVariable" }
 // Truth implements Truther.
 func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }
 
-// excInfo is sys.exc_info(). Where this translation handles nothing, the call may still come from a handler: that is guarded.
-func excInfo(tx Translator) (VariableTracker, error) {
-	h := tx.Handled()
-	if h == nil {
-		if !tx.World().truth(tx.Scope(), tx.World().handlesNothing, pyNone) {
-			return nil, unsupported(exc.CallUnsupported, "sys.exc_info where a caller handles an exception")
-		}
-		c := tx.Output().Const(tx.World().handlesNothing)
-		tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(c, "___exc_info"), c, "handles no exception"))
-		return NewTuple([]VariableTracker{NoneConst(), NoneConst(), NoneConst()}, nil), nil
+// currentException is sys.exception(). Where this translation handles nothing, the call may still come from a handler: that is guarded.
+func currentException(tx Translator) (VariableTracker, error) {
+	if h := tx.Handled(); h != nil {
+		return Realize(tx, h)
 	}
-	o, ok := mustRealize(tx, h).(*ObjectVariable)
-	if !ok || o.exc == nil || Materialized(o) {
+	if !tx.World().truth(tx.Scope(), tx.World().handlesNothing, pyNone) {
+		return nil, unsupported(exc.CallUnsupported, "sys.exc_info where a caller handles an exception")
+	}
+	c := tx.Output().Const(tx.World().handlesNothing)
+	tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(c, "___exc_info"), c, "handles no exception"))
+	return NoneConst(), nil
+}
+
+// excInfo is sys.exc_info().
+func excInfo(tx Translator) (VariableTracker, error) {
+	h, err := currentException(tx)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := h.(*ObjectVariable)
+	if !ok {
+		return NewTuple([]VariableTracker{h, NoneConst(), NoneConst()}, nil), nil
+	}
+	if o.exc == nil || Materialized(o) {
 		return nil, unsupported(exc.CallUnsupported, "sys.exc_info of %s", Describe(tx, h))
 	}
 	return NewTuple([]VariableTracker{NewClass(o.Class, nil), o, NewTraceback(o)}, nil), nil

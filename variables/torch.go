@@ -106,6 +106,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		}
 	case t.class == "exc_info" && len(args)+len(kwargs) == 0:
 		return excInfo(tx)
+	case t.class == "current_exception" && len(args)+len(kwargs) == 0:
+		return currentException(tx)
 	case t.class == "type_hints" && len(args) == 1 && len(kwargs) == 0:
 		return typeHintsOf(tx, args[0])
 	case t.class == "log":

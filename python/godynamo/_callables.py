@@ -144,6 +144,7 @@ def _special() -> dict[Any, str]:
     table.update(dict.fromkeys(_effects.LOGGING, "log"))
     table[_warnings.warn] = "warn"
     table[sys.exc_info] = "exc_info"
+    table[sys.exception] = "current_exception"
     table[typing.get_type_hints] = "type_hints"
     table[_torch_function.as_subclass] = "as_subclass"
     table[torch.overrides.handle_torch_function] = "handle_torch_function"

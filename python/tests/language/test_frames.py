@@ -244,3 +244,88 @@ def test_frames_that_are_looked_at_are_left_whole():
     compiled = godynamo.optimize(fn)
     for _ in range(2):
         assert compiled(torch.ones(1))[1:] == (5, True, True, 5)
+
+
+def test_the_exception_that_is_handled():
+    def fn(x):
+        seen = [sys.exception()]
+        y = x + 1
+        try:
+            raise KeyError("k")
+        except KeyError as e:
+            seen.append(sys.exception() is e)
+            y = y * len(sys.exception().args)
+        seen.append(sys.exception())
+        return y, seen
+
+    counter = CompileCounter()
+    compiled = godynamo.optimize(fn, backend=counter)
+    for _ in range(2):
+        assert compiled(torch.ones(1))[1] == [None, True, None]
+    assert counter.frame_count == 1
+
+
+def test_the_exception_that_a_native_call_raised():
+    def fn(x):
+        y = x + 1
+        try:
+            opaque(1)
+        except TypeError as e:
+            y = y * 2
+            same = sys.exception() is e
+            y = y.cos()
+        return y, same, sys.exception()
+
+    counter = CompileCounter()
+    compiled = godynamo.optimize(fn, backend=counter)
+    for _ in range(2):
+        assert compiled(torch.ones(1))[1:] == (True, None)
+    assert counter.frame_count == 2
+
+
+def test_a_caller_that_handles_an_exception():
+    def fn(x):
+        return x + 1, sys.exception()
+
+    compiled = godynamo.optimize(fn)
+    for _ in range(2):
+        assert compiled(torch.ones(1))[1] is None
+        try:
+            raise KeyError
+        except KeyError as e:
+            assert compiled(torch.ones(1))[1] is e
+
+
+def test_a_returned_exception_is_raised_in_a_split_frame():
+    def fn(x):
+        y = x + 1
+        try:
+            raise ValueError(1)
+        except ValueError as e:
+            kept = e
+        return y * 2, kept
+
+    counter = CompileCounter()
+    compiled = godynamo.optimize(fn, backend=counter)
+    for _ in range(2):
+        _, kept = compiled(torch.ones(1))
+        assert kept.args == (1,) and kept.__traceback__.tb_frame.f_code is fn.__code__
+    assert counter.frame_count == 2
+
+
+def test_free_variables_without_a_value():
+    def fn(x):
+        def reads(z):
+            opaque()
+            return z, late
+
+        try:
+            reads(x)
+        except NameError as e:
+            told = str(e), e.name
+        late = 1
+        return x + late, told
+
+    compiled = godynamo.optimize(fn)
+    for _ in range(2):
+        assert compiled(torch.ones(1))[1] == fn(torch.ones(1))[1]
