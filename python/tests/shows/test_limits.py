@@ -1,0 +1,124 @@
+"""Programs of extreme size are translated or left alone, and right; an interrupt during a translation is the program's own."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import godynamo
+from godynamo import _C
+
+
+def made(source: str, **names: Any) -> Callable[..., Any]:
+    """The function f of a source text."""
+    namespace = {"torch": torch, **names}
+    exec(compile(source, "<generated>", "exec"), namespace)
+    return namespace["f"]
+
+
+def lines(head: str, line: Callable[[int], str], n: int, tail: str) -> Callable[..., Any]:
+    return made(head + "".join(line(i) for i in range(n)) + tail)
+
+
+def nested_calls(n: int) -> Callable[..., Any]:
+    text = "def f0(x):\n    return x\n" + "".join(f"def f{i}(x):\n    return f{i - 1}(x) + 1\n" for i in range(1, n))
+    return made(text + f"f = f{n - 1}")
+
+
+def blocks(n: int, opening: str) -> Callable[..., Any]:
+    text = "def f(x):\n" + "".join("    " * (i + 1) + opening + "\n" for i in range(n))
+    return made(text + "    " * (n + 1) + "x = x + 1\n    return x")
+
+
+X = torch.arange(4.0)
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "10,000 lines of operations": (lines("def f(x):\n", lambda i: f"    x = x + {i}\n", 10_000, "    return x"), (X,)),
+    "10,000 lines of numbers": (lines("def f(x):\n    n = 0\n", lambda i: f"    n += {i}\n", 10_000, "    return x + n"), (X,)),
+    "1,000 constants": (lines("def f(x):\n    n = 0\n", lambda i: f"    n += {i}.5\n", 1_000, "    return x + n"), (X,)),
+    "1,000 texts": (lines("def f(x):\n    n = []\n", lambda i: f"    n.append('c{i}')\n", 1_000, "    return x + len(n)"), (X,)),
+    "19 loops in each other": (blocks(19, "for _ in range(1):"), (X,)),
+    "90 ifs in each other": (blocks(90, "if x.dim() == 1:"), (X,)),
+    "500 with blocks": (lines("def f(x):\n", lambda i: "    with torch.no_grad():\n        x = x + 1\n", 500, "    return x"), (X,)),
+    "500 try blocks": (
+        lines("def f(x):\n", lambda i: "    try:\n        x = x + 1\n    except ValueError:\n        x = -x\n", 500, "    return x"),
+        (X,),
+    ),
+    "500 calls in each other": (nested_calls(500), (X,)),
+    "5,000 operations": (made("def f(x):\n    for _ in range(5000):\n        x = x + 1\n    return x"), (X,)),
+    "100,000 operations": (made("def f(x):\n    for _ in range(100000):\n        x = x + 1\n    return x"), (X,)),
+    "a million turns": (made("def f(x):\n    n = 0\n    for i in range(1000000):\n        n += i\n    return x + n"), (X,)),
+    "1,000 arguments": (made("def f(x, *a):\n    n = 0\n    for v in a:\n        n += v\n    return x + n"), (X, *range(1000))),
+    "a list of a million": (made("def f(x, a):\n    return x + len(a) + a[3]"), (X, list(range(1_000_000)))),
+    "a dict of 10,000": (made("def f(x, d):\n    return x + sum(d.values())"), (X, {i: i for i in range(10_000)})),
+    "200 splits": (
+        made("def f(x, p):\n" + "    p()\n    x = x + 1\n" * 200 + "    return x"),
+        (X, godynamo.disable(lambda: None)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_extreme_programs(name: str) -> None:
+    fn, args = PROGRAMS[name]
+    expected = fn(*args)
+    compiled = godynamo.optimize(fn)
+    for _ in range(2):
+        assert torch.equal(compiled(*args), expected)
+    assert _C.counters()["internal_errors"] == 0
+
+
+@pytest.mark.parametrize("through", ["the function itself", "an inlined one"])
+def test_endless_recursion(through: str) -> None:
+    if through == "the function itself":
+        fn = made("def f(x):\n    return f(x + 1)")
+    else:
+        fn = made("def h(x):\n    return h(x)\ndef f(x):\n    return h(x + 1)")
+    compiled = godynamo.optimize(fn)
+    for _ in range(2):
+        with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
+            compiled(X)
+
+
+def test_15_000_frames_above_and_below() -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        below = made("def h(x, n):\n    return x if n == 0 else h(x, n - 1) + 1\ndef f(x):\n    return h(x, 15000)")
+        assert torch.equal(godynamo.optimize(below)(X), X + 15_000)
+
+        compiled = godynamo.optimize(lambda x: x * 2)
+
+        def above(n: int) -> torch.Tensor:
+            return compiled(X) if n == 0 else above(n - 1)
+
+        assert torch.equal(above(15_000), X * 2)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_an_interrupt_while_translating() -> None:
+    """KeyboardInterrupt before the translation is over, and the next call is right. A timer of the system's sends the signal: while a
+    translation runs no other thread of Python does."""
+    fn = made("def f(x):\n    for _ in range(20000):\n        x = x + 1\n    return x")
+    fn(X)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        compiled = godynamo.optimize(fn)
+        with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            compiled(X)
+            time.sleep(1)
+        assert _C.counters()["translated"] == 0
+        for _ in range(2):
+            assert torch.equal(compiled(X), X + 20_000)
+        assert _C.counters()["translated"] == 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert _C.counters()["internal_errors"] == 0
