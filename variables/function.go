@@ -264,6 +264,17 @@ func (c *CellVariable) Get(tx Translator) (VariableTracker, error) {
 
 // Set stores into the cell (nil empties it); a real cell gets it at once.
 func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
+	if Materialized(c) {
+		old := c.contents
+		if !c.loaded {
+			if obj, ok := tx.Scope().CellContents(c.Real); ok {
+				old = NewLazy(obj, nil)
+			}
+		}
+		if err := lettingGo(tx, old); err != nil {
+			return err
+		}
+	}
 	c.contents, c.loaded = v, true
 	if v == nil {
 		return writeThrough(tx, c, nil, func(e Emitter, _ []VariableTracker) error {

@@ -136,11 +136,11 @@ func (tx *InstructionTranslator) symbolicLocals() {
 		return tx.Build(obj, guards.NewLocalSource(root.names[i], i))
 	}
 	if o := f.Origin; o != nil {
-		tx.out.holders.params = map[int]bool{}
+		tx.out.holders.params, tx.out.holders.finalizers = map[int]bool{}, map[int]bool{}
 		read := bytecode.Liveness(tx.d.code)[tx.d.code.Instructions[o.Target]]
 		for i, local := range o.Params {
 			tx.locals[local] = place(i, f.Slots[i], read.Has(local))
-			tx.out.holders.params[i] = true
+			tx.out.holders.add(i, tx.out.hasFinalizer(f.Slots[i]))
 		}
 		next := len(o.Params)
 		for _, c := range o.Stack {
@@ -156,7 +156,7 @@ func (tx *InstructionTranslator) symbolicLocals() {
 				continue
 			}
 			v := place(next, f.Slots[next], true)
-			tx.out.holders.params[next] = true
+			tx.out.holders.add(next, tx.out.hasFinalizer(f.Slots[next]))
 			next++
 			if c == 'X' {
 				tx.handled = append(tx.handled, v)

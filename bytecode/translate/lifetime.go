@@ -2,6 +2,8 @@ package translate
 
 import (
 	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -76,7 +78,69 @@ func (o *OutputGraph) heldByCaller(src guards.Source) bool {
 type holders struct {
 	params map[int]bool // parameters of a resume function
 	slots  map[int]bool // materialized values
-	steps  int
+	// finalizers are the params whose end runs Python code.
+	finalizers map[int]bool
+	steps      int
+}
+
+func (h *holders) add(param int, finalizer bool) {
+	h.params[param] = true
+	if finalizer {
+		h.finalizers[param] = true
+	}
+}
+
+// hasFinalizer tells objects with a __del__, and small containers of such.
+func (o *OutputGraph) hasFinalizer(obj py.Object) bool {
+	items := []py.Object{obj}
+	switch obj.Kind() {
+	case py.Tuple, py.List:
+		if n, err := o.scope.Len(obj); err == nil && n <= 16 {
+			items = o.scope.Items(obj)
+		}
+	case py.Dict:
+		if n, err := o.scope.Len(obj); err == nil && n <= 16 {
+			_, items = o.scope.DictItems(obj)
+		}
+	}
+	for _, it := range items {
+		if it.Kind() != py.Other {
+			continue
+		}
+		if _, ok := o.scope.TypeLookup(it.Type(), "__del__"); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// finalizerDue is the error of a step in front of which the program has let go of an object with a finalizer. That may change anything
+// that is read later, so nothing is translated past it.
+func (o *OutputGraph) finalizerDue() error {
+	h := &o.holders
+	if len(h.finalizers) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
+		return nil
+	}
+	r := o.reached(nil)
+	for i := range h.finalizers {
+		if !r.params[i] {
+			u := exc.Break(exc.Finalizer, "%s", py.TypeName(o.frame.Slots[i].Type()))
+			u.(*exc.Unsupported).Before = true
+			return u
+		}
+	}
+	return nil
+}
+
+// reached collects what the frames that run reach, and values.
+func (o *OutputGraph) reached(values []variables.VariableTracker) *reach {
+	r := &reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
+	r.all(values)
+	for tx := o.current; tx != nil; tx = tx.parent {
+		r.frame(tx)
+	}
+	o.holders.steps += len(r.seen)
+	return r
 }
 
 // hold records the event that makes v real, in a slot of its own. The slot keeps the object until the program lets go of it, as the
@@ -107,12 +171,7 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	if o.materializing > 0 || len(h.params)+len(h.slots) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
 		return
 	}
-	r := reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
-	r.all(values)
-	for tx := o.current; tx != nil; tx = tx.parent {
-		r.frame(tx)
-	}
-	h.steps += len(r.seen)
+	r := o.reached(values)
 	e := &event{chain: o.position()}
 	for i := range o.frame.Slots {
 		if h.params[i] && !r.params[i] {

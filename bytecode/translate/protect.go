@@ -51,13 +51,18 @@ func leavesTrace(n *fxgraph.Node) bool {
 	if n.Inplace {
 		return true
 	}
-	for _, word := range stateful {
-		if strings.Contains(n.Target.Text, word) {
-			return true
+	leaves, known := namedStateful[n.Target.Text]
+	if !known {
+		for _, word := range stateful {
+			leaves = leaves || strings.Contains(n.Target.Text, word)
 		}
+		namedStateful[n.Target.Text] = leaves
 	}
-	return false
+	return leaves
 }
+
+// namedStateful remembers the verdict on a name: every event of every frame is asked for. The interpreter lock guards it.
+var namedStateful = map[string]bool{}
 
 // stateful are parts of the names of operations that draw random numbers or update buffers.
 var stateful = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu", "exponential", "uniform",

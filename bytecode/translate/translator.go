@@ -226,6 +226,13 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			return &unbreakable{tx.log.entries[step].(*exc.Unsupported), "no split at " + inst.Op.String()}
 		}
 	}
+	if err := o.finalizerDue(); err != nil {
+		if tx.parent == nil && !usesFrame(tx.d.code) {
+			err.(*exc.Unsupported).Stack = tx.chainHere().stack()
+			return tx.log.add(step, err)
+		}
+		return tx.failed(step, inst, h, err)
+	}
 	tx.ip++
 	var err error
 	if run := tx.pythonForm(step, inst); run != nil {

@@ -30,6 +30,7 @@ const (
 	InsideBlock
 	TooLarge
 	NestedBreak
+	Finalizer
 	numCodes
 )
 
@@ -60,6 +61,7 @@ var catalog = [numCodes]Entry{
 	InsideBlock:          {"GD0304", "split inside a with or try block", "move the call out of the block"},
 	TooLarge:             {"GD0502", "translation grew over its limit", "raise config.max_translated_instructions"},
 	NestedBreak:          {"GD0204", "inlined function that cannot be captured whole", "see the reason at the inner frame"},
+	Finalizer:            {"GD0602", "object whose finalizer runs here", "let go of it outside the function"},
 }
 
 // Entry returns the catalog's row.

@@ -83,13 +83,16 @@ class Generator:
         self.rng = random.Random(seed)
         self.count = 0
         self.may_count = False
+        self.mortals = False
+        self.serial = 0
         self.budget = self.rng.randint(6, 22)  # statements left
 
     def body(self) -> list[Statement]:
-        s = Scope(names={"t": ["x", "y"], "i": ["n"], "l": ["l"], "d": ["d"], "o": ["o"], "s": ["NAME"]})
+        s = Scope(names={"t": ["x", "y"], "i": ["n"], "l": ["l"], "d": ["d"], "o": ["o"], "s": ["NAME"], "m": []})
+        self.mortals = self.chance(0.25)
         declared = [line("global COUNT, LOG")] if self.chance(0.6) else []
         self.may_count = bool(declared)
-        out = declared
+        out = [*declared, *([self.mortal(s)] if self.mortals else [])]
         while self.budget > 0:
             out += self.statement(s)
         out.append(line(f"return {self.results(s)}"))
@@ -235,9 +238,13 @@ class Generator:
 
     def statement(self, s: Scope) -> list[Statement]:
         self.budget -= 1
-        simple = SIMPLE + (JUMPS if self.chance(0.5) else [])
+        simple = (
+            SIMPLE + (JUMPS if self.chance(0.5) else []) + (["mortal", "lifetime", "lifetime"] if self.mortals else [])
+        )
         deep = s.depth > 3 or self.budget < 0
-        kinds = simple if deep or self.chance(0.5) else COMPOUND
+        # A class statement leaves garbage in cycles, and with it when the collector comes by would show.
+        compound = [k for k in COMPOUND if not (self.mortals and k == "class_")]
+        kinds = simple if deep or self.chance(0.5) else compound
         made = getattr(self, self.rng.choice(kinds))(s)
         return made if isinstance(made, list) else [made]
 
@@ -297,6 +304,38 @@ class Generator:
         name = self.bind(s, "o")
         self.bound(s, "o", name)
         return line(f"{name} = {value}")
+
+    def mortal(self, s: Scope) -> Statement:
+        """An object whose death shows in dead()."""
+        self.serial += 1
+        value = f"{self.one('born', 'born', 'Mortal')}({self.serial})"
+        name = self.rng.choice(s.names["m"]) if s.names["m"] and self.chance(0.3) else self.new("m")
+        self.bound(s, "m", name)
+        return line(f"{name} = {value}")
+
+    def lifetime(self, s: Scope) -> Statement:
+        """What begins, ends or shows the life of one."""
+        shown = self.one("print(dead())", "LOG.append(dead())", "print(len(dead()))")
+        if not s.names["m"]:
+            return line(shown)
+        m, other = self.rng.choice(s.names["m"]), self.rng.choice(s.names["m"])
+        at = self.name(s, "l")
+        return line(
+            self.one(
+                shown,
+                shown,
+                shown,
+                f"{m} = None",
+                f"{m} = {other}",
+                f"{at}.append({m})",
+                f"{m} = ({m}, 1)",
+                f"{self.name(s, 'o')}.x = {m}",
+                f"print(type({m}).__name__)",
+                f"{self.new('m')} = [{m}, {other}]",
+                f"born({self.one('100', '101')})",
+                f"print(born({self.one('100', '101')}).k)",
+            )
+        )
 
     def unpack(self, s: Scope) -> Statement:
         a, b = self.new("i"), self.new("l")
@@ -470,7 +509,8 @@ class Generator:
                     line(
                         self.one(
                             f"print(type({e}).__name__, len({e}.args))",
-                            f"LOG.append({e})",
+                            # An exception that is kept keeps the frames it went through, and what they hold.
+                            f"LOG.append({e})" if not self.mortals else f"LOG.append(str({e}))",
                             f"LOG.append(type({e}.__context__).__name__)",
                         )
                     ),

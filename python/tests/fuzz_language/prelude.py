@@ -50,6 +50,28 @@ class Thing:
         setattr(self, key, value)
 
 
+DEAD = set()
+
+
+class Mortal:
+    """Is seen dying; in what order does not show."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __del__(self):
+        DEAD.add(self.k)
+
+
+def born(k):
+    eval("1")
+    return Mortal(k)
+
+
+def dead():
+    return sorted(DEAD)
+
+
 class Child(Thing):
     kind = 3
 

@@ -181,6 +181,43 @@ def an_exception_is_freed(x):
     return gone, x + 1
 
 
+DEAD: set[str] = set()
+
+
+class Counted:
+    """Its end changes a global."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __del__(self) -> None:
+        DEAD.add(self.name)
+
+
+@godynamo.disable
+def make_counted(name: str) -> Counted:
+    return Counted(name)
+
+
+def a_finalizer_changes_what_is_read_next(x):
+    DEAD.clear()
+    seen_dead = []
+    for name in ("a", "b"):
+        thing = make_counted(name)
+        x = x + 1
+        seen_dead.append(len(DEAD))
+    thing = None
+    seen_dead.append(len(DEAD))
+    cell = make_counted("c")
+
+    def closure():
+        return cell
+
+    note(closure().name)
+    cell = None
+    return seen_dead, len(DEAD), x
+
+
 class Looped:
     def __init__(self) -> None:
         self.loop = self
@@ -242,6 +279,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     rebound_before_an_effect, a_weak_reference_dies, rebound_in_a_loop, a_temporary, made_by_the_function,
     made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, cycles,
     held_by_a_list_that_a_split_makes_real, a_class_of_the_function,
+    a_finalizer_changes_what_is_read_next,
     opened_in_a_callee,
 ]  # fmt: skip
 

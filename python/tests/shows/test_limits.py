@@ -39,21 +39,43 @@ def blocks(n: int, opening: str) -> Callable[..., Any]:
 X = torch.arange(4.0)
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "10,000 lines of operations": (lines("def f(x):\n", lambda i: f"    x = x + {i}\n", 10_000, "    return x"), (X,)),
-    "10,000 lines of numbers": (lines("def f(x):\n    n = 0\n", lambda i: f"    n += {i}\n", 10_000, "    return x + n"), (X,)),
-    "1,000 constants": (lines("def f(x):\n    n = 0\n", lambda i: f"    n += {i}.5\n", 1_000, "    return x + n"), (X,)),
-    "1,000 texts": (lines("def f(x):\n    n = []\n", lambda i: f"    n.append('c{i}')\n", 1_000, "    return x + len(n)"), (X,)),
+    "10,000 lines of numbers": (
+        lines("def f(x):\n    n = 0\n", lambda i: f"    n += {i}\n", 10_000, "    return x + n"),
+        (X,),
+    ),
+    "1,000 constants": (
+        lines("def f(x):\n    n = 0\n", lambda i: f"    n += {i}.5\n", 1_000, "    return x + n"),
+        (X,),
+    ),
+    "1,000 texts": (
+        lines("def f(x):\n    n = []\n", lambda i: f"    n.append('c{i}')\n", 1_000, "    return x + len(n)"),
+        (X,),
+    ),
     "19 loops in each other": (blocks(19, "for _ in range(1):"), (X,)),
     "90 ifs in each other": (blocks(90, "if x.dim() == 1:"), (X,)),
-    "500 with blocks": (lines("def f(x):\n", lambda i: "    with torch.no_grad():\n        x = x + 1\n", 500, "    return x"), (X,)),
+    "500 with blocks": (
+        lines("def f(x):\n", lambda i: "    with torch.no_grad():\n        x = x + 1\n", 500, "    return x"),
+        (X,),
+    ),
     "500 try blocks": (
-        lines("def f(x):\n", lambda i: "    try:\n        x = x + 1\n    except ValueError:\n        x = -x\n", 500, "    return x"),
+        made(
+            "def f(x):\n"
+            + "    try:\n        x = x + 1\n    except ValueError:\n        x = -x\n" * 500
+            + "    return x"
+        ),
         (X,),
     ),
     "500 calls in each other": (nested_calls(500), (X,)),
     "5,000 operations": (made("def f(x):\n    for _ in range(5000):\n        x = x + 1\n    return x"), (X,)),
     "100,000 operations": (made("def f(x):\n    for _ in range(100000):\n        x = x + 1\n    return x"), (X,)),
-    "a million turns": (made("def f(x):\n    n = 0\n    for i in range(1000000):\n        n += i\n    return x + n"), (X,)),
-    "1,000 arguments": (made("def f(x, *a):\n    n = 0\n    for v in a:\n        n += v\n    return x + n"), (X, *range(1000))),
+    "a million turns": (
+        made("def f(x):\n    n = 0\n    for i in range(1000000):\n        n += i\n    return x + n"),
+        (X,),
+    ),
+    "1,000 arguments": (
+        made("def f(x, *a):\n    n = 0\n    for v in a:\n        n += v\n    return x + n"),
+        (X, *range(1000)),
+    ),
     "a list of a million": (made("def f(x, a):\n    return x + len(a) + a[3]"), (X, list(range(1_000_000)))),
     "a dict of 10,000": (made("def f(x, d):\n    return x + sum(d.values())"), (X, {i: i for i in range(10_000)})),
     "200 splits": (
@@ -103,8 +125,10 @@ def test_15_000_frames_above_and_below() -> None:
 
 
 def test_an_interrupt_while_translating() -> None:
-    """KeyboardInterrupt before the translation is over, and the next call is right. A timer of the system's sends the signal: while a
-    translation runs no other thread of Python does."""
+    """KeyboardInterrupt before the translation is over, and the next call is right.
+
+    A timer of the system's sends the signal: while a translation runs no other thread of Python does.
+    """
     fn = made("def f(x):\n    for _ in range(20000):\n        x = x + 1\n    return x")
     fn(X)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
