@@ -104,6 +104,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		if x, ok := x.(*TensorVariable); ok {
 			return x.asSubclass(tx, t.Fn, args[1:])
 		}
+	case t.class == "recursive_repr" && len(args) == 1 && len(kwargs) == 0 && t.Src != nil:
+		return t.recursive(tx, args[0])
 	case t.class == "exc_info" && len(args)+len(kwargs) == 0:
 		return excInfo(tx)
 	case t.class == "current_exception" && len(args)+len(kwargs) == 0:
@@ -137,6 +139,31 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return args[len(args)-1], nil
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s", name)
+}
+
+// recursive is a __repr__ that dataclasses or reprlib has wrapped: an object that is met within itself prints as a fixed text.
+func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (VariableTracker, error) {
+	self, err := Realize(tx, self)
+	if err != nil {
+		return nil, err
+	}
+	s, w := tx.Scope(), tx.World()
+	r, err := s.Call(w.recursiveRepr, t.Fn)
+	if err != nil {
+		return nil, err
+	}
+	parts := s.Items(r)
+	if !w.truth(s, parts[2], pyNone) {
+		return nil, unsupported(exc.CallUnsupported, "__repr__ of an object that is being printed")
+	}
+	tx.Output().AddGuards(guards.PyCheck(t.Src, tx.Output().Const(parts[2]), "prints nothing yet"))
+	if w.printing[self] {
+		return NewConstant(parts[1], nil), nil
+	}
+	w.printing[self] = true
+	defer delete(w.printing, self)
+	fn := tx.Build(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___user_function"))
+	return Call(tx, fn, []VariableTracker{self}, nil)
 }
 
 // typeHintsOf is typing.get_type_hints of a class or function, whose annotations are guarded.

@@ -26,6 +26,7 @@ type facts struct {
 	DequeType, DefaultDictType, CachedPropertyType                               py.Object
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent   py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
+	recursiveRepr                                                                py.Object
 	BindingError, typeHints, functionMade, handlesNothing                        py.Object
 	numpyScalars, numpyOperation, numpyComputed                                  py.Object
 	setClone, layoutIs                                                           py.Object
@@ -47,6 +48,7 @@ type World struct {
 	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
 	// standIns are the answers of _callables.stand_in
 	standIns map[py.Object]replacement
+	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.
@@ -70,7 +72,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 		known = f
 	}
 	return &World{facts: known, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{},
-		identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
+		printing: map[VariableTracker]bool{}, identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
 		classAttrs: map[py.Object]map[string]VariableTracker{}}, nil
 }
 
@@ -124,7 +126,8 @@ func (f *facts) table() map[string]*py.Object {
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
 		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
-		"binding_error": &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
+		"recursive_repr": &f.recursiveRepr,
+		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
 		"handles_nothing": &f.handlesNothing,
 		"traceable":       &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,

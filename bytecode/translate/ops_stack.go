@@ -109,6 +109,19 @@ func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// loadBuildClass implements LOAD_BUILD_CLASS; the call is the one split of a class statement.
+//
+//	stack: -- __build_class__
+func (tx *InstructionTranslator) loadBuildClass(*bytecode.Instruction) error {
+	fn, ok := tx.Scope().DictGetName(tx.builtins, "__build_class__")
+	if !ok || fn != tx.World().Builtin("__build_class__") {
+		return exc.Break(exc.CallUnsupported, "a class statement with a __build_class__ of the program's")
+	}
+	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(tx.Scope().Name("__build_class__")))
+	tx.push(tx.Build(fn, src))
+	return nil
+}
+
 func (tx *InstructionTranslator) global(name string) (variables.VariableTracker, error) {
 	if v, ok := tx.out.storedGlobals[name]; ok && tx.globals == tx.out.frame.Globals {
 		return v, nil

@@ -10,11 +10,13 @@ import _warnings
 import abc
 import builtins
 import collections
+import dataclasses
 import enum
 import functools
 import inspect
 import operator
 import re
+import reprlib
 import string
 import sys
 import types
@@ -236,6 +238,8 @@ def _classify(obj: Any, module: str) -> str:
             return "stand_in"
         if obj.__code__ is _DISPATCHING and _caches_plainly(obj):
             return "dispatch"
+        if obj.__code__ in _RECURSIVE:
+            return "recursive_repr"
         if _pure.is_pure(obj, module):
             return "pure"
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
@@ -256,6 +260,20 @@ def _caches_plainly(fn: Any) -> bool:
     if type(dispatch) is not types.FunctionType:
         return False
     return type(inspect.getclosurevars(dispatch).nonlocals.get("dispatch_cache")) is weakref.WeakKeyDictionary
+
+
+#: the code of what dataclasses and reprlib wrap a __repr__ into, which may meet itself
+_RECURSIVE = (
+    dataclasses._recursive_repr(repr).__code__,  # type: ignore[attr-defined]
+    reprlib.recursive_repr()(repr).__code__,
+)
+
+
+def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
+    """(the wrapped function, the text for an object within itself, the guard predicate that none is being printed)."""
+    cells = {name: cell.cell_contents for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)}
+    running: set[Any] = cells["repr_running"]
+    return cells["user_function"], cells.get("fillvalue", "..."), lambda _: not running
 
 
 def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
@@ -720,6 +738,7 @@ def facts() -> dict[str, Any]:
         "numpy_operation": _numpy.operation,
         "numpy_computed": _numpy.computed,
         "binding_error": binding_error,
+        "recursive_repr": recursive_repr,
         "function_made": function_made,
         "handles_nothing": handles_nothing,
         "type_hints": _hints.hints,
