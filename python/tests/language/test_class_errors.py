@@ -111,7 +111,7 @@ def super_with_wrong_arguments(x):
     return x + 1, told(lambda: super(1, int)), told(lambda: super(float, 1)), told(lambda: Derived.f(Base()))
 
 
-@cases(breaks=2, graphs=2)
+@cases(breaks=1, graphs=2)
 def super_without_a_class_or_self(x):
     class Emptied:
         def f(self):

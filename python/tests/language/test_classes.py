@@ -68,7 +68,7 @@ class Inherits(Config):
     d: int = 9
 
 
-@cases(breaks=1, graphs=2)  # repr asks for id()
+@cases
 def dataclass_made(x):
     c = Config(1, x)
     c.c.append(3)

@@ -528,7 +528,7 @@ def local_class(x):
     return n, Thing(1).both()
 
 
-@cases(breaks=2, graphs=3)  # the body is built natively
+@cases(breaks=1, graphs=3)  # the body is built natively
 def class_statement(x):
     y = x + 1
 
