@@ -71,7 +71,7 @@ func TestVerifyRefusesEverythingCCouldNotTrust(t *testing.T) {
 		"extra would be overwritten":  func(p *Program) { p.Extra = []uint16{0} },
 		"extra register not written":  func(p *Program) { p.Extra = []uint16{6} },
 		"unaligned slot offset":       func(p *Program) { p.Nodes[2] = Node{Op: OpSlot, Dst: 3, A: 1, B: 3, Part: 1} },
-		"unknown field of a function": func(p *Program) { p.Nodes[2] = Node{Op: OpFuncField, Dst: 3, A: 7, Part: 1} },
+		"unknown field of a function": func(p *Program) { p.Nodes[2] = Node{Op: OpFuncField, Dst: 3, A: uint32(numFuncFields), Part: 1} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := valid()

@@ -124,10 +124,11 @@ func (s *MroSource) text(p *printer) string {
 	return s.base.text(p) + ".__mro__[" + strconv.Itoa(s.Index) + "].__dict__[" + quote(s.Attr) + "]"
 }
 
-// FuncField is a part of a function or method object.
+// FuncField is a part of a function, method or exception object.
 type FuncField int
 
-// The fields; the first five are of functions. A missing __defaults__, __kwdefaults__ or __closure__ reads as None.
+// The fields; the first five are of functions, two of methods, the rest of exceptions. A missing __defaults__, __kwdefaults__,
+// __closure__ or field of an exception reads as None.
 const (
 	FuncCode FuncField = iota
 	FuncClosure
@@ -136,12 +137,17 @@ const (
 	FuncGlobals
 	MethodSelf
 	MethodFunc
+	ExceptionArgs
+	ExceptionCause
+	ExceptionContext
+	ExceptionTraceback
 
 	numFuncFields
 )
 
 var funcFieldNames = [numFuncFields]string{
-	"__code__", "__closure__", "__defaults__", "__kwdefaults__", "__globals__", "__self__", "__func__",
+	"__code__", "__closure__", "__defaults__", "__kwdefaults__", "__globals__", "__self__", "__func__", "args", "__cause__",
+	"__context__", "__traceback__",
 }
 
 // String is the attribute's name.
@@ -152,7 +158,7 @@ func (f FuncField) String() string {
 	return funcFieldNames[f]
 }
 
-// FunctionFieldSource is a field of a function or bound method, read from the object's struct.
+// FunctionFieldSource is a field of a function, bound method or exception, read from the object's struct.
 type FunctionFieldSource struct {
 	origin
 	Field FuncField

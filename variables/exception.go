@@ -240,6 +240,26 @@ func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTra
 	return nil, unsupported(exc.AttrUnsupported, "%s of an exception", name)
 }
 
+// exceptionFields are what guards read of an exception that came with the frame.
+var exceptionFields = map[string]guards.FuncField{"args": guards.ExceptionArgs, "__cause__": guards.ExceptionCause,
+	"__context__": guards.ExceptionContext, "__traceback__": guards.ExceptionTraceback}
+
+// realExceptionField reads what BaseException keeps in C of an exception that came with the frame; false for other attributes and objects.
+func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Object) (VariableTracker, bool, error) {
+	field, ok := exceptionFields[name]
+	if !ok || o.exc != nil || o.Obj.IsNull() || o.Src == nil || !py.IsSubtype(o.Class, tx.World().BaseException) {
+		return nil, false, nil
+	}
+	if own, _ := tx.Scope().TypeLookup(tx.World().BaseException, name); own != d {
+		return nil, false, nil
+	}
+	v, err := tx.Scope().GetAttr(o.Obj, name)
+	if err != nil {
+		return nil, true, observed(err)
+	}
+	return remember(o, name, tx.Build(v, guards.NewFunctionFieldSource(o.Src, field))), true, nil
+}
+
 // exceptionMethod is a method that BaseException has in C.
 func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	e := o.exc

@@ -258,6 +258,9 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	if name == "__dict__" && (d.Kind() == py.GetSet || d.Kind() == py.Member) { // a member of types.SimpleNamespace
 		return o.dictAttr(tx)
 	}
+	if v, ok, err := o.realExceptionField(tx, name, d); ok || err != nil {
+		return v, err
+	}
 	s := tx.Scope()
 	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
 	switch d.Kind() {

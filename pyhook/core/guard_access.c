@@ -160,6 +160,15 @@ gd_storage_length(PyObject *v)
 PyObject *
 gd_func_field(PyObject *v, uint32_t field)
 {
+    if (field >= GD_EXCEPTION_ARGS) {
+        if (!PyExceptionInstance_Check(v)) {
+            return NULL;
+        }
+        PyBaseExceptionObject *e = (PyBaseExceptionObject *)v;
+        PyObject *const values[] = {e->args, e->cause, e->context, e->traceback};
+        PyObject *value = values[field - GD_EXCEPTION_ARGS];
+        return value != NULL ? value : Py_None;
+    }
     if (field >= GD_METHOD_SELF) {
         if (!PyMethod_Check(v)) {
             return NULL;

@@ -199,8 +199,8 @@ watch_item(learner *l, PyObject *v, int32_t i, PyObject *value)
 static known
 watch_func_field(learner *l, PyObject *v, uint32_t field, PyObject *value)
 {
-    if (!watch_type(l, v)) {
-        return UNKNOWN;
+    if (field >= GD_EXCEPTION_ARGS || !watch_type(l, v)) {
+        return UNKNOWN; /* an exception is a new one every time */
     }
     if (field >= GD_METHOD_SELF) {
         PyMethodObject *m = (PyMethodObject *)v;

@@ -306,7 +306,7 @@ def a_split_in_a_handler(x):
     return y
 
 
-@cases(graphs=1, breaks=4)
+@cases(graphs=1, breaks=2)
 def what_a_handler_raises_has_its_context(x):
     y = x + 1
     try:

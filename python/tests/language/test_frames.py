@@ -329,3 +329,46 @@ def test_free_variables_without_a_value():
     compiled = godynamo.optimize(fn)
     for _ in range(2):
         assert compiled(torch.ones(1))[1] == fn(torch.ones(1))[1]
+
+
+@godynamo.disable
+def fails(*args):
+    try:
+        raise KeyError("first")
+    except KeyError as e:
+        raise ValueError(*args) from e
+
+
+def test_fields_of_an_exception_that_came_with_the_frame():
+    def fn(x, *args):
+        y = x + 1
+        try:
+            fails(*args)
+        except ValueError as e:
+            y = y * len(e.args)
+            first = e.args[0]
+            cause, context, tb = e.__cause__, e.__context__, e.__traceback__
+            deeper = cause.__cause__
+            y = y.cos()
+        return y, first, cause is context, cause.args, deeper, type(tb).__name__
+
+    counter = CompileCounter()
+    compiled = godynamo.optimize(fn, backend=counter)
+    for args in (("a", 2), ("a", 2), ("b", 3), ("c",)):
+        expected, actual = fn(torch.ones(2), *args), compiled(torch.ones(2), *args)
+        assert torch.equal(actual[0], expected[0])
+        assert actual[1:] == expected[1:]
+    assert counter.frame_count == 3  # before; inside for two arguments, inside for one
+
+
+def test_fields_that_a_class_overrides_are_its_own():
+    class Odd(ValueError):
+        args = "mine"
+
+    def fn(x, e):
+        return x + 1, e.args, e.__cause__
+
+    compiled = godynamo.optimize(fn)
+    for _ in range(2):
+        assert compiled(torch.ones(1), Odd(1))[1:] == ("mine", None)
+        assert compiled(torch.ones(1), ValueError(2))[1:] == ((2,), None)
