@@ -345,7 +345,7 @@ def node(i, *row):
         node(1, "ATTR", 0, 4, 60000, 1, 0, 0),
         node(1, "SLOT", 0, 4, 0, 1, 0, 3),
         node(1, "SLOT", 0, 4, 0, 1, 0, 2**31),
-        node(1, "FUNC_FIELD", 0, 4, 0, 1, 7, 0),
+        node(1, "FUNC_FIELD", 0, 4, 0, 1, 99, 0),
         node(2, "ID_MATCH", 0, 0, 4, 9, 1, 0),
         node(2, "SAME", 0, 0, 4, 1, 9, 0),
         node(2, "DICT_KEYS", 0, 0, 4, 1, 0, 0),
