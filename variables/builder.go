@@ -208,13 +208,18 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType [
 // (move_to_end changes that one alone).
 func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
 	s := tx.Scope()
-	if obj.Kind() != py.DictSub {
+	w := tx.World()
+	if !py.IsSubtype(obj.Type(), w.OrderedDictType) { // a subclass may have another __iter__: its contents are the storage's
 		keys, values = s.DictItems(obj)
 		return keys, values, nil
 	}
-	l, err := s.Call(tx.World().ListType, obj)
+	it, err := s.CallMethod(w.OrderedDictType, "__iter__", obj)
 	if err != nil {
 		return nil, nil, err
+	}
+	l, err := s.Call(w.ListType, it)
+	if err != nil { // dict's own methods have changed it
+		return nil, nil, unsupported(exc.UntrackedObject, "dict whose keys differ from its storage's")
 	}
 	keys = s.Items(l)
 	for _, k := range keys {

@@ -335,8 +335,14 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	return ownersMethod(tx, self, owner, py.GoString(name), args[1:], kwargs)
 }
 
+// dictReads are methods of dict that leave an OrderedDict as it is, and do not show its order.
+var dictReads = map[string]bool{"__getitem__": true, "__contains__": true, "__len__": true, "get": true, "__init__": true}
+
 // ownersMethod is a C method of class owner called on self, whatever self's class has under that name.
 func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) && !dictReads[name] {
+		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // which loses its order by it
+	}
 	switch o := self.(type) {
 	case *ObjectVariable:
 		if owner != tx.World().ObjectType && o.value != nil && o.exc == nil {

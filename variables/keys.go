@@ -236,10 +236,10 @@ func (r *keyring) settle(tx Translator) error {
 			return unsupported(exc.Reconstruct, "key %s", Describe(tx, u.instance))
 		}
 		h, err := ownHash(tx, u.instance, m)
-		if err != nil {
+		if _, raised := err.(*exc.Observed); err != nil && !raised {
 			return err
 		}
-		if !sameInt(h, u.hash) {
+		if err != nil || !sameInt(h, u.hash) {
 			return unsupported(exc.Reconstruct, "key %s, whose hash has changed", Describe(tx, u.instance))
 		}
 	}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import typing
 
 import pytest
@@ -166,6 +167,28 @@ def computed_text_is_another_object(x):
     a = "xyzpdq"
     b = a[:3] + a[3:]
     return a == b, a is b, y
+
+
+class Backwards(dict):
+    """A dict that is walked in another order than it is stored in."""
+
+    def __iter__(self):
+        return iter(sorted(dict.keys(self), reverse=True))
+
+    def __len__(self):
+        return 7
+
+
+@cases(args=lambda: (Backwards(a=1, b=2),))
+def dict_with_an_order_of_its_own(x, d):
+    return list(d), len(d), d["a"], x + d["b"]
+
+
+@cases(args=lambda: (collections.OrderedDict(a=1, b=2),), breaks=1)
+def storage_taken_from_an_ordered_dict(x, d):
+    y = x + 1
+    dict.__setitem__(d, "a", 5)
+    return d["a"], y
 
 
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
