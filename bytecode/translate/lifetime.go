@@ -44,8 +44,11 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 		}
 		v = l.Real()
 	}
-	switch v.(type) {
-	case *variables.ConstantVariable, *variables.RangeVariable, *variables.ClassVariable, *variables.BuiltinVariable,
+	switch x := v.(type) {
+	case *variables.ClassVariable:
+		_, local := x.Source().(*guards.LocalSource)
+		return local && o.frame.Origin != nil
+	case *variables.ConstantVariable, *variables.RangeVariable, *variables.BuiltinVariable,
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.TensorVariable,
 		*variables.TensorSequence, *variables.OpaqueVariable:
 		return false

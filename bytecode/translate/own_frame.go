@@ -17,9 +17,9 @@ var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "v
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true,
 	"getrefcount": true, "getallocatedblocks": true}
 
-// watched tells code that names one of them.
+// watched tells code that names one of them, or uses what the collector counts.
 func watched(c *bytecode.Code) bool {
-	return namesAttr(c, func(name string) bool { return frameWatchers[name] })
+	return watchesMemory(c) || namesAttr(c, func(name string) bool { return frameWatchers[name] })
 }
 
 // setsEvents tells code that names one of those that set a trace function. Its callers' events are CPython's too, from then on.
@@ -181,30 +181,26 @@ func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *e
 	return ""
 }
 
-// memoryWatchers count or list objects of the process, of which a split frame has others: collector's results above all.
+// memoryWatchers count or list objects of the process, of which a split frame has others.
 var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true, "gc.get_referrers": true,
-	"gc.get_stats": true, "sys.getrefcount": true}
+	"gc.get_stats": true}
 
-// watchesMemory tells calls of one of them whose result is used.
-func (tx *InstructionTranslator) watchesMemory(inst *bytecode.Instruction) bool {
-	i := tx.d.index[inst] + 1
-	if inst.Op != opcode.CALL || i >= len(tx.d.code.Instructions) || tx.d.code.Instructions[i].Op == opcode.POP_TOP {
-		return false
-	}
-	for k := inst.Arg + 1; k <= inst.Arg+2 && k <= len(tx.stack); k++ {
-		var fn py.Object
-		switch v := tx.top(k).(type) {
-		case *variables.BuiltinVariable:
-			fn = v.Fn
-		case *variables.LazyVariable:
-			fn = v.Peek()
-		}
-		if fn.IsNull() || fn.Kind() != py.Builtin {
+// watchesMemory tells code that calls one of them by its module's name and uses the result.
+func watchesMemory(c *bytecode.Code) bool {
+	list := c.Instructions
+	for i := 0; i+1 < len(list); i++ {
+		module, attr := list[i], list[i+1]
+		if module.Op != opcode.LOAD_GLOBAL || attr.Op != opcode.LOAD_ATTR && attr.Op != opcode.LOAD_METHOD ||
+			!memoryWatchers[c.Names[module.Arg>>1]+"."+c.Names[attr.Arg]] {
 			continue
 		}
-		module, err := tx.Scope().GetAttr(fn, "__module__")
-		if err == nil && module.Kind() == py.Str && memoryWatchers[py.GoString(module)+"."+tx.World().CallableName(tx.Scope(), fn)] {
-			return true
+		for k := i + 2; k+1 < len(list); k++ {
+			if list[k].Op == opcode.CALL {
+				if list[k+1].Op != opcode.POP_TOP {
+					return true
+				}
+				break
+			}
 		}
 	}
 	return false

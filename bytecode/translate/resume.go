@@ -50,9 +50,6 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if u, ok := why.(*exc.Unsupported); ok && u.Before {
 		return tx.splitBefore(inst, u.Frame)
 	}
-	if tx.watchesMemory(inst) {
-		return &unbreakable{why.(*exc.Unsupported), "the function counts the process's objects"}
-	}
 	pops, _ := bytecode.StackUse(inst, false)
 	if inst.Op == opcode.FOR_ITER || inst.Op == opcode.JUMP_IF_FALSE_OR_POP || inst.Op == opcode.JUMP_IF_TRUE_OR_POP {
 		pops = 1

@@ -304,7 +304,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		return &unbreakable{u, "the function asks for its own frame"}
 	}
 	if watched(tx.d.code) {
-		return &unbreakable{u, "the function asks for its own frame, or sets who sees its events"}
+		return &unbreakable{u, "the function asks for its own frame, counts the process's objects, or sets who sees its events"}
 	}
 	if !h.breaks {
 		return &unbreakable{u, "no split at " + inst.Op.String()}

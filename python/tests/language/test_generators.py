@@ -111,7 +111,7 @@ def thrown_into_through_yield_from(x, log):
     return x + g.throw(ValueError), next(g, None), next(g, None)
 
 
-@cases(args=lambda: ([],), graphs=1, breaks=3)
+@cases(args=lambda: ([],), graphs=1, breaks=4)
 def left_inside_try(x, log):
     for _ in guarded(log):
         break
