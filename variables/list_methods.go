@@ -40,6 +40,10 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 		return nil, wrongCall(tx, a, name, args, nil)
 	}
 	row := a.row()
+	if v, known := atAnEnd(tx, a, name, args); known {
+		a.changed()
+		return v, methodEffect(tx, a, name, args)
+	}
 	all := append([]VariableTracker(nil), *row...)
 	given := append([]VariableTracker(nil), args...)
 	objs := make([]py.Object, len(args))
@@ -68,10 +72,6 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 			objs[i], given[i] = k, NewConstant(k, nil)
 		}
 	}
-	if o, ok := a.(*ListVariable); ok && name == "append" {
-		o.items = append(o.items, args[0])
-		return NoneConst(), methodEffect(tx, a, name, given)
-	}
 	real, err := a.scratch(tx, len(*row))
 	if err != nil {
 		return nil, err
@@ -94,6 +94,70 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 	}
 	n, _ := py.AsInt(r)
 	return all[n], nil
+}
+
+// atAnEnd does what programs do in long loops without CPython's help, which would take as long as the row each time: one item added or
+// taken at an end.
+func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (VariableTracker, bool) {
+	row := a.row()
+	n := len(*row)
+	_, list := a.(*ListVariable)
+	if d, ok := a.(*DequeVariable); ok && d.maxlen != py.None() && (name == "append" || name == "appendleft") {
+		return nil, false
+	}
+	switch {
+	case name == "append" && len(args) == 1:
+		*row = append(*row, args[0])
+		return NoneConst(), true
+	case name == "appendleft" && len(args) == 1:
+		*row = append([]VariableTracker{args[0]}, *row...)
+		return NoneConst(), true
+	case name == "pop" && len(args) == 0 && n > 0:
+		v := (*row)[n-1]
+		*row = (*row)[: n-1 : n-1] // what is appended next must not show in what shares the row
+		return v, true
+	case name == "pop" && len(args) == 1 && list: // queues are written so
+		k, ok := smallInt(tx, args[0])
+		if k < 0 {
+			k += n
+		}
+		if !ok || k < 0 || k >= n {
+			return nil, false
+		}
+		v := (*row)[k]
+		if k == 0 {
+			*row = (*row)[1:]
+		} else {
+			*row = append((*row)[:k:k], (*row)[k+1:]...)
+		}
+		return v, true
+	case name == "insert" && len(args) == 2 && list:
+		k, ok := smallInt(tx, args[0])
+		if k < 0 {
+			k = max(k+n, 0)
+		}
+		if !ok {
+			return nil, false
+		}
+		k = min(k, n)
+		*row = append(append((*row)[:k:k], args[1]), (*row)[k:]...)
+		return NoneConst(), true
+	case name == "popleft" && len(args) == 0 && n > 0:
+		v := (*row)[0]
+		*row = (*row)[1:]
+		return v, true
+	}
+	return nil, false
+}
+
+// smallInt is an exact int that is known.
+func smallInt(tx Translator, v VariableTracker) (int, bool) {
+	c, ok := AsConstant(tx, v)
+	if !ok || c.Kind() != py.Int {
+		return 0, false
+	}
+	n, ok := py.AsInt(c)
+	return int(n), ok
 }
 
 // positions are n ints from first on.
@@ -319,6 +383,20 @@ func (l *ListVariable) SetItem(tx Translator, key, value VariableTracker) error 
 
 func setArrayItem(tx Translator, a array, k py.Object, value VariableTracker) error {
 	row := a.row()
+	if i, ok := py.AsInt(k); ok && value == nil && k.Kind() == py.Int {
+		n := int64(len(*row))
+		if i < 0 {
+			i += n
+		}
+		if i >= 0 && i < n {
+			if err := lettingGo(tx, (*row)[i]); err != nil {
+				return err
+			}
+			*row = append((*row)[:i:i], (*row)[i+1:]...)
+			a.changed()
+			return itemEffect(tx, a, NewConstant(k, nil), nil)
+		}
+	}
 	real, err := a.scratch(tx, len(*row))
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from .support import Case, Cases, check
@@ -282,6 +284,62 @@ def zip_strict_and_star(x):
     rows = [(1, 2), (3, 4)]
     cols = list(zip(*rows))
     return cols, list(zip([1, 2], "ab", strict=True)), dict(zip("ab", [x, x + 1]))
+
+
+@cases
+def ends_and_aliases(x):
+    """What shares the items of a list does not see what is added after something was taken."""
+    a = [1, 2, 3]
+    t, u = tuple(a), a[:]
+    a.pop()
+    a.append(9)
+    b = list(a)
+    a.pop(0)
+    a.append(8)
+    a.insert(1, x)
+    a.pop(-2)
+    a.append(7)
+    del a[0]
+    a.insert(-100, 5)
+    a.insert(100, 6)
+    return t, u, b, a, x + 1
+
+
+@cases
+def long_queues(x):
+    queue, total = [0], 0
+    while queue:
+        k = queue.pop(0)
+        total += k
+        if k < 500:
+            queue += [2 * k + 1, 2 * k + 2]
+    other = deque([0])
+    while other:
+        k = other.popleft()
+        total += k
+        if k < 500:
+            other.append(2 * k + 1)
+            other.appendleft(2 * k + 2)
+    return x + total
+
+
+@cases
+def ends_that_are_not_there(x):
+    out = []
+    for name, args in (
+        ("pop", (5,)),
+        ("pop", (-4,)),
+        ("pop", ("a",)),
+        ("insert", ("a", 1)),
+        ("pop", (1, 2)),
+        ("append", ()),
+    ):
+        a = [1, 2, 3]
+        try:
+            getattr(a, name)(*args)
+        except (IndexError, TypeError) as e:
+            out.append((type(e).__name__, str(e), a))
+    return out, x + 1
 
 
 @pytest.mark.parametrize("case", cases, ids=cases.names())
