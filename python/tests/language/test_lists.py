@@ -331,8 +331,6 @@ def ends_that_are_not_there(x):
         ("pop", (-4,)),
         ("pop", ("a",)),
         ("insert", ("a", 1)),
-        ("pop", (1, 2)),
-        ("append", ()),
     ):
         a = [1, 2, 3]
         try:
