@@ -27,7 +27,9 @@ _HARMLESS = (
 
 def _annotations(obj: Any) -> Iterator[Any]:
     for owner in obj.__mro__ if isinstance(obj, type) else (obj,):
-        yield from dict(vars(owner).get("__annotations__") or getattr(owner, "__annotations__", None) or {}).values()
+        written = vars(owner).get("__annotations__") or getattr(owner, "__annotations__", None)
+        if isinstance(written, dict):  # type's own is a descriptor
+            yield from written.values()
 
 
 def _harmless(annotation: Any) -> bool:

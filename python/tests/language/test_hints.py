@@ -78,3 +78,23 @@ def test_another_meaning_is_another_case() -> None:
     finally:
         Alias = before
     assert not reasons()
+
+
+def test_hints_that_the_program_has_just_changed() -> None:
+    def of_a_function(x):
+        def inner(a: int, b): ...
+
+        inner.__annotations__["b"] = "float"
+        return x + 1, typing.get_type_hints(inner)
+
+    def of_a_class(x):
+        Derived.__annotations__["more"] = bytes
+        try:
+            return x + 1, typing.get_type_hints(Derived)
+        finally:
+            del Derived.__annotations__["more"]
+
+    for f in (of_a_function, of_a_class):
+        g = godynamo.optimize(f)
+        for _ in range(2):
+            assert g(torch.ones(1))[1] == f(torch.ones(1))[1]
