@@ -180,7 +180,7 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 		obj = x.Fn
 	}
 	refused := unsupported(exc.CallUnsupported, "typing.get_type_hints of %s", Describe(tx, v))
-	if obj.IsNull() || tx.World().Writes > 0 { // what the program has changed so far may be annotations, or the names in them
+	if obj.IsNull() || tx.World().Effects > 0 { // what the program has changed so far may be annotations, or the names in them
 		return nil, refused
 	}
 	r, err := tx.Scope().Call(tx.World().typeHints, obj)

@@ -56,8 +56,8 @@ type World struct {
 	// PythonOps lets Python calls into the graph; Calls counts them so far.
 	PythonOps bool
 	Calls     int
-	// Writes counts changes of values and effects so far.
-	Writes int
+	// Writes counts changes of values and effects so far, Effects the latter alone.
+	Writes, Effects int
 	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
 	Casts int
 }

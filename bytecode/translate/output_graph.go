@@ -285,6 +285,7 @@ func (o *OutputGraph) position() *chain {
 // Effect implements variables.Output.
 func (o *OutputGraph) Effect(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) error {
 	tx.World().Writes++
+	tx.World().Effects++
 	if o.strict {
 		return exc.Break(exc.StoreUnsupported, "an effect before an operation that changes tensors in place")
 	}

@@ -15,8 +15,8 @@ import torch
 
 from . import _python_ops
 
-# (code, globals, lasti, line) of each user frame, outermost first
-Chain = tuple[tuple[Any, dict[str, Any], int, int], ...]
+# (code, globals, lasti, line) of each user frame, outermost first; the outermost may have the variables to show behind these
+Chain = tuple[tuple[Any, ...], ...]
 Operations = tuple[tuple[str, Chain], ...]
 
 
@@ -85,13 +85,13 @@ def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
         return None
     if any(chain != chains[0] for chain in chains):
         # A pass has renamed the node: the line is known, the place in it is not.
-        return tuple((code, namespace, -1, line) for code, namespace, _, line in chains[0])
+        return tuple((level[0], level[1], -1, *level[3:]) for level in chains[0])
     return chains[0]
 
 
 def _text(chain: Chain) -> str:
     """As the translator writes it into stack_trace."""
-    return "\n".join(f'  File "{c.co_filename}", line {line}, in {c.co_name}' for c, _, _, line in chain).strip()
+    return "\n".join(f'  File "{c.co_filename}", line {line}, in {c.co_name}' for c, _, _, line, *_ in chain).strip()
 
 
 def _inward(entry: TracebackType | None) -> TracebackType | None:
