@@ -146,7 +146,8 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 		return v, nil
 	}
 	if !plainGetAttr(tx, o.Class) {
-		if g, ok := tx.Scope().TypeLookup(o.Class, "__getattribute__"); !ok || (g.Kind() != py.WrapperDescr && !(g.Kind() == py.Function && o.Obj.IsNull())) {
+		g, ok := tx.Scope().TypeLookup(o.Class, "__getattribute__")
+		if !ok || !py.Is(o.Class, py.WrapsGenericGetAttr) && !(g.Kind() == py.Function && o.Obj.IsNull()) {
 			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
 		}
 	}

@@ -101,6 +101,8 @@ const (
 	// ObjectNew and ObjectInit: the slot behind __new__ or __init__ is object's.
 	ObjectNew
 	ObjectInit
+	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is another.
+	WrapsGenericGetAttr
 )
 
 // Is tells a fact of a type.

@@ -340,6 +340,22 @@ gdpy_cell_type(void)
     return (PyObject *)&PyCell_Type;
 }
 
+/* Whether __getattribute__ is a wrapper of PyObject_GenericGetAttr: object's, or one that a C type has made of the same function. */
+static int
+reads_generically(PyTypeObject *t)
+{
+    PyObject *mro = t->tp_mro;
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
+        PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        PyObject *hook = dict != NULL ? PyDict_GetItemString(dict, "__getattribute__") : NULL;
+        if (hook != NULL) {
+            return Py_IS_TYPE(hook, &PyWrapperDescr_Type)
+                   && ((PyWrapperDescrObject *)hook)->d_wrapped == (void *)PyObject_GenericGetAttr;
+        }
+    }
+    return 0;
+}
+
 int
 gdpy_type_flags(PyObject *type, int what)
 {
@@ -371,7 +387,9 @@ gdpy_type_flags(PyObject *type, int what)
         return t->tp_iter != NULL;
     case 12:
         return t->tp_new == PyBaseObject_Type.tp_new;
-    default:
+    case 13:
         return t->tp_init == PyBaseObject_Type.tp_init;
+    default:
+        return reads_generically(t);
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 
 import pytest
@@ -656,3 +657,23 @@ def test_a_class_written_in_c_with_fields_of_its_own_makes_its_instances() -> No
     compiled = godynamo.optimize(f)
     for _ in range(2):
         assert compiled(torch.ones(2))[1] == f(torch.ones(2))[1]
+
+
+class OfThisThread(threading.local):
+    value = None
+
+
+def test_attributes_of_a_thread_local() -> None:
+    """threading.local reads attributes in its own way, from a dict of the thread's."""
+    local = OfThisThread()
+    local.value = 5
+
+    def f(x):
+        y = x + 1
+        local.value += 1
+        return y, local.value, getattr(local, "other", None)
+
+    compiled = godynamo.optimize(f)
+    for expected in (6, 7):
+        assert compiled(torch.ones(2))[1:] == (expected, None)
+    assert f(torch.ones(2))[1] == 8
