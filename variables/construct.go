@@ -336,6 +336,13 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 		}
 		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 	}
+	if name == "__repr__" && len(args)+len(kwargs) == 0 {
+		text, err := o.valueText(tx, name)
+		if err != nil {
+			return nil, err
+		}
+		return StrConst(tx, text), nil
+	}
 	switch v := o.value.(type) {
 	case *DictVariable:
 		switch name {

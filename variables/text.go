@@ -147,6 +147,21 @@ func reprItems(tx Translator, items []VariableTracker) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
+// valueText is the builtin type's own str or repr of an instance of a subclass.
+func (o *ObjectVariable) valueText(tx Translator, method string) (string, error) {
+	text, err := textBy(tx, o.value, method)
+	if s, ok := o.value.(*SetVariable); ok && err == nil { // which alone prints its class, and lists itself by __iter__
+		if o.overrides(tx, "__iter__") {
+			return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
+		}
+		if len(s.history) == 0 {
+			text = ""
+		}
+		text = py.TypeName(o.Class) + "(" + text + ")"
+	}
+	return text, err
+}
+
 // text is str or repr of an instance: by its class's own method, or by the builtin type's it extends.
 func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	m, err := o.lookupSpecial(tx, method)
@@ -162,17 +177,7 @@ func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	if m == nil {
 		d, _ := tx.Scope().TypeLookup(o.Class, method)
 		if o.value != nil && !tx.World().IsObjectMethod(tx.Scope(), method, d) {
-			text, err := textBy(tx, o.value, method)
-			if s, ok := o.value.(*SetVariable); ok && err == nil { // which alone prints its class, and lists itself by __iter__
-				if o.overrides(tx, "__iter__") {
-					return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
-				}
-				if len(s.history) == 0 {
-					text = ""
-				}
-				text = py.TypeName(o.Class) + "(" + text + ")"
-			}
-			return text, err
+			return o.valueText(tx, method)
 		}
 		return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
 	}

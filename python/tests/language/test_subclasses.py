@@ -191,6 +191,25 @@ def storage_taken_from_an_ordered_dict(x, d):
     return d["a"], y
 
 
+class Printed(set):
+    def __repr__(self):
+        return "<" + set.__repr__(self) + ">"
+
+
+class Listed(list):
+    def __repr__(self):
+        return "<" + list.__repr__(self) + ">"
+
+
+@cases(args=lambda: (Printed([1, 2]), Listed([3])))
+def the_builtin_s_own_text(x, s, row):
+    return (
+        [repr(s), str(s), set.__repr__(s), repr(Printed()), repr(Printed([5])), f"{s}"],
+        [repr(row), str(row), list.__repr__(row), repr(Listed([x.shape[0]]))],
+        x + 1,
+    )
+
+
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
 def test_subclasses(case: Case) -> None:
     check(case)
