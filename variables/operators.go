@@ -64,6 +64,9 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if err != nil || r != nil {
 		return r, err
 	}
+	if refuses(tx, n, a) && refuses(tx, n, b) { // which of the builtin types' slots are left is CPython's to say
+		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+	}
 	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), valueOf(b), a); ok || err != nil {
 		return r, err
 	}
@@ -80,6 +83,20 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 		}
 	}
 	return nil, operandError(tx, n, inplace, a, b)
+}
+
+// refuses tells instances of a subclass of a builtin type whose class has the operator's methods itself, once those gave NotImplemented.
+func refuses(tx Translator, n int, v VariableTracker) bool {
+	o, ok := v.(*ObjectVariable)
+	if !ok || o.value == nil {
+		return false
+	}
+	for _, name := range []string{"__" + binarySpecial[n] + "__", "__r" + binarySpecial[n] + "__"} {
+		if m, err := o.slotMethod(tx, name); err != nil || m != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // valueOf is what an instance of a subclass of a builtin type holds; other values are returned as they are.

@@ -210,6 +210,24 @@ def the_builtin_s_own_text(x, s, row):
     )
 
 
+class Refusing(int):
+    def __truediv__(self, other):
+        return NotImplemented
+
+    __rtruediv__ = __truediv__
+
+
+@cases(args=lambda: (Refusing(1), Refusing(2)), breaks=2, graphs=2)
+def operators_that_both_refuse(x, a, b):
+    out = [a / 2, 3 / b, a / 2.0, a + b]
+    y = x + 1
+    try:
+        out.append(a / b)
+    except TypeError as e:
+        out.append(str(e))
+    return out, y * 2
+
+
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
 def test_subclasses(case: Case) -> None:
     check(case)
