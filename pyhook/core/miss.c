@@ -271,8 +271,19 @@ run_fresh(PyThreadState *tstate, const miss *m, gd_GuardedCode *entry, PyObject 
     if (failed < 0) {
         how = gd_entry_run(tstate, (gd_GuardedCode *)Py_NewRef(entry), m->root, regs, result);
     }
-    else { /* they held when the entry was made: another thread has changed what they look at since */
+    else {
         GD_COUNT(fresh_guard_failed);
+        PyObject *text = gd_guard_failure_text(entry, failed, regs);
+        if (text != NULL) {
+            gd_frame_cache_failed(m->cache, text);
+            PyErr_SetObject(PyExc_SystemError, text);
+            Py_DECREF(text);
+        }
+        gd_entry_invalidate(entry);
+        if (!gd_py_others_run(tstate)) {
+            gd_internal_error("guards fail on the frame they were made from", (PyObject *)m->function);
+        }
+        PyErr_Clear(); /* with other threads about: one of them may have changed what the guards look at */
     }
     PyMem_Free(regs);
     return how;

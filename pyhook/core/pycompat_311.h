@@ -46,6 +46,18 @@ gd_py_running_frame(PyThreadState *tstate)
     return frame != NULL ? Py_XNewRef((PyObject *)frame->frame_obj) : NULL;
 }
 
+/* Whether another thread of the interpreter is inside a Python frame. */
+static inline int
+gd_py_others_run(PyThreadState *tstate)
+{
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(tstate->interp); t != NULL; t = PyThreadState_Next(t)) {
+        if (t != tstate && t->cframe != NULL && t->cframe->current_frame != NULL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Python frames in use on this thread, as the recursion limit counts them. */
 static inline int
 gd_py_depth(PyThreadState *tstate)

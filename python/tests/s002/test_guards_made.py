@@ -52,13 +52,25 @@ def test_a_malformed_program_makes_no_entry(what: str) -> None:
 def test_a_bad_guard_fails_its_own_compile(
     fault: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Injected: the predicate that guards a device argument is broken."""
+    """Injected: the predicate that guards a device argument is broken as soon as the translator has looked at it."""
 
     def raises(value):
-        return lambda other: 1 / 0
+        asked = []
+
+        def same(other):
+            asked.append(other)
+            return len(asked) == 1 or 1 / 0
+
+        return same
 
     def says_no(value):
-        return lambda other: False
+        asked = []
+
+        def same(other):
+            asked.append(other)
+            return len(asked) == 1
+
+        return same
 
     monkeypatch.setattr(_callables.equal_to, "__code__", (raises if fault == "raises" else says_no).__code__)
 

@@ -18,11 +18,12 @@ from .support import check, counted, entries, nb, no_translation, nodes_of, text
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def defines_class(x):
-    class Local:
-        k = 2
-
-    return x * Local.k
+def deletes_a_global(x):
+    global SCRATCH
+    SCRATCH = 1
+    y = x + 1
+    del SCRATCH
+    return y * 2
 
 
 def with_walrus_match(x, command):
@@ -38,7 +39,7 @@ def with_walrus_match(x, command):
 
 @pytest.mark.row("S002-47")
 def test_an_opcode_without_a_handler_runs_in_cpython() -> None:
-    check(defines_class, torch.randn(3))
+    check(deletes_a_global, torch.randn(3))
     assert any(reason.startswith("missing") for reason in utils.counters["graph_break"]), utils.counters["graph_break"]
 
 
