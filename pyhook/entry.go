@@ -13,6 +13,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"time"
 	"unsafe"
@@ -38,8 +39,15 @@ func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
 	}
 	C.gdb_set_core(core)
 	C.gdb_fill_golib(out)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	return 0
 }
+
+// collectAt lets Go's heap grow to 16 MB before the first collection. A translation leaves a few hundred kB of garbage and next to nothing
+// that lives on; at the usual 100 % (4 MB) collecting takes an eighth of the time of a translation of 600 operations.
+const collectAt = 400
 
 // gdTranslate translates one frame; see gd_request and gd_reply.
 //

@@ -6,6 +6,7 @@ package pyhook
 import "C"
 
 import (
+	"encoding/binary"
 	"runtime"
 	"unsafe"
 
@@ -325,14 +326,15 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(g.Rows))
 	chains := make([]py.Object, len(g.Chains))
 	made := map[cache.Level]py.Object{} // operations of one inlined callee have their outer frames in common
+	locals := shownLocals{s: s, lists: map[string]py.Object{}, pairs: map[[2]int]py.Object{}}
 	for k, ch := range g.Chains {
 		var levels []py.Object
 		for i, l := range ch {
 			level, ok := made[l]
 			if shown := g.Shown[k]; i == 0 && len(shown) > 0 {
-				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)), shownLocals(s, shown))
+				level = s.ObjectsInts(l.Code, l.Globals, l.Lasti, l.Line, locals.tuple(shown))
 			} else if !ok {
-				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)))
+				level = s.ObjectsInts(l.Code, l.Globals, l.Lasti, l.Line, py.Object{})
 				made[l] = level
 			}
 			levels = append(levels, level)
@@ -349,16 +351,41 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 }
 
-// shownLocals is a tuple of (index, place) and (index, -1, value).
-func shownLocals(s *py.Scope, shown []cache.ShownLocal) py.Object {
-	out := make([]py.Object, len(shown))
-	for i, l := range shown {
-		out[i] = s.Tuple(s.Int(int64(l.Index)), s.Int(int64(l.Place)))
+// shownLocals makes the tuples of (index, place) and (index, -1, value) that a traceback's level has, the same ones for levels that show the
+// same: 600 operations on two variables have a few of them.
+type shownLocals struct {
+	s     *py.Scope
+	lists map[string]py.Object
+	pairs map[[2]int]py.Object
+	key   []byte
+}
+
+func (m *shownLocals) tuple(shown []cache.ShownLocal) py.Object {
+	m.key = m.key[:0]
+	for _, l := range shown {
+		m.key = binary.AppendVarint(binary.AppendVarint(m.key, int64(l.Index)), int64(l.Place))
 		if l.Place < 0 {
-			out[i] = s.Tuple(s.Int(int64(l.Index)), s.Int(-1), l.Value)
+			m.key = binary.AppendUvarint(m.key, l.Value.ID())
 		}
 	}
-	return s.Tuple(out...)
+	if t, ok := m.lists[string(m.key)]; ok {
+		return t
+	}
+	out := make([]py.Object, len(shown))
+	for i, l := range shown {
+		if l.Place < 0 {
+			out[i] = m.s.Tuple(m.s.Int(int64(l.Index)), m.s.Int(-1), l.Value)
+			continue
+		}
+		at := [2]int{l.Index, l.Place}
+		if out[i] = m.pairs[at]; out[i].IsNull() {
+			out[i] = m.s.Tuple(m.s.Int(int64(l.Index)), m.s.Int(int64(l.Place)))
+			m.pairs[at] = out[i]
+		}
+	}
+	t := m.s.Tuple(out...)
+	m.lists[string(m.key)] = t
+	return t
 }
 
 func (*installer) texts(s *py.Scope, spec *C.gd_entry_spec, g *cache.GuardedCode) {

@@ -33,6 +33,9 @@ type facts struct {
 	traceable, hasHandler, plainTensor                                           py.Object
 	handlersEnabled, handlerStandIn, handlerAsked                                py.Object
 	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled            py.Object
+
+	found       map[namedIn]py.Object // answers of named
+	methodKinds map[methodCall]string // answers of MethodKind
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -85,7 +88,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{}
+	f := &facts{found: map[namedIn]py.Object{}, methodKinds: map[methodCall]string{}}
 	for name, at := range f.table() {
 		v, ok := s.DictGetName(d, name)
 		if !ok {
@@ -216,25 +219,35 @@ func (w *World) IsEnum(_ *py.Scope, o py.Object) bool { return py.IsSubtype(o.Ty
 func (w *World) IsEnumClass(_ *py.Scope, c py.Object) bool { return py.IsSubtype(c, w.EnumType) }
 
 // Operator is a function of the operator module.
-func (w *World) Operator(name string) py.Object { return lookup(w.operators, name) }
+func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }
 
 // operatorIfAny is Operator, or the zero Object where there is none of this name.
-func (w *World) operatorIfAny(name string) py.Object {
-	s := py.OpenScope()
-	defer s.Close()
-	fn, _ := s.DictGetName(w.operators, name)
-	return fn
-}
+func (w *World) operatorIfAny(name string) py.Object { return w.named(w.operators, name) }
 
 // Builtin is a function or type of the builtins module.
-func (w *World) Builtin(name string) py.Object { return lookup(w.builtins, name) }
+func (w *World) Builtin(name string) py.Object { return w.must(w.builtins, name) }
 
-// lookup reads a dict of long-lived objects.
-func lookup(d py.Object, name string) py.Object {
+// named reads a dict of objects that live as long as the process; the zero Object where there is none of this name.
+func (f *facts) named(d py.Object, name string) py.Object {
+	at := namedIn{d, name}
+	if v, ok := f.found[at]; ok {
+		return v
+	}
 	s := py.OpenScope()
 	defer s.Close()
-	v, ok := s.DictGetName(d, name)
-	if !ok {
+	v, _ := s.DictGetName(d, name)
+	f.found[at] = v
+	return v
+}
+
+type namedIn struct {
+	dict py.Object
+	name string
+}
+
+func (f *facts) must(d py.Object, name string) py.Object {
+	v := f.named(d, name)
+	if v.IsNull() {
 		panic("variables: unknown name " + name)
 	}
 	return v
@@ -258,7 +271,21 @@ func (w *World) names(s *py.Scope, names []string) py.Object {
 
 // MethodKind says what a Tensor method returns (_callables.method_kind).
 func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string) (string, error) {
-	return w.text(s, w.methodKind, s.Name(name), s.Int(int64(nargs)), w.names(s, kwnames))
+	call := methodCall{name, nargs, strings.Join(kwnames, ",")}
+	if kind, ok := w.methodKinds[call]; ok {
+		return kind, nil
+	}
+	kind, err := w.text(s, w.methodKind, s.Name(name), s.Int(int64(nargs)), w.names(s, kwnames))
+	if err == nil && kind != "unknown" && kind != "inline" { // a name that the program may yet add to the class
+		w.methodKinds[call] = kind
+	}
+	return kind, err
+}
+
+type methodCall struct {
+	name     string
+	nargs    int
+	keywords string
 }
 
 // ResultKind says what a torch function returns for such arguments (_callables.result_kind).

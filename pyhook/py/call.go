@@ -16,6 +16,9 @@ func (s *Scope) Name(text string) Object {
 		return o
 	}
 	o := s.Str(text)
+	if s.names == nil {
+		s.names = map[string]Object{}
+	}
 	s.names[text] = o
 	return o
 }
@@ -66,6 +69,11 @@ func cArray(items []Object) **C.PyObject {
 // Tuple makes a tuple of the items.
 func (s *Scope) Tuple(items ...Object) Object {
 	return s.take(C.gdpy_tuple(cArray(items), C.Py_ssize_t(len(items))))
+}
+
+// ObjectsInts is the tuple (a, b, i, j), with last behind them where it is not the zero Object.
+func (s *Scope) ObjectsInts(a, b Object, i, j int, last Object) Object {
+	return s.take(C.gdpy_objects_ints(a.c(), b.c(), C.long(i), C.long(j), last.c()))
 }
 
 // List makes a list of the items.

@@ -147,6 +147,20 @@ gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room
     return n;
 }
 
+void
+gdpy_decref_all(PyObject **items, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_DECREF(items[i]);
+    }
+}
+
+PyObject *
+gdpy_objects_ints(PyObject *a, PyObject *b, long i, long j, PyObject *last)
+{
+    return last == NULL ? Py_BuildValue("(OOll)", a, b, i, j) : Py_BuildValue("(OOllO)", a, b, i, j, last);
+}
+
 PyObject *
 gdpy_tuple(PyObject **items, Py_ssize_t n)
 {

@@ -68,6 +68,9 @@ Py_ssize_t gdpy_seq_size(PyObject *o); /* of a list or tuple */
 void gdpy_seq_items(PyObject *o, PyObject **out); /* new references to all items of a list or tuple */
 Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room); /* new references */
 PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n); /* new; items borrowed */
+void gdpy_decref_all(PyObject **items, Py_ssize_t n);
+/* The tuple (a, b, i, j), or with last (a, b, i, j, last); new; objects borrowed, last may be NULL */
+PyObject *gdpy_objects_ints(PyObject *a, PyObject *b, long i, long j, PyObject *last);
 PyObject *gdpy_list(PyObject **items, Py_ssize_t n);
 const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL for unencodable */
 PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, const char *name, const char *qualname,

@@ -3,7 +3,11 @@ package py
 // #include "helpers.h"
 import "C"
 
-import python3 "github.com/DataDog/go-python3"
+import (
+	"unsafe"
+
+	python3 "github.com/DataDog/go-python3"
+)
 
 // Scope keeps the objects of one translation alive. Not for use by two threads; must be closed with the GIL held.
 type Scope struct {
@@ -13,9 +17,7 @@ type Scope struct {
 }
 
 // OpenScope starts a scope; the caller holds the GIL until Close.
-func OpenScope() *Scope {
-	return &Scope{owned: make([]*python3.PyObject, 0, 256), names: make(map[string]Object, 64)}
-}
+func OpenScope() *Scope { return &Scope{} }
 
 // Close releases every reference the scope took.
 func (s *Scope) Close() {
@@ -23,8 +25,8 @@ func (s *Scope) Close() {
 		return
 	}
 	s.closed = true
-	for _, p := range s.owned {
-		p.DecRef()
+	if n := len(s.owned); n > 0 { // one call: 50 ns each is a tenth of a translation
+		C.gdpy_decref_all((**C.PyObject)(unsafe.Pointer(&s.owned[0])), C.Py_ssize_t(n))
 	}
 	s.owned = nil
 }
