@@ -28,8 +28,9 @@ type GuardedCode struct {
 	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.
 	// HandsOver: the rest of a frame, which takes over the references to its arguments.
 	// Catches: it hands what its native instruction raises to a resume function.
-	NeedsHook, Rerun, HandsOver, Catches bool
-	Info                                 py.Object // dict that explain() shows
+	// Watches: the user's own code, which looks at the interpreter itself.
+	NeedsHook, Rerun, HandsOver, Catches, Watches bool
+	Info                                          py.Object // dict that explain() shows
 }
 
 // TracebackRow says which user frames the code units Start .. End-1 of the transformed code stand for.

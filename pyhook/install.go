@@ -190,7 +190,8 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 	}
 	g := &cache.GuardedCode{
 		Function: r.Function, OrigCode: f.Code, Program: r.Program, Pool: r.Pool, Extra: r.ExtraRegs,
-		NeedsHook: r.NeedsHook, Rerun: r.Rerun, HandsOver: r.HandsOver, Catches: r.Catches, Info: info,
+		NeedsHook: r.NeedsHook, Rerun: r.Rerun, HandsOver: r.HandsOver, Catches: r.Catches, Watches: r.Watches,
+		Info: info,
 	}
 	for _, row := range r.Rows {
 		g.Rows = append(g.Rows, cache.TracebackRow(row))
@@ -230,6 +231,9 @@ func (i *installer) Make(s *py.Scope, g *cache.GuardedCode) (py.Object, error) {
 	}
 	if g.Catches {
 		spec.flags |= C.GD_ENTRY_CATCHES
+	}
+	if g.Watches {
+		spec.flags |= C.GD_ENTRY_WATCHES
 	}
 	if g.Rerun {
 		spec.flags |= C.GD_ENTRY_RERUN

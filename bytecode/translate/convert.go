@@ -70,7 +70,9 @@ func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
 		r, err := convert(s, f, cacheSize)
 		if u, ok := err.(*unbreakable); ok {
-			return &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why}, nil
+			r = &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why}
+			u.by.leaveAlone(r)
+			return r, nil
 		}
 		return r, err
 	}
@@ -124,6 +126,9 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	defer o.restoreState()
 	if err := tx.run(); err != nil && err != errDone {
 		return nil, err
+	}
+	if o.result.NeedsHook && o.result.Function.IsNull() {
+		tx.leaveAlone(o.result)
 	}
 	return o.result, nil
 }

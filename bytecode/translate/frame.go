@@ -127,6 +127,7 @@ type Result struct {
 	NeedsHook   bool
 	HandsOver   bool // the rest of a frame: it takes over the references to its arguments
 	Catches     bool // it hands what its native instruction raises to a resume function
+	Watches     bool // left to CPython, and looks at the interpreter: with NeedsHook its callees are translated later
 	Rerun       bool // when the graph raises, the user's own code may run instead
 	Breaks      []*exc.Unsupported
 	BreakLine   int

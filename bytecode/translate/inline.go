@@ -45,6 +45,12 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	if !hidden {
 		tx.out.inlined = append(tx.out.inlined, d.code.QualName)
 	}
+	if d.code.Flags&opcode.CO_GENERATOR != 0 && child.watchesInterpreter() {
+		// Its frame would run in pieces, none of which the hook serves: who makes it watches with it.
+		u := exc.Break(exc.Generator, "%s looks at the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
+		u.Stack = tx.out.position().stack()
+		return nil, child.unbreakable(u, "a generator of its looks at the interpreter")
+	}
 	if err := child.run(); err != nil {
 		return nil, err
 	}

@@ -12,30 +12,6 @@ import (
 // frameAskers are the builtins that look at the frame of their caller.
 var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true, "breakpoint": true}
 
-// frameWatchers are functions of sys and inspect that show a frame as it is, set who sees its events, or count what the interpreter
-// holds: a split frame is another.
-var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true,
-	"getrefcount": true, "getallocatedblocks": true}
-
-// watched tells code that names one of them, or uses what the collector counts.
-func watched(c *bytecode.Code) bool {
-	return watchesMemory(c) || namesAttr(c, func(name string) bool { return frameWatchers[name] })
-}
-
-// setsEvents tells code that names one of those that set a trace function. Its callers' events are CPython's too, from then on.
-func setsEvents(c *bytecode.Code) bool {
-	return namesAttr(c, func(name string) bool { return name == "settrace" || name == "setprofile" })
-}
-
-func namesAttr(c *bytecode.Code, is func(name string) bool) bool {
-	for _, in := range c.Instructions {
-		if (in.Op == opcode.LOAD_ATTR || in.Op == opcode.LOAD_METHOD) && is(c.Names[in.Arg]) {
-			return true
-		}
-	}
-	return false
-}
-
 // asks counts the places of c that name one of them.
 func asks(c *bytecode.Code) (n int, inLoop bool) {
 	for i, in := range c.Instructions {
@@ -179,31 +155,6 @@ func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *e
 	}
 	u.Before = true
 	return ""
-}
-
-// memoryWatchers count or list objects of the process, of which a split frame has others.
-var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true, "gc.get_referrers": true,
-	"gc.get_stats": true}
-
-// watchesMemory tells code that calls one of them by its module's name and uses the result.
-func watchesMemory(c *bytecode.Code) bool {
-	list := c.Instructions
-	for i := 0; i+1 < len(list); i++ {
-		module, attr := list[i], list[i+1]
-		if module.Op != opcode.LOAD_GLOBAL || attr.Op != opcode.LOAD_ATTR && attr.Op != opcode.LOAD_METHOD ||
-			!memoryWatchers[c.Names[module.Arg>>1]+"."+c.Names[attr.Arg]] {
-			continue
-		}
-		for k := i + 2; k+1 < len(list); k++ {
-			if list[k].Op == opcode.CALL {
-				if list[k+1].Op != opcode.POP_TOP {
-					return true
-				}
-				break
-			}
-		}
-	}
-	return false
 }
 
 // emptyCells refuses to split a frame whose rest may read a free variable that has no value yet: in a resume function it is a local one, and

@@ -66,7 +66,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	operands := tx.popn(pops)
 	tx.unbindMethods()
 	if u, ok := why.(*exc.Unsupported); ok && inst.Op == opcode.CALL && inst.Arg == 0 && tx.isSuper(operands) {
-		return &unbreakable{u, "super() looks at the frame that calls it"}
+		return tx.unbreakable(u, "super() looks at the frame that calls it")
 	}
 	live := tx.liveAfter(inst)
 	if err := tx.emptyCells(live); err != nil {

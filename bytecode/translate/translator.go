@@ -223,7 +223,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			if u, ok := why.(*exc.Unsupported); h.breaks || ok && u.Before {
 				return tx.breakHere(inst, why)
 			}
-			return &unbreakable{tx.log.entries[step].(*exc.Unsupported), "no split at " + inst.Op.String()}
+			return tx.unbreakable(tx.log.entries[step].(*exc.Unsupported), "no split at "+inst.Op.String())
 		}
 	}
 	if err := o.finalizerDue(); err != nil {
@@ -290,24 +290,24 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	u.Stack = append(u.Stack, exc.Frame{Name: tx.d.code.Name, File: tx.d.code.Filename, Line: int(inst.Pos.Line)})
 	if tx.parent != nil {
 		if setsEvents(tx.d.code) {
-			return &unbreakable{u, "it calls what sets who sees its events"}
+			return tx.unbreakable(u, "it calls what sets who sees its events")
 		}
 		u.Frame = false // the frame asked for is this one, which its caller leaves to CPython
 		return err
 	}
 	if usesFrame(tx.d.code) {
 		if why := tx.splitsOwnFrame(inst, u); why != "" {
-			return &unbreakable{u, why}
+			return tx.unbreakable(u, why)
 		}
 	}
 	if u.Frame && !usesFrame(tx.d.code) {
-		return &unbreakable{u, "the function asks for its own frame"}
+		return tx.unbreakable(u, "the function asks for its own frame")
 	}
-	if watched(tx.d.code) {
-		return &unbreakable{u, "the function asks for its own frame, counts the process's objects, or sets who sees its events"}
+	if tx.watched() {
+		return tx.unbreakable(u, "the function asks for its own frame, looks at the interpreter, or sets who sees its events")
 	}
 	if !h.breaks {
-		return &unbreakable{u, "no split at " + inst.Op.String()}
+		return tx.unbreakable(u, "no split at "+inst.Op.String())
 	}
 	return tx.log.add(step, u)
 }
@@ -316,6 +316,11 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 type unbreakable struct {
 	*exc.Unsupported
 	why string
+	by  *InstructionTranslator // the frame
+}
+
+func (tx *InstructionTranslator) unbreakable(u *exc.Unsupported, why string) error {
+	return &unbreakable{u, why, tx}
 }
 
 func (u *unbreakable) Error() string { return u.Unsupported.Error() + "; " + u.why }

@@ -69,8 +69,16 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     if (how == GD_SERVED) {
         return result;
     }
-    if (how == GD_RUN_ORIGINAL_HOOKED) {
+    if (how == GD_RUN_ORIGINAL_HOOKED || how == GD_RUN_ORIGINAL_WATCHING) {
+        int watches = how == GD_RUN_ORIGINAL_WATCHING;
+        gd_thread.watching += watches;
         result = call_original_hooked(tstate, w, args, nargsf, kwnames);
+        gd_thread.watching -= watches;
+    }
+    else if (how == GD_RUN_ORIGINAL_ALONE) {
+        int aside = gd_hook_set_aside(tstate);
+        result = call_original(w, args, nargsf, kwnames);
+        gd_hook_put_back(tstate, aside);
     }
     else {
         PyObject *graph_error = gd_take_graph_error();

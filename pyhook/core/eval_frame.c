@@ -14,7 +14,7 @@
 static struct {
     int count;                    /* extents in force in the process */
     int generation;               /* fork generation in which they were counted */
-    int suspended;                /* a thread ran short of C stack: stay out until the outermost extent ends */
+    int suspended; /* stay out until the outermost extent ends (a thread ran short of C stack), or the hook is put back */
     gd_py_eval_function previous; /* what the frames we do not serve are passed to */
 } hook = {.previous = _PyEval_EvalFrameDefault};
 
@@ -91,6 +91,30 @@ gd_extent_leave(PyThreadState *tstate, gd_extent *extent)
             Py_DECREF(extent->root);
             return;
         }
+    }
+}
+
+int
+gd_hook_set_aside(PyThreadState *tstate)
+{
+    if (gd_py_get_eval(tstate) != eval_frame) {
+        return 0;
+    }
+    hook.suspended = 1;
+    gd_py_set_eval(tstate, hook.previous);
+    return 1;
+}
+
+void
+gd_hook_put_back(PyThreadState *tstate, int aside)
+{
+    recount_after_fork();
+    if (!aside || !hook.suspended) {
+        return; /* the outermost extent has ended meanwhile */
+    }
+    hook.suspended = 0;
+    if (hook.count > 0 && gd_py_get_eval(tstate) == hook.previous) {
+        gd_py_set_eval(tstate, eval_frame);
     }
 }
 
@@ -271,6 +295,18 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         return gd_finish_tail(result);
     }
     GD_COUNT(hook_original);
+    if (how == GD_RUN_ORIGINAL_WATCHING) {
+        gd_thread.watching++;
+        result = pass_on(tstate, frame, throwflag);
+        gd_thread.watching--;
+        return result;
+    }
+    if (how == GD_RUN_ORIGINAL_ALONE) {
+        int aside = gd_hook_set_aside(tstate);
+        result = pass_on(tstate, frame, throwflag);
+        gd_hook_put_back(tstate, aside);
+        return result;
+    }
     PyObject *graph_error = gd_take_graph_error();
     if (graph_error == NULL) {
         return pass_on(tstate, frame, throwflag);

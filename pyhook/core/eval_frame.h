@@ -18,6 +18,11 @@ typedef struct gd_extent {
 void gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent);
 void gd_extent_leave(PyThreadState *tstate, gd_extent *extent);
 
+/* Takes the hook out while code runs whose specializing by CPython the user looks at, and puts it back: CPython specializes no call
+ * under a hook. aside: what gd_hook_set_aside returned. Process-wide as the hook is: other threads' frames run unserved meanwhile. */
+int gd_hook_set_aside(PyThreadState *tstate);
+void gd_hook_put_back(PyThreadState *tstate, int aside);
+
 /* Adds enter_extent, exit_extent, hook_installed, ... to the module. 0 or -1 */
 int gd_eval_frame_init(PyObject *module);
 

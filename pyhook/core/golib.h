@@ -88,6 +88,9 @@ enum {
     GD_ENTRY_HANDS_OVER = 8, /* the rest of a frame, which takes over the references to its arguments (tail_call.h) */
     GD_ENTRY_CATCHES =
         16, /* hands what its native instruction raises to a resume function: a tail call's last argument */
+    GD_ENTRY_WATCHES =
+        32, /* with RUN_ORIGINAL: the code looks at the interpreter itself. With NEEDS_HOOK what it calls is
+                              translated only once it has come often; without, no hook is installed while it runs */
     GD_ENTRY_RERUN = 4, /* its graph changes nothing outside itself: when the graph raises, the user's own code runs
                                   instead, from its start, and raises (or not) as CPython does, effects included */
 };

@@ -546,7 +546,7 @@ static PyMemberDef entry_members[] = {
     {"orig_code", T_OBJECT, offsetof(gd_GuardedCode, orig_code), READONLY, "The user's code object."},
     {"function", T_OBJECT, offsetof(gd_GuardedCode, function), READONLY, "Function of the transformed code, or None."},
     {"nslots", T_USHORT, offsetof(gd_GuardedCode, nslots), READONLY, "Slots of the frame."},
-    {"flags", T_UINT, offsetof(gd_GuardedCode, flags), READONLY, "ENTRY_RUN_ORIGINAL, ENTRY_NEEDS_HOOK."},
+    {"flags", T_UINT, offsetof(gd_GuardedCode, flags), READONLY, "ENTRY_RUN_ORIGINAL, ENTRY_NEEDS_HOOK, ..."},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -91,6 +91,9 @@ refusal(PyThreadState *tstate, const miss *m)
     if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
         return GD_COUNT_in_progress;
     }
+    if (gd_thread.watching > 0 && m->kind == GD_FRAME_HOOK && m->cache->misses <= GD_WATCHED_CALLS) {
+        return GD_COUNT_watched;
+    }
     /* A mode sees every operation and attribute, in order: neither may a translation add its own, nor may what it folds be
      * missing. Under a transform of torch.func tensors are wrappers that no backend takes. torch.compile leaves both too. */
     if (gd_torch_mode_active()) {

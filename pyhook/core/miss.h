@@ -16,7 +16,13 @@ enum {
     GD_SERVED = 0, /* *result is new, or NULL with an exception set */
     GD_RUN_ORIGINAL = 1, /* the caller runs the user's own code */
     GD_RUN_ORIGINAL_HOOKED = 2, /* the same, inside an extent of the family: what it calls is served */
+    GD_RUN_ORIGINAL_WATCHING = 3, /* the same, with gd_thread.watching raised */
+    GD_RUN_ORIGINAL_ALONE = 4, /* the caller runs the user's own code with the hook set aside */
 };
+
+/* While code runs that looks at the interpreter itself, a frame the hook could serve is the user's own for so many calls. What one
+ * measurement sees is CPython's doing then, and a loop that takes one each turn is captured nonetheless. */
+#define GD_WATCHED_CALLS 32
 
 /* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots, kept
  * alive by the caller. Arguments are borrowed. */
@@ -53,7 +59,10 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
     entry->hits++;
     if (GD_UNLIKELY(flags & GD_ENTRY_RUN_ORIGINAL)) {
         Py_DECREF(entry);
-        return flags & GD_ENTRY_NEEDS_HOOK ? GD_RUN_ORIGINAL_HOOKED : GD_RUN_ORIGINAL;
+        int hooked = (flags & GD_ENTRY_NEEDS_HOOK) != 0;
+        return flags & GD_ENTRY_WATCHES ? hooked ? GD_RUN_ORIGINAL_WATCHING : GD_RUN_ORIGINAL_ALONE
+               : hooked                 ? GD_RUN_ORIGINAL_HOOKED
+                                        : GD_RUN_ORIGINAL;
     }
     size_t n = entry->nslots;
     for (uint32_t i = 0; i < entry->nextra; i++) {

@@ -1,0 +1,111 @@
+"""Code that looks at the interpreter itself: what CPython has allocated, and what it has specialized."""
+
+from __future__ import annotations
+
+import dis
+import sys
+
+import pytest
+import torch
+
+import godynamo
+from godynamo import _C
+from godynamo.testing import CompileCounter
+
+WARM = 32  #: GD_WATCHED_CALLS of core/miss.h
+SPECIALIZED = {"BINARY_OP_ADD_INT", "CALL_PY_EXACT_ARGS"}
+
+
+def blocks(work, x, times):
+    """The blocks that each of several calls of ``work`` leaves allocated, and the last result."""
+    found, out = [], None
+    for _ in range(times):
+        before = sys.getallocatedblocks()
+        out = work(x)
+        found.append(sys.getallocatedblocks() - before)
+    return found, out
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_measurement_of_memory_sees_what_cpython_allocates(everything):
+    def work(x):
+        return (x + 1).relu()
+
+    # What torch and godynamo allocate when they are used for the first time.
+    godynamo.optimize(blocks)(lambda x: work(x), torch.ones(2), 2)
+    counter = CompileCounter()
+    with godynamo.config.patch(translate_everything=everything):
+        found, out = godynamo.optimize(blocks, backend=counter)(work, torch.ones(2), WARM)
+    assert max(found) < 50 and counter.op_count == 0 and out.equal(torch.full((2,), 2.0))
+    # A loop that takes a measurement each turn is captured all the same.
+    compiled = godynamo.optimize(blocks, backend=counter)
+    for times in (WARM, 3):
+        assert compiled(work, torch.ones(2), times)[1].equal(torch.full((2,), 2.0))
+    assert counter.op_count == 2 and counter.frame_count == 1
+
+
+def each_opname(f, *args):
+    """A generator: the frame that makes it watches with it."""
+    for _ in range(64):
+        f(*args)
+    for i in dis.get_instructions(f, adaptive=True):
+        yield i.opname
+
+
+def fresh():
+    """A function whose code nobody has run yet, which calls another one and adds two integers."""
+    space: dict[str, object] = {}
+    exec("def one(x):\n    return x\ndef f(a):\n    for i in range(40):\n        one(a + i)\n    return a", space)
+    return space["f"]
+
+
+def in_a_generator(f):
+    return set(each_opname(f, 1))
+
+
+def here(f):
+    for _ in range(64):
+        f(1)
+    return {i.opname for i in dis.get_instructions(f, adaptive=True)}
+
+
+@pytest.mark.parametrize("fn", [here, in_a_generator])
+@pytest.mark.parametrize("direct", [True, False])
+def test_what_cpython_specializes(fn, direct):
+    expected = fn(fresh())
+    assert expected >= SPECIALIZED
+    with godynamo.config.patch(translate_everything=True):
+        if direct:
+            compiled = godynamo.optimize(fn)
+            assert [compiled(fresh()) for _ in range(3)] == [expected] * 3
+        else:
+            with godynamo.optimize("eager"):
+                assert [fn(fresh()) for _ in range(3)] == [expected] * 3
+            assert _C.hook_installed() == 0
+
+
+def test_the_hook_is_back_afterwards():
+    def work(x):
+        return x.relu() + 1
+
+    def both(x):
+        y = work(x)
+        assert _C.current_eval_frame_is_ours()
+        names = here(fresh())
+        assert _C.current_eval_frame_is_ours()
+        return y + work(x), names
+
+    def raises():
+        dis.get_instructions(here, adaptive=True, nothing=_C.current_eval_frame_is_ours())
+
+    counter = CompileCounter()
+    with godynamo.optimize(counter):
+        y, names = both(torch.ones(2))
+        try:
+            raises()
+        except TypeError as e:
+            error = str(e)
+        assert _C.current_eval_frame_is_ours()
+        work(torch.ones(3))
+    assert "nothing" in error and y.equal(torch.full((2,), 4.0)) and names >= SPECIALIZED
+    assert counter.op_count > 0
