@@ -131,32 +131,11 @@ func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 // immutableResult wraps what CPython computed from constants: containers become trackers of the program's own, so that the
 // program may change them.
 func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
+	convert := func(o py.Object) (VariableTracker, error) { return immutableResult(tx, o) }
+	if v, err := ownContainer(tx, o, convert); v != nil || err != nil {
+		return v, err
+	}
 	switch o.Kind() {
-	case py.List, py.Tuple:
-		items := tx.Scope().Items(o)
-		out := make([]VariableTracker, len(items))
-		for i, it := range items {
-			v, err := immutableResult(tx, it)
-			if err != nil {
-				return nil, err
-			}
-			out[i] = v
-		}
-		if o.Kind() == py.List {
-			return NewList(out, nil), nil
-		}
-		return NewTuple(out, nil), nil
-	case py.Dict:
-		keys, values := tx.Scope().DictItems(o)
-		d := NewDict(nil)
-		for i := range keys {
-			v, err := immutableResult(tx, values[i])
-			if err != nil {
-				return nil, err
-			}
-			d.put(tx, NewConstant(keys[i], nil), v)
-		}
-		return d, nil
 	case py.Range:
 		return NewRangeObject(o, nil), nil
 	case py.Slice:
@@ -169,6 +148,40 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 		return wrapKnown(tx, o), nil
 	}
 	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
+}
+
+// ownContainer is a container of the program's own with what convert makes of the items of a list, tuple or dict; nil for other objects.
+func ownContainer(tx Translator, o py.Object, convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
+	switch o.Kind() {
+	case py.List, py.Tuple:
+		items := tx.Scope().Items(o)
+		out := make([]VariableTracker, len(items))
+		for i, it := range items {
+			v, err := convert(it)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = v
+		}
+		if o.Kind() == py.List {
+			return NewList(out, nil), nil
+		}
+		return NewTuple(out, nil), nil
+	case py.Dict:
+		keys, values := tx.Scope().DictItems(o)
+		d := NewDict(nil)
+		for i, k := range keys {
+			v, err := convert(values[i])
+			if err == nil {
+				err = d.put(tx, NewConstant(k, nil), v)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return d, nil
+	}
+	return nil, nil
 }
 
 // isImmutable tells objects that a ConstantVariable may stand for.

@@ -245,35 +245,8 @@ func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
 	if v, ok := q.behind[o]; ok {
 		return v, nil
 	}
-	s := q.tx.Scope()
-	switch o.Kind() {
-	case py.Tuple, py.List:
-		items := s.Items(o)
-		out := make([]VariableTracker, len(items))
-		for i, it := range items {
-			v, err := q.back(it)
-			if err != nil {
-				return nil, err
-			}
-			out[i] = v
-		}
-		if o.Kind() == py.List {
-			return NewList(out, nil), nil
-		}
-		return NewTuple(out, nil), nil
-	case py.Dict:
-		d := NewDict(nil)
-		keys, values := s.DictItems(o)
-		for i, k := range keys {
-			v, err := q.back(values[i])
-			if err == nil {
-				err = d.put(q.tx, NewConstant(k, nil), v)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		return d, nil
+	if v, err := ownContainer(q.tx, o, q.back); v != nil || err != nil {
+		return v, err
 	}
 	return immutableResult(q.tx, o)
 }

@@ -15,26 +15,30 @@ func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// popCall takes a call's callable and operands from the stack.
+func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) {
+	args = tx.popn(nargs)
+	fn, first := tx.pop(), tx.pop()
+	if first != nil { // an unbound method with its object
+		fn, args = first, append([]variables.VariableTracker{fn}, args...)
+	}
+	names := tx.kwargs
+	tx.kwargs = nil
+	npos := len(args) - len(names)
+	kwargs = make([]variables.Kw, len(names))
+	for i, n := range names {
+		kwargs[i] = variables.Kw{Name: n, Value: args[npos+i]}
+	}
+	return fn, args[:npos:npos], kwargs
+}
+
 // call implements CALL.
 //
 //	stack: NULL callable args -- result, or method self args -- result      arg: number of args
 //	breaks: GD0201 and what the callee asks for
 func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
-	args := tx.popn(inst.Arg)
-	second, first := tx.pop(), tx.pop()
-	fn := second
-	if first != nil { // an unbound method with its object
-		fn = first
-		args = append([]variables.VariableTracker{second}, args...)
-	}
-	names := tx.kwargs
-	tx.kwargs = nil
-	npos := len(args) - len(names)
-	kwargs := make([]variables.Kw, len(names))
-	for i, n := range names {
-		kwargs[i] = variables.Kw{Name: n, Value: args[npos+i]}
-	}
-	r, err := variables.Call(tx, fn, args[:npos:npos], kwargs)
+	fn, args, kwargs := tx.popCall(inst.Arg)
+	r, err := variables.Call(tx, fn, args, kwargs)
 	if err != nil {
 		return notBranch(err)
 	}

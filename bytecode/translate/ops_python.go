@@ -129,19 +129,8 @@ func (tx *InstructionTranslator) pythonDictMerge(inst *bytecode.Instruction) err
 }
 
 func (tx *InstructionTranslator) pythonCall(inst *bytecode.Instruction) error {
-	args := tx.popn(inst.Arg)
-	fn, first := tx.pop(), tx.pop()
-	if first != nil { // an unbound method with its object
-		fn, args = first, append([]variables.VariableTracker{fn}, args...)
-	}
-	names := tx.kwargs
-	tx.kwargs = nil
-	npos := len(args) - len(names)
-	kwargs := make([]variables.Kw, len(names))
-	for i, n := range names {
-		kwargs[i] = variables.Kw{Name: n, Value: args[npos+i]}
-	}
-	v, err := variables.PythonCall(tx, fn, args[:npos:npos], kwargs)
+	fn, args, kwargs := tx.popCall(inst.Arg)
+	v, err := variables.PythonCall(tx, fn, args, kwargs)
 	if err != nil {
 		return err
 	}
