@@ -266,6 +266,10 @@ func (s *MroSource) fetch(e *emitter, base uint16) (uint16, error) {
 	return e.access(s, OpMroAttr, base, named(s.Attr), number(s.Index))
 }
 
+func (s *MroClassSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpMroClass, base, number(s.Index), operand{})
+}
+
 func (s *FunctionFieldSource) fetch(e *emitter, base uint16) (uint16, error) {
 	return e.access(s, OpFuncField, base, number(int(s.Field)), operand{})
 }

@@ -86,6 +86,8 @@ func (e *evaluation) fetch(n *Node) (Value, bool) {
 		}
 		found, ok, _ := e.h.DictGet(dict, e.konst(n.A))
 		return found, ok
+	case OpMroClass:
+		return e.h.MroClass(v, int(n.A))
 	case OpIndex:
 		items, _ := e.h.Items(v)
 		i := int(int32(n.A))

@@ -17,7 +17,8 @@ type Heap interface {
 	ModuleDict(v Value) (Value, bool)
 	Slot(v Value, name Value, offset int) (Value, bool)
 	TypeLookup(t Value, name Value) (found Value, ok, isType bool)
-	MroDict(t Value, i int) (Value, bool) // dict of the i-th class of a type's MRO
+	MroDict(t Value, i int) (Value, bool)  // dict of the i-th class of a type's MRO
+	MroClass(t Value, i int) (Value, bool) // the i-th class itself
 	DictGet(d, key Value) (found Value, ok, isDict bool)
 	DictKeys(d Value) ([]Value, bool)  // in order
 	Items(v Value) ([]Value, bool)     // of a list or tuple

@@ -216,6 +216,14 @@ func (w *world) MroDict(t Value, i int) (Value, bool) {
 	return d, true
 }
 
+func (w *world) MroClass(t Value, i int) (Value, bool) {
+	typ, ok := t.(*pyType)
+	if !ok || i > len(typ.mro) {
+		return nil, false
+	}
+	return append([]*pyType{typ}, typ.mro...)[i], true
+}
+
 func (w *world) DictGet(d, key Value) (Value, bool, bool) {
 	dict, ok := d.(*pyDict)
 	if !ok {

@@ -16,6 +16,7 @@ const (
 	OpType
 	OpTypeAttr
 	OpMroAttr
+	OpMroClass
 	OpIndex
 	OpDictKey
 	OpFuncField
@@ -57,6 +58,7 @@ var opTable = [numOps]opInfo{
 	OpType:           {"TYPE", true, operandNone, operandNone, ""},
 	OpTypeAttr:       {"TYPE_ATTR", true, operandName, operandNone, "type attribute %w is missing"},
 	OpMroAttr:        {"MRO_ATTR", true, operandName, operandInt, "class attribute %w is missing"},
+	OpMroClass:       {"MRO_CLASS", true, operandInt, operandNone, "class number %n of the MRO is missing"},
 	OpIndex:          {"INDEX", true, operandInt, operandNone, "index %n is out of range in a %t object"},
 	OpDictKey:        {"DICT_KEY", true, operandInt, operandNone, "there is no key number %n"},
 	OpFuncField:      {"FUNC_FIELD", true, operandField, operandNone, "a %t object is no function or method"},

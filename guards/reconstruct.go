@@ -102,6 +102,10 @@ func (s *TypeAttrSource) reconstruct(r Reconstructor) error {
 	return helper(r, "type_lookup", s.base, func() error { return r.LoadStr(s.Attr) })
 }
 
+func (s *MroClassSource) reconstruct(r Reconstructor) error {
+	return helper(r, "mro_class", s.base, func() error { return r.LoadInt(s.Index) })
+}
+
 func (s *MroSource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base,
 		func() error { return r.LoadAttr("__mro__") },

@@ -124,6 +124,23 @@ func (s *MroSource) text(p *printer) string {
 	return s.base.text(p) + ".__mro__[" + strconv.Itoa(s.Index) + "].__dict__[" + quote(s.Attr) + "]"
 }
 
+// MroClassSource is a class of a type's MRO.
+type MroClassSource struct {
+	origin
+	Index int
+}
+
+// NewMroClassSource returns base.__mro__[i], whatever the metaclass says of it.
+func NewMroClassSource(base Source, i int) *MroClassSource {
+	s := &MroClassSource{from(base), i}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *MroClassSource) text(p *printer) string {
+	return "___mro_class(" + s.base.text(p) + ", " + strconv.Itoa(s.Index) + ")"
+}
+
 // FuncField is a part of a function, method or exception object.
 type FuncField int
 

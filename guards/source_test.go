@@ -65,6 +65,8 @@ var sourceCases = []struct {
 		"helper type_lookup; builtin type; slot 0 x; call 1; str f; call 2"},
 	{NewMroSource(NewTypeSource(localX), 1, "f"), "type(x).__mro__[1].__dict__['f']", SourceLocal,
 		"builtin type; slot 0 x; call 1; attr __mro__; int 1; subscript; attr __dict__; str f; subscript"},
+	{NewMroClassSource(NewTypeSource(localX), 1), "___mro_class(type(x), 1)", SourceLocal,
+		"helper mro_class; builtin type; slot 0 x; call 1; int 1; call 2"},
 	{NewFunctionFieldSource(localX, FuncCode), "x.__code__", SourceLocal, "slot 0 x; attr __code__"},
 	{NewFunctionFieldSource(localX, MethodFunc), "x.__func__", SourceLocal, "slot 0 x; attr __func__"},
 	{NewDictGetItemSource(localX, keyK), "x['k']", SourceLocal, "slot 0 x; const 5; subscript"},

@@ -284,6 +284,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	if isTensor(v) {
 		return BoolConst(tx.World().TensorTypeIs(s, t, cls)), nil
 	}
+	tx.World().RestsOnBases(tx, t)
 	r, err := s.IsSubclass(t, cls)
 	if err != nil || r {
 		return BoolConst(r), observed(err)
@@ -313,6 +314,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	if !ok || !py.IsSubtype(k.Type(), tx.World().TypeType) {
 		return nil, unsupported(exc.CallUnsupported, "isinstance of what says its class is %s", Describe(tx, claimed))
 	}
+	tx.World().RestsOnBases(tx, k)
 	r, err := s.IsSubclass(k, cls)
 	return BoolConst(r), observed(err)
 }
@@ -330,6 +332,9 @@ func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, err
 	cls, ok2 := AsConstant(tx, mustRealize(tx, a[1]))
 	if !ok || !ok2 || !tx.World().PureInstanceCheck(tx.Scope(), cls) {
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
+	}
+	if k := c.Kind(); k == py.TypeKind || k == py.TypeSub {
+		tx.World().RestsOnBases(tx, c)
 	}
 	r, err := tx.Scope().IsSubclass(c, cls)
 	return BoolConst(r), observed(err)
@@ -410,6 +415,7 @@ func builtinCallable(tx Translator, a []VariableTracker) (VariableTracker, error
 		return nil, err
 	}
 	if o, ok := v.(*ObjectVariable); ok {
+		looksFor(tx, o.Class, "__call__")
 		return BoolConst(py.Is(o.Class, py.HasCall)), nil
 	}
 	_, ok := v.(Caller)

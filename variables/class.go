@@ -65,7 +65,7 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	}
 	m, inMeta := s.TypeLookup(meta, name)
 	if inMeta {
-		if _, data := py.Descriptor(m); data {
+		if _, data := isDescriptor(tx, m); data {
 			return c.metaData(tx, name, m)
 		}
 	}
@@ -115,6 +115,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		if mro, ok := tx.Scope().TypeLookup(meta, "mro"); ok && mro.Kind() != py.MethodDescr {
 			return nil, unsupported(exc.AttrUnsupported, "%s of class %s, which orders its bases itself", name, py.TypeName(c.Class))
 		}
+		tx.World().RestsOnBases(tx, c.Class)
 		v, err := tx.Scope().GetAttr(c.Class, name)
 		if err != nil {
 			return nil, observed(err)
@@ -196,7 +197,7 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 		}
 		return wrapKnown(tx, bound), nil
 	}
-	if get, _ := py.Descriptor(d); get {
+	if get, _ := isDescriptor(tx, d); get {
 		if k := d.Kind(); k != py.TypeKind && k != py.TypeSub {
 			return userDescriptor(tx, nil, c.Class, name, d, src)
 		}
@@ -254,7 +255,7 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
 	}
 	if d, ok := s.TypeLookup(c.Class, name); ok {
-		if get, data := py.Descriptor(d); get || data {
+		if get, data := isDescriptor(tx, d); get || data {
 			return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
 		}
 	}

@@ -164,6 +164,7 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	if o.value != nil && plainHash(tx, o.Class, builtinBase(tx, o.Class)) {
 		return r.keyObject(tx, o.value)
 	}
+	looksFor(tx, o.Class, "__hash__", "__eq__")
 	if py.Is(o.Class, py.IdentityHash) && py.Is(o.Class, py.IdentityCompare) {
 		return r.identity(tx, o)
 	}

@@ -36,7 +36,7 @@ func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	case py.MethodDescr, py.WrapperDescr:
 		return &BoundBuiltin{obj: t, name: name}, nil
 	}
-	if get, _ := py.Descriptor(d); !get {
+	if get, _ := isDescriptor(tx, d); !get {
 		return tx.Build(d, src), nil
 	}
 	fields, _ := tx.World().NamedTupleFields(s, t.class)

@@ -156,7 +156,7 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	d, inClass := s.TypeLookup(o.Class, name)
 	var data bool
 	if inClass && !isStored {
-		_, data = py.Descriptor(d)
+		_, data = isDescriptor(tx, d)
 	}
 	if data {
 		return o.dataDescriptor(tx, name, d)
@@ -246,7 +246,7 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	if fn := tx.World().CallableFunction(d); !fn.IsNull() { // one of our callables used as a method
 		return NewMethod(tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name)), self, nil), nil
 	}
-	if get, _ := py.Descriptor(d); get {
+	if get, _ := isDescriptor(tx, d); get {
 		return userDescriptor(tx, self, class, name, d, src)
 	}
 	return tx.Build(d, src), nil
@@ -402,7 +402,7 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 			return NewMethod(&UnboundMethod{name: name, descr: d}, o, nil), err
 		}
 	}
-	if get, _ := py.Descriptor(d); !get || d.Kind() == py.StaticMethod || d.Kind() == py.ClassMethod || d.Kind() == py.Other {
+	if get, _ := isDescriptor(tx, d); !get || d.Kind() == py.StaticMethod || d.Kind() == py.ClassMethod || d.Kind() == py.Other {
 		return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 	}
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))

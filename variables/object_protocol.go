@@ -163,7 +163,7 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 // setGeneric is object.__setattr__ and __delattr__ (module: nn.Module.__setattr__).
 func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTracker, module bool) error {
 	if c, ok := tx.Scope().TypeLookup(o.Class, name); ok {
-		if _, data := py.Descriptor(c); data {
+		if _, data := isDescriptor(tx, c); data {
 			return o.setDescriptor(tx, name, c, value)
 		}
 	}

@@ -330,7 +330,7 @@ func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error
 		return nil, nil
 	}
 	if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok {
-		if _, data := py.Descriptor(d); data {
+		if _, data := isDescriptor(tx, d); data {
 			return nil, nil
 		}
 	}

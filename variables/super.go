@@ -84,6 +84,7 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	if mro.Kind() != py.Tuple {
 		return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class that is being made", name)
 	}
+	tx.World().RestsOnBases(tx, class)
 	after := false
 	for i, k := range sc.Items(mro) {
 		if !after {
@@ -99,6 +100,7 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 			return nil, observed(err)
 		}
 		if d == tx.World().Missing {
+			tx.World().lacks(tx, k, name)
 			continue
 		}
 		switch d.Kind() {

@@ -29,6 +29,7 @@ type facts struct {
 	recursiveRepr                                                                py.Object
 	BindingError, typeHints, functionMade, handlesNothing                        py.Object
 	numpyScalars, numpyOperation, numpyComputed                                  py.Object
+	libraryClass                                                                 py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
 	handlersEnabled, handlerStandIn, handlerAsked                                py.Object
@@ -51,6 +52,8 @@ type World struct {
 	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
 	// standIns are the answers of _callables.stand_in
 	standIns map[py.Object]replacement
+	looked   map[classLookup]bool     // questions asked of classes, see class_guards.go
+	fixed    map[py.Object]bool       // classes that nobody changes
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
@@ -75,6 +78,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 		known = f
 	}
 	return &World{facts: known, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{},
+		looked: map[classLookup]bool{}, fixed: map[py.Object]bool{},
 		printing: map[VariableTracker]bool{}, identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
 		classAttrs: map[py.Object]map[string]VariableTracker{}}, nil
 }
@@ -131,8 +135,8 @@ func (f *facts) table() map[string]*py.Object {
 		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
-		"handles_nothing": &f.handlesNothing,
-		"traceable":       &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
+		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass,
+		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"set_clone": &f.setClone, "layout_is": &f.layoutIs,
 		"shadow_methods": &f.shadowMethods, "shadow_copied": &f.shadowCopied, "shadow_is": &f.shadowIs, "shadow_recipe": &f.shadowRecipe,

@@ -122,6 +122,8 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	o.root = &rootInfo{d.code, f, slotNames(s, f, d.code)}
 	tx := &InstructionTranslator{out: o, d: d, globals: f.Globals, builtins: f.Builtins, log: log,
 		locals: make([]variables.VariableTracker, len(d.code.Locals))}
+	s.OnTypeLookup = func(class py.Object, name string, found py.Object) { w.Looked(tx, class, name, found) }
+	defer func() { s.OnTypeLookup = nil }()
 	tx.symbolicLocals()
 	defer o.restoreState()
 	if err := tx.run(); err != nil && err != errDone {

@@ -158,6 +158,13 @@ gd_storage_length(PyObject *v)
 }
 
 PyObject *
+gd_mro_class(PyObject *type, uint32_t i)
+{
+    PyObject *mro = PyType_Check(type) ? ((PyTypeObject *)type)->tp_mro : NULL;
+    return mro != NULL && PyTuple_Check(mro) && (Py_ssize_t)i < PyTuple_GET_SIZE(mro) ? PyTuple_GET_ITEM(mro, i) : NULL;
+}
+
+PyObject *
 gd_func_field(PyObject *v, uint32_t field)
 {
     if (field >= GD_EXCEPTION_ARGS) {

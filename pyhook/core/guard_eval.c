@@ -157,6 +157,8 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
         return PyType_Check(v) ? _PyType_Lookup((PyTypeObject *)v, e->consts[node->a]) : NULL;
     case GD_OP_MRO_ATTR:
         return mro_value(v, e->consts[node->a], e->hashes[node->a], node->b);
+    case GD_OP_MRO_CLASS:
+        return gd_mro_class(v, node->a);
     case GD_OP_INDEX:
         return item_at(v, (int32_t)node->a);
     case GD_OP_DICT_KEY:

@@ -99,6 +99,9 @@ int gd_param_names_are(PyObject *module, PyObject *names);
 /* Number of items of a builtin container or a subclass of one, from its storage; -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
+/* A class of a type's MRO; borrowed; NULL for another object or beyond the end. */
+PyObject *gd_mro_class(PyObject *type, uint32_t i);
+
 /* What a function or method object has in a field; borrowed; NULL for another object. */
 PyObject *gd_func_field(PyObject *v, uint32_t field);
 

@@ -337,6 +337,7 @@ watch_node(learner *l, const gd_guard_node *n)
     case GD_OP_TYPE_ATTR:
     case GD_OP_TYPE_HAS_ATTR:
     case GD_OP_MRO_ATTR:
+    case GD_OP_MRO_CLASS:
         return as_object(watch_class(l, v));
     case GD_OP_INDEX:
         return watch_item(l, v, (int32_t)n->a, l->regs[n->dst]);

@@ -16,6 +16,7 @@
     X(TYPE, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "") \
     X(TYPE_ATTR, 1, GD_OPERAND_NAME, GD_OPERAND_NONE, "type attribute %w is missing") \
     X(MRO_ATTR, 1, GD_OPERAND_NAME, GD_OPERAND_INT, "class attribute %w is missing") \
+    X(MRO_CLASS, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "class number %n of the MRO is missing") \
     X(INDEX, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "index %n is out of range in a %t object") \
     X(DICT_KEY, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "there is no key number %n") \
     X(FUNC_FIELD, 1, GD_OPERAND_FIELD, GD_OPERAND_NONE, "a %t object is no function or method") \
@@ -55,32 +56,33 @@ enum {
     GD_OP_TYPE = 9,
     GD_OP_TYPE_ATTR = 10,
     GD_OP_MRO_ATTR = 11,
-    GD_OP_INDEX = 12,
-    GD_OP_DICT_KEY = 13,
-    GD_OP_FUNC_FIELD = 14,
-    GD_OP_CELL = 15,
-    GD_OP_WEAKREF = 16,
-    GD_OP_TUPLE_ITER_ITEM = 17,
-    GD_OP_TYPE_MATCH = 18,
-    GD_OP_ID_MATCH = 19,
-    GD_OP_NOT_NONE = 20,
-    GD_OP_EQUALS = 21,
-    GD_OP_NAME_MATCH = 22,
-    GD_OP_HAS_ATTR = 23,
-    GD_OP_TYPE_HAS_ATTR = 24,
-    GD_OP_LENGTH = 25,
-    GD_OP_TUPLE_ITER_LEN = 26,
-    GD_OP_DICT_KEYS = 27,
-    GD_OP_DICT_CONTAINS = 28,
-    GD_OP_PARAM_NAMES = 29,
-    GD_OP_OBJECT_MUTATION = 30,
-    GD_OP_GRAD_MODE = 31,
-    GD_OP_CELL_EMPTY = 32,
-    GD_OP_SAME = 33,
-    GD_OP_DIFFERENT = 34,
-    GD_OP_PY_CHECK = 35,
-    GD_OP_TENSORS = 36,
-    GD_OP_COUNT = 37
+    GD_OP_MRO_CLASS = 12,
+    GD_OP_INDEX = 13,
+    GD_OP_DICT_KEY = 14,
+    GD_OP_FUNC_FIELD = 15,
+    GD_OP_CELL = 16,
+    GD_OP_WEAKREF = 17,
+    GD_OP_TUPLE_ITER_ITEM = 18,
+    GD_OP_TYPE_MATCH = 19,
+    GD_OP_ID_MATCH = 20,
+    GD_OP_NOT_NONE = 21,
+    GD_OP_EQUALS = 22,
+    GD_OP_NAME_MATCH = 23,
+    GD_OP_HAS_ATTR = 24,
+    GD_OP_TYPE_HAS_ATTR = 25,
+    GD_OP_LENGTH = 26,
+    GD_OP_TUPLE_ITER_LEN = 27,
+    GD_OP_DICT_KEYS = 28,
+    GD_OP_DICT_CONTAINS = 29,
+    GD_OP_PARAM_NAMES = 30,
+    GD_OP_OBJECT_MUTATION = 31,
+    GD_OP_GRAD_MODE = 32,
+    GD_OP_CELL_EMPTY = 33,
+    GD_OP_SAME = 34,
+    GD_OP_DIFFERENT = 35,
+    GD_OP_PY_CHECK = 36,
+    GD_OP_TENSORS = 37,
+    GD_OP_COUNT = 38
 };
 
 /* Classes of operands; see guards/kinds.table. */

@@ -170,7 +170,19 @@ func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c(
 // TypeLookup is _PyType_Lookup: the raw value along the MRO, descriptors not called.
 func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
 	v := s.take(C.gdpy_type_lookup(typ.c(), s.Name(name).c()))
+	if s.OnTypeLookup != nil && Is(typ, HeapType) {
+		s.OnTypeLookup(typ, name, v)
+	}
 	return v, !v.IsNull()
+}
+
+// Mro is typ.__mro__ as CPython keeps it; the metaclass is not asked. Empty while the class is being made.
+func (s *Scope) Mro(typ Object) []Object {
+	mro := s.take(C.gdpy_mro(typ.c()))
+	if mro.IsNull() {
+		return nil
+	}
+	return s.Items(mro)
 }
 
 // MroIndex is the index in typ.__mro__ of the class that defines name, or -1.

@@ -99,6 +99,13 @@ gdpy_type_lookup(PyObject *type, PyObject *name)
     return v;
 }
 
+PyObject *
+gdpy_mro(PyObject *type)
+{
+    PyObject *mro = ((PyTypeObject *)type)->tp_mro;
+    return mro != NULL && PyTuple_Check(mro) ? Py_NewRef(mro) : NULL;
+}
+
 int
 gdpy_mro_index(PyObject *type, PyObject *name)
 {

@@ -63,6 +63,7 @@ PyObject *gdpy_instance_dict(PyObject *o); /* new reference to an existing dict,
 int gdpy_has_instance_storage(PyObject *o); /* 1 when the type gives instances attributes */
 PyObject *gdpy_type_lookup(PyObject *type, PyObject *name); /* new or NULL, never raises (_PyType_Lookup) */
 /* Index in type.__mro__ of the class whose __dict__ has name, or -1. */
+PyObject *gdpy_mro(PyObject *type); /* new or NULL */
 int gdpy_mro_index(PyObject *type, PyObject *name);
 Py_ssize_t gdpy_seq_size(PyObject *o); /* of a list or tuple */
 void gdpy_seq_items(PyObject *o, PyObject **out); /* new references to all items of a list or tuple */

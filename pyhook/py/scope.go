@@ -14,6 +14,8 @@ type Scope struct {
 	owned  []*python3.PyObject
 	names  map[string]Object
 	closed bool
+	// OnTypeLookup, where it is set, is told what TypeLookup found on classes that can change; the zero Object: nothing.
+	OnTypeLookup func(typ Object, name string, found Object)
 }
 
 // OpenScope starts a scope; the caller holds the GIL until Close.

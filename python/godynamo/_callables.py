@@ -468,6 +468,12 @@ def _written_in_c(cls: type, attribute: Any) -> bool:
     return isinstance(attribute, types.BuiltinFunctionType) and attribute.__self__ is cls
 
 
+def library_class(cls: type) -> bool:
+    """A class of torch's or of ours: nobody assigns its special methods or its bases."""
+    module = cls.__dict__.get("__module__")
+    return isinstance(module, str) and module.split(".", 1)[0] in ("torch", "godynamo")
+
+
 def bound_self(fn: Any) -> Any:
     """What a C function is bound to, MISSING for functions of modules and classes."""
     owner = getattr(fn, "__self__", None)
@@ -741,6 +747,7 @@ def facts() -> dict[str, Any]:
         "recursive_repr": recursive_repr,
         "function_made": function_made,
         "handles_nothing": handles_nothing,
+        "library_class": library_class,
         "type_hints": _hints.hints,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,

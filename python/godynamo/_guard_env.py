@@ -56,6 +56,11 @@ def type_hasattr(cls: type, name: str) -> bool:
     return isinstance(cls, type) and any(name in _type_dict(base) for base in _type_mro(cls))
 
 
+def mro_class(cls: type, index: int) -> type:
+    """A class of the MRO; the metaclass is not asked."""
+    return _type_mro(cls)[index]
+
+
 def instance_attr(obj: object, name: str) -> Any:
     """What the instance itself has under the name; its class is not asked and no ``__dict__`` is made."""
     return _C.instance_attr(obj, name)
@@ -431,6 +436,7 @@ def environment(
         "___instance_dict": instance_dict,
         "___type_lookup": type_lookup,
         "___type_hasattr": type_hasattr,
+        "___mro_class": mro_class,
         "___dict_keys": dict_keys,
         "___dict_key": dict_key,
         "___dict_contains": dict_contains,

@@ -135,6 +135,7 @@ def rich_program(scope):
     p.type_has_attr(kind, "scale", True)
     mro = p.helper(kind, "{}.__mro__[0].__dict__['scale']", "MRO_ATTR", p.const("scale"), 0)
     p.equals(mro, 1)
+    p.is_(p.helper(kind, "___mro_class({}, 1)", "MRO_CLASS", 1), Plain.__mro__[1])
     g = p.global_("helper")
     p.is_(p.helper(g, "{}.__code__", "FUNC_FIELD", 0), scope["helper"].__code__)
     p.check("helper.__name__ == 'helper'", "NAME_MATCH", g, p.const("helper"))

@@ -15,7 +15,7 @@ import io
 import traceback
 import types
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -90,6 +90,41 @@ def check(case: Case) -> None:
         assert len(reasons()) == breaks, reasons()
         assert not isinstance(backend, CompileCounter) or backend.frame_count == case.graphs, (
             f"{backend.frame_count} graphs"
+        )
+
+
+def check_calls(
+    make: Callable[[], Callable[..., Any]],
+    calls: Sequence[Callable[[], tuple[Any, ...]]],
+    *,
+    graphs: int,
+    translations: Sequence[int] | None = None,
+    state: Callable[[], Any] = lambda: None,
+    prepare: Callable[[], Any] = lambda: None,
+) -> None:
+    """Compare call after call, each with arguments of its own, on a function that ``make`` makes afresh for either side.
+
+    graphs: handed to a backend that takes whole graphs, all calls together; translations: started by each call; state: what else
+    must be equal after each call, told as plain data; prepare: runs before the first call of either side.
+    """
+    prepare()
+    fn = make()
+    expected = [(outcome(fn, args()), state()) for args in calls]
+    for backend in ("eager", CompileCounter()):
+        godynamo.reset()
+        utils.counters.clear()
+        prepare()
+        compiled = godynamo.optimize(make(), backend=backend)
+        started = []
+        for call, args in enumerate(calls):
+            before = _C.counters()["translations"]
+            actual = (outcome(compiled, args()), state())
+            started.append(_C.counters()["translations"] - before)
+            assert actual == expected[call], f"{backend}, call {call}: {reasons()}"
+        assert _C.counters()["internal_errors"] == 0
+        assert translations is None or started == list(translations), (started, reasons())
+        assert not isinstance(backend, CompileCounter) or backend.frame_count == graphs, (
+            f"{backend.frame_count} graphs: {reasons()}"
         )
 
 
@@ -189,4 +224,4 @@ def _slots(cls: type) -> tuple[str, ...]:
     return tuple(f"_{cls.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n for n in names)
 
 
-__all__ = ["Case", "Cases", "check", "outcome", "reasons"]
+__all__ = ["Case", "Cases", "check", "check_calls", "outcome", "reasons"]
