@@ -225,6 +225,11 @@ func (b *GuardBuilder) GradMode(g Guard) error {
 		check{op: OpGradMode, flags: present(g.Args.Flag)})
 }
 
+// Unwatched is the method of UNWATCHED.
+func (b *GuardBuilder) Unwatched(g Guard) error {
+	return b.add(g, 1, "not ___watched("+b.ref(g)+")", check{op: OpUnwatched})
+}
+
 // CellEmpty is the method of CELL_EMPTY.
 func (b *GuardBuilder) CellEmpty(g Guard) error {
 	return b.add(g, 1, "___cell_empty("+b.ref(g)+")", check{op: OpCellEmpty})

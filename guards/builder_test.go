@@ -134,6 +134,8 @@ var kindCases = []kindCase{
 		[]string{"not ___dict_contains('k', x)"}, value(dictOf(dictType)), value(dictOf(dictType, "k"))},
 	{"DICT_LENGTH", func(w *world, x Source) []Guard { return one(DictLength(x, 1)) },
 		[]string{"len(x) == 1"}, value(dictOf(dictType, "k")), value(dictOf(dictType))},
+	{"UNWATCHED", func(w *world, x Source) []Guard { return one(Unwatched(x)) },
+		[]string{"not ___watched(x)"}, value(instance(nil)), value(&pyObject{typ: instance(nil).typ, watched: true})},
 	{"CELL_EMPTY", func(w *world, x Source) []Guard { return one(CellEmpty(x)) },
 		[]string{"___cell_empty(___cells['x'])"}, value(&pyCell{}), value(&pyCell{two})},
 	{"DUPLICATE_INPUT", func(w *world, x Source) []Guard {

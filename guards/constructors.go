@@ -133,6 +133,9 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 // GlobalState compares torch's global state although no tensor is checked: grad mode, dispatch keys, modes, autocast, ...
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
+// Unwatched holds when no weak reference with a callback looks at v: its end runs none of the program's code.
+func Unwatched(src Source) Guard { return on(src, CreateUnwatched, "", Args{}) }
+
 // CellEmpty holds when the cell (src is the cell's own place) has no contents.
 func CellEmpty(src Source) Guard { return on(src, CreateCellEmpty, "", Args{}) }
 

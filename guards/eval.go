@@ -167,6 +167,8 @@ func (e *evaluation) holds(n *Node) bool {
 	case OpCellEmpty:
 		_, empty, isCell := e.h.Cell(v)
 		return isCell && empty
+	case OpUnwatched:
+		return !e.h.Watched(v)
 	case OpSame:
 		return v == e.regs[n.A]
 	case OpDifferent:

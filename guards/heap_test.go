@@ -22,6 +22,7 @@ type pyObject struct { // an instance, a module, a function, a method
 	hasDict bool
 	fields  map[FuncField]Value
 	changed bool
+	watched bool
 	grows   []string // parameter names, of an nn.Module
 }
 
@@ -222,6 +223,11 @@ func (w *world) MroClass(t Value, i int) (Value, bool) {
 		return nil, false
 	}
 	return append([]*pyType{typ}, typ.mro...)[i], true
+}
+
+func (w *world) Watched(v Value) bool {
+	o, ok := v.(*pyObject)
+	return ok && o.watched
 }
 
 func (w *world) DictGet(d, key Value) (Value, bool, bool) {

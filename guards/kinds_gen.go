@@ -38,6 +38,7 @@ const (
 	OpObjectMutation
 	OpGradMode
 	OpCellEmpty
+	OpUnwatched
 	OpSame
 	OpDifferent
 	OpPyCheck
@@ -80,6 +81,7 @@ var opTable = [numOps]opInfo{
 	OpObjectMutation: {"OBJECT_MUTATION", false, operandObject, operandCache, "a %t object was changed"},
 	OpGradMode:       {"GRAD_MODE", false, operandNone, operandNone, "grad mode was switched"},
 	OpCellEmpty:      {"CELL_EMPTY", false, operandNone, operandNone, "the cell is not empty any more"},
+	OpUnwatched:      {"UNWATCHED", false, operandNone, operandNone, "a weak reference with a callback looks at the %t object"},
 	OpSame:           {"SAME", false, operandReg, operandNone, "found %v, which was one object with another value"},
 	OpDifferent:      {"DIFFERENT", false, operandReg, operandNone, "found %v, which was not one object with another value"},
 	OpPyCheck:        {"PY_CHECK", false, operandHeld, operandNone, "%w did not hold for %v"},
@@ -111,6 +113,7 @@ const (
 	CreateDictContains
 	CreateDictLength
 	CreateCellEmpty
+	CreateUnwatched
 	CreateDuplicateInput
 	CreateNoAlias
 	CreatePyCheck
@@ -142,6 +145,7 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateDictContains:       {"DICT_CONTAINS", 4, (*GuardBuilder).DictContains},
 	CreateDictLength:         {"DICT_LENGTH", 2, (*GuardBuilder).DictLength},
 	CreateCellEmpty:          {"CELL_EMPTY", 2, (*GuardBuilder).CellEmpty},
+	CreateUnwatched:          {"UNWATCHED", 8, (*GuardBuilder).Unwatched},
 	CreateDuplicateInput:     {"DUPLICATE_INPUT", 3, (*GuardBuilder).DuplicateInput},
 	CreateNoAlias:            {"NO_ALIAS", 3, (*GuardBuilder).NoAlias},
 	CreatePyCheck:            {"PY_CHECK", 8, (*GuardBuilder).PyCheck},

@@ -29,7 +29,7 @@ type facts struct {
 	recursiveRepr                                                                py.Object
 	BindingError, typeHints, functionMade, handlesNothing                        py.Object
 	numpyScalars, numpyOperation, numpyComputed                                  py.Object
-	libraryClass                                                                 py.Object
+	libraryClass, endsInCode                                                     py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
 	handlersEnabled, handlerStandIn, handlerAsked                                py.Object
@@ -135,7 +135,7 @@ func (f *facts) table() map[string]*py.Object {
 		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
-		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass,
+		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"set_clone": &f.setClone, "layout_is": &f.layoutIs,
@@ -387,6 +387,9 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 	r, err := s.Call(fn, args...)
 	return err == nil && r == py.True()
 }
+
+// EndsInCode tells objects whose end runs code of the program's (_lifetimes.ends_in_code).
+func (w *World) EndsInCode(s *py.Scope, obj py.Object) bool { return w.truth(s, w.endsInCode, obj) }
 
 // PlainLayout tells classes whose instances are a dict or slots and nothing of C's.
 func (w *World) PlainLayout(s *py.Scope, cls py.Object) bool { return w.truth(s, w.plainLayout, cls) }

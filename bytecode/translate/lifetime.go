@@ -93,26 +93,11 @@ func (h *holders) add(param int, finalizer bool) {
 	}
 }
 
-// hasFinalizer tells objects with a __del__, and small containers of such.
+// hasFinalizer tells objects whose end runs code, by a __del__ or the callback of a weak reference, and what holds such.
 func (o *OutputGraph) hasFinalizer(obj py.Object) bool {
-	items := []py.Object{obj}
 	switch obj.Kind() {
-	case py.Tuple, py.List:
-		if n, err := o.scope.Len(obj); err == nil && n <= 16 {
-			items = o.scope.Items(obj)
-		}
-	case py.Dict:
-		if n, err := o.scope.Len(obj); err == nil && n <= 16 {
-			_, items = o.scope.DictItems(obj)
-		}
-	}
-	for _, it := range items {
-		if it.Kind() != py.Other {
-			continue
-		}
-		if _, ok := o.scope.TypeLookup(it.Type(), "__del__"); ok {
-			return true
-		}
+	case py.Other, py.Tuple, py.List, py.Dict:
+		return !o.world.IsTensor(obj) && o.world.EndsInCode(o.scope, obj)
 	}
 	return false
 }
@@ -180,6 +165,7 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 		if h.params[i] && !r.params[i] {
 			delete(h.params, i)
 			e.drops = append(e.drops, drop{param: true, index: i})
+			o.unwatched(i)
 		}
 	}
 	for i := 0; i < o.numSlots; i++ {
@@ -190,6 +176,29 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	}
 	if len(e.drops) > 0 {
 		o.events = append(o.events, e)
+	}
+}
+
+// unwatched guards that the end of a parameter that the program lets go of runs no callback; where one would run, the step is
+// split there (finalizerDue).
+func (o *OutputGraph) unwatched(param int) {
+	obj := o.frame.Slots[param]
+	if obj.Kind() == py.Other && !o.world.IsTensor(obj) && !o.holders.finalizers[param] {
+		o.AddGuards(guards.Unwatched(guards.NewLocalSource(o.root.names[param], param)))
+	}
+}
+
+// endsHere is called where a piece ends: what the program has let go of by now, but for values, died before it read the rest.
+func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
+	h := &o.holders
+	if len(h.params) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
+		return
+	}
+	r := o.reached(values)
+	for i := range o.frame.Slots {
+		if h.params[i] && !r.params[i] {
+			o.unwatched(i)
+		}
 	}
 }
 

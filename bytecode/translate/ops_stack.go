@@ -38,6 +38,7 @@ func (tx *InstructionTranslator) swap(inst *bytecode.Instruction) error {
 func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	if tx.parent == nil {
+		tx.out.endsHere(v)
 		return tx.writeReturn(v)
 	}
 	tx.result, tx.done = v, true

@@ -47,6 +47,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		o.breaks = append(o.breaks, u)
 	}
 	o.breakLine = int(inst.Pos.Line)
+	o.endsHere()
 	if u, ok := why.(*exc.Unsupported); ok && u.Before {
 		return tx.splitBefore(inst, u.Frame)
 	}

@@ -492,6 +492,12 @@ instance_attr(PyObject *module, PyObject *args)
 }
 
 static PyObject *
+watched(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    return PyBool_FromLong(gd_watched(object));
+}
+
+static PyObject *
 has_instance_attr(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -570,6 +576,7 @@ static PyMethodDef functions[] = {
     {"dict_get", dict_get, METH_VARARGS,
      "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
     {"instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name)\n\nWhat the instance itself has."},
+    {"watched", watched, METH_O, "watched(object) -> bool\n\nWhether a weak reference with a callback looks at it."},
     {"has_instance_attr", has_instance_attr, METH_VARARGS, "has_instance_attr(object, name) -> bool"},
     {"instance_dict", instance_dict, METH_O,
      "instance_dict(object) -> dict\n\nAttributeError where there is none yet."},

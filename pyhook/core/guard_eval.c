@@ -222,6 +222,8 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
         return gd_torch_grad_enabled() == PRESENT(node);
     case GD_OP_CELL_EMPTY:
         return PyCell_Check(v) && PyCell_GET(v) == NULL;
+    case GD_OP_UNWATCHED:
+        return !gd_watched(v);
     case GD_OP_SAME:
         return v == regs[node->a];
     case GD_OP_DIFFERENT:

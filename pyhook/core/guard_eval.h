@@ -99,6 +99,9 @@ int gd_param_names_are(PyObject *module, PyObject *names);
 /* Number of items of a builtin container or a subclass of one, from its storage; -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
+/* Whether a weak reference with a callback, other than an entry's, looks at the object. */
+int gd_watched(PyObject *v);
+
 /* A class of a type's MRO; borrowed; NULL for another object or beyond the end. */
 PyObject *gd_mro_class(PyObject *type, uint32_t i);
 

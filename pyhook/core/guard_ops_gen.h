@@ -38,6 +38,7 @@
     X(OBJECT_MUTATION, 0, GD_OPERAND_OBJECT, GD_OPERAND_CACHE, "a %t object was changed") \
     X(GRAD_MODE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "grad mode was switched") \
     X(CELL_EMPTY, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "the cell is not empty any more") \
+    X(UNWATCHED, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "a weak reference with a callback looks at the %t object") \
     X(SAME, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %v, which was one object with another value") \
     X(DIFFERENT, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %v, which was not one object with another value") \
     X(PY_CHECK, 0, GD_OPERAND_HELD, GD_OPERAND_NONE, "%w did not hold for %v") \
@@ -78,11 +79,12 @@ enum {
     GD_OP_OBJECT_MUTATION = 31,
     GD_OP_GRAD_MODE = 32,
     GD_OP_CELL_EMPTY = 33,
-    GD_OP_SAME = 34,
-    GD_OP_DIFFERENT = 35,
-    GD_OP_PY_CHECK = 36,
-    GD_OP_TENSORS = 37,
-    GD_OP_COUNT = 38
+    GD_OP_UNWATCHED = 34,
+    GD_OP_SAME = 35,
+    GD_OP_DIFFERENT = 36,
+    GD_OP_PY_CHECK = 37,
+    GD_OP_TENSORS = 38,
+    GD_OP_COUNT = 39
 };
 
 /* Classes of operands; see guards/kinds.table. */

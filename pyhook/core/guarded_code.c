@@ -203,6 +203,22 @@ object_died(PyObject *self, PyObject *reference)
 
 static PyMethodDef object_died_def = {"object_died", object_died, METH_O, NULL};
 
+int
+gd_watched(PyObject *v)
+{
+    if (!PyType_SUPPORTS_WEAKREFS(Py_TYPE(v))) {
+        return 0;
+    }
+    PyWeakReference *r = *(PyWeakReference **)PyObject_GET_WEAKREFS_LISTPTR(v);
+    for (; r != NULL; r = r->wr_next) {
+        PyObject *f = r->wr_callback;
+        if (f != NULL && !(PyCFunction_Check(f) && PyCFunction_GET_FUNCTION(f) == object_died)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int
 takes_weakref(PyObject *object)
 {

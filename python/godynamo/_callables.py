@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _effects, _hints, _numpy, _pure, _runtime, _shadows, _torch_function, _torch_state
+from . import _C, _effects, _hints, _lifetimes, _numpy, _pure, _runtime, _shadows, _torch_function, _torch_state
 
 MISSING = object()
 
@@ -748,6 +748,7 @@ def facts() -> dict[str, Any]:
         "function_made": function_made,
         "handles_nothing": handles_nothing,
         "library_class": library_class,
+        "ends_in_code": _lifetimes.ends_in_code,
         "type_hints": _hints.hints,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,

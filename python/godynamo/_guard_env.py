@@ -445,6 +445,7 @@ def environment(
         "___tuple_iterator_getitem": tuple_iterator_getitem,
         "___param_names": param_names,
         "___cell_empty": cell_empty,
+        "___watched": _C.watched,
         "L": held,
         "G": scope,
         "inf": math.inf,

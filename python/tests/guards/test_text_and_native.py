@@ -6,6 +6,7 @@ import collections
 import gc
 import random
 import types
+import weakref
 
 import pytest
 import torch
@@ -462,6 +463,19 @@ def test_cells_are_read_through_their_slot():
     entry = p.entry()
     assert both(entry, (0, types.CellType()), {})
     assert not both(entry, (0, inner.__closure__[0]), {})
+
+
+def test_weak_references_with_callbacks_are_seen():
+    p = Program(f)
+    p.check("not ___watched(x)", "UNWATCHED", p.slot("x"))
+    entry = p.entry()
+    thing = Plain()
+    assert both(entry, (thing, 0), {})
+    plain = weakref.ref(thing)
+    assert both(entry, (thing, 0), {}) and plain() is thing
+    watching = weakref.ref(thing, print)
+    assert not both(entry, (thing, 0), {}) and watching() is thing
+    assert both(entry, (3, 0), {}), "what takes no weak reference"
 
 
 def test_slots_are_read_where_the_class_has_them():
