@@ -56,7 +56,7 @@ def type_hasattr(cls: type, name: str) -> bool:
     return isinstance(cls, type) and any(name in _type_dict(base) for base in _type_mro(cls))
 
 
-def mro_class(cls: type, index: int) -> type:
+def mro_class(cls: type, index: int) -> Any:
     """A class of the MRO; the metaclass is not asked."""
     return _type_mro(cls)[index]
 
