@@ -47,7 +47,7 @@ func NewModuleAttrSource(base Source, name string) *ModuleAttrSource {
 
 func (s *ModuleAttrSource) text(p *printer) string { return member(s.base, s.Attr, p) }
 
-// SlotSource is a __slots__ member.
+// SlotSource is a member that __slots__ or C has made.
 type SlotSource struct {
 	origin
 	Attr   string

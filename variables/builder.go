@@ -156,7 +156,7 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	if fn := w.CallableFunction(obj); !fn.IsNull() {
 		return wrapOurs(tx, obj, fn, src)
 	}
-	if py.IsSubtype(obj.Type(), w.PartialType) {
+	if py.IsSubtype(obj.Type(), w.PartialType) && inherits(tx, obj.Type(), w.PartialType, "__call__") {
 		return wrapPartial(tx, obj, src, ofType)
 	}
 	class, err := w.Classify(s, obj)
@@ -368,32 +368,36 @@ func wrapOurs(tx Translator, obj, fn py.Object, src guards.Source) (VariableTrac
 	return f, gs, nil
 }
 
-func wrapPartial(tx Translator, obj py.Object, src guards.Source, _ []guards.Guard) (VariableTracker, []guards.Guard, error) {
+func wrapPartial(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, out := tx.Scope(), tx.Output()
-	p := &PartialVariable{Base: Base{Src: src}}
-	part := func(name string) (py.Object, guards.Source, error) {
-		o, err := s.GetAttr(obj, name)
-		return o, guards.NewConstSource(out.Const(o), "___partial_"+name), err
-	}
-	fn, fsrc, err := part("func")
+	fn, err := unwrapped(tx, obj, src, "func")
 	if err != nil {
-		return nil, nil, observed(err)
+		return nil, nil, err
 	}
-	p.Fn = tx.Build(fn, fsrc)
-	args, asrc, err := part("args")
+	args, from, err := unwrap(tx, obj, src, "args")
 	if err != nil {
-		return nil, nil, observed(err)
+		return nil, nil, err
 	}
-	for i, a := range s.Items(args) {
-		p.Args = append(p.Args, tx.Build(a, guards.NewIndexSource(asrc, i)))
-	}
-	kws, ksrc, err := part("keywords")
+	kws, kwsFrom, err := unwrap(tx, obj, src, "keywords")
 	if err != nil {
-		return nil, nil, observed(err)
+		return nil, nil, err
+	}
+	if fn == nil || args.Kind() != py.Tuple || kws.Kind() != py.Dict {
+		return nil, nil, unsupported(exc.UntrackedObject, "%s, a partial that is not made yet", src.Name())
+	}
+	p := &PartialVariable{Base: Base{Src: src}, Fn: fn}
+	items := s.Items(args)
+	for i, a := range items {
+		p.Args = append(p.Args, tx.Build(a, guards.NewIndexSource(from, i)))
 	}
 	keys, values := s.DictItems(kws)
 	for i, k := range keys {
-		p.Kwargs = append(p.Kwargs, Kw{py.GoString(k), tx.Build(values[i], guards.NewDictGetItemSource(ksrc, out.Const(k)))})
+		if k.Kind() != py.Str {
+			return nil, nil, unsupported(exc.UntrackedObject, "%s, a partial with a keyword that is no name", src.Name())
+		}
+		p.Kwargs = append(p.Kwargs, Kw{py.GoString(k), tx.Build(values[i], guards.NewDictGetItemSource(kwsFrom, out.Const(k)))})
 	}
-	return p, []guards.Guard{guards.IDMatch(src, out.Const(obj), guards.KeepWeak)}, nil
+	out.AddGuards(guards.ListLength(from, out.Const(args.Type()), len(items)))
+	out.AddGuards(guards.DictKeys(kwsFrom, out.Const(kws.Type()), out.Const(s.Tuple(keys...)), len(keys)))
+	return p, ofType, nil
 }

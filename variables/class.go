@@ -174,14 +174,9 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 	case py.Function, py.Property:
 		return tx.Build(d, src), nil
 	case py.StaticMethod, py.ClassMethod:
-		fn, err := s.WrappedCallable(d)
-		if err != nil {
-			return nil, observed(err)
-		}
-		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-		inner := tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name))
-		if d.Kind() == py.StaticMethod {
-			return inner, nil
+		inner, err := unwrapped(tx, d, src, "__func__")
+		if err != nil || inner == nil || d.Kind() == py.StaticMethod {
+			return inner, err
 		}
 		return NewMethod(inner, c, nil), nil
 	case py.MethodDescr, py.WrapperDescr:

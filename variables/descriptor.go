@@ -58,8 +58,10 @@ func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object, 
 	if fn.Kind() != py.Function || attr.Kind() != py.Str || py.GoString(attr) != name || o.exc != nil {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: cached_property", name, py.TypeName(o.Class))
 	}
-	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-	v, err := tx.Inline(NewFunction(fn, guards.NewConstSource(tx.Output().Const(fn), "___cached_property_"+name)), []VariableTracker{o}, nil)
+	out := tx.Output()
+	out.AddGuards(guards.TypeMatch(src, out.Const(d.Type())))
+	out.AddGuards(guards.EqualsMatch(guards.NewAttrSource(src, "attrname"), out.Const(attr.Type()), out.Const(attr))...)
+	v, err := Call(tx, tx.Build(fn, guards.NewAttrSource(src, "func")), []VariableTracker{o}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -68,26 +70,23 @@ func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object, 
 
 // setProperty runs a property's setter or deleter.
 func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, value VariableTracker) error {
-	_, fn, err := tx.Scope().PropertyParts(d)
-	if err != nil {
-		return observed(err)
-	}
-	what, args := "setter", []VariableTracker{o, value}
+	what, part, args := "setter", "fset", []VariableTracker{o, value}
 	if value == nil {
-		what, args = "deleter", args[:1]
-		if fn, err = tx.Scope().GetAttr(d, "fdel"); err != nil {
-			return observed(err)
-		}
+		what, part, args = "deleter", "fdel", args[:1]
+	}
+	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
+	fn, from, err := unwrap(tx, d, src, part)
+	if err != nil {
+		return err
 	}
 	if fn.IsNull() || fn.Kind() == py.NoneKind {
+		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
 		return &exc.Observed{TypeName: "AttributeError", Text: "property '" + name + "' of '" + py.TypeName(o.Class) + "' object has no " + what}
 	}
 	if fn.Kind() != py.Function {
 		return unsupported(exc.StoreUnsupported, "%s of a %s: property", name, py.TypeName(o.Class))
 	}
-	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
-	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-	_, err = tx.Inline(NewFunction(fn, guards.NewConstSource(tx.Output().Const(fn), "___property_"+what+"_"+name)), args, nil)
+	_, err = Call(tx, tx.Build(fn, from), args, nil)
 	return err
 }
 

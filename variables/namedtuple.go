@@ -25,12 +25,9 @@ func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	case py.Function:
 		return NewMethod(tx.Build(d, src), t, nil), nil
 	case py.Property:
-		get, _, err := s.PropertyParts(d)
-		if err != nil || get.Kind() != py.Function {
-			break
+		if v, ok, err := getProperty(tx, t, d, src); ok || err != nil {
+			return v, err
 		}
-		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-		return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{t}, nil)
 	case py.StaticMethod, py.ClassMethod, py.TypeKind, py.TypeSub:
 		return NewClass(t.class, nil).GetAttr(tx, name)
 	case py.MethodDescr, py.WrapperDescr:

@@ -219,14 +219,9 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	case py.Function:
 		return NewMethod(tx.Build(d, src), self, nil), nil
 	case py.StaticMethod, py.ClassMethod:
-		fn, err := tx.Scope().WrappedCallable(d)
-		if err != nil {
-			return nil, observed(err)
-		}
-		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-		inner := tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name))
-		if d.Kind() == py.StaticMethod {
-			return inner, nil
+		inner, err := unwrapped(tx, d, src, "__func__")
+		if err != nil || inner == nil || d.Kind() == py.StaticMethod {
+			return inner, err
 		}
 		return NewMethod(inner, NewClass(class, nil), nil), nil
 	case py.Builtin, py.TypeKind, py.TypeSub:
@@ -234,13 +229,8 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	case py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr:
 		return &BoundBuiltin{obj: self, name: name}, nil
 	case py.Property:
-		get, _, err := tx.Scope().PropertyParts(d)
-		if err != nil {
-			return nil, observed(err)
-		}
-		if get.Kind() == py.Function {
-			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-			return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{self}, nil)
+		if v, ok, err := getProperty(tx, self, d, src); ok || err != nil {
+			return v, err
 		}
 	}
 	if fn := tx.World().CallableFunction(d); !fn.IsNull() { // one of our callables used as a method
@@ -266,15 +256,9 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
 	switch d.Kind() {
 	case py.Property:
-		get, _, err := s.PropertyParts(d)
-		if err != nil {
-			return nil, observed(err)
+		if v, ok, err := getProperty(tx, o, d, src); ok || err != nil {
+			return v, err
 		}
-		if get.Kind() != py.Function {
-			break
-		}
-		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-		return tx.Inline(NewFunction(get, guards.NewConstSource(tx.Output().Const(get), "___property_"+name)), []VariableTracker{o}, nil)
 	case py.Member:
 		if _, deleted := o.attrs[name]; deleted || o.Obj.IsNull() {
 			return nil, noAttribute(tx, o.Class, name)

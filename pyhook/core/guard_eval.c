@@ -55,7 +55,7 @@ item_at(PyObject *v, int32_t i)
     return at >= 0 && at < n ? items[at] : NULL;
 }
 
-/* A __slots__ member: read only when the class really has a member descriptor of that name at that offset. */
+/* A member that __slots__ or C has made: read only when the class really has a member descriptor of that name at that offset. */
 static inline PyObject *
 slot_value(PyObject *v, PyObject *name, uint32_t offset)
 {
@@ -64,7 +64,7 @@ slot_value(PyObject *v, PyObject *name, uint32_t offset)
         return NULL;
     }
     PyMemberDef *member = ((PyMemberDescrObject *)d)->d_member;
-    if (member->type != T_OBJECT_EX || member->offset != (Py_ssize_t)offset
+    if ((member->type != T_OBJECT_EX && member->type != T_OBJECT) || member->offset != (Py_ssize_t)offset
         || !PyObject_TypeCheck(v, PyDescr_TYPE(d))) {
         return NULL;
     }

@@ -46,7 +46,7 @@ func (s *Scope) CellContents(c Object) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// MemberValue reads a __slots__ member: its value and byte offset; false when it is unset or of another kind.
+// MemberValue reads a member that __slots__ or C has made: its value and byte offset; false when it is unset or no object.
 func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 	var off C.Py_ssize_t
 	v = s.take(C.gdpy_member_value(descr.c(), o.c(), &off))
@@ -55,20 +55,6 @@ func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 
 // MemberIsSlot tells a member that __slots__ makes from one of C's, which may be read-only or of another kind.
 func MemberIsSlot(descr Object) bool { return C.gdpy_member_is_slot(descr.c()) != 0 }
-
-// PropertyParts returns fget and fset (None where absent).
-func (s *Scope) PropertyParts(p Object) (get, set Object, err error) {
-	var g, t *C.PyObject
-	if C.gdpy_property_parts(p.c(), &g, &t) < 0 {
-		return Object{}, Object{}, s.Err()
-	}
-	return s.take(g), s.take(t), nil
-}
-
-// WrappedCallable is __func__ of a staticmethod or classmethod object.
-func (s *Scope) WrappedCallable(o Object) (Object, error) {
-	return s.result(C.gdpy_wrapped_callable(o.c()))
-}
 
 // Descriptor tells whether type(o) has __get__, and whether it has __set__ or __delete__ (a data descriptor).
 func Descriptor(o Object) (get, data bool) {

@@ -292,7 +292,7 @@ PyObject *
 gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset)
 {
     PyMemberDef *m = ((PyMemberDescrObject *)descr)->d_member;
-    if (m->type != T_OBJECT_EX) {
+    if ((m->type != T_OBJECT_EX && m->type != T_OBJECT) || m->flags & ~READONLY) {
         return NULL;
     }
     *offset = m->offset;
@@ -306,20 +306,6 @@ gdpy_member_is_slot(PyObject *descr)
 {
     PyMemberDef *m = ((PyMemberDescrObject *)descr)->d_member;
     return m->type == T_OBJECT_EX && !(m->flags & READONLY);
-}
-
-int
-gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set)
-{
-    *get = PyObject_GetAttrString(p, "fget");
-    *set = PyObject_GetAttrString(p, "fset");
-    return *get != NULL && *set != NULL ? 0 : -1;
-}
-
-PyObject *
-gdpy_wrapped_callable(PyObject *o)
-{
-    return PyObject_GetAttrString(o, "__func__");
 }
 
 int

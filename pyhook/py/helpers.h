@@ -84,8 +84,6 @@ PyObject *gdpy_method_field(PyObject *m, int field); /* 0 func 1 self. new */
 long long gdpy_int(PyObject *o, int *overflow); /* of an int */
 PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset); /* T_OBJECT_EX member: new or NULL */
 int gdpy_member_is_slot(PyObject *descr); /* a member as __slots__ makes them, not one of C's */
-int gdpy_property_parts(PyObject *p, PyObject **get, PyObject **set); /* new references or NULL */
-PyObject *gdpy_wrapped_callable(PyObject *static_or_class_method); /* new */
 int gdpy_is_descriptor(PyObject *o); /* 1 has __get__, 2 has __set__ or __delete__ too */
 int gdpy_is_coroutine_code(PyObject *code);
 int gdpy_code_interns(PyObject *o);

@@ -329,7 +329,7 @@ SPLIT = {
     a_group_of_a_class_with_derive: 3,
     an_operation_that_fails: 1,
     nested_clauses: 3,
-    split_inside_a_clause: 5,
+    split_inside_a_clause: 4,
     not_allowed: 1,
 }
 

@@ -284,7 +284,7 @@ def a_split_in_try(x):
     return y * 2
 
 
-@cases(graphs=2, breaks=2)
+@cases(graphs=2, breaks=1)
 def a_split_in_try_that_raises(x):
     y = x + 1
     try:

@@ -1,0 +1,51 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// unwrap is what a wrapper of C's (a static or class method, a property, a partial, one of our callables) holds as its member name; the
+// zero Object where it holds nothing there. The wrapper is guarded by its type and looked into at each call: the entry holds neither it nor
+// what it wraps, which live no longer than the program lets them, and another wrapper of the same code serves as well. An error is a
+// member that is not C's.
+func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (py.Object, guards.Source, error) {
+	s, out := tx.Scope(), tx.Output()
+	member, ok := s.TypeLookup(wrapper.Type(), name)
+	if !ok || member.Kind() != py.Member {
+		return py.Object{}, nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(wrapper.Type()))
+	}
+	out.AddGuards(guards.TypeMatch(src, out.Const(wrapper.Type())))
+	v, off, ok := s.MemberValue(member, wrapper)
+	if !ok {
+		return py.Object{}, nil, nil
+	}
+	return v, guards.NewSlotSource(src, name, off), nil
+}
+
+// inherits tells whether class has name from base.
+func inherits(tx Translator, class, base py.Object, name string) bool {
+	own, _ := tx.Scope().TypeLookup(class, name)
+	theirs, ok := tx.Scope().TypeLookup(base, name)
+	return ok && own == theirs
+}
+
+// unwrapped is the tracker of what a wrapper holds as its member name; nil where it holds nothing there.
+func unwrapped(tx Translator, wrapper py.Object, src guards.Source, name string) (VariableTracker, error) {
+	v, from, err := unwrap(tx, wrapper, src, name)
+	if err != nil || v.IsNull() {
+		return nil, err
+	}
+	return tx.Build(v, from), nil
+}
+
+// getProperty calls a property's getter; ok is false where it has none that is a Python function.
+func getProperty(tx Translator, self VariableTracker, property py.Object, src guards.Source) (v VariableTracker, ok bool, err error) {
+	get, from, err := unwrap(tx, property, src, "fget")
+	if err != nil || get.IsNull() || get.Kind() != py.Function {
+		return nil, false, err
+	}
+	v, err = Call(tx, tx.Build(get, from), []VariableTracker{self}, nil)
+	return v, true, err
+}
