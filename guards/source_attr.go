@@ -52,16 +52,32 @@ type SlotSource struct {
 	origin
 	Attr   string
 	Offset int // in bytes; checked against the class's member descriptor before anything is read
+	raw    bool
 }
 
 // NewSlotSource returns base.name, which lies at the byte offset.
 func NewSlotSource(base Source, name string, offset int) *SlotSource {
-	s := &SlotSource{from(base), name, offset}
+	return newSlotSource(base, name, offset, false)
+}
+
+// NewRawSlotSource is NewSlotSource for a class with a __getattribute__ of its own, which the text does not run.
+func NewRawSlotSource(base Source, name string, offset int) *SlotSource {
+	return newSlotSource(base, name, offset, true)
+}
+
+func newSlotSource(base Source, name string, offset int, raw bool) *SlotSource {
+	s := &SlotSource{from(base), name, offset, raw}
 	s.name = s.text(nil)
 	return s
 }
 
-func (s *SlotSource) text(p *printer) string { return member(s.base, s.Attr, p) }
+func (s *SlotSource) text(p *printer) string {
+	if s.raw {
+		b := s.base.text(p)
+		return "___type_lookup(type(" + b + "), " + quote(s.Attr) + ").__get__(" + b + ")"
+	}
+	return member(s.base, s.Attr, p)
+}
 
 // InstanceDictSource is the __dict__ of an instance that has one. Looking never makes one.
 type InstanceDictSource struct{ origin }
@@ -144,14 +160,18 @@ func (s *MroClassSource) text(p *printer) string {
 // FuncField is a part of a function, method or exception object.
 type FuncField int
 
-// The fields; the first five are of functions, two of methods, the rest of exceptions. A missing __defaults__, __kwdefaults__,
-// __closure__ or field of an exception reads as None.
+// The fields; the first nine are of functions, two of methods, the rest of exceptions. A missing __defaults__, __kwdefaults__,
+// __closure__, __doc__, __module__ or field of an exception reads as None.
 const (
 	FuncCode FuncField = iota
 	FuncClosure
 	FuncDefaults
 	FuncKwDefaults
 	FuncGlobals
+	FuncName
+	FuncQualName
+	FuncDoc
+	FuncModule
 	MethodSelf
 	MethodFunc
 	ExceptionArgs
@@ -163,7 +183,8 @@ const (
 )
 
 var funcFieldNames = [numFuncFields]string{
-	"__code__", "__closure__", "__defaults__", "__kwdefaults__", "__globals__", "__self__", "__func__", "args", "__cause__",
+	"__code__", "__closure__", "__defaults__", "__kwdefaults__", "__globals__",
+	"__name__", "__qualname__", "__doc__", "__module__", "__self__", "__func__", "args", "__cause__",
 	"__context__", "__traceback__",
 }
 

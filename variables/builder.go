@@ -109,6 +109,8 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 			return nil, nil, unsupported(exc.UntrackedObject, "a module whose class reads attributes itself")
 		}
 		return NewModule(obj, src), []guards.Guard{guards.PyModuleMatch(src, out.Const(obj))}, nil
+	case py.Code:
+		return NewConstant(obj, src), same(guards.KeepWeak), nil
 	case py.Cell:
 		return NewRealCell(obj, src), ofType, nil
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.MethodWrapper, py.ClassMethodDescr:

@@ -389,10 +389,11 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 			return NoneConst(), nil
 		}
 	case "__getattribute__":
-		if n, ok := ConstStr(tx, arg(args, 0)); ok {
+		if n, ok := ConstStr(tx, mustRealize(tx, arg(args, 0))); ok && len(args) == 1 {
 			v, err := o.lookup(tx, n)
 			if err == nil && v == nil {
-				err = &exc.Observed{TypeName: "AttributeError", Text: n}
+				o.guardMissing(tx, n)
+				err = noAttribute(tx, o.Class, n)
 			}
 			return v, err
 		}

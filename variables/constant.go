@@ -187,7 +187,7 @@ func ownContainer(tx Translator, o py.Object, convert func(py.Object) (VariableT
 // isImmutable tells objects that a ConstantVariable may stand for.
 func isImmutable(tx Translator, o py.Object) bool {
 	switch o.Kind() {
-	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented, py.Code:
 		return true
 	case py.FrozenSet, py.Tuple:
 		return deepImmutable(tx, o)

@@ -266,11 +266,7 @@ func (d *DictVariable) Snapshot() VariableTracker {
 // Reconstruct implements Reconstructer.
 func (d *DictVariable) Reconstruct(e Emitter) error {
 	if d.owner != nil {
-		if err := e.Load(d.owner); err != nil {
-			return err
-		}
-		e.LoadAttr("__dict__")
-		return nil
+		return loadPlainAttr(e, d.owner, "__dict__")
 	}
 	nargs := 1
 	if !d.class.IsNull() {

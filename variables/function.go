@@ -95,16 +95,23 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 			return tx.Build(v, guards.NewAttrSource(f.Src, name)), nil
 		}
 	}
-	switch name {
-	case "__name__", "__qualname__", "__module__", "__doc__":
+	if field, ok := functionFields[name]; ok {
 		v, err := s.GetAttr(f.Fn, name)
 		if err != nil {
 			return nil, observed(err)
+		}
+		if f.Src != nil {
+			return tx.Build(v, guards.NewFunctionFieldSource(f.Src, field)), nil
 		}
 		return immutableResult(tx, v)
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a function", name)
 }
+
+// functionFields are attributes that a function keeps in its struct; each may be assigned but the closure.
+var functionFields = map[string]guards.FuncField{"__name__": guards.FuncName, "__qualname__": guards.FuncQualName,
+	"__doc__": guards.FuncDoc, "__module__": guards.FuncModule, "__code__": guards.FuncCode, "__defaults__": guards.FuncDefaults,
+	"__kwdefaults__": guards.FuncKwDefaults, "__closure__": guards.FuncClosure}
 
 // SetAttr implements AttrSetter on functions the frame made.
 func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
@@ -399,11 +406,7 @@ func (b *BoundBuiltin) Truth(Translator) (bool, error) { return true, nil }
 
 // Reconstruct implements Reconstructer.
 func (b *BoundBuiltin) Reconstruct(e Emitter) error {
-	if err := e.Load(b.obj); err != nil {
-		return err
-	}
-	e.LoadAttr(b.name)
-	return nil
+	return loadPlainAttr(e, b.obj, b.name)
 }
 
 // Unbind gives the function and the object that LOAD_METHOD of CPython puts on its stack for a bound C method of a builtin type; false

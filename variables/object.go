@@ -102,6 +102,39 @@ func plainGetAttr(tx Translator, class py.Object) bool {
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
+// readsItself gives the __getattribute__ written in Python of a class that has one. It is inlined; what it reads by way of
+// object.__getattribute__ is guarded and loaded past it.
+func readsItself(s *py.Scope, class py.Object) (hook py.Object, ok bool) {
+	hook, _ = s.TypeLookup(class, "__getattribute__")
+	return hook, hook.Kind() == py.Function
+}
+
+// loadPlainAttr emits what object.__getattribute__ reads of o; its class's own __getattribute__ is not run once more.
+func loadPlainAttr(e Emitter, o VariableTracker, name string) error {
+	if i, ok := o.(*ObjectVariable); ok {
+		s := py.OpenScope()
+		_, own := readsItself(s, i.Class)
+		s.Close()
+		if own {
+			e.PushNull()
+			e.LoadConst(plainGetAttribute)
+			if err := e.Load(o); err != nil {
+				return err
+			}
+			e.LoadStr(name)
+			e.Call(2, nil)
+			return nil
+		}
+	}
+	if err := e.Load(o); err != nil {
+		return err
+	}
+	e.LoadAttr(name)
+	return nil
+}
+
+var plainGetAttribute py.Object // object.__getattribute__; set with the World, immortal
+
 func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker {
 	if o.known == nil {
 		o.known = map[string]VariableTracker{}
@@ -112,10 +145,7 @@ func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker
 
 // GetAttr implements AttrGetter: slot_tp_getattr_hook, with __getattribute__ and __getattr__ inlined where they are Python code.
 func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
-	if hook, ok := tx.Scope().TypeLookup(o.Class, "__getattribute__"); ok && hook.Kind() == py.Function {
-		if !o.Obj.IsNull() { // a guard's text that reads the instance would run it
-			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
-		}
+	if hook, ok := readsItself(tx.Scope(), o.Class); ok {
 		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattribute__"))
 		v, err := Call(tx, fn, []VariableTracker{o, StrConst(tx, name)}, nil)
 		if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
@@ -146,8 +176,7 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 		return v, nil
 	}
 	if !plainGetAttr(tx, o.Class) {
-		g, ok := tx.Scope().TypeLookup(o.Class, "__getattribute__")
-		if !ok || !py.Is(o.Class, py.WrapsGenericGetAttr) && !(g.Kind() == py.Function && o.Obj.IsNull()) {
+		if _, ok := readsItself(tx.Scope(), o.Class); !ok && !py.Is(o.Class, py.WrapsGenericGetAttr) {
 			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
 		}
 	}
@@ -207,7 +236,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 		tx.Output().AddGuards(guards.TypeHasAttr(class, name, false))
 	}
 	src := guards.NewAttrSource(o.inside(tx), name)
-	if inClass {
+	if _, own := readsItself(tx.Scope(), o.Class); own || inClass {
 		src = guards.NewShadowingAttrSource(o.inside(tx), name)
 	}
 	return remember(o, name, tx.Build(v, src)), nil
@@ -264,7 +293,11 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 			return nil, noAttribute(tx, o.Class, name)
 		}
 		if v, off, ok := s.MemberValue(d, o.Obj); ok {
-			return remember(o, name, tx.Build(v, guards.NewSlotSource(o.inside(tx), name, off))), nil
+			src := guards.NewSlotSource(o.inside(tx), name, off)
+			if _, own := readsItself(tx.Scope(), o.Class); own {
+				src = guards.NewRawSlotSource(o.inside(tx), name, off)
+			}
+			return remember(o, name, tx.Build(v, src)), nil
 		}
 	}
 	if name == "__class__" {
@@ -278,16 +311,22 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
+// guardMissing guards that neither the instance nor its class has the attribute.
+func (o *ObjectVariable) guardMissing(tx Translator, name string) {
+	_, deleted := o.attrs[name]
+	if !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
+		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
+	}
+	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
+}
+
 // missingAttr calls __getattr__ where the class has one. nn.Module's own is modelled: parameters, buffers and submodules are read
 // straight from its three dicts, in its order.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	_, deleted := o.attrs[name]
 	if !ok {
-		if !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
-			tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
-		}
-		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
+		o.guardMissing(tx, name)
 		return nil, noAttribute(tx, o.Class, name)
 	}
 	if hook == tx.World().ModuleGetAttr && !o.Obj.IsNull() {

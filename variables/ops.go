@@ -589,7 +589,7 @@ func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 		return false, unsupported(exc.OperatorUnsupported, "identity of two scalars of numpy's")
 	}
 	singleton := func(k py.Kind) bool {
-		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented || k == py.Other
+		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented || k == py.Other || k == py.Code
 	}
 	if singleton(ka) || singleton(kb) {
 		return a.Value == b.Value, nil

@@ -102,7 +102,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 	}
 	dequeType, setCloneFunction, frozenSetType, advancedFunction = f.DequeType, f.setClone, f.FrozenSetType, f.advanced
 	spentFunction, reversedType = f.spent, (&World{facts: f}).Builtin("reversed")
-	functionMade = f.functionMade
+	functionMade, plainGetAttribute = f.functionMade, f.ObjectGetAttribute
 	methodType, partialType, objectType, tupleType = f.MethodType, f.PartialType, f.ObjectType, f.TupleType
 	return f, nil
 }

@@ -186,7 +186,8 @@ gd_func_field(PyObject *v, uint32_t field)
         return NULL;
     }
     PyFunctionObject *f = (PyFunctionObject *)v;
-    PyObject *const values[] = {f->func_code, f->func_closure, f->func_defaults, f->func_kwdefaults, f->func_globals};
+    PyObject *const values[] = {f->func_code, f->func_closure,  f->func_defaults, f->func_kwdefaults, f->func_globals,
+                                f->func_name, f->func_qualname, f->func_doc,      f->func_module};
     return values[field] != NULL ? values[field] : Py_None;
 }
 

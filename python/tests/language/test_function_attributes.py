@@ -1,0 +1,80 @@
+"""Attributes of functions and code objects: what was read is guarded, since all of it but the closure may be assigned."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+
+import godynamo
+
+from .support import Case, Cases, check
+
+cases = Cases()
+
+
+def wrapped(fn):
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return wrapper
+
+
+@wrapped
+def one(x, use_cache=None, *, k=3):
+    """Adds one."""
+    return x + 1
+
+
+def args():
+    return (one,)
+
+
+@cases(args=args)
+def names(x, fn):
+    return fn(x), fn.__name__, fn.__qualname__, fn.__doc__, fn.__module__, fn.__wrapped__.__name__
+
+
+@cases(args=args)
+def code_of_it(x, fn):
+    code = fn.__wrapped__.__code__
+    place = code.co_varnames.index("use_cache") if "use_cache" in code.co_varnames else None
+    return x + place, code.co_argcount, code.co_kwonlyargcount, code.co_name, code.co_flags, code.co_consts, code.co_freevars
+
+
+@cases(args=args)
+def defaults(x, fn):
+    inner = fn.__wrapped__
+    return x + inner.__kwdefaults__["k"], inner.__defaults__, inner.__closure__, len(fn.__closure__)
+
+
+@cases(args=args)
+def same_code(x, fn):
+    return x + 1 if fn.__code__ is one.__code__ and fn.__code__ == one.__code__ else x
+
+
+@pytest.mark.parametrize("case", cases, ids=cases.names())
+def test_function_attributes(case: Case):
+    check(case)
+
+
+def tell(x, fn):
+    return fn(x), fn.__name__, fn.__qualname__, fn.__doc__, fn.__module__, fn.__defaults__, fn.__code__.co_name
+
+
+def test_assigned_after_translation():
+    def f(x, y=2):
+        return x + y
+
+    def other(x, y=2):
+        return x - y
+
+    x, compiled = torch.ones(2), godynamo.optimize(tell)
+    changes = {"__name__": "n", "__qualname__": "q", "__doc__": "d", "__module__": "m", "__defaults__": (5,), "__code__": other.__code__}
+    for name, value in changes.items():
+        compiled(x, f)
+        setattr(f, name, value)
+        got, want = compiled(x, f), tell(x, f)
+        assert got[1:] == want[1:] and torch.equal(got[0], want[0]), name
