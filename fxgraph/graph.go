@@ -97,6 +97,8 @@ type Node struct {
 	Inplace bool
 	// State says that the call switches a mode of torch's (grad mode, autocast): it stays, and changes no operand.
 	State bool
+	// Item says that the node takes one of the results of an operation that has several: no operation of its own.
+	Item bool
 	// Index is the position in Graph.Nodes(); -1 when the node was erased.
 	Index int
 	users map[*Node]int // user -> number of operands that are this node

@@ -39,7 +39,12 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	for i, p := range r.PythonOps {
 		python[i] = s.Tuple(s.Str(p.Callee), s.Int(int64(p.Count)))
 	}
+	account, err := accountDict(s, r.Account)
+	if err != nil {
+		return py.Object{}, err
+	}
 	return s.Dict(
+		[2]py.Object{s.Name("account"), account},
 		[2]py.Object{s.Name("ops"), s.Int(int64(r.NumOps))},
 		[2]py.Object{s.Name("graphs"), s.Int(int64(r.NumGraphs))},
 		[2]py.Object{s.Name("graph"), s.Str(graph)},
@@ -88,8 +93,13 @@ func (t *translation) tell(status string, why error) {
 		failures = object(t.request.failures)
 	}
 	breaks := []py.Object{}
-	if u, ok := why.(*exc.Unsupported); ok {
+	left := exc.FrameLeft
+	switch u := why.(type) {
+	case *exc.Unsupported:
 		breaks = append(breaks, breakTuple(s, u))
+		left = u.Code
+	case *exc.SkipFrame:
+		left = u.Code
 	}
 	fn := py.None()
 	if t.result != nil && !t.result.Function.IsNull() {
@@ -98,6 +108,7 @@ func (t *translation) tell(status string, why error) {
 	d, err := s.Dict(
 		[2]py.Object{s.Name("status"), s.Name(status)},
 		[2]py.Object{s.Name("reason"), s.Str(reason)},
+		[2]py.Object{s.Name("left"), s.Name(left.Entry().ID)},
 		[2]py.Object{s.Name("code"), t.frame.Code},
 		[2]py.Object{s.Name("function"), fn},
 		[2]py.Object{s.Name("owner"), object(t.request.owner)},

@@ -55,23 +55,22 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Trace, err = debugLogging(s); err != nil {
+	if out.Trace, err = asks(s, "log_debug"); err != nil {
+		return nil, err
+	}
+	if out.Explain, err = asks(s, "explaining"); err != nil {
 		return nil, err
 	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
 }
 
-// debugLogging asks Python's logger once a translation, so that records nobody reads are not made.
-func debugLogging(s *py.Scope) (bool, error) {
+// asks godynamo._runtime once a translation whether records of this kind are read by anyone, so that none is made in vain.
+func asks(s *py.Scope, question string) (bool, error) {
 	m, err := s.Import("godynamo._runtime")
 	if err != nil {
 		return false, err
 	}
-	log, err := s.GetAttr(m, "log_debug")
-	if err != nil {
-		return false, err
-	}
-	r, err := s.Call(log)
+	r, err := s.CallMethod(m, question)
 	return r == py.True(), err
 }

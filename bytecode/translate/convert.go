@@ -83,11 +83,11 @@ func unsupportedKind(s *py.Scope, f *Frame) error {
 	flags := codeFlags(s, f.Code)
 	switch {
 	case flags&(opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR|opcode.CO_ITERABLE_COROUTINE) != 0:
-		return &exc.SkipFrame{Reason: "async def", Always: true}
+		return &exc.SkipFrame{Code: exc.Generator, Reason: "async def", Always: true}
 	case flags&opcode.CO_GENERATOR != 0:
-		return &exc.SkipFrame{Reason: "generator", Always: true}
+		return &exc.SkipFrame{Code: exc.Generator, Reason: "generator", Always: true}
 	case flags&opcode.CO_NEWLOCALS == 0:
-		return &exc.SkipFrame{Reason: "module or class body", Always: true}
+		return &exc.SkipFrame{Code: exc.NotFunction, Reason: "module or class body", Always: true}
 	}
 	return nil
 }
@@ -247,6 +247,7 @@ func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 // writeReturn ends the outermost frame with a value.
 func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error {
 	o := tx.out
+	o.account.translated(tx, tx.inst)
 	if o.idle() {
 		return o.nothingToCapture(false)
 	}
@@ -372,7 +373,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun, Catches: c.catches,
 		HandsOver: o.frame.Origin != nil && !rerun,
 		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
-		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(),
+		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
 	}
 	return errDone
 }

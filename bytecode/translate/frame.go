@@ -45,6 +45,7 @@ type Options struct {
 	CheckTypes     bool // what they return is checked where the program annotates it
 	MaxSteps       int  // instructions of one translation, inlined ones included
 	InlineDepth    int
+	Explain        bool // the result says what was captured, instruction by instruction
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
 	TranslateEverything bool
 }
@@ -137,9 +138,10 @@ type Result struct {
 	Inlined     []string
 	PythonOps   []PythonOp // Python operations of the graph, by callee
 	ResumeNames []string
-	Text        string // of the guards
-	Nothing     bool   // nothing to capture
-	Skipped     string // why the whole frame is left to CPython
+	Text        string   // of the guards
+	Nothing     bool     // nothing to capture
+	Skipped     string   // why the whole frame is left to CPython
+	Account     *Account // with Options.Explain; nil where nothing was captured
 }
 
 // TracebackRow says which user frames the code units start .. end-1 stand for.

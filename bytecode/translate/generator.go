@@ -70,7 +70,7 @@ func (g *GeneratorVariable) Reconstruct(e variables.Emitter) error {
 // returnGenerator implements RETURN_GENERATOR: the call ends with the suspended frame as its value.
 func (tx *InstructionTranslator) returnGenerator(*bytecode.Instruction) error {
 	if tx.parent == nil {
-		return &exc.SkipFrame{Reason: "generator", Always: true}
+		return &exc.SkipFrame{Code: exc.Generator, Reason: "generator", Always: true}
 	}
 	g := &GeneratorVariable{frame: tx, createdAt: tx.out.rootStep}
 	tx.out.generators = append(tx.out.generators, g)

@@ -78,6 +78,7 @@ type OutputGraph struct {
 	breakLine     int
 	shown         int // variables kept for tracebacks so far
 	resumes       []string
+	account       *Account // with Options.Explain
 	result        *Result
 }
 
@@ -88,7 +89,7 @@ func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Bac
 		tensorArgs: map[*variables.TensorVariable]*guards.TensorArgs{},
 		inputOf:    map[*fxgraph.Node]*variables.TensorVariable{},
 		freezing:   map[variables.VariableTracker]bool{},
-		codes:      map[py.Object]*decoded{},
+		codes:      map[py.Object]*decoded{}, account: newAccount(o),
 	}
 }
 
@@ -219,6 +220,9 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 	}
 	c := o.Const(target)
 	node := o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: name}, a, k)
+	if len(args) > 0 && (name == "operator.getitem" || name == "builtins.getattr") {
+		_, node.Item = args[0].(*variables.TensorSequence)
+	}
 	return o.added(node), nil
 }
 

@@ -379,6 +379,7 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		return err
 	}
 	end := len(c.list)
+	tx.out.account.nativeIs(tx, inst, c.list[start:end])
 	switch inst.Op {
 	case opcode.POP_JUMP_IF_FALSE, opcode.POP_JUMP_IF_TRUE, opcode.POP_JUMP_IF_NONE, opcode.POP_JUMP_IF_NOT_NONE:
 		if err = resume(after, below); err == nil {
@@ -615,6 +616,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 		name = src.Name // what looks at the frame sees the user's
 	}
 	fn, err := tx.out.installer.Resume(tx.Scope(), origin, func() (py.Object, error) {
+		copied := tx.out.account.copying(code)
 		raw, err := bytecode.Lower(code, Version)
 		if err != nil {
 			return py.Object{}, err
@@ -623,6 +625,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 		if err != nil {
 			return py.Object{}, err
 		}
+		copied(tx.Scope(), obj, tx.d.object)
 		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, py.Object{}, name, name, py.Object{})
 	})
 	return fn, params, err

@@ -204,7 +204,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	o := tx.out
 	o.steps++
 	if o.steps > o.opts.MaxSteps {
-		return &exc.SkipFrame{Reason: "translation of more than " + itoa(o.opts.MaxSteps) + " instructions", Always: true}
+		return &exc.SkipFrame{Code: exc.TooLarge, Reason: "translation of more than " + itoa(o.opts.MaxSteps) + " instructions", Always: true}
 	}
 	if o.steps&0xfff == 0 {
 		if err := o.scope.CheckSignals(); err != nil {
@@ -236,16 +236,20 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	tx.ip++
 	var err error
 	if run := tx.pythonForm(step, inst); run != nil {
+		o.account.pythonForm(tx, inst)
 		err = run(tx, inst)
 	} else if h.run == nil {
 		err = exc.Break(exc.OpcodeUnsupported, "%s", missing(inst.Op))
 	} else {
 		err = h.run(tx, inst)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		err = tx.failed(step, inst, h, err)
 	}
-	return tx.failed(step, inst, h, err)
+	if _, raises := err.(*exc.Observed); err == nil || raises { // a caller's handler may have it
+		o.account.translated(tx, inst)
+	}
+	return err
 }
 
 // missing is the text for an instruction without a handler.

@@ -1,13 +1,15 @@
-//go:generate go run ./gen ../../docs/graph_breaks.md
+//go:generate go run ./gen ../../docs/graph_breaks.md ../../python/godynamo/_break_codes_gen.py
 
 package exc
 
 // Code is a row of the break catalog.
 type Code int
 
-// The codes. Order is the catalog's; GD numbers never change once published.
+// The codes. GD numbers never change once published; those of codes that are gone are not used again. GD07.. say why a whole
+// frame is CPython's.
 const (
-	DataDependentBranch Code = iota
+	FrameLeft Code = iota // what an exc.SkipFrame says unless it says more
+	DataDependentBranch
 	CallUnsupported
 	AttrUnsupported
 	OperatorUnsupported
@@ -24,13 +26,20 @@ const (
 	Generator
 	Reconstruct
 	Disabled
-	DynamicClosure
 	UntrackedObject
 	TensorMetadata
 	InsideBlock
 	TooLarge
-	NestedBreak
 	Finalizer
+	NothingToCapture
+	CacheLimit
+	LeftByRule
+	Traced
+	NotFunction
+	TorchMode
+	RunOnly
+	InVain
+	NoHeadroom
 	numCodes
 )
 
@@ -48,20 +57,28 @@ var catalog = [numCodes]Entry{
 	IterUnsupported:      {"GD0210", "iteration over something whose length is not known", "iterate over lists, tuples, dicts or ranges"},
 	ExplicitBreak:        {"GD0001", "godynamo.graph_break() called", "remove the call"},
 	TensorToPython:       {"GD0102", "a tensor's value is needed as a Python number", "keep the value a tensor"},
-	TensorSubclass:       {"GD0103", "tensor subclass or tensor with Python dispatch", "runs in CPython"},
+	TensorSubclass:       {"GD0103", "tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor), or name the class in config.traceable_tensor_subclasses"},
 	UnknownResult:        {"GD0104", "torch function whose result kind is not known", "register it with godynamo.allow_in_graph"},
 	ProgramRaises:        {"GD0401", "the program raises here", "CPython raises it at the same place"},
 	InlineTooDeep:        {"GD0501", "calls nested too deep to inline", "raise config.inline_depth_limit, or leave it"},
-	Generator:            {"GD0302", "generator or coroutine", "runs in CPython"},
+	Generator:            {"GD0302", "generator or coroutine", "build a list of what it yields, or iterate over it inside the function"},
 	Reconstruct:          {"GD0601", "value that cannot be rebuilt for CPython", "keep it inside the function"},
 	Disabled:             {"GD0002", "call of a function marked with godynamo.disable", "remove the mark"},
-	DynamicClosure:       {"GD0303", "cell without a value", "assign the variable before it is read"},
 	UntrackedObject:      {"GD0203", "object of a kind that is not modelled", "pass plain Python data, tensors or modules"},
 	TensorMetadata:       {"GD0105", "tensor metadata could not be computed while translating", "report the operation"},
 	InsideBlock:          {"GD0304", "split inside a with or try block", "move the call out of the block"},
 	TooLarge:             {"GD0502", "translation grew over its limit", "raise config.max_translated_instructions"},
-	NestedBreak:          {"GD0204", "inlined function that cannot be captured whole", "see the reason at the inner frame"},
 	Finalizer:            {"GD0602", "object whose finalizer runs here", "let go of it outside the function"},
+	FrameLeft:            {"GD0701", "frame that is not translated", "the text says what was met; what the frame calls is still captured"},
+	NothingToCapture:     {"GD0702", "no tensor and no torch call", "nothing to do: there is nothing to gain here"},
+	CacheLimit:           {"GD0703", "more cases than config.cache_size_limit", "raise the limit, or pass what varies as a tensor; godynamo.guards(fn) shows the cases"},
+	LeftByRule:           {"GD0704", "code that is left alone: a library's, or marked with godynamo.skip", "remove the mark, or move the calls of torch into a function of your own"},
+	Traced:               {"GD0706", "a trace or profile function sees this frame", "run without the debugger, profiler or coverage"},
+	NotFunction:          {"GD0707", "module or class body, or code for exec", "put the work into a function"},
+	TorchMode:            {"GD0708", "called inside a TorchFunctionMode, a TorchDispatchMode or a torch.func transform", "enter the mode inside the optimized function, or do without"},
+	RunOnly:              {"GD0709", "no translation serves, and none is made inside godynamo.run", "call it once outside of godynamo.run"},
+	InVain:               {"GD0710", "translated in vain too often", "see the reasons of the first calls"},
+	NoHeadroom:           {"GD0711", "call stack too deep to translate", "translate before the recursion: call the function once from the outside"},
 }
 
 // Entry returns the catalog's row.

@@ -56,6 +56,7 @@ func Break(code Code, format string, args ...any) error {
 
 // SkipFrame leaves a code object to CPython. With Always the verdict holds for every later call of it.
 type SkipFrame struct {
+	Code   Code
 	Reason string
 	Always bool
 }

@@ -5,6 +5,7 @@
 
 #include "bind.h"
 #include "callable_attrs.h"
+#include "census.h"
 #include "miss.h"
 #include "runtime.h"
 #include "tail_call.h"
@@ -69,6 +70,7 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     if (how == GD_SERVED) {
         return result;
     }
+    gd_census_left((PyCodeObject *)w->function->func_code, GD_COUNT_hook_original);
     if (how == GD_RUN_ORIGINAL_HOOKED || how == GD_RUN_ORIGINAL_WATCHING) {
         int watches = how == GD_RUN_ORIGINAL_WATCHING;
         gd_thread.watching += watches;
@@ -263,8 +265,10 @@ static __attribute__((noinline)) PyObject *
 slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames, int *done)
 {
     *done = 1;
-    if (gd_py_tracing(tstate)) {
+    PyCodeObject *code = (PyCodeObject *)w->function->func_code;
+    if (gd_observed(tstate)) {
         GD_COUNT(traced);
+        gd_census_left(code, GD_COUNT_traced);
         return call_original(w, args, nargsf, kwnames);
     }
     if (!gd_runtime.enabled || gd_thread.mode == GD_MODE_DISABLED) {
@@ -288,6 +292,7 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
         }
     }
     if (w->cache->skip) {
+        gd_census_left(code, GD_COUNT_skipped);
         return call_original(w, args, nargsf, kwnames);
     }
     *done = 0;

@@ -7,6 +7,7 @@
 
 #include "miss.h"
 #include "callable.h"
+#include "census.h"
 #include "extra_state.h"
 #include "runtime.h"
 #include "tail_call.h"
@@ -199,7 +200,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (t->mode == GD_MODE_DISABLED || t->translating > 0 || !gd_runtime.enabled) {
         return GD_COUNT_hook_mode;
     }
-    if (gd_py_tracing(tstate)) {
+    if (gd_observed(tstate)) {
         return GD_COUNT_hook_traced;
     }
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) {
@@ -263,6 +264,10 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     }
     if (reason >= 0) {
         gd_runtime.counters[reason]++;
+        if (reason != GD_COUNT_hook_mode && reason != GD_COUNT_hook_no_extent && reason != GD_COUNT_hook_own_frame
+            && reason != GD_COUNT_hook_ours) { /* those leave no frame for a reason of its own */
+            gd_census_left(frame->f_code, reason);
+        }
         recount_after_fork();
         if (hook.count == 0 && gd_py_get_eval(tstate) == eval_frame) {
             gd_py_set_eval(tstate, hook.previous);
@@ -280,6 +285,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         || function->func_globals != frame->f_globals) {
         PyErr_Clear();
         GD_COUNT(hook_inner_limit);
+        gd_census_left(frame->f_code, GD_COUNT_hook_inner_limit);
         return pass_on(tstate, frame, throwflag);
     }
     /* The result is all that the caller asks of us: for a frame that is not a generator's, _PyEval_Vector (Python/ceval.c,
@@ -295,6 +301,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         return gd_finish_tail(result);
     }
     GD_COUNT(hook_original);
+    gd_census_left(frame->f_code, GD_COUNT_hook_original);
     if (how == GD_RUN_ORIGINAL_WATCHING) {
         gd_thread.watching++;
         result = pass_on(tstate, frame, throwflag);

@@ -1,6 +1,7 @@
 /* The call that no entry serves: see miss.h. */
 #include "miss.h"
 
+#include "census.h"
 #include "golib_load.h"
 #include "other_hook.h"
 #include "runtime.h"
@@ -302,9 +303,13 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
     int reason = refusal(tstate, &m);
     if (reason >= 0) {
         gd_runtime.counters[reason]++;
+        if (reason != GD_COUNT_disabled) { /* the mark that disables is the reason, and it is on the caller */
+            gd_census_left(cache->code, reason);
+        }
         return GD_RUN_ORIGINAL;
     }
     if (!room_for_entry(&m)) {
+        gd_census_left(cache->code, GD_COUNT_limit_reached);
         return GD_RUN_ORIGINAL;
     }
     gd_reply reply;
@@ -319,6 +324,7 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         break;
     case GD_SKIP:
         GD_COUNT(skipped);
+        gd_census_left(cache->code, GD_COUNT_skipped);
         cache->skip = 1;
         if (gd_code_mark(cache->code, GD_CODE_SKIP | GD_CODE_ASKED) < 0) {
             PyErr_Clear();
@@ -332,6 +338,7 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
     default:
         /* The next call may fare better, and most do not: a loop over such a function would spend its time here. */
         GD_COUNT(passed);
+        gd_census_left(cache->code, GD_COUNT_passed);
         cache->passes++;
         break;
     }

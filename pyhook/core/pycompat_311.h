@@ -38,6 +38,13 @@ gd_py_tracing(PyThreadState *tstate)
     return tstate->cframe->use_tracing != 0;
 }
 
+/* Whether trace events go to this C trace function, and no profile function is active. */
+static inline int
+gd_py_traced_by(PyThreadState *tstate, Py_tracefunc function)
+{
+    return tstate->c_tracefunc == function && tstate->c_profilefunc == NULL;
+}
+
 /* The frame object of the Python function that is running; NULL where none has been made for it. new */
 static inline PyObject *
 gd_py_running_frame(PyThreadState *tstate)

@@ -145,6 +145,12 @@ static const char *const counter_names[] = {
 #undef X
 };
 
+const char *
+gd_counter_name(int counter)
+{
+    return counter_names[counter];
+}
+
 static PyObject *
 counters(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {

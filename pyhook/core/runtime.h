@@ -65,12 +65,16 @@ typedef struct {
     struct gd_TailCall *tail; /* borrowed: the TailCall whose W is being called, until its references are handed over */
     struct gd_TailCall *handing; /* borrowed: its references go to the frame that starts next; see tail_call.c */
     gd_py_eval_function handing_to; /* what runs that frame */
+    struct gd_census *census; /* of what CPython runs, while explain() takes one on this thread; or NULL */
     struct gd_escape *escape; /* the call of the Go library that this thread is in, or NULL; fork.c */
     char *stack_low; /* lowest usable address of the C stack, once known */
     char *stack_high;
 } gd_thread_state;
 
 extern __thread gd_thread_state gd_thread;
+
+/* The name of a GD_COUNT_*. */
+const char *gd_counter_name(int counter);
 
 /* Takes the current exception, a compiled graph's, off the error indicator: the user's own code is run instead. */
 void gd_keep_graph_error(void);

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import _modules
+from ._captured import Counts, FunctionShare, KeptOut, Share, Summary
+from ._census import Census
 from ._core import available, core
+
+UserStack = tuple[tuple[str, str, int], ...]
 
 
 @dataclass
@@ -17,32 +24,70 @@ class BreakReason:
     code: str
     reason: str
     hint: str
-    user_stack: tuple[tuple[str, str, int], ...]
+    user_stack: UserStack
 
     @property
     def line(self) -> int | None:
         """Line of the user's code, None where there is no frame."""
         return self.user_stack[0][2] if self.user_stack else None
 
-    def __str__(self) -> str:
-        from ._runtime import break_text
+    @property
+    def source(self) -> str:
+        """That line's text, "" where its file cannot be read."""
+        return _source(*self.user_stack[0][1:]) if self.user_stack else ""
 
-        return break_text((self.code, self.reason, self.hint, self.user_stack))
+    def __str__(self) -> str:
+        lines = [f"{self.code}: {self.reason}" if self.code else self.reason]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        lines += _frames(self.user_stack)
+        return "\n".join(lines)
+
+
+@dataclass
+class Recompile:
+    """A code object that was translated again: why each entry there was did not serve, the failed guard with both values."""
+
+    function: str
+    file: str
+    line: int
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.function} ({self.file}:{self.line})", *(f"  {reason}" for reason in self.reasons)])
 
 
 @dataclass
 class Explanation:
-    """What one call of a function was translated to; ``str()`` of it is a report."""
+    """What one call of a function was translated to; ``str()`` of it is a report, ``to_dict()`` and ``to_json()`` give the same.
+
+    >>> explanation = godynamo.explain(f)(torch.ones(2))  # doctest: +SKIP
+    >>> explanation.torch_calls.share, explanation.bytecodes.outside  # doctest: +SKIP
+    (0.75, 12)
+    >>> explanation.kept_out[0].callee  # doctest: +SKIP
+    'json.dumps'
+    """
 
     result: Any  #: of the call
     graphs: list[str] = field(default_factory=list)  #: as FX prints them
     graph_count: int = 0
-    op_count: int = 0
+    op_count: int = 0  #: operations in all graphs
     break_reasons: list[BreakReason] = field(default_factory=list)
     guards: list[str] = field(default_factory=list)  #: guard text of each translation
     frame_count: int = 0  #: frames that were translated or given up
     captured_frames: int = 0  #: of these, those that run translated
     python_ops: dict[str, int] = field(default_factory=dict)  #: Python operations of the graphs, by callee
+    #: instructions of the user's code that ran: symbolically, in a translation, or in CPython
+    bytecodes: Share = field(default_factory=Share)
+    #: of them, those that call torch: captured in a graph, or made by CPython; see _census.py for what counts
+    torch_calls: Share = field(default_factory=Share)
+    kept_out: list[KeptOut] = field(default_factory=list)  #: why CPython ran the rest, what cost most first
+    functions: list[FunctionShare] = field(default_factory=list)  #: the same counts for each function of the user's
+    recompiles: list[Recompile] = field(
+        default_factory=list
+    )  #: of this call; then the optimized callable's own, from before
+    #: whether nothing was missed: not where a trace or profile function (a debugger, coverage) is at work
+    counted: bool = False
 
     @property
     def graph_break_count(self) -> int:
@@ -54,53 +99,130 @@ class Explanation:
         """Share of the frames that run translated, 1.0 where there was none."""
         return self.captured_frames / self.frame_count if self.frame_count else 1.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain dicts, lists, strings and numbers, with the shares worked out; the result as its type's name."""
+        out = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "result"}
+        return {"result_type": type(self.result).__qualname__, "graph_break_count": self.graph_break_count, **out}
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """to_dict() as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent)
+
     def __str__(self) -> str:
         lines = [
             f"Graph count: {self.graph_count}",
             f"Graph break count: {self.graph_break_count}",
             f"Op count: {self.op_count}",
             f"Captured frames: {self.captured_frames} of {self.frame_count}",
+            f"Captured torch calls: {self.torch_calls}",
+            f"Captured bytecodes: {self.bytecodes}",
         ]
+        if not self.counted:
+            lines.append(
+                "These two were not counted in full: a trace or profile function (a debugger, coverage) is at work."
+            )
         lines += [f"Python call {callee}: {count}" for callee, count in self.python_ops.items()]
+        lines += _table("Kept out", self.kept_out)
         for i, reason in enumerate(self.break_reasons, 1):
-            lines += [f"Break reason {i}:", *(f"  {line}" for line in str(reason).splitlines())]
+            lines += [f"Break reason {i}:", *_indented(str(reason))]
+        for i, recompile in enumerate(self.recompiles, 1):
+            lines += [f"Recompile {i}:", *_indented(str(recompile))]
         for i, text in enumerate(self.guards, 1):
             lines += [f"Guards {i}:", f"  {text}"]
         for i, graph in enumerate(self.graphs, 1):
-            lines += [f"Graph {i}:", *(f"  {line}" for line in graph.splitlines())]
+            lines += [f"Graph {i}:", *_indented(graph)]
         return "\n".join(lines)
 
 
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]
+
+
+def _source(file: str, line: int) -> str:
+    return linecache.getline(file, line).strip()
+
+
+def _frames(stack: UserStack) -> list[str]:
+    """A user stack as a traceback prints it, the line of the innermost frame marked."""
+    lines = []
+    for i, (name, file, line) in reversed(list(enumerate(stack))):
+        lines.append(f'  File "{file}", line {line}, in {name}')
+        source = _source(file, line)
+        if source:
+            lines.append(f"{'  -> ' if i == 0 else '     '}{source}")
+    return lines
+
+
+def _table(title: str, rows: list[KeptOut]) -> list[str]:
+    if not rows:
+        return []
+    lines = [f"{title} (torch calls, bytecodes, times):"]
+    for r in rows:
+        called = f"{r.callee} ({r.callee_file}:{r.callee_line})" if r.callee_file else r.callee
+        lines.append(f"  {r.torch_calls:5} {r.bytecodes:6} {r.count:5}  {called}")
+        lines.append(f"{'':21}{f'{r.code}: ' if r.code else ''}{r.reason}")
+        source = _source(r.file, r.line)
+        lines.append(f'{"":21}File "{r.file}", line {r.line}, in {r.function}' + (f": {source}" if source else ""))
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        out = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {**out, "share": value.share} if isinstance(value, Share) else out
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return dict(value) if isinstance(value, dict) else value
+
+
 def explain(fn: Callable[..., Any], /) -> Callable[..., Explanation]:
-    """Return a callable that runs ``fn`` once, freshly translated, and says what became of it.
+    """Return a callable that runs ``fn`` once, freshly translated, and says what became of it: see :class:`Explanation`.
 
     >>> print(godynamo.explain(f)(torch.randn(3)))  # doctest: +SKIP
     Graph count: 1
     ...
 
-    ``fn`` may be optimized already: its own translations are left alone.
+    ``fn`` may be optimized already: its own translations are left alone. The run is slower than others: every instruction that
+    CPython runs is counted. What ``fn`` raises is raised.
     """
 
     def run(*args: Any, **kwargs: Any) -> Explanation:
         from . import _runtime
         from ._optimize import optimize
 
+        asked = getattr(getattr(fn, "root", None), "options", None)
+        fresh = optimize(fn=fn, python_ops=getattr(asked, "python_ops", None))
         records: list[dict[str, Any]] = []
         lists = _runtime.recorders.lists
         lists.append(records)
+        census = Census()
         try:
-            asked = getattr(getattr(fn, "root", None), "options", None)
-            result = optimize(fn=fn, python_ops=getattr(asked, "python_ops", None))(*args, **kwargs)
+            with census:
+                result = fresh(*args, **kwargs)
         finally:
             # Not remove(): that compares by value, and another explain's list may be equal.
             del lists[next(i for i, r in enumerate(lists) if r is records)]
-        return _summary(result, records)
+        out = _summary(result, records, Summary(census, records).counts())
+        if available and isinstance(fn, core.Callable):
+            out.recompiles += [_recompile(c.code, c.failures) for c in _caches(fn) if c.failures]
+        return out
 
     return run
 
 
-def _summary(result: Any, records: list[dict[str, Any]]) -> Explanation:
-    out = Explanation(result)
+def _recompile(code: Any, reasons: Any) -> Recompile:
+    return Recompile(code.co_qualname, code.co_filename, code.co_firstlineno, tuple(reasons))
+
+
+def _summary(result: Any, records: list[dict[str, Any]], counts: Counts) -> Explanation:
+    out = Explanation(
+        result,
+        bytecodes=counts.bytecodes,
+        torch_calls=counts.torch_calls,
+        kept_out=counts.kept_out,
+        functions=counts.functions,
+        counted=counts.complete,
+    )
     for record in records:
         entry = record.get("info") or {}
         out.frame_count += 1
@@ -115,6 +237,8 @@ def _summary(result: Any, records: list[dict[str, Any]]) -> Explanation:
             out.python_ops[callee] = out.python_ops.get(callee, 0) + count
         for row in (*entry.get("breaks", ()), *record["breaks"]):
             out.break_reasons.append(BreakReason(*row))
+        if record["failures"]:
+            out.recompiles.append(_recompile(record["code"], record["failures"]))
     return out
 
 

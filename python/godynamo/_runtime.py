@@ -203,6 +203,11 @@ def log_debug() -> bool:
     return log.isEnabledFor(logging.DEBUG)
 
 
+def explaining() -> bool:
+    """Whether translations are to say what they captured, instruction by instruction."""
+    return bool(recorders.lists)
+
+
 def log_record(level: int, message: str, fields: dict[str, Any]) -> None:
     """A record of the Go side's (zap), with its fields at the end of the message."""
     log.log(level, "%s %s", message, " ".join(f"{k}={v}" for k, v in fields.items()))

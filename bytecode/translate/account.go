@@ -1,0 +1,137 @@
+package translate
+
+import (
+	"sort"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Account says, for explain, which of the user's instructions a finished translation captured. All of its methods do nothing on nil.
+type Account struct {
+	Translated []CodeUnits    // symbolically executed, by code object
+	Calls      [][]ChainLevel // places of torch's operations in the graph, outermost frame first
+	Python     []PythonCall   // instructions that the graph leaves to CPython
+	// Native are the code units Start .. End-1 of the transformed code that stand for the one instruction of the user's that
+	// CPython runs there; its code is zero where there is none.
+	Native     CodeUnit
+	Start, End int
+	Copies     []Copy
+
+	steps  map[py.Object]map[int]bool
+	python map[py.Object]map[int]bool
+	native []*bytecode.Instruction
+}
+
+// CodeUnits are instructions of one code object, by their first code unit, sorted.
+type CodeUnits struct {
+	Code  py.Object
+	Units []int
+}
+
+// CodeUnit is an instruction.
+type CodeUnit struct {
+	Code py.Object
+	Unit int
+}
+
+// PythonCall is an instruction that became a Python operation.
+type PythonCall struct {
+	CodeUnit
+	Line int
+}
+
+// Copy says what the copied instructions of a resume function's code are in the user's code: pairs of code units.
+type Copy struct {
+	Code, Original py.Object
+	Units          [][2]int
+}
+
+func newAccount(o *Options) *Account {
+	if !o.Explain {
+		return nil
+	}
+	return &Account{steps: map[py.Object]map[int]bool{}, python: map[py.Object]map[int]bool{}}
+}
+
+func put(m map[py.Object]map[int]bool, code py.Object, unit int) {
+	if m[code] == nil {
+		m[code] = map[int]bool{}
+	}
+	m[code][unit] = true
+}
+
+// translated notes an instruction that has been executed symbolically.
+func (a *Account) translated(tx *InstructionTranslator, inst *bytecode.Instruction) {
+	if a != nil && !tx.hidden {
+		put(a.steps, tx.d.object, inst.Offset)
+	}
+}
+
+// pythonForm notes an instruction that becomes a Python operation.
+func (a *Account) pythonForm(tx *InstructionTranslator, inst *bytecode.Instruction) {
+	if a != nil && !tx.hidden {
+		put(a.python, tx.d.object, inst.Offset)
+		a.Python = append(a.Python, PythonCall{CodeUnit{tx.d.object, inst.Offset}, int(inst.Pos.Line)})
+	}
+}
+
+// nativeIs notes the instruction that a split leaves to CPython and what was written for it.
+func (a *Account) nativeIs(tx *InstructionTranslator, inst *bytecode.Instruction, written []*bytecode.Instruction) {
+	if a != nil {
+		a.Native = CodeUnit{tx.d.object, inst.Offset}
+		a.native = append([]*bytecode.Instruction(nil), written...)
+	}
+}
+
+// copying is called before a resume function's code is lowered; what it returns, with the code object made.
+func (a *Account) copying(code *bytecode.Code) func(s *py.Scope, made, original py.Object) {
+	if a == nil {
+		return func(*py.Scope, py.Object, py.Object) {}
+	}
+	before := make([]int, len(code.Instructions))
+	for i, in := range code.Instructions {
+		before[i] = in.Offset
+	}
+	return func(s *py.Scope, made, original py.Object) {
+		c := Copy{Code: s.Hold(made), Original: original}
+		for i, in := range code.Instructions {
+			if before[i] >= 0 {
+				c.Units = append(c.Units, [2]int{in.Offset, before[i]})
+			}
+		}
+		a.Copies = append(a.Copies, c)
+	}
+}
+
+// done is the account once the transformed code has been lowered.
+func (a *Account) done(o *OutputGraph) *Account {
+	if a == nil {
+		return nil
+	}
+	for code, units := range a.steps {
+		c := CodeUnits{Code: code}
+		for u := range units {
+			if !a.python[code][u] {
+				c.Units = append(c.Units, u)
+			}
+		}
+		sort.Ints(c.Units)
+		a.Translated = append(a.Translated, c)
+	}
+	seen := map[*chain]bool{}
+	for _, e := range o.events {
+		if e.node != nil && e.chain != nil && !e.node.State && !e.node.Item && !isPythonNode(e.node) && !seen[e.chain] {
+			seen[e.chain] = true
+			a.Calls = append(a.Calls, e.chain.Levels())
+		}
+	}
+	a.Start, a.End = -1, -1
+	for _, in := range a.native {
+		if in.Offset >= 0 && (a.Start < 0 || in.Offset < a.Start) {
+			a.Start = in.Offset
+		}
+		a.End = max(a.End, in.Offset+1)
+	}
+	return a
+}

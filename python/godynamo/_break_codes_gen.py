@@ -1,0 +1,39 @@
+"""Break codes: reason and hint. Generated from internal/exc/catalog.go by go generate ./internal/exc."""
+
+# ruff: noqa: E501
+# fmt: off
+
+BREAK_CODES: dict[str, tuple[str, str]] = {
+    "GD0001": ("godynamo.graph_break() called", "remove the call"),
+    "GD0002": ("call of a function marked with godynamo.disable", "remove the mark"),
+    "GD0101": ("branch on a tensor's value", "use torch.where, or accept the split: both arms are captured"),
+    "GD0102": ("a tensor's value is needed as a Python number", "keep the value a tensor"),
+    "GD0103": ("tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor), or name the class in config.traceable_tensor_subclasses"),
+    "GD0104": ("torch function whose result kind is not known", "register it with godynamo.allow_in_graph"),
+    "GD0105": ("tensor metadata could not be computed while translating", "report the operation"),
+    "GD0201": ("call of something that cannot be captured", "move the call out of the function, or register it with godynamo.allow_in_graph"),
+    "GD0202": ("attribute that cannot be read while translating", "read it before the function and pass the value in"),
+    "GD0203": ("object of a kind that is not modelled", "pass plain Python data, tensors or modules"),
+    "GD0207": ("operator on operands that cannot be captured", "convert the operands first"),
+    "GD0208": ("subscript that cannot be evaluated while translating", "index with Python integers, slices or tensors"),
+    "GD0209": ("store that cannot be replayed", "store plain values into plain objects"),
+    "GD0210": ("iteration over something whose length is not known", "iterate over lists, tuples, dicts or ranges"),
+    "GD0301": ("missing", "this instruction runs in CPython; the code around it is captured"),
+    "GD0302": ("generator or coroutine", "build a list of what it yields, or iterate over it inside the function"),
+    "GD0304": ("split inside a with or try block", "move the call out of the block"),
+    "GD0401": ("the program raises here", "CPython raises it at the same place"),
+    "GD0501": ("calls nested too deep to inline", "raise config.inline_depth_limit, or leave it"),
+    "GD0502": ("translation grew over its limit", "raise config.max_translated_instructions"),
+    "GD0601": ("value that cannot be rebuilt for CPython", "keep it inside the function"),
+    "GD0602": ("object whose finalizer runs here", "let go of it outside the function"),
+    "GD0701": ("frame that is not translated", "the text says what was met; what the frame calls is still captured"),
+    "GD0702": ("no tensor and no torch call", "nothing to do: there is nothing to gain here"),
+    "GD0703": ("more cases than config.cache_size_limit", "raise the limit, or pass what varies as a tensor; godynamo.guards(fn) shows the cases"),
+    "GD0704": ("code that is left alone: a library's, or marked with godynamo.skip", "remove the mark, or move the calls of torch into a function of your own"),
+    "GD0706": ("a trace or profile function sees this frame", "run without the debugger, profiler or coverage"),
+    "GD0707": ("module or class body, or code for exec", "put the work into a function"),
+    "GD0708": ("called inside a TorchFunctionMode, a TorchDispatchMode or a torch.func transform", "enter the mode inside the optimized function, or do without"),
+    "GD0709": ("no translation serves, and none is made inside godynamo.run", "call it once outside of godynamo.run"),
+    "GD0710": ("translated in vain too often", "see the reasons of the first calls"),
+    "GD0711": ("call stack too deep to translate", "translate before the recursion: call the function once from the outside"),
+}

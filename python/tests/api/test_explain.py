@@ -1,0 +1,437 @@
+"""explain counts what was captured: torch calls and bytecodes, in graphs and outside, and who kept the rest out."""
+
+import dis
+import json
+import sys
+import threading
+
+import pytest
+import torch
+
+import godynamo
+from godynamo import _C, config
+
+pytestmark = pytest.mark.row("S004-01")
+
+NOT_COUNTED = {"RESUME", "CACHE", "PRECALL", "EXTENDED_ARG", "NOP", "MAKE_CELL", "COPY_FREE_VARS", "RETURN_GENERATOR"}
+
+
+def instructions(fn, *lines):
+    """How many instructions a function has; of these lines of it, counted from its first."""
+    first = fn.__code__.co_firstlineno
+    wanted = {first + line for line in lines}
+    begun, count = False, 0
+    for inst in dis.get_instructions(fn):
+        begun = begun or inst.opname == "RESUME"
+        if begun and inst.opname not in NOT_COUNTED and (not lines or inst.positions.lineno in wanted):
+            count += 1
+    return count
+
+
+@pytest.fixture
+def x():
+    return torch.tensor([1.0, 2.0, 3.0])
+
+
+def shares(explanation):
+    b, t = explanation.bytecodes, explanation.torch_calls
+    return (b.captured, b.outside), (t.captured, t.outside)
+
+
+def straight(x):
+    y = x.sin() + 1
+    return torch.relu(y)
+
+
+def test_a_function_captured_whole_is_captured_to_100_percent(x):
+    e = godynamo.explain(straight)(x)
+    assert torch.equal(e.result, straight(x))
+    assert shares(e) == ((instructions(straight), 0), (3, 0))
+    assert e.bytecodes.share == e.torch_calls.share == 1.0
+    assert e.kept_out == [] and e.counted
+    [row] = e.functions
+    assert (row.function, row.file, row.line) == ("straight", __file__, straight.__code__.co_firstlineno)
+    assert row.bytecodes == e.bytecodes and row.torch_calls == e.torch_calls
+
+
+def test_an_inlined_callee_counts_with_its_own_instructions(x):
+    def helper(a):
+        return a * 2
+
+    def f(x):
+        return helper(helper(x)) - 1
+
+    e = godynamo.explain(f)(x)
+    assert shares(e) == ((instructions(f) + instructions(helper), 0), (2, 0))
+    assert [r.function.split(".")[-1] for r in e.functions] == ["helper", "f"]
+    assert [r.torch_calls.captured for r in e.functions] == [1, 1]
+
+
+def test_a_loop_counts_its_instructions_once(x):
+    def f(x):
+        for _ in range(5):
+            x = x + 1
+        return x
+
+    e = godynamo.explain(f)(x)
+    assert e.op_count == 5
+    assert shares(e) == ((instructions(f), 0), (1, 0))
+
+
+def test_what_is_not_reached_is_not_counted(x):
+    def f(x, deep):
+        if deep:
+            return x.sin().cos().tan()
+        return x + 1
+
+    e = godynamo.explain(f)(x, False)
+    assert shares(e) == ((instructions(f, 1, 3), 0), (1, 0))
+
+
+def test_a_print_that_splits_a_loop_keeps_out_one_instruction(x, capsys):
+    def f(x):
+        i = 0
+        while i < 3:
+            x = x + i
+            print("turn", i)
+            i += 1
+        return x * 2
+
+    with config.patch(queue_effects=False):
+        e = godynamo.explain(f)(x)
+    assert torch.equal(e.result, (x + 3) * 2)
+    assert shares(e) == ((instructions(f) - 1, 1), (2, 0))
+    [row] = e.kept_out
+    assert (row.callee, row.code, row.count) == ("builtins.print", "GD0201", 3)
+    assert (row.bytecodes, row.torch_calls) == (1, 0)
+    assert (row.function, row.file, row.line) == ("f", __file__, f.__code__.co_firstlineno + 4)
+
+
+def test_a_disabled_callee_keeps_out_itself_and_what_it_calls(x):
+    def helper(a):
+        return a.exp()
+
+    @godynamo.disable
+    def plain(a):
+        b = helper(a.sin())
+        return b + 1
+
+    def f(x):
+        y = plain(x + 1)
+        return y * 2
+
+    e = godynamo.explain(f)(x)
+    inside = instructions(plain.__wrapped__) + instructions(helper)
+    assert shares(e) == ((instructions(f) - 1, 1 + inside), (2, 3))
+    [row] = e.kept_out
+    assert row.callee.endswith("plain") and row.callee_line == plain.__wrapped__.__code__.co_firstlineno
+    assert (row.code, row.count, row.torch_calls, row.bytecodes) == ("GD0002", 1, 3, 1 + inside)
+
+
+def test_an_unsupported_torch_call_is_one_that_was_kept_out(x):
+    def f(x):
+        y = x + 1
+        n = y.sum().item()
+        return y * n
+
+    e = godynamo.explain(f)(x)
+    assert shares(e) == ((instructions(f) - 1, 1), (3, 1))
+    [row] = e.kept_out
+    assert (row.code, row.callee, row.torch_calls) == ("GD0102", "Tensor.item", 1)
+
+
+def test_both_arms_of_a_resume_function_count(x):
+    def f(x):
+        if x.sum() > 0:
+            y = x + 1
+        else:
+            y = x.sin().cos()
+        return y * 2
+
+    e = godynamo.explain(f)(x)
+    assert e.graph_count == 2 and [r.code for r in e.break_reasons] == ["GD0101"]
+    assert shares(e) == ((instructions(f, 1, 2, 5) - 1, 1), (4, 0))
+    [row] = e.kept_out
+    assert (row.callee, row.code, row.line) == ("POP_JUMP_FORWARD_IF_FALSE", "GD0101", f.__code__.co_firstlineno + 1)
+
+
+def test_a_generator_inside_is_captured_and_one_from_outside_is_not(x):
+    def numbers(x):
+        yield x + 1
+        yield x.sin()
+
+    def inside(x):
+        return sum([v * 2 for v in numbers(x)])
+
+    e = godynamo.explain(inside)(x)
+    assert e.bytecodes.share == e.torch_calls.share == 1.0 and e.graph_count == 1
+
+    def outside(g):
+        return [v * 2 for v in g]
+
+    e = godynamo.explain(outside)(numbers(x))
+    assert torch.equal(e.result[1], x.sin() * 2)
+    assert e.torch_calls.outside >= 2
+    of_generator = [r for r in e.functions if r.function.endswith("numbers")]
+    assert [(r.bytecodes.captured, r.bytecodes.outside) for r in of_generator] == [(0, instructions(numbers))]
+    assert "GD0302" in {r.code for r in e.kept_out}
+
+
+def test_a_frame_left_to_cpython_counts_as_a_whole(x):
+    async def f(x):
+        return x.sin() + 1
+
+    def run(x):
+        try:
+            f(x).send(None)
+        except StopIteration as stop:
+            return stop.value
+
+    e = godynamo.explain(run)(x)
+    assert torch.equal(e.result, x.sin() + 1)
+    rows = {r.function: r for r in e.kept_out}
+    row = next(r for name, r in rows.items() if name.endswith(".f"))
+    assert (row.code, row.callee_line, row.torch_calls) == ("GD0302", f.__code__.co_firstlineno, 2)
+    assert row.bytecodes == instructions(f)
+
+
+def test_a_skipped_function_keeps_out_its_own_frame_alone(x):
+    def helper(a):
+        return a * 2 + 1
+
+    @godynamo.skip
+    def left(a):
+        return helper(a.sin())
+
+    def f(x):
+        return left(x) - 1
+
+    e = godynamo.explain(f)(x)
+    assert torch.equal(e.result, x.sin() * 2 + 1 - 1)
+    rows = {r.function.split(".")[-1]: r for r in e.functions}
+    assert (rows["helper"].torch_calls.captured, rows["helper"].torch_calls.outside) == (2, 0)
+    assert (rows["left"].torch_calls.captured, rows["left"].torch_calls.outside) == (0, 1)
+    assert "GD0704" in {r.code for r in e.kept_out}
+
+
+def test_all_that_a_module_does_inside_of_torch_is_one_call(x):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+
+        def forward(self, x):
+            return self.layers(x) + 1
+
+    net = Net()
+    captured = godynamo.explain(net)(x)
+    assert captured.op_count == 4
+    assert shares(captured) == ((instructions(Net.forward), 0), (2, 0))
+    outside = godynamo.explain(godynamo.disable(net.forward))(x)
+    assert shares(outside) == ((0, instructions(Net.forward)), (0, 2))
+
+
+def test_what_only_looks_at_a_tensor_is_no_torch_call(x):
+    def f(x):
+        n = x.size(0) + x.dim() + len(x) + x.numel()
+        return n if x.is_floating_point() and torch.is_tensor(x) and x.shape[0] == 3 else x
+
+    for e in godynamo.explain(f)(x), godynamo.explain(godynamo.disable(f))(x):
+        assert e.torch_calls.total == 0 and e.bytecodes.total > 0
+
+
+OPERATIONS = {
+    "operators": lambda x: (-x + 1) ** 2 / 3 - x @ x,
+    "reflected": lambda x: 1 - (2 / (x + 3)),
+    "comparison": lambda x: (x > 1) & ~(x == 2),
+    "subscript": lambda x: x[0] + x[1:].sum() + x[x > 1].sum(),
+    "store": lambda x: x.clone().__setitem__(0, 1.0),
+    "functional": lambda x: torch.nn.functional.gelu(torch.nn.functional.softmax(x, 0)),
+    "builtins": lambda x: sum([x, x]) + abs(x) + max(x[0], x[1]) + pow(x, 2),
+    "properties": lambda x: x.view(1, 3).T + x.real,
+    "constructors": lambda x: torch.zeros(3) + torch.ones_like(x) + torch.arange(3) + x.new_zeros(3),
+    "many results": lambda x: x.sort()[0] + torch.topk(x, 1)[0] + torch.stack([x, x]).sum(0),
+    "in place": lambda x: x.clone().add_(1).mul_(2),
+    "unpacked": lambda x: [a * b for a, b in [x[:2]] for _ in range(2)],
+    "classes": lambda x: torch.Tensor.sin(x) + torch.Tensor.add(x, 1),
+    "ops": lambda x: torch.ops.aten.sin(x) + torch.ops.aten.cos.default(x),
+    "special": lambda x: torch.special.expit(x) + torch.linalg.norm(x) + torch.fft.fft(x).real,
+    "keywords": lambda x: torch.sum(input=x, dim=0) + torch.add(x, x, **{"alpha": 2}),
+    "no grad": lambda x: torch.no_grad()(lambda y: y + 1)(x),
+    "to": lambda x: x.to(torch.float64).float().double().contiguous(),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_captured_or_not_a_program_has_the_same_torch_calls(name, x):
+    """Where all is captured, the graph's places are those that CPython's own run finds."""
+    f = OPERATIONS[name]
+    captured = godynamo.explain(f)(x)
+    outside = godynamo.explain(godynamo.disable(f))(x)
+    assert outside.torch_calls.captured == 0 and outside.torch_calls.outside > 0
+    assert captured.torch_calls.total == outside.torch_calls.total
+    assert captured.bytecodes.total == outside.bytecodes.total
+
+
+def test_python_operations_of_the_graph_are_named(x):
+    import zlib
+
+    def f(x):
+        n = zlib.crc32(b"abc")
+        return x + n
+
+    e = godynamo.explain(godynamo.optimize(fn=f, python_ops=True))(x)
+    assert e.graph_break_count == 0 and e.bytecodes.outside >= 1
+    assert any("Python operation" in r.reason for r in e.kept_out)
+
+
+def test_the_cache_limit_is_named_and_recompiles_tell_both_values(x):
+    def step(x, n):
+        return x * n
+
+    g = godynamo.optimize(step)
+    for n in range(3):
+        g(x, n)
+    e = godynamo.explain(g)(x, 5)
+    [recompile] = e.recompiles
+    assert recompile.function == step.__qualname__ and recompile.line == step.__code__.co_firstlineno
+    assert any("n == 0" in reason for reason in recompile.reasons)
+    assert "Recompile 1:" in str(e)
+
+    @godynamo.skip
+    def middle(x):
+        return [step(x, n) for n in range(6)]
+
+    with config.patch(cache_size_limit=2):
+        e = godynamo.explain(lambda x: middle(x))(x)
+    row = next(r for r in e.kept_out if r.code == "GD0703")
+    assert row.callee.endswith("step") and row.torch_calls == 1 and row.count == 4
+    assert len(e.recompiles) == 1 and "n == 0" in e.recompiles[0].reasons[0]
+
+
+def test_the_most_expensive_reason_comes_first(x):
+    @godynamo.disable
+    def small(a):
+        return a
+
+    @godynamo.disable
+    def large(a):
+        return a.sin().cos() + 1
+
+    e = godynamo.explain(lambda x: large(small(x) + 1))(x)
+    assert [r.callee.split(".")[-1] for r in e.kept_out] == ["large", "small"]
+    assert [r.torch_calls for r in e.kept_out] == [3, 0]
+
+
+def test_the_report_as_text_and_as_json(x):
+    def f(x):
+        y = x.sum().item()
+        return x + y
+
+    e = godynamo.explain(f)(x)
+    text = str(e)
+    assert "Captured torch calls: 2 of 3 (67%)" in text
+    assert f"Captured bytecodes: {e.bytecodes.captured} of {e.bytecodes.total} (" in text
+    assert "GD0102" in text and "hint:" in text and "-> y = x.sum().item()" in text
+    data = json.loads(e.to_json())
+    assert data == json.loads(json.dumps(e.to_dict()))
+    assert data["graph_count"] == 2 and data["graph_break_count"] == 1 and data["result_type"] == "Tensor"
+    assert data["torch_calls"] == {"captured": 2, "outside": 1, "share": pytest.approx(2 / 3)}
+    assert data["kept_out"][0]["callee"] == "Tensor.item" and data["kept_out"][0]["code"] == "GD0102"
+    assert data["break_reasons"][0]["user_stack"] == [["f", __file__, f.__code__.co_firstlineno + 1]]
+
+
+def test_what_the_function_raises_is_raised_and_counting_ends(x):
+    def f(x):
+        raise KeyError(x.sum())
+
+    with pytest.raises(KeyError):
+        godynamo.explain(f)(x)
+    with pytest.raises(RuntimeError):
+        _C.census_stop()
+    assert sys.gettrace() is None
+    assert godynamo.explain(straight)(x).counted
+
+
+def test_the_program_sees_no_trace_function(x):
+    def f(x):
+        return x + 1, sys.gettrace(), sys.getprofile()
+
+    assert godynamo.explain(f)(x).result[1:] == (None, None)
+
+
+def test_under_a_trace_function_nothing_is_counted_and_its_events_are_cpythons(x):
+    events = []
+
+    def tracer(frame, event, arg):
+        if frame.f_code is straight.__code__:
+            events.append((event, frame.f_lineno))
+        return tracer
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        e = godynamo.explain(straight)(x)
+    finally:
+        sys.settrace(before)
+    first = straight.__code__.co_firstlineno
+    assert events == [("call", first), ("line", first + 1), ("line", first + 2), ("return", first + 2)]
+    assert torch.equal(e.result, straight(x)) and not e.counted and e.bytecodes.total == 0
+    assert "trace or profile function" in str(e)
+
+
+def test_a_trace_function_set_inside_gets_its_events_and_the_report_says_so(x):
+    lines = []
+
+    def tracer(frame, event, arg):
+        lines.append(event)
+        return tracer
+
+    def traced(x):
+        return x + 1
+
+    def f(x):
+        before = sys.gettrace()
+        sys.settrace(tracer)
+        y = traced(x)
+        sys.settrace(before)
+        return y * 2
+
+    e = godynamo.explain(f)(x)
+    assert torch.equal(e.result, (x + 1) * 2)
+    assert lines[:2] == ["call", "line"] and not e.counted
+    assert sys.gettrace() is None
+
+
+def test_another_thread_is_not_counted(x):
+    def work(x):
+        return x.sin().cos()
+
+    def f(x):
+        thread = threading.Thread(target=work, args=(x,))
+        thread.start()
+        thread.join()
+        return x + 1
+
+    e = godynamo.explain(f)(x)
+    assert "work" not in {r.function.split(".")[-1] for r in e.functions}
+
+
+def test_an_explanation_inside_another_counts_for_the_outer_one(x):
+    inner = []
+
+    def f(x):
+        inner.append(godynamo.explain(straight)(x))
+        return x + 1
+
+    e = godynamo.explain(f)(x)
+    assert e.counted and not inner[0].counted
+    assert torch.equal(inner[0].result, straight(x))
+
+
+def test_explain_leaves_nothing_behind_that_slows_the_next_call(x):
+    f = godynamo.optimize(straight)
+    f(x)
+    godynamo.explain(f)(x)
+    f(x)
+    assert godynamo.cache_stats(f) == {"hits": 1, "misses": 1, "translations": 1}
