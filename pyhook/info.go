@@ -99,7 +99,7 @@ func (t *translation) tell(status string, why error) {
 		breaks = append(breaks, breakTuple(s, u))
 		left = u.Code
 	case *exc.SkipFrame:
-		left = u.Code
+		left, reason = u.Code, u.Reason
 	}
 	fn := py.None()
 	if t.result != nil && !t.result.Function.IsNull() {

@@ -253,7 +253,7 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 	}
 	if err := o.Freeze(tx, v); err != nil {
 		if u, ok := err.(*exc.Unsupported); ok {
-			return &exc.SkipFrame{Reason: u.Error()}
+			return exc.Skip(u)
 		}
 		return err // another attempt, split where what is returned was raised
 	}

@@ -44,6 +44,9 @@ func stackItem(v variables.VariableTracker) item {
 func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error) error {
 	o := tx.out
 	if u, ok := why.(*exc.Unsupported); ok {
+		if u.Earlier {
+			u.Stack = tx.chainHere().stack()
+		}
 		o.breaks = append(o.breaks, u)
 	}
 	o.breakLine = int(inst.Pos.Line)
@@ -297,7 +300,7 @@ func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker
 		}
 		err := tx.out.Freeze(tx, v)
 		if u, ok := err.(*exc.Unsupported); ok {
-			return &exc.SkipFrame{Reason: u.Error()}
+			return exc.Skip(u)
 		}
 		return err
 	}

@@ -26,10 +26,14 @@ func (l *SpeculationLog) failedAt(step int) (error, bool) {
 
 // breakAt asks for another attempt, with the frame split at an earlier step of the outermost frame.
 func (o *OutputGraph) breakAt(step int, err error) error {
-	if u, ok := err.(*exc.Unsupported); ok && u.Stack == nil && o.current != nil {
-		u.Stack = o.position().stack()
+	u, isBreak := err.(*exc.Unsupported)
+	if isBreak && u.Stack == nil && o.current != nil {
+		u.Stack, u.Earlier = o.position().stack(), true
 	}
 	if _, ok := o.log.failedAt(step); ok {
+		if isBreak {
+			return exc.Skip(u)
+		}
 		return &exc.SkipFrame{Reason: err.Error()}
 	}
 	return o.log.add(step, err)

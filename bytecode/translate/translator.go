@@ -211,6 +211,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			return err
 		}
 	}
+	before := tx.inst
 	tx.inst, tx.height = inst, len(tx.stack)
 	h := &handlers[inst.Op]
 	step := o.steps
@@ -228,7 +229,11 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	}
 	if err := o.finalizerDue(); err != nil {
 		if tx.parent == nil && !usesFrame(tx.d.code) {
-			err.(*exc.Unsupported).Stack = tx.chainHere().stack()
+			u := err.(*exc.Unsupported)
+			u.Stack = tx.chainHere().stack()
+			if before != nil { // that let go of it
+				u.Stack[0].Line = int(before.Pos.Line)
+			}
 			return tx.log.add(step, err)
 		}
 		return tx.failed(step, inst, h, err)

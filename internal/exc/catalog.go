@@ -40,6 +40,7 @@ const (
 	RunOnly
 	InVain
 	NoHeadroom
+	Watched
 	numCodes
 )
 
@@ -51,7 +52,7 @@ var catalog = [numCodes]Entry{
 	CallUnsupported:      {"GD0201", "call of something that cannot be captured", "move the call out of the function, or register it with godynamo.allow_in_graph"},
 	AttrUnsupported:      {"GD0202", "attribute that cannot be read while translating", "read it before the function and pass the value in"},
 	OperatorUnsupported:  {"GD0207", "operator on operands that cannot be captured", "convert the operands first"},
-	OpcodeUnsupported:    {"GD0301", "missing", "this instruction runs in CPython; the code around it is captured"},
+	OpcodeUnsupported:    {"GD0301", "missing", "nothing to do: this instruction runs in CPython; the code around it is captured"},
 	SubscriptUnsupported: {"GD0208", "subscript that cannot be evaluated while translating", "index with Python integers, slices or tensors"},
 	StoreUnsupported:     {"GD0209", "store that cannot be replayed", "store plain values into plain objects"},
 	IterUnsupported:      {"GD0210", "iteration over something whose length is not known", "iterate over lists, tuples, dicts or ranges"},
@@ -59,15 +60,15 @@ var catalog = [numCodes]Entry{
 	TensorToPython:       {"GD0102", "a tensor's value is needed as a Python number", "keep the value a tensor"},
 	TensorSubclass:       {"GD0103", "tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor), or name the class in config.traceable_tensor_subclasses"},
 	UnknownResult:        {"GD0104", "torch function whose result kind is not known", "register it with godynamo.allow_in_graph"},
-	ProgramRaises:        {"GD0401", "the program raises here", "CPython raises it at the same place"},
+	ProgramRaises:        {"GD0401", "the program raises here", "nothing to do: CPython raises it at the same place"},
 	InlineTooDeep:        {"GD0501", "calls nested too deep to inline", "raise config.inline_depth_limit, or leave it"},
 	Generator:            {"GD0302", "generator or coroutine", "build a list of what it yields, or iterate over it inside the function"},
 	Reconstruct:          {"GD0601", "value that cannot be rebuilt for CPython", "keep it inside the function"},
 	Disabled:             {"GD0002", "call of a function marked with godynamo.disable", "remove the mark"},
 	UntrackedObject:      {"GD0203", "object of a kind that is not modelled", "pass plain Python data, tensors or modules"},
-	TensorMetadata:       {"GD0105", "tensor metadata could not be computed while translating", "report the operation"},
+	TensorMetadata:       {"GD0105", "tensor metadata could not be computed while translating", "where a size depends on the data (nonzero, a mask), ask for it outside the function"},
 	InsideBlock:          {"GD0304", "split inside a with or try block", "move the call out of the block"},
-	TooLarge:             {"GD0502", "translation grew over its limit", "raise config.max_translated_instructions"},
+	TooLarge:             {"GD0502", "translation grew over its limit", "raise config.max_translated_instructions if it says so; keep large values in tensors"},
 	Finalizer:            {"GD0602", "object whose finalizer runs here", "let go of it outside the function"},
 	FrameLeft:            {"GD0701", "frame that is not translated", "the text says what was met; what the frame calls is still captured"},
 	NothingToCapture:     {"GD0702", "no tensor and no torch call", "nothing to do: there is nothing to gain here"},
@@ -79,6 +80,7 @@ var catalog = [numCodes]Entry{
 	RunOnly:              {"GD0709", "no translation serves, and none is made inside godynamo.run", "call it once outside of godynamo.run"},
 	InVain:               {"GD0710", "translated in vain too often", "see the reasons of the first calls"},
 	NoHeadroom:           {"GD0711", "call stack too deep to translate", "translate before the recursion: call the function once from the outside"},
+	Watched:              {"GD0712", "called below code that looks at the interpreter itself", "what one measurement sees is CPython's doing; after 32 calls it is captured"},
 }
 
 // Entry returns the catalog's row.

@@ -26,6 +26,8 @@ type Unsupported struct {
 	DataDependent bool
 	// Before asks for a split in front of the instruction, which starts the rest of the frame: it can be captured there.
 	Before bool
+	// Earlier: it was found out later in the frame than where the split is, which says where it stands.
+	Earlier bool
 	// Frame marks a call that looks at its caller's frame: it runs in the user's own, not in a transformed one.
 	Frame bool
 }
@@ -60,6 +62,9 @@ type SkipFrame struct {
 	Reason string
 	Always bool
 }
+
+// Skip returns the error that leaves the frame to CPython where a graph break cannot be.
+func Skip(u *Unsupported) error { return &SkipFrame{Code: u.Code, Reason: u.Reason()} }
 
 func (e *SkipFrame) Error() string { return "skip frame: " + e.Reason }
 

@@ -44,6 +44,7 @@ _LEFT = {
     "run_only": "GD0709",
     "torch_mode": "GD0708",
     "traced": "GD0706",
+    "watched": "GD0712",
 }
 
 
@@ -324,7 +325,8 @@ class Summary:
             return (break_code, reason + why, hint), stack[-1] if stack else None
         known = "GD0702" if info.get("nothing_to_capture") else record["left"]
         reason, hint = BREAK_CODES[known]
-        return (known, f"{reason}: {record['reason']}" if record["reason"] else reason, hint), None
+        text = record["reason"]  # a break's has the catalog's in it
+        return (known, text if text.startswith(reason) else f"{reason}: {text}" if text else reason, hint), None
 
     def _break(self, code: CodeType, piece: _Piece) -> _Cause:
         assert piece.native is not None

@@ -1,9 +1,12 @@
 """explain counts what was captured: torch calls and bytecodes, in graphs and outside, and who kept the rest out."""
 
+import contextlib
 import dis
+import io
 import json
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -435,3 +438,12 @@ def test_explain_leaves_nothing_behind_that_slows_the_next_call(x):
     godynamo.explain(f)(x)
     f(x)
     assert godynamo.cache_stats(f) == {"hits": 1, "misses": 1, "translations": 1}
+
+
+def test_the_readme_shows_what_it_prints():
+    section = (Path(__file__).resolve().parents[3] / "README.md").read_text().split("## What was captured")[1]
+    code, shown = section.split("```python\n")[1].split("```\n```\n")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "<readme>", "exec"), {"__name__": "__main__"})
+    assert out.getvalue() == shown.split("```")[0]
