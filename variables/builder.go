@@ -156,7 +156,7 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		return NewConstant(obj, src), same(guards.KeepWeak), nil
 	}
 	if fn := w.CallableFunction(obj); !fn.IsNull() {
-		return wrapOurs(tx, obj, fn, src)
+		return wrapOptimized(tx, obj, fn, src)
 	}
 	if py.IsSubtype(obj.Type(), w.PartialType) && inherits(tx, obj.Type(), w.PartialType, "__call__") {
 		return wrapPartial(tx, obj, src, ofType)
@@ -356,18 +356,6 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 		return nil, nil, unsupported(exc.UntrackedObject, "bound method %s", s.Repr(obj))
 	}
 	return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil
-}
-
-// wrapOurs sees through one of our own callables: calling it is calling what it wraps.
-func wrapOurs(tx Translator, obj, fn py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
-	out := tx.Output()
-	gs := []guards.Guard{guards.IDMatch(src, out.Const(obj), guards.KeepWeak)}
-	f := NewFunction(fn, guards.NewConstSource(out.Const(fn), "___wrapped"))
-	if self, ok := tx.World().CallableSelf(obj); ok {
-		me := tx.Build(self, guards.NewConstSource(out.Const(self), "___wrapped_self"))
-		return NewMethod(f, me, src), gs, nil
-	}
-	return f, gs, nil
 }
 
 func wrapPartial(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {

@@ -106,7 +106,7 @@ func knownComparison(v VariableTracker) bool {
 	switch v.(type) {
 	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable, *DictViewVariable, *RangeVariable,
 		*SliceVariable, *ObjectVariable, *FunctionVariable, *MethodVariable, *ClassVariable, *BuiltinVariable, *TorchVariable,
-		*ModuleVariable, *UnboundMethod, standIn:
+		*ModuleVariable, *UnboundMethod, *OptimizedVariable, standIn:
 		return true
 	}
 	return false

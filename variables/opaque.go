@@ -145,7 +145,7 @@ func current(tx Translator, v VariableTracker) (VariableTracker, error) {
 func changeable(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *ConstantVariable, *RangeVariable, *TupleVariable, *SliceVariable, *TensorVariable, *TensorSequence, *OpaqueVariable,
-		*FunctionVariable, *MethodVariable, *PartialVariable, *BoundBuiltin, *UnboundMethod, *BuiltinVariable, *TorchVariable, *CellVariable:
+		*FunctionVariable, *MethodVariable, *PartialVariable, *BoundBuiltin, *UnboundMethod, *BuiltinVariable, *TorchVariable, *CellVariable, *OptimizedVariable:
 		return false
 	case *SetVariable:
 		return !x.frozen && reachable(v)
@@ -166,7 +166,7 @@ func withinChanged(tx Translator, v VariableTracker) bool {
 		return false
 	}
 	switch v.(type) {
-	case *FunctionVariable, *MethodVariable, *PartialVariable, *BuiltinVariable, *TorchVariable:
+	case *FunctionVariable, *MethodVariable, *PartialVariable, *BuiltinVariable, *TorchVariable, *OptimizedVariable:
 		return true
 	}
 	return false

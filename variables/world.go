@@ -169,7 +169,8 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 		return nil, false
 	}
 	switch v.(type) {
-	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable, *RangeVariable:
+	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable, *RangeVariable,
+		*OptimizedVariable:
 		return nil, false // guarded by what they are, not by being the same
 	}
 	if v.Source() != nil && v.Source().Name() != src.Name() {

@@ -1,0 +1,64 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// OptimizedVariable is one of our own callables, or of torch.jit.script's: an object of its own, and calling it is calling what it
+// wraps.
+type OptimizedVariable struct {
+	Base
+	Obj   py.Object
+	wraps VariableTracker // a function, or a method where it is bound
+}
+
+// wrapOptimized sees through a callable that stands for function fn.
+func wrapOptimized(tx Translator, obj, fn py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
+	out := tx.Output()
+	v := &OptimizedVariable{Base: Base{Src: src}, Obj: obj, wraps: NewFunction(fn, guards.NewConstSource(out.Const(fn), "___wrapped"))}
+	if self, ok := tx.World().CallableSelf(obj); ok {
+		v.wraps = NewMethod(v.wraps, tx.Build(self, guards.NewConstSource(out.Const(self), "___wrapped_self")), nil)
+	}
+	return v, []guards.Guard{guards.IDMatch(src, out.Const(obj), guards.KeepWeak)}, nil
+}
+
+// Kind implements VariableTracker.
+func (*OptimizedVariable) Kind() string { return "OptimizedVariable" }
+
+// Children implements Container.
+func (v *OptimizedVariable) Children() []VariableTracker { return []VariableTracker{v.wraps} }
+
+// AsConstant implements Constant.
+func (v *OptimizedVariable) AsConstant(Translator) (py.Object, bool) { return v.Obj, true }
+
+// PythonType implements Typed.
+func (v *OptimizedVariable) PythonType(Translator) (py.Object, error) { return v.Obj.Type(), nil }
+
+// Truth implements Truther.
+func (*OptimizedVariable) Truth(Translator) (bool, error) { return true, nil }
+
+// Call implements Caller.
+func (v *OptimizedVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	return Call(tx, v.wraps, args, kwargs)
+}
+
+// GetAttr implements AttrGetter: what says which function it is; all else is CPython's to read.
+func (v *OptimizedVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	switch name {
+	case "__name__", "__qualname__", "__module__", "__doc__":
+		text, err := tx.Scope().GetAttr(v.Obj, name)
+		if err != nil {
+			return nil, observed(err)
+		}
+		return immutableResult(tx, text)
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of an optimized function", name)
+}
+
+// Reconstruct implements Reconstructer.
+func (v *OptimizedVariable) Reconstruct(e Emitter) error {
+	e.LoadConst(v.Obj)
+	return nil
+}
