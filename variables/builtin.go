@@ -45,7 +45,7 @@ func (b *BuiltinVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 	if err != nil {
 		return nil, observed(err)
 	}
-	return immutableResult(tx, v)
+	return attributeResult(tx, v, name)
 }
 
 type builtinHandler func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)

@@ -128,7 +128,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 			for _, k := range tx.Scope().Items(v) {
 				items = append(items, wrapKnown(tx, k))
 			}
-			return NewTuple(items, nil), nil
+			return NewKnownTuple(items, v), nil
 		}
 		if k := v.Kind(); k == py.TypeKind || k == py.TypeSub {
 			return wrapKnown(tx, v), nil

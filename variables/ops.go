@@ -298,6 +298,11 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 			if v, err := memberAttr(tx, o, name); v != nil || err != nil {
 				return v, err
 			}
+			if c, ok := obj.(*ConstantVariable); ok {
+				if v, err := computedAttr(tx, c, name); v != nil || err != nil {
+					return v, err
+				}
+			}
 		}
 		r, err := tx.Scope().GetAttr(o, name)
 		if err != nil {
@@ -307,7 +312,7 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 		case py.Builtin, py.MethodWrapper, py.Method:
 			return &BoundBuiltin{obj: obj, name: name}, nil
 		}
-		return immutableResult(tx, r)
+		return attributeResult(tx, r, name)
 	}
 	if _, ok := obj.(MethodCaller); ok || name == "__class__" {
 		return methodAttr(tx, obj, name)
@@ -565,6 +570,10 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		if y, ok := b.(*TensorVariable); ok {
 			return x.sameTensor(tx, y)
 		}
+	case *TupleVariable:
+		if y, ok := b.(*TupleVariable); ok {
+			return sameTuple(tx, x, y)
+		}
 	}
 	if a.Source() != nil && b.Source() != nil {
 		tx.Output().AddGuards(noAlias(a.Source(), b.Source()))
@@ -575,7 +584,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 // standsForObject is the object behind trackers that are made anew each time it is met.
 func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	switch v.(type) {
-	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable:
+	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:
 		return AsConstant(tx, v)
 	}
 	return py.Object{}, false

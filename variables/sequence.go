@@ -64,12 +64,21 @@ type TupleVariable struct {
 	Base
 	items []VariableTracker
 	class py.Object // zero: exact tuple
+	real  py.Object // a constant or an attribute: CPython's very object; zero: the program made it, or it has a source
 }
 
 // NewTuple returns an exact tuple.
 func NewTuple(items []VariableTracker, src guards.Source) *TupleVariable {
 	return &TupleVariable{Base: Base{Src: src}, items: items}
 }
+
+// NewKnownTuple returns the exact tuple that o is, with the trackers of its items.
+func NewKnownTuple(items []VariableTracker, o py.Object) *TupleVariable {
+	return &TupleVariable{items: items, real: o}
+}
+
+// Real is the object that the tuple is known to be; zero where it is not.
+func (t *TupleVariable) Real() py.Object { return t.real }
 
 // NewTupleOf returns a tuple of a subclass.
 func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *TupleVariable {

@@ -38,11 +38,16 @@ func (t *TorchVariable) Reconstruct(e Emitter) error {
 
 // GetAttr implements AttrGetter.
 func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if d, ok := tx.Scope().InstanceDict(t.Fn); ok && t.Src != nil && t.Fn.Kind() == py.Function {
+		if v, ok := tx.Scope().DictGetName(d, name); ok {
+			return tx.Build(v, guards.NewAttrSource(t.Src, name)), nil
+		}
+	}
 	v, err := tx.Scope().GetAttr(t.Fn, name)
 	if err != nil {
 		return nil, observed(err)
 	}
-	return immutableResult(tx, v)
+	return attributeResult(tx, v, name)
 }
 
 // Call implements Caller.

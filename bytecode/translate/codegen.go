@@ -132,6 +132,11 @@ func (c *Codegen) LoadConst(o py.Object) {
 	c.emit(opcode.LOAD_DEREF, spaceClosure|i)
 }
 
+// isConstant tells tuples that are loaded as the constants they are.
+func isConstant(s *py.Scope, t *variables.TupleVariable) bool {
+	return !t.Real().IsNull() && marshals(s, t.Real())
+}
+
 func marshals(s *py.Scope, o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Bytes, py.EllipsisKind, py.Code:
@@ -197,6 +202,10 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		return nil
 	case *variables.OpaqueVariable:
 		return c.loadOpaque(x.Node)
+	}
+	if t, ok := v.(*variables.TupleVariable); ok && isConstant(c.out.scope, t) {
+		c.LoadConst(t.Real())
+		return nil
 	}
 	if r, ok := v.(variables.Reconstructer); ok {
 		return r.Reconstruct(c)

@@ -65,7 +65,7 @@ func constTuple(tx *InstructionTranslator, o py.Object) variables.VariableTracke
 			items = append(items, variables.NewConstant(it, nil))
 		}
 	}
-	return variables.NewTuple(items, nil)
+	return variables.NewKnownTuple(items, o)
 }
 
 func (tx *InstructionTranslator) loadFast(inst *bytecode.Instruction) error {

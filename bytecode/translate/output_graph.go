@@ -332,8 +332,12 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable:
 		return nil
 	case *variables.ConstantVariable, *variables.RangeVariable, *variables.ClassVariable, *variables.BuiltinVariable,
-		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod:
+		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.OptimizedVariable:
 		return nil
+	case *variables.TupleVariable:
+		if isConstant(o.scope, x) {
+			return nil
+		}
 	case *variables.CellVariable:
 		return o.freezeCell(tx, x)
 	case *variables.ObjectVariable:

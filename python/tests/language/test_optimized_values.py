@@ -27,11 +27,21 @@ bound = godynamo.optimize(model.forward)
 
 
 def identity(x):
-    return w(x), w is g, w is w, w is bound, [w] == [g], [w] == [w], w == g, w != g, {w: 1}.get(g), {w: 1}[w], w in (g, w), w in (g,)
+    same = w is g, w is w, w is bound, [w] == [g], [w] == [w], w == g, w != g
+    return w(x), same, {w: 1}.get(g), {w: 1}[w], w in (g, w), w in (g,)
 
 
 def texts(x):
-    return bound(x), w.__name__, w.__qualname__, w.__doc__, bool(w), callable(w), isinstance(w, type(bound)), type(w) is type(g)
+    return (
+        bound(x),
+        w.__name__,
+        w.__qualname__,
+        w.__doc__,
+        bool(w),
+        callable(w),
+        isinstance(w, type(bound)),
+        type(w) is type(g),
+    )
 
 
 def escapes(x):

@@ -1,0 +1,69 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// attributeResult is the tracker of what CPython found as an attribute of a known object. Other than a result that it computed this
+// was there before: a tuple is that very tuple, and of what the program may change a copy would not do.
+func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, error) {
+	switch o.Kind() {
+	case py.Tuple:
+		items := tx.Scope().Items(o)
+		out := make([]VariableTracker, len(items))
+		for i, it := range items {
+			v, err := attributeResult(tx, it, name)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = v
+		}
+		return NewKnownTuple(out, o), nil
+	case py.List, py.Dict:
+		return nil, unsupported(exc.AttrUnsupported, "%s, a %s that is there already", name, py.TypeName(o.Type()))
+	}
+	return immutableResult(tx, o)
+}
+
+// computedAttr is an attribute of an enum member that code of the user's computes: a property is inlined; nil for all others.
+func computedAttr(tx Translator, member *ConstantVariable, name string) (VariableTracker, error) {
+	s, class := tx.Scope(), member.Value.Type()
+	d, ok := s.TypeLookup(class, name)
+	if !ok {
+		return nil, nil
+	}
+	if d.Kind() == py.Property {
+		v, _, err := getProperty(tx, member, d, guards.NewTypeAttrSource(classSource(tx, class), name))
+		return v, err
+	}
+	if get, _ := isDescriptor(tx, d); !get || !py.Is(d.Type(), py.HeapType) {
+		return nil, nil
+	}
+	// enum.property is what every member's name and value are read by: functions of module enum, or none.
+	if fn, err := s.GetAttr(d, "fget"); err == nil && fn.Kind() == py.Function {
+		if module, err := s.GetAttr(fn, "__module__"); err == nil && module.Kind() == py.Str && py.GoString(module) == "enum" {
+			return nil, nil
+		}
+	} else if err == nil && fn == pyNone {
+		return nil, nil
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of a member of %s", name, py.TypeName(class))
+}
+
+// sameTuple is identity of two tuples: those that were there before are known, and of those that the program makes only the empty one is
+// one with another.
+func sameTuple(tx Translator, a, b *TupleVariable) (bool, error) {
+	switch {
+	case len(a.items) == 0 && len(b.items) == 0 && a.class.IsNull() && b.class.IsNull():
+		return true, nil
+	case !a.real.IsNull() && !b.real.IsNull():
+		return a.real == b.real, nil
+	case !a.real.IsNull() && b.Src != nil, !b.real.IsNull() && a.Src != nil:
+		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
+	case a.Src != nil && b.Src != nil:
+		tx.Output().AddGuards(noAlias(a.Src, b.Src))
+	}
+	return false, nil
+}
