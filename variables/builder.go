@@ -352,7 +352,10 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, out.Const(obj))}, nil
 	}
 	name, _ := w.BuiltinName(s, obj)
-	if _, ok := w.BoundSelf(s, obj); ok { // a bound C method of a real object (list.append taken as a value)
+	if self, ok := w.BoundSelf(s, obj); ok { // a bound C method of a real object (list.append taken as a value)
+		if v, gs := wrapDrawing(tx, obj, self, src); v != nil {
+			return v, gs, nil
+		}
 		return nil, nil, unsupported(exc.UntrackedObject, "bound method %s", s.Repr(obj))
 	}
 	return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil

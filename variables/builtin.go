@@ -125,6 +125,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	if r, ok, err := callStandIn(tx, b.Fn, args, kwargs); ok || err != nil {
 		return r, err
 	}
+	if r, ok, err := computedCall(tx, b.Fn, b.name, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if h := builtinHandlers[b.name]; h != nil {
 		r, err := h(tx, args, kwargs)
 		if err != nil || r != nil {
@@ -720,6 +723,8 @@ func printable(tx Translator, v VariableTracker) bool {
 		return x.Class.IsNull() || x.Class == tx.World().ParameterType // the text of another is its class's to say
 	case *ConstantVariable, *RangeVariable, *TensorSequence, *ShadowVariable:
 		return true
+	case *ComputedVariable:
+		return isComputedNumber(tx, x) || x.Type == tx.World().Builtin("str")
 	case *ListVariable, *TupleVariable, *DictVariable:
 		if tx.World().enter() != nil {
 			return false

@@ -74,6 +74,9 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 		}
 		return tensorOperator(tx, compareNames[op], false, a, b)
 	}
+	if r, ok, err := computedComparison(tx, op, a, b); ok || err != nil {
+		return r, err
+	}
 	if !knownComparison(a) || !knownComparison(b) {
 		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
 	}

@@ -35,6 +35,9 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		fn, err := Realize(tx, args[0])
 		return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, err
 	}
+	if w.isRandom(c.Class) {
+		return newRandom(tx, c.Class, args, kwargs)
+	}
 	switch c.Class {
 	case w.MethodType:
 		if len(args) == 2 && len(kwargs) == 0 {

@@ -70,6 +70,9 @@ func (f *FunctionVariable) Call(tx Translator, args []VariableTracker, kwargs []
 	if _, fixed := f.Src.(*guards.ConstSource); tx.World().Calls > 0 && f.Src != nil && !fixed {
 		return PythonCall(tx, f, args, kwargs) // its code, defaults and globals may have been changed
 	}
+	if r, ok, err := drawingFunction(tx, f, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	return tx.Inline(f, args, kwargs)
 }
 

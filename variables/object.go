@@ -169,6 +169,9 @@ func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 
 // lookup returns nil when neither the instance nor its class has the attribute.
 func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, error) {
+	if tx.World().drew && tx.World().isRandom(o.Class) && (name == "gauss_next" || name == "__dict__") {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a generator that was drawn from", name)
+	}
 	if v, ok := o.attrs[name]; ok && v != nil {
 		return v, nil
 	}
@@ -451,6 +454,12 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 		return nil, err
 	}
 	if b, ok := fn.(*BoundBuiltin); ok && b.obj == VariableTracker(o) {
+		if tx.World().isRandom(o.Class) {
+			method, _ := tx.Scope().TypeLookup(o.Class, name)
+			if r, ok, err := drawn(tx, o, o.Class, method, name, args, kwargs); ok || err != nil {
+				return r, err
+			}
+		}
 		if o.exc != nil {
 			return exceptionMethod(tx, o, name, args, kwargs)
 		}

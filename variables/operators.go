@@ -52,6 +52,9 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			return tensorOperator(tx, binaryNames[n], inplace, a, b)
 		}
 	}
+	if r, ok, err := computedOperator(tx, n, a, b); ok || err != nil {
+		return r, err
+	}
 	if r, ok, err := shadowOperator(tx, op, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}
@@ -466,6 +469,9 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 	}
 	if isTensor(v) {
 		return tensorOperator(tx, unaryNames[op], false, v)
+	}
+	if c, ok := v.(*ComputedVariable); ok {
+		return computedUnary(tx, op, c)
 	}
 	if o, ok := AsConstant(tx, v); ok {
 		r, err := computeKnown(tx, "unary", op, o)

@@ -467,7 +467,7 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 	}
 	for i, v := range operands {
 		operands[i] = plainNumber(tx, v)
-		if v = operands[i]; !isTensor(v) && !isNumber(tx, v) {
+		if v = operands[i]; !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 	}
@@ -486,6 +486,9 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 		if _, inplace = tx.Scope().TypeLookup(tx.World().TensorType, "__"+own+"__"); inplace { // there is no __imatmul__
 			name = own
 		}
+	}
+	if err := numberOperands(tx, name, operands); err != nil {
+		return nil, err
 	}
 	node, err := tx.Output().CallFunction(tx, tx.World().Operator(name), "operator."+name, operands, nil)
 	if err != nil {

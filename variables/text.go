@@ -203,6 +203,9 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	if !ok {
 		return nil, unsupported(exc.OperatorUnsupported, "format of %s", Describe(tx, spec))
 	}
+	if x, ok := v.(*ComputedVariable); ok {
+		return computedFormat(tx, x, conversion, sp)
+	}
 	if conversion != "" {
 		text, err := textBy(tx, v, map[string]string{"str": "__str__", "repr": "__repr__", "ascii": "__repr__"}[conversion])
 		if err != nil {
@@ -371,7 +374,8 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 		return nil, false, nil
 	}
 	flat := s.Items(fields) // literal, key or None, conversion, spec, ...
-	out := ""
+	out, computed := "", false
+	var parts []VariableTracker // the text in front of out, where some of it is computed by each call
 	for i := 0; i+3 < len(flat); i += 4 {
 		out += py.GoString(flat[i])
 		if flat[i+1] == py.None() {
@@ -397,8 +401,17 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 		if err != nil {
 			return nil, true, err
 		}
-		text, _ := ConstStr(tx, mustRealize(tx, r))
+		text, known := ConstStr(tx, mustRealize(tx, r))
+		if !known {
+			computed = true
+			parts = append(parts, StrConst(tx, out), r)
+			out = ""
+			continue
+		}
 		out += text
+	}
+	if computed {
+		return JoinComputed(tx, append(parts, StrConst(tx, out)))
 	}
 	return NewConstant(s.Str(out), nil), true, nil
 }

@@ -295,6 +295,10 @@ func argKind(tx Translator, v VariableTracker) byte {
 		case py.NoneKind:
 			return 'n'
 		}
+	case *ComputedVariable:
+		if letter, ok := numberLetter(tx, x); ok {
+			return letter
+		}
 	case *ListVariable, *TupleVariable, *TensorSequence:
 		return 'L'
 	}

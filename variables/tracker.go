@@ -221,6 +221,9 @@ type Emitter interface {
 	Subscript()
 	StoreGlobal(name string)
 	DeleteGlobal(name string)
+	BinaryOp(op int)
+	CompareOp(op int)
+	UnaryOp(op int)
 	BuildTuple(n int)
 	BuildList(n int)
 	BuildMap(n int)
@@ -259,6 +262,13 @@ type Output interface {
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _fake.Session.result of a node that calls a function of the user's.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
+	// Compute records what computes a plain value anew on each call, in front of the graph where that is one call. operands: constants,
+	// values of the frame's, and other computed ones. draws: it takes from the random numbers of the first operand.
+	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
+	// ComputedInput is the graph input for a tensor that Compute computes; example: one like it.
+	ComputedInput(slot *Slot, example py.Object) *TensorVariable
+	// WholeGraph tells whether the graph is one call, of a backend's.
+	WholeGraph() bool
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
 	MaySeeEffect()
 	// ChangesTensors tells whether an operation so far changes a tensor in place.

@@ -29,7 +29,7 @@ type facts struct {
 	recursiveRepr                                                                py.Object
 	BindingError, typeHints, functionMade, handlesNothing                        py.Object
 	numpyScalars, numpyOperation, numpyComputed                                  py.Object
-	libraryClass, endsInCode                                                     py.Object
+	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode         py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
 	handlersEnabled, handlerStandIn, handlerAsked                                py.Object
@@ -53,6 +53,7 @@ type World struct {
 	// standIns are the answers of _callables.stand_in
 	standIns map[py.Object]replacement
 	looked   map[classLookup]bool     // questions asked of classes, see class_guards.go
+	drew     bool                     // random numbers
 	fixed    map[py.Object]bool       // classes that nobody changes
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
@@ -135,7 +136,7 @@ func (f *facts) table() map[string]*py.Object {
 		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
-		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode,
+		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"set_clone": &f.setClone, "layout_is": &f.layoutIs,

@@ -238,6 +238,9 @@ func (c *Codegen) loadNode(n *fxgraph.Node) {
 		_ = c.loadSource(in.Source())
 		return
 	}
+	if c.loadComputed(n) {
+		return
+	}
 	c.loaded[n] = true
 	c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(n))
 }
@@ -395,7 +398,7 @@ func (c *Codegen) runEvents() error {
 		return nil
 	}
 	for _, e := range c.out.events {
-		if e.node == nil {
+		if e.node == nil && !(e.early && c.out.numOps > 0) {
 			if err := c.runEvent(e); err != nil {
 				return err
 			}
@@ -454,7 +457,7 @@ func (c *Codegen) graphCall() error {
 		args[i] = n
 	}
 	o.graph.Output(fxgraph.Tuple{Items: args})
-	sources, inputs, err := o.graphInputs()
+	loads, inputs, err := o.graphInputs(c)
 	if err != nil {
 		return err
 	}
@@ -466,6 +469,11 @@ func (c *Codegen) graphCall() error {
 	shift := c.marks
 	c.list, c.marks = nil, nil
 	c.pos = bytecode.NoPosition
+	states, err := c.computeEarly()
+	if err != nil {
+		return err
+	}
+	start := len(c.list)
 	for _, e := range o.events {
 		if e.node != nil {
 			c.at(e.chain, false)
@@ -476,14 +484,15 @@ func (c *Codegen) graphCall() error {
 	}
 	c.PushNull()
 	c.LoadConst(fn)
-	for _, src := range sources {
-		if err := c.loadSource(src); err != nil {
+	for _, load := range loads {
+		if err := load(); err != nil {
 			return err
 		}
 	}
-	if err := c.restoring(o.state.entry, func() error { c.Call(len(sources), nil); return nil }); err != nil {
+	if err := c.restoring(o.state.entry, func() error { c.Call(len(loads), nil); return nil }); err != nil {
 		return err
 	}
+	c.putBack(start, states)
 	if len(outputs) == 0 {
 		c.PopTop()
 	} else {

@@ -329,6 +329,11 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if err := c.writeRestores(); err != nil {
 		return err
 	}
+	if o.computed.handler != nil {
+		if err := o.computed.handler(); err != nil {
+			return err
+		}
+	}
 	o.aliasGuards()
 	values := c.extras
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})

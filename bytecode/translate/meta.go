@@ -139,6 +139,15 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 			}
 			continue
 		}
+		if example, ok, err := o.computedExample(node); ok || err != nil {
+			if err == nil {
+				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), example)
+			}
+			if err != nil {
+				return exc.Break(exc.TensorMetadata, "%v", err)
+			}
+			continue
+		}
 		row, err := NodeRow(s, node, o.pool, o.runtimeRef())
 		if err != nil {
 			return err

@@ -193,6 +193,12 @@ func (tx *InstructionTranslator) buildSlice(inst *bytecode.Instruction) error {
 
 func (tx *InstructionTranslator) buildString(inst *bytecode.Instruction) error {
 	parts := tx.popn(inst.Arg)
+	if text, ok, err := variables.JoinComputed(tx, parts); ok || err != nil {
+		if err == nil {
+			tx.push(text)
+		}
+		return err
+	}
 	for i, p := range parts {
 		if _, ok := variables.AsConstant(tx, p); !ok {
 			return exc.Break(exc.OperatorUnsupported, "text of %s", variables.Describe(tx, parts[i]))

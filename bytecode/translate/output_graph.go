@@ -24,6 +24,8 @@ type event struct {
 	fresh     bool      // an effect on an object that nothing else has yet
 	shared    bool      // an effect that operations may see: it changes memory that a tensor may share
 	held      bool      // slot keeps the object until an event drops it, or the function ends
+	early     bool      // computes a value that a whole graph may take
+	draws     bool      // random numbers
 	drops     []drop    // neither operation nor effect: holds that end here
 }
 
@@ -80,6 +82,7 @@ type OutputGraph struct {
 	resumes       []string
 	account       *Account // with Options.Explain
 	result        *Result
+	computed      computedValues
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
@@ -214,7 +217,7 @@ func sanitize(name string) string {
 
 // CallFunction implements variables.Output.
 func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
-	a, k, err := o.operands(tx, args, kwargs)
+	a, k, err := o.operands(tx, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -228,31 +231,37 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 
 // CallMethod implements variables.Output.
 func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
-	a, k, err := o.operands(tx, args, kwargs)
+	a, k, err := o.operands(tx, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
 	return o.added(o.graph.CallMethod(name, a, k)), nil
 }
 
-func (o *OutputGraph) operands(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
+func (o *OutputGraph) operands(tx variables.Translator, operation string, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
 	if err := o.protect(tx); err != nil {
 		return nil, nil, err
 	}
-	return o.proxies(tx, args, kwargs)
+	return o.proxies(tx, operation, args, kwargs)
 }
 
-func (o *OutputGraph) proxies(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
+func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
 	a := make([]fxgraph.Arg, len(args))
+	proxy := func(v variables.VariableTracker) (fxgraph.Arg, error) {
+		if p, err := o.number(tx, operation, v); p != nil || err != nil {
+			return p, err
+		}
+		return variables.AsProxy(tx, v)
+	}
 	var err error
 	for i, v := range args {
-		if a[i], err = variables.AsProxy(tx, v); err != nil {
+		if a[i], err = proxy(v); err != nil {
 			return nil, nil, err
 		}
 	}
 	var k []fxgraph.Kwarg
 	for _, kw := range kwargs {
-		p, err := variables.AsProxy(tx, kw.Value)
+		p, err := proxy(kw.Value)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -478,8 +487,12 @@ func (o *OutputGraph) effectsLost() bool {
 		return false
 	}
 	keep := o.opts.NoPython && !o.python.used() || o.rerunnable()
-	effect, shared := false, false
+	effect, shared, captured := false, false, false
 	for _, e := range o.events {
+		if e.draws && captured && !keep {
+			return true
+		}
+		captured = captured || e.node != nil
 		if e.node != nil && (shared || effect && !keep) {
 			return true
 		}

@@ -36,7 +36,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 func (o *OutputGraph) countLeft() int {
 	for ; o.counted < len(o.events); o.counted++ {
 		e := o.events[o.counted]
-		if e.node != nil && leavesTrace(e.node) || e.emit != nil && e.slot == nil && !e.fresh {
+		if e.node != nil && leavesTrace(e.node) || e.emit != nil && (e.slot == nil && !e.fresh || e.draws) {
 			o.left++
 		}
 	}

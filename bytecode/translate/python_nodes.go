@@ -359,15 +359,22 @@ func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 }
 
 // graphInputs lists where the graph's inputs are read from, and what they are now, in the order of its placeholders.
-func (o *OutputGraph) graphInputs() ([]guards.Source, []py.Object, error) {
-	var sources []guards.Source
+func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, error) {
+	var loads []func() error
+	from := func(src guards.Source) { loads = append(loads, func() error { return c.loadSource(src) }) }
 	var objects []py.Object
 	for _, n := range o.graph.Nodes() {
 		if n.Op != fxgraph.Placeholder {
 			continue
 		}
 		if in, ok := o.inputOf[n]; ok {
-			sources, objects = append(sources, in.Source()), append(objects, in.Example)
+			from(in.Source())
+			objects = append(objects, in.Example)
+			continue
+		}
+		if example, ok := o.computed.examples[n]; ok {
+			loads = append(loads, func() error { c.loadComputed(n); return nil })
+			objects = append(objects, example)
 			continue
 		}
 		v := o.python.objects[n]
@@ -378,9 +385,10 @@ func (o *OutputGraph) graphInputs() ([]guards.Source, []py.Object, error) {
 		if example.IsNull() {
 			example = py.None()
 		}
-		sources, objects = append(sources, v.Source()), append(objects, example)
+		from(v.Source())
+		objects = append(objects, example)
 	}
-	return sources, objects, nil
+	return loads, objects, nil
 }
 
 // loadOpaque writes the load of what a Python operation computed, or of the object that a placeholder stands for.

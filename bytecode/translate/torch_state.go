@@ -114,7 +114,7 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 	if err != nil {
 		return nil, variables.Observe(err)
 	}
-	a, k, err := o.proxies(tx, args, nil)
+	a, k, err := o.proxies(tx, "", args, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import enum
 import functools
 import inspect
 import operator
+import random
 import re
 import reprlib
 import string
@@ -749,6 +750,14 @@ def facts() -> dict[str, Any]:
         "handles_nothing": handles_nothing,
         "library_class": library_class,
         "ends_in_code": _lifetimes.ends_in_code,
+        "drawing_functions": {
+            fn: name
+            for cls in (random.SystemRandom, random.Random)
+            for name, fn in vars(cls).items()
+            if type(fn) is types.FunctionType
+        },
+        "Random": random.Random,
+        "SystemRandom": random.SystemRandom,
         "type_hints": _hints.hints,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,

@@ -34,8 +34,11 @@ class Session:
         """Run the nodes from here on as if torch's modes were these; what nodes switch stays switched for the next."""
         self._state = state
 
-    def input(self, index: int, tensor: torch.Tensor) -> None:
-        """Add a graph input that looks like ``tensor``."""
+    def input(self, index: int, tensor: Any) -> None:
+        """Add a graph input that looks like ``tensor``, or a number in whose place each call has another."""
+        if not isinstance(tensor, torch.Tensor):
+            self._values[index] = tensor
+            return
         self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
         self._examples[index] = tensor
 

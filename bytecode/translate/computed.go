@@ -1,0 +1,201 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Values that each call computes anew (variables.ComputedVariable). Inline they are computed at their places. A whole graph takes them
+// as inputs, so their events run in front of it: nothing but other such values and what the frame was given is read there. Random
+// numbers are drawn too early then. That shows when the graph raises, so the generators are put back, and the user's code runs from
+// its start; where it cannot, numbers that the program draws behind an operation split the frame.
+
+// computedValues is what an OutputGraph keeps of them.
+type computedValues struct {
+	numbers    map[*fxgraph.Node]*variables.ComputedVariable // placeholders of a graph that is written inline
+	nodeOf     map[*variables.ComputedVariable]*fxgraph.Node
+	tensors    map[*fxgraph.Node]*variables.Slot // inputs of a whole graph
+	examples   map[*fxgraph.Node]py.Object
+	generators []variables.VariableTracker // of the frame's that were drawn from
+	handler    func() error                // writes what puts them back
+}
+
+// WholeGraph implements variables.Output.
+func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
+
+// Compute implements variables.Output.
+func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.VariableTracker, draws bool, emit func(e variables.Emitter) error) (*variables.Slot, error) {
+	if o.opts.PythonOps {
+		return nil, exc.Break(exc.CallUnsupported, "a value that each call computes, in a graph with Python operations")
+	}
+	if draws && o.strict && o.numOps > 0 {
+		return nil, exc.Break(exc.CallUnsupported, "random numbers behind an operation that leaves a trace")
+	}
+	for _, v := range operands {
+		if !readyAtStart(v) {
+			return nil, exc.Break(exc.CallUnsupported, "a value that each call computes from %s", v.Kind())
+		}
+	}
+	if draws {
+		tx.World().Writes++
+		tx.World().Effects++
+		o.drawsFrom(operands[0])
+	}
+	e := &event{emit: emit, slot: o.newSlot(), chain: o.position(), early: true, draws: draws}
+	o.events = append(o.events, e)
+	return e.slot, nil
+}
+
+// readyAtStart tells values that are there before anything of the program has run.
+func readyAtStart(v variables.VariableTracker) bool {
+	switch v.(type) {
+	case *variables.ConstantVariable, *variables.ComputedVariable:
+		return true
+	case *variables.OpaqueVariable:
+		return false
+	}
+	return v.Source() != nil && variables.SlotOf(v) == nil
+}
+
+func (o *OutputGraph) drawsFrom(generator variables.VariableTracker) {
+	if generator.Source() == nil {
+		return // made on each call
+	}
+	for _, g := range o.computed.generators {
+		if g == generator {
+			return
+		}
+	}
+	o.computed.generators = append(o.computed.generators, generator)
+}
+
+// ComputedInput implements variables.Output.
+func (o *OutputGraph) ComputedInput(slot *variables.Slot, example py.Object) *variables.TensorVariable {
+	n := o.graph.Placeholder("number_" + itoa(slot.Index))
+	if o.computed.tensors == nil {
+		o.computed.tensors, o.computed.examples = map[*fxgraph.Node]*variables.Slot{}, map[*fxgraph.Node]py.Object{}
+	}
+	o.computed.tensors[n], o.computed.examples[n] = slot, example
+	return variables.NewTensor(n)
+}
+
+// number is the operand of an operation for a computed number; nil for other values. An error where its value would decide more than the
+// result's data.
+func (o *OutputGraph) number(tx variables.Translator, operation string, v variables.VariableTracker) (fxgraph.Arg, error) {
+	if l, ok := v.(*variables.LazyVariable); ok {
+		if !l.Realized() {
+			return nil, nil
+		}
+		v = l.Real()
+	}
+	x, ok := v.(*variables.ComputedVariable)
+	if !ok {
+		return nil, nil
+	}
+	if !o.backend.Inline() || !x.TakesNumber(tx, operation) {
+		return nil, exc.Break(exc.CallUnsupported, "%s of %s", operation, variables.Describe(tx, x))
+	}
+	if n := o.computed.nodeOf[x]; n != nil {
+		return n, nil
+	}
+	n := o.graph.Placeholder("number_" + itoa(variables.SlotOf(x).Index))
+	if o.computed.numbers == nil {
+		o.computed.numbers, o.computed.nodeOf = map[*fxgraph.Node]*variables.ComputedVariable{}, map[*variables.ComputedVariable]*fxgraph.Node{}
+	}
+	o.computed.numbers[n], o.computed.nodeOf[x] = x, n
+	return n, nil
+}
+
+// computedExample is a value like what a placeholder of a computed value gets.
+func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bool, err error) {
+	if x, ok := o.computed.numbers[n]; ok {
+		example, err = o.scope.Call(x.Type, o.scope.Int(1))
+		return example, true, err
+	}
+	example, ok = o.computed.examples[n]
+	return example, ok, nil
+}
+
+// loadComputed writes the load of a placeholder of a computed value; false for other nodes.
+func (c *Codegen) loadComputed(n *fxgraph.Node) bool {
+	if x, ok := c.out.computed.numbers[n]; ok {
+		_ = c.Load(x) // it has a slot
+		return true
+	}
+	if slot, ok := c.out.computed.tensors[n]; ok {
+		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(slot.Index))
+		return true
+	}
+	return false
+}
+
+// computeEarly writes, in front of the call of a whole graph, what computes its inputs. The result are the temps of the generators' states.
+func (c *Codegen) computeEarly() ([]int, error) {
+	var states []int
+	for _, g := range c.out.computed.generators {
+		if err := c.callComputed("saved", func() error { return c.Load(g) }, 1); err != nil {
+			return nil, err
+		}
+		t := c.newTemp()
+		c.emit(opcode.STORE_FAST, spaceTemp|t)
+		states = append(states, t)
+	}
+	for _, e := range c.out.events {
+		if e.early {
+			if err := c.runEvent(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return states, nil
+}
+
+func (c *Codegen) callComputed(name string, load func() error, nargs int) error {
+	m, err := c.out.scope.Import("godynamo._computed")
+	if err != nil {
+		return err
+	}
+	fn, err := c.out.scope.GetAttr(m, name)
+	if err != nil {
+		return err
+	}
+	c.PushNull()
+	c.LoadConst(fn)
+	if err := load(); err != nil {
+		return err
+	}
+	c.Call(nargs, nil)
+	return nil
+}
+
+// putBack writes the handler of the instructions from start on that puts the generators back and raises again.
+func (c *Codegen) putBack(start int, states []int) {
+	if len(states) == 0 {
+		return
+	}
+	region := &bytecode.ExceptionRegion{Lasti: true}
+	for _, in := range c.list[start:] {
+		in.Handler = region
+	}
+	c.out.computed.handler = func() error {
+		return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {
+			for i, g := range c.out.computed.generators {
+				err := c.callComputed("restore", func() error {
+					err := c.Load(g)
+					c.emit(opcode.LOAD_FAST, spaceTemp|states[i])
+					return err
+				}, 2)
+				if err != nil {
+					return err
+				}
+				c.PopTop()
+			}
+			c.emit(opcode.RERAISE, 1)
+			return nil
+		})
+	}
+}

@@ -1,0 +1,408 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// ComputedVariable is a plain Python value that the transformed function computes anew on each call, with plain Python, and of
+// which the translation knows the exact type alone: a random number, and what the program makes of it. It can be stored,
+// returned, printed, computed with, and it may be an operand of the graph; control flow that depends on it splits the frame.
+//
+// What computes it is an event (Output.Compute). A backend that takes whole graphs has these in front of its graph, which takes
+// the numbers as inputs.
+type ComputedVariable struct {
+	Base
+	Type py.Object
+	// limit bounds an int: at most this in size; 0 where nothing is known.
+	limit int64
+	// input is the tensor that stands for the number in a whole graph, made when one asks.
+	input *TensorVariable
+}
+
+// exactInt bounds the ints that a float holds exactly.
+const exactInt = 1 << 53
+
+// Kind implements VariableTracker.
+func (*ComputedVariable) Kind() string { return "ComputedVariable" }
+
+// PythonType implements Typed.
+func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
+
+// Truth implements Truther: the program's control flow depends on the value, and the frame is split.
+func (v *ComputedVariable) Truth(Translator) (bool, error) {
+	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) + " that each call computes", DataDependent: true}
+}
+
+// compute adds the event that computes a value of the exact type, with what emit leaves on the stack.
+func compute(tx Translator, class py.Object, operands []VariableTracker, emit func(e Emitter) error) (*ComputedVariable, error) {
+	v := &ComputedVariable{Type: class}
+	slot, err := tx.Output().Compute(tx, operands, false, emit)
+	if err != nil {
+		return nil, err
+	}
+	SetSlot(v, slot)
+	return v, nil
+}
+
+// isComputed tells values of ComputedVariable.
+func isComputed(v VariableTracker) bool {
+	_, ok := v.(*ComputedVariable)
+	return ok
+}
+
+// isComputedNumber tells those of them that arithmetic takes.
+func isComputedNumber(tx Translator, v VariableTracker) bool {
+	_, ok := numberLetter(tx, v)
+	return ok
+}
+
+// numberLetter is f, i or b for a float, an int or a bool that is known, or computed.
+func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
+	var t py.Object
+	switch x := v.(type) {
+	case *ComputedVariable:
+		t = x.Type
+	case *ConstantVariable:
+		t = x.Value.Type()
+	default:
+		return 0, false
+	}
+	switch t {
+	case tx.World().Builtin("float"):
+		return 'f', true
+	case tx.World().Builtin("int"):
+		return 'i', true
+	case tx.World().Builtin("bool"):
+		return 'b', true
+	}
+	return 0, false
+}
+
+// computedOperator is an arithmetic operator on numbers of which one is computed; false for others. Only what cannot raise is
+// computed: the exception would come before effects of the program that stand in front of it.
+func computedOperator(tx Translator, n int, a, b VariableTracker) (VariableTracker, bool, error) {
+	if !isComputed(a) && !isComputed(b) {
+		return nil, false, nil
+	}
+	no := unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+	ka, ok := numberLetter(tx, a)
+	kb, ok2 := numberLetter(tx, b)
+	if !ok || !ok2 || ka == 'b' || kb == 'b' {
+		return nil, true, no
+	}
+	la, lb := limitOf(a), limitOf(b)
+	if ka != kb && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) { // an int too large to convert to float raises
+		return nil, true, no
+	}
+	class := "float"
+	switch binaryNames[n] {
+	case "add", "sub", "mul":
+	case "truediv", "floordiv", "mod":
+		if k, ok := b.(*ConstantVariable); !ok || isZero(tx, k) || binaryNames[n] == "truediv" && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) {
+			return nil, true, no
+		}
+	default:
+		return nil, true, no
+	}
+	if ka == 'i' && kb == 'i' && binaryNames[n] != "truediv" {
+		class = "int"
+	}
+	operands := []VariableTracker{a, b}
+	v, err := compute(tx, tx.World().Builtin(class), operands, func(e Emitter) error {
+		if err := loadAll(e, operands); err != nil {
+			return err
+		}
+		e.BinaryOp(n)
+		return nil
+	})
+	if err == nil && class == "int" && la > 0 && lb > 0 {
+		v.limit = limited(map[string]int64{"add": la + lb, "sub": la + lb, "mul": la * lb, "floordiv": la + 1, "mod": lb}[binaryNames[n]], la, lb)
+	}
+	return v, true, err
+}
+
+// limited is a limit, or 0 where it is none any more: la and lb may have overflowed it.
+func limited(limit, la, lb int64) int64 {
+	if la > 1<<30 && lb > 1<<30 || limit > exactInt {
+		return 0
+	}
+	return limit
+}
+
+// limitOf bounds an int that is known, or computed; 0: it may be of any size.
+func limitOf(v VariableTracker) int64 {
+	switch x := v.(type) {
+	case *ComputedVariable:
+		return x.limit
+	case *ConstantVariable:
+		if i, ok := py.AsInt(x.Value); ok && i >= -exactInt && i <= exactInt {
+			return max(i, -i, 1)
+		}
+	}
+	return 0
+}
+
+func isZero(tx Translator, k *ConstantVariable) bool {
+	t, err := tx.Scope().Truth(k.Value)
+	return err != nil || !t
+}
+
+// computedComparison is a comparison of numbers of which one is computed; false for others.
+func computedComparison(tx Translator, op int, a, b VariableTracker) (VariableTracker, bool, error) {
+	if !isComputed(a) && !isComputed(b) {
+		return nil, false, nil
+	}
+	if _, ok := numberLetter(tx, a); ok {
+		if _, ok := numberLetter(tx, b); ok {
+			operands := []VariableTracker{a, b}
+			v, err := compute(tx, tx.World().Builtin("bool"), operands, func(e Emitter) error {
+				if err := loadAll(e, operands); err != nil {
+					return err
+				}
+				e.CompareOp(op)
+				return nil
+			})
+			return v, true, err
+		}
+	}
+	return nil, true, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
+}
+
+// computedUnary is + (0) or - (1) of a computed number.
+func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker, error) {
+	if k, ok := numberLetter(tx, v); !ok || k == 'b' || op > 1 {
+		return nil, unsupported(exc.OperatorUnsupported, "%s %s", unaryNames[op], Describe(tx, v))
+	}
+	r, err := compute(tx, v.Type, []VariableTracker{v}, func(e Emitter) error {
+		if err := e.Load(v); err != nil {
+			return err
+		}
+		e.UnaryOp(op)
+		return nil
+	})
+	if err == nil {
+		r.limit = v.limit
+	}
+	return r, err
+}
+
+// computedBuiltins: what they make of a computed number; "": its own type. None of them raises.
+var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "str", "repr": "str", "bool": "bool"}
+
+// computedCall is a call of a builtin on a computed number; false for others.
+func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	gives, known := computedBuiltins[name]
+	if !known || len(args) != 1 || len(kwargs) > 0 {
+		return nil, false, nil
+	}
+	v, err := Realize(tx, args[0])
+	if err != nil {
+		return nil, true, err
+	}
+	x, ok := v.(*ComputedVariable)
+	if !ok {
+		return nil, false, nil
+	}
+	letter, number := numberLetter(tx, x)
+	if !number && !(x.Type == tx.World().Builtin("str") && (name == "str" || name == "repr" || name == "bool")) || name != "abs" && name != "bool" && letter == 'i' && x.limit == 0 || name == "abs" && letter == 'b' {
+		return nil, true, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, x))
+	}
+	class := x.Type
+	if gives != "" {
+		class = tx.World().Builtin(gives)
+	}
+	tx.Output().Const(fn)
+	r, err := compute(tx, class, []VariableTracker{x}, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := e.Load(x); err != nil {
+			return err
+		}
+		e.Call(1, nil)
+		return nil
+	})
+	if err == nil && name == "abs" {
+		r.limit = x.limit
+	}
+	return r, true, err
+}
+
+// computedFormat is format(v, spec) after a conversion ("", "str", "repr"), where that raises for no value.
+func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	if conversion != "" {
+		r, ok, err := computedCall(tx, w.Builtin(conversion), conversion, []VariableTracker{v}, nil)
+		if err != nil || ok && spec == "" {
+			return r, err
+		}
+		if v, ok = r.(*ComputedVariable); !ok {
+			return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(v.Type))
+		}
+	}
+	letter, number := numberLetter(tx, v)
+	if !number && v.Type != w.Builtin("str") || letter == 'i' && v.limit == 0 { // an int of many digits has no text
+		return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(v.Type))
+	}
+	example, err := s.Call(v.Type)
+	if err != nil {
+		return nil, err
+	}
+	fn := w.Builtin("format")
+	if _, err := s.Call(fn, example, s.Str(spec)); err != nil || strings.HasSuffix(spec, "c") { // not every int is a character
+		return nil, unsupported(exc.OperatorUnsupported, "format of a %s by %q", py.TypeName(v.Type), spec)
+	}
+	return compute(tx, w.Builtin("str"), []VariableTracker{v}, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := e.Load(v); err != nil {
+			return err
+		}
+		e.LoadStr(spec)
+		e.Call(2, nil)
+		return nil
+	})
+}
+
+// JoinComputed joins texts of which one is computed; false where none is.
+func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool, error) {
+	found := false
+	parts = append([]VariableTracker(nil), parts...)
+	for i, p := range parts {
+		parts[i] = mustRealize(tx, p)
+		switch x := parts[i].(type) {
+		case *ComputedVariable:
+			found = true
+		case *ConstantVariable:
+			if x.Value.Kind() != py.Str {
+				return nil, false, nil
+			}
+		default:
+			return nil, false, nil
+		}
+	}
+	if !found {
+		return nil, false, nil
+	}
+	v, err := compute(tx, tx.World().Builtin("str"), parts, func(e Emitter) error {
+		e.LoadStr("")
+		e.LoadMethod("join")
+		if err := loadAll(e, parts); err != nil {
+			return err
+		}
+		e.BuildTuple(len(parts))
+		e.CallMethod(1, nil)
+		return nil
+	})
+	return v, true, err
+}
+
+// wholeGraphOperators are operators that give bit by bit the same where one operand is a 0-dimensional tensor in the place of a
+// Python number, as long as the other has dimensions and a type that the number does not change.
+var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true, "le": true, "eq": true,
+	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
+
+// numberOperands replaces computed numbers among the operands of an operator on tensors by graph inputs that a whole graph takes: tensors
+// without dimensions. A backend compiles a Python number among its inputs as a constant.
+func numberOperands(tx Translator, name string, operands []VariableTracker) error {
+	for i, v := range operands {
+		x, ok := v.(*ComputedVariable)
+		if !ok || !tx.Output().WholeGraph() {
+			continue
+		}
+		letter, _ := numberLetter(tx, x)
+		t, beside := operands[1-i].(*TensorVariable)
+		if !wholeGraphOperators[name] || !beside || letter == 'i' && x.limit == 0 || letter == 'b' {
+			return unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
+		}
+		m, err := t.Meta(tx)
+		if err != nil {
+			return err
+		}
+		t.need(tx, "ndim")
+		t.need(tx, "dtype")
+		floats, err := tx.Scope().GetAttr(m.Dtype, "is_floating_point")
+		if err != nil {
+			return err
+		}
+		if len(m.Shape) == 0 || floats != py.True() && letter == 'f' {
+			return unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
+		}
+		if x.input == nil {
+			if x.input, err = tensorOf(tx, x); err != nil {
+				return err
+			}
+		}
+		operands[i] = x.input
+	}
+	return nil
+}
+
+// tensorOf is the graph input that stands for a computed number.
+func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
+	fn, example, err := computedModule(tx, "as_tensor", x.Type)
+	if err != nil {
+		return nil, err
+	}
+	slot, err := tx.Output().Compute(tx, []VariableTracker{x}, false, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := e.Load(x); err != nil {
+			return err
+		}
+		e.Call(1, nil)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tx.Output().ComputedInput(slot, example), nil
+}
+
+// computedModule is a function of _computed.py, and what it gives for an example of a type.
+func computedModule(tx Translator, name string, class py.Object) (fn, example py.Object, err error) {
+	s := tx.Scope()
+	m, err := s.Import("godynamo._computed")
+	if err != nil {
+		return fn, example, err
+	}
+	if fn, err = s.GetAttr(m, name); err != nil {
+		return fn, example, err
+	}
+	tx.Output().Const(fn)
+	zero, err := s.Call(class)
+	if err != nil {
+		return fn, example, err
+	}
+	example, err = s.Call(fn, zero)
+	return fn, example, err
+}
+
+// TakesNumber tells operations of a graph written inline that may take a computed number: its value decides nothing about the
+// result's metadata.
+func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
+	letter, ok := numberLetter(tx, v)
+	if !ok {
+		return false
+	}
+	if strings.HasPrefix(operation, "operator.") {
+		return true
+	}
+	if letter != 'f' {
+		return false
+	}
+	for _, word := range []string{"range", "space", "interpolate", "upsample", "histc", "bincount", "window"} {
+		if strings.Contains(operation, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// AsProxy implements Proxy where the number is inside of an operand.
+func (v *ComputedVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	return nil, unsupported(exc.CallUnsupported, "%s within an operand of the graph", Describe(tx, v))
+}

@@ -1,0 +1,422 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Random numbers of Python's: a method of a random.Random is called by the transformed function at its place, on each call, and
+// gives a ComputedVariable. What a method gives is found out by calling it on a generator of ours.
+
+// drawing is what a method of random.Random does with the generator.
+type drawing int
+
+const (
+	drawsPlain drawing = iota // it returns a plain value
+	drawsItem                 // one of the items it is given
+	drawsItems                // a new list of such
+	shuffles                  // nothing; it changes the list it is given
+	keepsState                // a value that setstate takes
+)
+
+var drawings = map[string]drawing{
+	"random": drawsPlain, "uniform": drawsPlain, "triangular": drawsPlain, "gauss": drawsPlain, "normalvariate": drawsPlain,
+	"lognormvariate": drawsPlain, "expovariate": drawsPlain, "vonmisesvariate": drawsPlain, "gammavariate": drawsPlain,
+	"betavariate": drawsPlain, "paretovariate": drawsPlain, "weibullvariate": drawsPlain, "randint": drawsPlain, "randrange": drawsPlain,
+	"getrandbits": drawsPlain, "randbytes": drawsPlain, "choice": drawsItem, "choices": drawsItems, "sample": drawsItems, "shuffle": shuffles,
+	"seed": keepsState, "getstate": keepsState, "setstate": keepsState,
+}
+
+// maxDrawn bounds the items of a list of computed values.
+const maxDrawn = 256
+
+// isRandom tells the classes of generators.
+func (w *World) isRandom(class py.Object) bool {
+	return class == w.randomType || class == w.systemRandom
+}
+
+// drawn is the call of a method of a generator; false for other methods. method: the function found under the name.
+func drawn(tx Translator, generator VariableTracker, class, method py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	how, known := drawings[name]
+	if !known || method.IsNull() || class == tx.World().systemRandom && how == keepsState {
+		return nil, false, nil
+	}
+	tx.Output().Const(method)
+	d := &draw{tx: tx, generator: generator, method: method, name: name, kwargs: kwargs}
+	for _, a := range append(append([]VariableTracker(nil), args...), kwValues(kwargs)...) {
+		v, err := Realize(tx, a)
+		if err != nil {
+			return nil, true, err
+		}
+		d.args = append(d.args, v)
+	}
+	v, err := d.call(how)
+	if err == nil {
+		tx.World().drew = true
+	}
+	return v, true, err
+}
+
+// drawingFunction is a call of a method that random.Random has in Python; false for other functions.
+func drawingFunction(tx Translator, f *FunctionVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if len(args) == 0 || f.Fn.IsNull() {
+		return nil, false, nil
+	}
+	w := tx.World()
+	name, known := tx.Scope().DictGet(w.drawingFunctions, f.Fn)
+	if !known {
+		return nil, false, nil
+	}
+	self, err := Realize(tx, args[0])
+	if err != nil {
+		return nil, true, err
+	}
+	o, ok := self.(*ObjectVariable)
+	if !ok || !w.isRandom(o.Class) {
+		return nil, false, nil
+	}
+	return drawn(tx, o, o.Class, f.Fn, py.GoString(name), args[1:], kwargs)
+}
+
+// draw is one call.
+type draw struct {
+	tx        Translator
+	generator VariableTracker
+	method    py.Object
+	name      string
+	args      []VariableTracker // those by keyword last
+	kwargs    []Kw
+}
+
+func (d *draw) no(why string) error {
+	return unsupported(exc.CallUnsupported, "random.%s %s", d.name, why)
+}
+
+func (d *draw) call(how drawing) (VariableTracker, error) {
+	s := d.tx.Scope()
+	if how == shuffles {
+		return d.shuffle()
+	}
+	operands, known, err := d.operands()
+	if err != nil {
+		return nil, err
+	}
+	if how == keepsState {
+		class := s.Tuple().Type()
+		if d.name != "getstate" {
+			class = pyNone.Type()
+		}
+		if d.name == "setstate" && (len(operands) != 1 || !isComputed(operands[0])) {
+			return nil, d.no("with a state that the function did not ask for")
+		}
+		if d.name == "seed" && (len(known) != len(operands) || d.tryOut(known).IsNull()) {
+			return nil, d.no("of what is not known")
+		}
+		v, err := d.event(class, operands)
+		if err != nil || d.name == "getstate" {
+			return v, err
+		}
+		return NoneConst(), nil
+	}
+	if len(known) != len(operands) { // it might raise
+		return nil, d.no("with what is computed")
+	}
+	example := d.tryOut(known)
+	if example.IsNull() {
+		return nil, d.no("that raises")
+	}
+	if how == drawsItems {
+		n, err := s.Len(example)
+		if err != nil || n > maxDrawn {
+			return nil, d.no("of many items")
+		}
+		population, err := d.population(known)
+		if err != nil {
+			return nil, err
+		}
+		class, limit := oneType(d.tx, population)
+		if class.IsNull() {
+			return nil, d.no("of items of several types")
+		}
+		list, err := d.event(example.Type(), operands)
+		if err != nil {
+			return nil, err
+		}
+		return d.items(list, n, class, limit)
+	}
+	class, limit := oneType(d.tx, []py.Object{example})
+	if how == drawsItem {
+		population, err := d.population(known)
+		if err != nil {
+			return nil, err
+		}
+		class, limit = oneType(d.tx, population)
+	} else if class == d.tx.World().Builtin("int") { // as large as the arguments allow
+		for _, k := range known {
+			i, ok := py.AsInt(k)
+			switch {
+			case !ok || i < -exactInt || i > exactInt || limit == 0:
+				limit = 0
+			case d.name != "getrandbits":
+				limit = max(limit, i, -i)
+			case i <= 53:
+				limit = exactInt
+			default:
+				limit = 0
+			}
+		}
+	}
+	if class.IsNull() {
+		return nil, d.no("of items of several types")
+	}
+	v, err := d.event(class, operands)
+	if err == nil {
+		v.limit = limit
+	}
+	return v, err
+}
+
+// operands are the arguments as the event loads them, and the real objects of those that are known.
+func (d *draw) operands() (operands []VariableTracker, known []py.Object, err error) {
+	for _, a := range d.args {
+		if isComputed(a) {
+			operands = append(operands, a)
+			continue
+		}
+		o, ok := copyOf(d.tx, a)
+		if !ok {
+			return nil, nil, d.no("of " + Describe(d.tx, a))
+		}
+		if o.Kind() == py.List { // the event's own: the generator only looks at it
+			o = d.tx.Scope().Tuple(d.tx.Scope().Items(o)...)
+		}
+		if !isImmutable(d.tx, o) && o.Kind() != py.Range {
+			return nil, nil, d.no("of " + Describe(d.tx, a))
+		}
+		operands, known = append(operands, NewConstant(o, nil)), append(known, o)
+	}
+	return operands, known, nil
+}
+
+// tryOut calls the method on a generator of ours; the zero Object where it raises.
+func (d *draw) tryOut(known []py.Object) py.Object {
+	s := d.tx.Scope()
+	generator, err := s.Call(d.tx.World().randomType)
+	if err != nil {
+		return py.Object{}
+	}
+	r, err := s.CallKw(d.method, append([]py.Object{generator}, known...), kwNames(d.kwargs))
+	if err != nil {
+		return py.Object{}
+	}
+	return r
+}
+
+// event calls the method at its place.
+func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVariable, error) {
+	names := kwNames(d.kwargs)
+	v := &ComputedVariable{Type: class}
+	slot, err := d.tx.Output().Compute(d.tx, append([]VariableTracker{d.generator}, operands...), true, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(d.method)
+		if err := loadAll(e, append([]VariableTracker{d.generator}, operands...)); err != nil {
+			return err
+		}
+		e.Call(1+len(operands), names)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	SetSlot(v, slot)
+	return v, nil
+}
+
+// items are those of a list that an event has made.
+func (d *draw) items(list *ComputedVariable, n int, class py.Object, limit int64) (VariableTracker, error) {
+	out := make([]VariableTracker, n)
+	for i := range out {
+		v, err := compute(d.tx, class, []VariableTracker{list}, func(e Emitter) error {
+			if err := e.Load(list); err != nil {
+				return err
+			}
+			e.LoadInt(i)
+			e.Subscript()
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		v.limit = limit
+		out[i] = v
+	}
+	return NewList(out, nil), nil
+}
+
+// shuffle permutes a list of the program's own.
+func (d *draw) shuffle() (VariableTracker, error) {
+	if len(d.args) != 1 {
+		return nil, d.no("with other arguments")
+	}
+	l, ok := d.args[0].(*ListVariable)
+	if !ok || Materialized(l) || Holder(l) != nil || len(l.items) > maxDrawn {
+		return nil, d.no("of a list that others see")
+	}
+	objs := make([]py.Object, len(l.items))
+	for i, it := range l.items {
+		it, err := Realize(d.tx, it)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := it.(*ConstantVariable)
+		if !ok {
+			return nil, d.no("of " + Describe(d.tx, it))
+		}
+		objs[i] = c.Value
+	}
+	class, limit := oneType(d.tx, objs)
+	if class.IsNull() {
+		return nil, d.no("of items of several types")
+	}
+	tuple := NewConstant(d.tx.Scope().Tuple(objs...), nil)
+	fn, _, err := computedModule(d.tx, "shuffled", d.tx.Scope().Tuple().Type())
+	if err != nil {
+		return nil, err
+	}
+	list := &ComputedVariable{Type: d.tx.World().ListType}
+	slot, err := d.tx.Output().Compute(d.tx, []VariableTracker{d.generator, tuple}, true, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := loadAll(e, []VariableTracker{tuple, d.generator}); err != nil {
+			return err
+		}
+		e.LoadConst(d.method)
+		e.Call(3, nil)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	SetSlot(list, slot)
+	items, err := d.items(list, len(objs), class, limit)
+	if err != nil {
+		return nil, err
+	}
+	d.tx.World().Writes++
+	l.items = items.(*ListVariable).items
+	return NoneConst(), nil
+}
+
+// population is what choice, choices and sample choose from: of a long range its ends alone.
+func (d *draw) population(known []py.Object) ([]py.Object, error) {
+	if len(d.kwargs) >= len(d.args) || known[0].Kind() == py.Dict {
+		return nil, d.no("with other arguments")
+	}
+	s := d.tx.Scope()
+	if known[0].Kind() == py.Range {
+		if n, err := s.Len(known[0]); err == nil && n > maxDrawn {
+			first, err := s.CallMethod(known[0], "__getitem__", s.Int(0))
+			if err != nil {
+				return nil, observed(err)
+			}
+			last, err := s.CallMethod(known[0], "__getitem__", s.Int(-1))
+			return []py.Object{first, last}, observed(err)
+		}
+	}
+	list, err := s.Call(d.tx.World().Builtin("list"), known[0])
+	if err != nil {
+		return nil, observed(err)
+	}
+	return s.Items(list), nil
+}
+
+// oneType is the plain type of all values, and the limit of ints; the zero Object for others.
+func oneType(tx Translator, values []py.Object) (class py.Object, limit int64) {
+	limit = 1
+	for _, v := range values {
+		t := v.Type()
+		if !class.IsNull() && t != class {
+			return py.Object{}, 0
+		}
+		switch v.Kind() {
+		case py.Int, py.Float, py.BoolKind, py.Str, py.Bytes:
+		default:
+			return py.Object{}, 0
+		}
+		class = t
+		if t == tx.World().Builtin("int") {
+			if i := limitOf(NewConstant(v, nil)); i == 0 || limit == 0 {
+				limit = 0
+			} else {
+				limit = max(limit, i)
+			}
+		}
+	}
+	return class, limit
+}
+
+// newRandom is random.Random(seed).
+func newRandom(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	no := unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
+	if len(args) > 1 || len(kwargs) > 0 {
+		return nil, no
+	}
+	operands := make([]VariableTracker, len(args))
+	for i, a := range args {
+		v, err := Realize(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := v.(*ConstantVariable)
+		if !ok {
+			return nil, no
+		}
+		switch c.Value.Kind() {
+		case py.Int, py.Float, py.Str, py.Bytes, py.NoneKind:
+		default:
+			return nil, no
+		}
+		operands[i] = c
+	}
+	tx.Output().Const(class)
+	return compute(tx, class, operands, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(class)
+		if err := loadAll(e, operands); err != nil {
+			return err
+		}
+		e.Call(len(operands), nil)
+		return nil
+	})
+}
+
+// CallMethod implements MethodCaller: methods of a generator that the program made.
+func (v *ComputedVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if tx.World().isRandom(v.Type) {
+		method, _ := tx.Scope().TypeLookup(v.Type, name)
+		if r, ok, err := drawn(tx, v, v.Type, method, name, args, kwargs); ok || err != nil {
+			return r, err
+		}
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s.%s of %s", py.TypeName(v.Type), name, Describe(tx, v))
+}
+
+// wrapDrawing is a C method bound to a generator, as the random module has them; nil for others.
+func wrapDrawing(tx Translator, obj, self py.Object, src guards.Source) (VariableTracker, []guards.Guard) {
+	if !tx.World().isRandom(self.Type()) {
+		return nil, nil
+	}
+	name, err := tx.Scope().GetAttr(obj, "__name__")
+	if err != nil {
+		return nil, nil
+	}
+	// The function behind it is its class's, unless that has another by now.
+	method, _ := tx.Scope().TypeLookup(self.Type(), py.GoString(name))
+	if method.Kind() != py.MethodDescr {
+		return nil, nil
+	}
+	generator := tx.Build(self, guards.NewConstSource(tx.Output().Const(self), "___generator"))
+	return &BoundBuiltin{Base: Base{Src: src}, obj: generator, name: py.GoString(name)},
+		[]guards.Guard{guards.IDMatch(src, tx.Output().Const(obj), guards.KeepStrong)}
+}
