@@ -121,21 +121,24 @@ const originAttr = "__godynamo_origin__"
 
 // Resume implements translate.Installer: resume callables are kept by the family (by code, place, stack and locals), so that every
 // split of one frame at one place goes on in the same one.
-func (i *installer) Resume(s *py.Scope, o *translate.Origin, make func() (py.Object, error)) (py.Object, error) {
+func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Object, error)) (py.Object, error) {
 	table, err := s.GetAttr(i.root(s), "resumes")
 	if err != nil {
 		return py.Object{}, err
 	}
-	params := []py.Object{}
-	for _, p := range o.Params {
-		params = append(params, s.Int(int64(p)))
+	ints := func(list []int) py.Object {
+		out := make([]py.Object, len(list))
+		for i, n := range list {
+			out[i] = s.Int(int64(n))
+		}
+		return s.Tuple(out...)
 	}
-	origin := s.Tuple(o.Code, s.Int(int64(o.Target)), s.Tuple(params...), s.Str(o.Stack))
+	origin := s.Tuple(o.Code, s.Int(int64(o.Target)), ints(o.Params), s.Str(o.Stack), ints(o.Computed))
 	key := s.Tuple(s.Int(int64(i.globals.ID())), origin)
 	if v, ok := s.DictGet(table, key); ok {
 		return v, nil
 	}
-	fn, err := make()
+	fn, err := build()
 	if err != nil {
 		return py.Object{}, err
 	}
@@ -168,10 +171,14 @@ func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 	parts := s.Items(v)
 	target, _ := py.AsInt(parts[1])
 	o := &translate.Origin{Code: parts[0], Target: int(target), Stack: py.GoString(parts[3])}
-	for _, p := range s.Items(parts[2]) {
-		n, _ := py.AsInt(p)
-		o.Params = append(o.Params, int(n))
+	ints := func(list py.Object) (out []int) {
+		for _, p := range s.Items(list) {
+			n, _ := py.AsInt(p)
+			out = append(out, int(n))
+		}
+		return out
 	}
+	o.Params, o.Computed = ints(parts[2]), ints(parts[4])
 	return o
 }
 

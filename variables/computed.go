@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -46,6 +47,26 @@ func compute(tx Translator, class py.Object, operands []VariableTracker, emit fu
 	}
 	SetSlot(v, slot)
 	return v, nil
+}
+
+// ComputedBefore is a value that the piece of the frame in front of this one has computed; nil where it is none of a plain type.
+func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTracker {
+	v := &ComputedVariable{Base: Base{Src: src}, Type: obj.Type()}
+	if !IsComputedPlain(tx, v) {
+		return nil
+	}
+	tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(v.Type)))
+	return v
+}
+
+// IsComputedPlain tells computed numbers and texts.
+func IsComputedPlain(tx Translator, v VariableTracker) bool {
+	x, ok := v.(*ComputedVariable)
+	if !ok {
+		return false
+	}
+	_, number := numberLetter(tx, x)
+	return number || x.Type == tx.World().Builtin("str")
 }
 
 // isComputed tells values of ComputedVariable.

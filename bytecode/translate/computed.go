@@ -75,7 +75,7 @@ func (o *OutputGraph) drawsFrom(generator variables.VariableTracker) {
 
 // ComputedInput implements variables.Output.
 func (o *OutputGraph) ComputedInput(slot *variables.Slot, example py.Object) *variables.TensorVariable {
-	n := o.graph.Placeholder("number_" + itoa(slot.Index))
+	n := o.graph.Placeholder("number_" + itoa(len(o.computed.tensors)))
 	if o.computed.tensors == nil {
 		o.computed.tensors, o.computed.examples = map[*fxgraph.Node]*variables.Slot{}, map[*fxgraph.Node]py.Object{}
 	}
@@ -102,7 +102,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string, v variab
 	if n := o.computed.nodeOf[x]; n != nil {
 		return n, nil
 	}
-	n := o.graph.Placeholder("number_" + itoa(variables.SlotOf(x).Index))
+	n := o.graph.Placeholder("number_" + itoa(len(o.computed.numbers)))
 	if o.computed.numbers == nil {
 		o.computed.numbers, o.computed.nodeOf = map[*fxgraph.Node]*variables.ComputedVariable{}, map[*variables.ComputedVariable]*fxgraph.Node{}
 	}
@@ -198,4 +198,25 @@ func (c *Codegen) putBack(start int, states []int) {
 			return nil
 		})
 	}
+}
+
+// computedParams are the parameters of a resume function, by number, that hold computed values.
+func (tx *InstructionTranslator) computedParams(params []int, stack []item) []int {
+	var out []int
+	n := 0
+	add := func(v variables.VariableTracker) {
+		if variables.IsComputedPlain(tx, v) {
+			out = append(out, n)
+		}
+		n++
+	}
+	for _, i := range params {
+		add(tx.locals[i])
+	}
+	for _, it := range stack {
+		if kind := it.kind(); kind != 'N' && kind != 'L' {
+			add(it.v)
+		}
+	}
+	return out
 }

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"errors"
 
 	"github.com/godynamo/godynamo/bytecode"
@@ -140,6 +142,11 @@ func (tx *InstructionTranslator) symbolicLocals() {
 	f, root := tx.out.frame, tx.out.root
 	place := func(i int, obj py.Object, read bool) variables.VariableTracker {
 		tx.out.sawTensor = tx.out.sawTensor || read && tx.out.holdsTensor(obj)
+		if f.Origin != nil && slices.Contains(f.Origin.Computed, i) {
+			if v := variables.ComputedBefore(tx, obj, guards.NewLocalSource(root.names[i], i)); v != nil {
+				return v
+			}
+		}
 		return tx.Build(obj, guards.NewLocalSource(root.names[i], i))
 	}
 	if o := f.Origin; o != nil {

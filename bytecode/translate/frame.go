@@ -33,6 +33,8 @@ type Origin struct {
 	// Stack is the value stack from the bottom: 'v' a value (the next parameter), 'N' NULL, 'L' an instruction's offset, 'X' what
 	// PUSH_EXC_INFO saved (the parameter is the exception that is being handled).
 	Stack string
+	// Computed are the parameters, by number, that each call computes anew: nothing is guarded but their types.
+	Computed []int
 }
 
 // Options are the settings of one optimize() call that translating depends on.

@@ -612,7 +612,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	code.ArgCount, code.PosOnlyArgCount, code.KwOnlyArgCount = argCount, 0, 0
 	code.Flags = opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS
 	code.Instructions = append(prologue, body...)
-	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape}
+	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape, Computed: tx.computedParams(params, stack)}
 	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
 	tx.out.resumes = append(tx.out.resumes, name)
 	if own {

@@ -123,6 +123,22 @@ def test_generators_of_the_frames():
 # ---- where the frame is split ----
 
 
+def held_over_a_split(x):
+    r = random.random()
+    x = x + 1
+    split(x)
+    return x * r + random.random(), r
+
+
+@godynamo.disable
+def split(x):
+    """A call that is not captured."""
+
+
+def test_a_number_that_is_held_over_a_split_stays_one_that_each_call_computes():
+    compare(lambda: held_over_a_split, 2, [2, 0, 0])
+
+
 def branch(x):
     if random.random() > 0.5:
         return x.relu() + 1
@@ -161,7 +177,7 @@ def raises_by_itself(x):
 @pytest.mark.parametrize("fn", [branch, loop, looks_at_what_gauss_kept, raises_by_itself], ids=lambda f: f.__name__)
 def test_control_flow_on_a_number_splits(fn):
     def graphs() -> int:
-        return {"branch": 2, "loop": 3, "looks_at_what_gauss_kept": 3, "raises_by_itself": 1}[fn.__name__]
+        return {"branch": 2, "loop": 2, "looks_at_what_gauss_kept": 1, "raises_by_itself": 1}[fn.__name__]
 
     compare(lambda: fn, graphs())
 
@@ -195,7 +211,7 @@ def as_arguments(x):
 
 @pytest.mark.parametrize("fn", [other_kinds_of_tensors, without_dimensions, as_arguments], ids=lambda f: f.__name__)
 def test_types_are_those_of_python_numbers(fn):
-    compare(lambda: fn, {"other_kinds_of_tensors": 1, "without_dimensions": 2, "as_arguments": 5}[fn.__name__])
+    compare(lambda: fn, {"other_kinds_of_tensors": 1, "without_dimensions": 2, "as_arguments": 1}[fn.__name__])
     counted = _C.counters()["translations"]
     ours = godynamo.optimize(fn)
     ours(*CALLS[0]())
@@ -258,7 +274,7 @@ def test_the_state_is_right_after_an_exception(fn):
     check_calls(
         lambda: fn,
         CALLS,
-        graphs={"draws_torch_numbers_too": 7, "fails_after_a_change": 1}.get(fn.__name__, 1),
+        graphs={"draws_torch_numbers_too": 8, "fails_after_a_change": 1}.get(fn.__name__, 1),
         state=lambda: (random.getstate(), torch.get_rng_state().tolist()),
         prepare=seeded,
     )
