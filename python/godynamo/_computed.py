@@ -17,7 +17,9 @@ def as_tensor(number: float) -> torch.Tensor:
         return torch.tensor(number, dtype=_DTYPES[type(number)], device="cpu")
 
 
-def shuffled(items: Iterable[Any], generator: Any = None, shuffle: Callable[[Any, list[Any]], None] | None = None) -> list[Any]:
+def shuffled(
+    items: Iterable[Any], generator: Any = None, shuffle: Callable[[Any, list[Any]], None] | None = None
+) -> list[Any]:
     """A list of the items that the generator has shuffled."""
     out = list(items)
     if shuffle is not None:

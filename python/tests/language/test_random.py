@@ -188,7 +188,11 @@ def test_a_list_that_others_see_is_shuffled_where_it_is():
         seeded()
 
     check_calls(
-        lambda: shuffles_a_list_that_others_see, CALLS, graphs=1, state=lambda: (list(SEEN), random.getstate()), prepare=prepare
+        lambda: shuffles_a_list_that_others_see,
+        CALLS,
+        graphs=1,
+        state=lambda: (list(SEEN), random.getstate()),
+        prepare=prepare,
     )
 
 
@@ -197,7 +201,12 @@ def test_a_list_that_others_see_is_shuffled_where_it_is():
 
 def other_kinds_of_tensors(x):
     i, h = x.to(torch.int64), x.to(torch.float16)
-    return i * random.randint(1, 5), h * random.random(), x.to(torch.bool) * random.randint(1, 5), random.randint(1, 9) / i
+    return (
+        i * random.randint(1, 5),
+        h * random.random(),
+        x.to(torch.bool) * random.randint(1, 5),
+        random.randint(1, 9) / i,
+    )
 
 
 def without_dimensions(x):
