@@ -382,8 +382,13 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return v, nil
 	}
 	if s, ok := v.(Sequence); ok {
-		if _, err := s.Items(tx); err != nil {
+		items, err := s.Items(tx)
+		if err != nil {
 			return nil, err
+		}
+		if _, ok := v.(*TensorVariable); ok { // one unbind, whose tuple is walked
+			t := NewTuple(items, nil)
+			return NewSequenceIterator(t, t, 0), nil
 		}
 		return NewSequenceIterator(v, s, 0), nil
 	}
