@@ -54,6 +54,11 @@ class _Absent:
         """Nothing is translated anyway."""
 
     @staticmethod
+    def census_start(_ask: Any, _tensor: type, _properties: frozenset[str]) -> bool:
+        """Nothing is counted."""
+        return False
+
+    @staticmethod
     def report_internal_error(_where: str, _function: Any = None, _error: Any = None) -> bool:
         """Nothing can fail."""
         return False

@@ -7,6 +7,7 @@ import json
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from . import _modules
@@ -108,6 +109,22 @@ class Explanation:
         """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=indent)
 
+    def _repr_html_(self) -> str:
+        """Show the report in a notebook: the reasons as a table, the rest as text."""
+        rows = "".join(
+            f"<tr><td>{r.torch_calls}</td><td>{r.bytecodes}</td><td>{r.count}</td><td><code>{escape(r.callee)}</code></td>"
+            f"<td>{escape(r.code)} {escape(r.reason)}</td><td>{escape(r.hint)}</td>"
+            f"<td>{escape(r.file)}:{r.line}<br><code>{escape(_source(r.file, r.line))}</code></td></tr>"
+            for r in self.kept_out
+        )
+        heads = "".join(f"<th>{h}</th>" for h in ("torch calls", "bytecodes", "times", "callee", "reason", "hint", "where"))
+        table = f"<table><tr>{heads}</tr>{rows}</table>" if rows else ""
+        return (
+            f"<p><b>{self.graph_count}</b> graphs, <b>{self.graph_break_count}</b> breaks, <b>{self.op_count}</b> operations; "
+            f"torch calls captured: <b>{self.torch_calls}</b>, bytecodes: <b>{self.bytecodes}</b></p>{table}"
+            f"<details><summary>all of it</summary><pre>{escape(str(self))}</pre></details>"
+        )
+
     def __str__(self) -> str:
         lines = [
             f"Graph count: {self.graph_count}",
@@ -182,16 +199,16 @@ def explain(fn: Callable[..., Any], /) -> Callable[..., Explanation]:
     Graph count: 1
     ...
 
-    ``fn`` may be optimized already: its own translations are left alone. The run is slower than others: every instruction that
-    CPython runs is counted. What ``fn`` raises is raised.
+    ``fn`` may be optimized already: its own translations are left alone, a backend that is given whole graphs is not called but
+    its graphs are made, and a graph break raises nothing. The run is slower than others: every instruction that CPython runs is
+    counted. What ``fn`` raises is raised.
     """
 
     def run(*args: Any, **kwargs: Any) -> Explanation:
         from . import _runtime
         from ._optimize import optimize
 
-        asked = getattr(getattr(fn, "root", None), "options", None)
-        fresh = optimize(fn=fn, python_ops=getattr(asked, "python_ops", None))
+        fresh = optimize(fn=fn, **_asked(fn))
         records: list[dict[str, Any]] = []
         lists = _runtime.recorders.lists
         lists.append(records)
@@ -208,6 +225,20 @@ def explain(fn: Callable[..., Any], /) -> Callable[..., Explanation]:
         return out
 
     return run
+
+
+def _as_it_is(gm: Any, _example_inputs: list[Any]) -> Any:
+    """Stand in for a backend: what splits frames is the same with all that are given whole graphs."""
+    return gm.forward
+
+
+def _asked(fn: Any) -> dict[str, Any]:
+    """What optimize() was told about a callable that is optimized already, as far as it decides what is captured."""
+    options = getattr(getattr(fn, "root", None), "options", None)
+    if options is None:
+        return {}
+    asked = {"python_ops": options.python_ops, "cache_size_limit": options.cache_size_limit, "dynamic": options.dynamic}
+    return asked if options.inline else {**asked, "backend": _as_it_is}
 
 
 def _recompile(code: Any, reasons: Any) -> Recompile:

@@ -255,6 +255,7 @@ OPERATIONS = {
     "constructors": lambda x: torch.zeros(3) + torch.ones_like(x) + torch.arange(3) + x.new_zeros(3),
     "many results": lambda x: x.sort()[0] + torch.topk(x, 1)[0] + torch.stack([x, x]).sum(0),
     "in place": lambda x: x.clone().add_(1).mul_(2),
+    "walked": lambda x: [a + 1 for a in x],
     "unpacked": lambda x: [a * b for a, b in [x[:2]] for _ in range(2)],
     "classes": lambda x: torch.Tensor.sin(x) + torch.Tensor.add(x, 1),
     "ops": lambda x: torch.ops.aten.sin(x) + torch.ops.aten.cos.default(x),
@@ -342,6 +343,49 @@ def test_the_report_as_text_and_as_json(x):
     assert data["torch_calls"] == {"captured": 2, "outside": 1, "share": pytest.approx(2 / 3)}
     assert data["kept_out"][0]["callee"] == "Tensor.item" and data["kept_out"][0]["code"] == "GD0102"
     assert data["break_reasons"][0]["user_stack"] == [["f", __file__, f.__code__.co_firstlineno + 1]]
+
+
+def test_the_report_as_a_notebook_shows_it(x):
+    html = godynamo.explain(lambda x: x[0].item() < 3 and x + 1)(x)._repr_html_()
+    assert "<code>Tensor.item</code>" in html and "GD0102" in html
+    assert "x[0].item() &lt; 3" in html and "item() < 3" not in html
+
+
+def test_the_graphs_of_a_backend_that_is_given_whole_graphs_are_counted_without_it(x):
+    called = []
+
+    def backend(gm, example_inputs):
+        called.append(gm)
+        return gm.forward
+
+    def f(x, l):
+        y = x + 1
+        l.append(1)
+        y.add_(2)
+        return y * x.sum().item()
+
+    e = godynamo.explain(godynamo.optimize(f, backend=backend, nopython=True))(x, [])
+    assert not called and e.graph_count >= 2 and e.kept_out[0].code == "GD0102"
+    assert torch.equal(e.result, (x + 3) * x.sum())
+    plain = godynamo.explain(godynamo.disable(f))(x, [])
+    assert (e.torch_calls.total, e.bytecodes.total) == (plain.torch_calls.total, plain.bytecodes.total)
+
+
+def test_an_optimized_functions_limit_holds(x):
+    def f(x):
+        for n in range(4):
+            x = x + from_outside(times, x, n)
+        return x
+
+    def times(x, n):
+        return x * n
+
+    @godynamo.skip
+    def from_outside(fn, *args):
+        return fn(*args)
+
+    e = godynamo.explain(godynamo.optimize(f, cache_size_limit=1))(x)
+    assert "GD0703" in {r.code for r in e.kept_out}
 
 
 def test_what_the_function_raises_is_raised_and_counting_ends(x):
