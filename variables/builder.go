@@ -26,6 +26,10 @@ func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, err
 		v.base().set = v.base().set.Add(gs...)
 	}
 	tx.World().remember(obj, v)
+	if u := tx.World().unseen[obj]; u != nil {
+		delete(tx.World().unseen, obj)
+		return v, u.lookAt(tx, v, src)
+	}
 	return v, nil
 }
 

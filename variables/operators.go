@@ -18,6 +18,11 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if inplace {
 		n -= len(binaryNames)
 	}
+	if inplace && binaryNames[n] == "add" {
+		if added, err := concatUnseen(tx, a, b); added || err != nil {
+			return a, err
+		}
+	}
 	a, err := Realize(tx, a)
 	if err != nil {
 		return nil, err

@@ -93,6 +93,9 @@ func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw
 
 // CallMethod is obj.name(*args, **kwargs).
 func CallMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if added, err := addUnseen(tx, obj, name, args, kwargs); added || err != nil {
+		return NoneConst(), err
+	}
 	obj, err := Realize(tx, obj)
 	if err != nil {
 		return nil, err
@@ -283,6 +286,9 @@ func plainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 
 // GetAttr is obj.name.
 func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
+	if m, ok := unseenMethod(tx, obj, name); ok {
+		return m, nil
+	}
 	obj, err := Realize(tx, obj)
 	if err != nil {
 		return nil, err

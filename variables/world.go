@@ -54,6 +54,7 @@ type World struct {
 	standIns map[py.Object]replacement
 	looked   map[classLookup]bool     // questions asked of classes, see class_guards.go
 	drew     bool                     // random numbers
+	unseen   map[py.Object]*unseen    // lists and deques that were only added to
 	fixed    map[py.Object]bool       // classes that nobody changes
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
@@ -79,7 +80,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 		known = f
 	}
 	return &World{facts: known, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{},
-		looked: map[classLookup]bool{}, fixed: map[py.Object]bool{},
+		looked: map[classLookup]bool{}, fixed: map[py.Object]bool{}, unseen: map[py.Object]*unseen{},
 		printing: map[VariableTracker]bool{}, identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
 		classAttrs: map[py.Object]map[string]VariableTracker{}}, nil
 }

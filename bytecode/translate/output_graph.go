@@ -460,6 +460,13 @@ func (o *OutputGraph) aliasGuards() {
 			}
 		}
 	}
+	o.world.Unseen(func(obj py.Object, src guards.Source) {
+		for _, other := range all {
+			if other.obj.Type() == obj.Type() {
+				o.AddGuards(guards.NoAlias(src, other.v.Source()))
+			}
+		}
+	})
 	if o.opts.FullGuards && o.ChangesTensors() {
 		for i, a := range o.inputs {
 			for _, b := range o.inputs[i+1:] {

@@ -1,0 +1,145 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// A list or deque of the frame's that the program adds to and never looks at is guarded by its type alone: a log that grows with
+// each call is no reason to translate again. What was added is kept; when the program looks after all, the tracker is made of
+// what the object held at the frame's start, and that.
+
+// unseen is such an object.
+type unseen struct {
+	sources []guards.Source // where it was reached
+	added   []VariableTracker
+}
+
+// unseenMethods are those that only add at the end.
+var unseenMethods = map[string]bool{"append": true, "extend": true}
+
+// isUnseen tells lists and deques of the frame's that nobody has looked at.
+func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
+	l, ok := v.(*LazyVariable)
+	if !ok || l.real != nil || l.Src == nil || tx.World().PythonOps {
+		return nil, false
+	}
+	if l.obj.Kind() != py.List && l.obj.Type() != tx.World().DequeType {
+		return nil, false
+	}
+	if _, ours := OurOwn(l); ours {
+		return nil, false
+	}
+	_, looked := tx.World().objects[l.obj]
+	return l, !looked
+}
+
+// unseenMethod is a method bound to such an object.
+func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracker, bool) {
+	if !unseenMethods[name] {
+		return nil, false
+	}
+	l, ok := isUnseen(tx, v)
+	if !ok {
+		return nil, false
+	}
+	return &BoundBuiltin{obj: l, name: name}, true
+}
+
+// addUnseen is a call of one of these methods; false where the object has been looked at by now, or must be.
+func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
+	if !unseenMethods[name] || len(args) != 1 || len(kwargs) > 0 {
+		return false, nil
+	}
+	l, ok := isUnseen(tx, v)
+	if !ok {
+		return false, nil
+	}
+	added, given := args, args
+	if name == "extend" {
+		if other, lazy := args[0].(*LazyVariable); lazy && other.obj == l.obj {
+			return false, nil
+		}
+		items, err := Unpack(tx, args[0])
+		if err != nil {
+			return false, err
+		}
+		if _, ok := isUnseen(tx, v); !ok { // its items came from the object itself
+			return false, nil
+		}
+		added, given = items, []VariableTracker{NewTuple(items, nil)}
+	}
+	w := tx.World()
+	u := w.unseen[l.obj]
+	if u == nil {
+		u = &unseen{}
+		w.unseen[l.obj] = u
+	}
+	u.reachedAt(tx, l)
+	u.added = append(u.added, added...)
+	return true, methodEffect(tx, l, name, given)
+}
+
+func (u *unseen) reachedAt(tx Translator, l *LazyVariable) {
+	for _, s := range u.sources {
+		if s.Name() == l.Src.Name() {
+			return
+		}
+	}
+	u.sources = append(u.sources, l.Src)
+	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+}
+
+// lookAt puts what was added behind what the object held at the frame's start.
+func (u *unseen) lookAt(tx Translator, v VariableTracker, src guards.Source) error {
+	switch x := v.(type) {
+	case *ListVariable:
+		x.items = append(x.items, u.added...)
+	case *DequeVariable:
+		if x.maxlen != pyNone {
+			return unsupported(exc.UntrackedObject, "a deque with a maximum that was added to unseen")
+		}
+		x.items = append(x.items, u.added...)
+	default:
+		return unsupported(exc.UntrackedObject, "%s that was added to unseen", v.Kind())
+	}
+	v.base().mutated = true
+	for _, s := range u.sources {
+		if s.Name() != src.Name() {
+			tx.Output().AddGuards(guards.DuplicateInput(src, s))
+		}
+	}
+	return nil
+}
+
+// Unseen calls f for each place where an object was reached that the program only added to.
+func (w *World) Unseen(f func(obj py.Object, src guards.Source)) {
+	for obj, u := range w.unseen {
+		for _, s := range u.sources {
+			f(obj, s)
+		}
+	}
+}
+
+// concatUnseen is += of a list or tuple; of other values the operand's type may be asked first.
+func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
+	if _, ok := isUnseen(tx, a); !ok {
+		return false, nil
+	}
+	v, err := Realize(tx, b)
+	if err != nil {
+		return false, err
+	}
+	switch x := v.(type) {
+	case *ListVariable:
+		if Holder(x) == nil {
+			return addUnseen(tx, a, "extend", []VariableTracker{b}, nil)
+		}
+	case *TupleVariable:
+		if x.class.IsNull() {
+			return addUnseen(tx, a, "extend", []VariableTracker{b}, nil)
+		}
+	}
+	return false, nil
+}
