@@ -97,10 +97,10 @@ func (u *unseen) lookAt(tx Translator, v VariableTracker, src guards.Source) err
 	case *ListVariable:
 		x.items = append(x.items, u.added...)
 	case *DequeVariable:
-		if x.maxlen != pyNone {
-			return unsupported(exc.UntrackedObject, "a deque with a maximum that was added to unseen")
-		}
 		x.items = append(x.items, u.added...)
+		if most, ok := py.AsInt(x.maxlen); ok && len(x.items) > int(most) { // the deque let go of its first ones
+			x.items = x.items[len(x.items)-int(most):]
+		}
 	default:
 		return unsupported(exc.UntrackedObject, "%s that was added to unseen", v.Kind())
 	}
