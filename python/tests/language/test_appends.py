@@ -83,7 +83,9 @@ def inside_try(x, k):
 @pytest.mark.parametrize(
     "fn", [appends, appends_tensors, extends, in_a_loop, by_a_bound_method], ids=lambda f: f.__name__
 )
-@pytest.mark.parametrize("fresh", [list, collections.deque, lambda: collections.deque(maxlen=3)], ids=["list", "deque", "short deque"])
+@pytest.mark.parametrize(
+    "fresh", [list, collections.deque, lambda: collections.deque(maxlen=3)], ids=["list", "deque", "short deque"]
+)
 def test_what_is_only_added_to_is_no_reason_to_translate_again(fn, fresh):
     compare(fn, fresh, graphs=1, translations=[1, 0, 0, 0])
 
