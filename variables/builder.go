@@ -342,7 +342,7 @@ func wrapFunction(tx Translator, obj py.Object, src guards.Source, ofType []guar
 		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, tx.Output().Const(obj))}, nil
 	}
 	code, _ := s.FunctionField(obj, py.FuncCode)
-	g := guards.IDMatch(guards.NewFunctionFieldSource(src, guards.FuncCode), tx.Output().Const(code), guards.KeepStrong)
+	g := guards.IDMatch(guards.NewFunctionFieldSource(src, guards.FuncCode), tx.Output().Const(code), guards.KeepWeak)
 	return NewFunction(obj, src), append(ofType, g), nil
 }
 

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// frameWatchers are functions of sys and inspect that show a frame as it is, set who sees its events, or tell what the interpreter
+// frameWatchers are functions of sys, inspect and traceback that show a frame as it is, set who sees its events, or tell what the interpreter
 // holds: a split frame is another.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true,
-	"getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
+	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
 
 // memoryWatchers count or list objects of the process, of which a split frame has others.
 var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true, "gc.get_referrers": true,
@@ -57,22 +57,27 @@ func namesAttr(c *bytecode.Code, names map[string]bool) bool {
 	return false
 }
 
-// watchesMemory tells code that calls a memory watcher by its module's name and uses the result.
+// watchesMemory tells code that calls a memory watcher by its module's name and uses the result, or reads what the collector has found.
 func watchesMemory(c *bytecode.Code) bool {
 	list := c.Instructions
 	for i := 0; i+1 < len(list); i++ {
 		module, attr := list[i], list[i+1]
-		if module.Op != opcode.LOAD_GLOBAL || attr.Op != opcode.LOAD_ATTR && attr.Op != opcode.LOAD_METHOD ||
-			!memoryWatchers[c.Names[module.Arg>>1]+"."+c.Names[attr.Arg]] {
+		if module.Op != opcode.LOAD_GLOBAL || attr.Op != opcode.LOAD_ATTR && attr.Op != opcode.LOAD_METHOD {
 			continue
 		}
-		for k := i + 2; k+1 < len(list); k++ {
-			if list[k].Op == opcode.CALL {
-				if list[k+1].Op != opcode.POP_TOP {
-					return true
-				}
-				break
-			}
+		name := c.Names[module.Arg>>1] + "." + c.Names[attr.Arg]
+		if name == "gc.garbage" || memoryWatchers[name] && usesCall(list[i+2:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// usesCall tells whether the result of the first call is used.
+func usesCall(list []*bytecode.Instruction) bool {
+	for k := 0; k+1 < len(list); k++ {
+		if list[k].Op == opcode.CALL {
+			return list[k+1].Op != opcode.POP_TOP
 		}
 	}
 	return false

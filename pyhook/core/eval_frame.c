@@ -223,6 +223,9 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if ((*extra)->flags & (GD_CODE_SKIP | GD_CODE_OURS)) {
         return (*extra)->flags & GD_CODE_OURS ? GD_COUNT_hook_ours : GD_COUNT_hook_skip;
     }
+    if ((*extra)->count == 0 && gd_watched_call(*extra)) {
+        return GD_COUNT_watched; /* even the FrameCache would be counted */
+    }
     return -1;
 }
 

@@ -19,6 +19,7 @@ enum {
 
 typedef struct {
     uint32_t flags;
+    uint32_t watched; /* its frames that were left to CPython for GD_WATCHED_CALLS; core/miss.h */
     uint32_t count, capacity;
     struct gd_FrameCache **caches; /* borrowed; a FrameCache unlinks itself before it dies */
 } gd_ExtraState;

@@ -21,6 +21,7 @@ typedef struct {
     PyObject *const *slots;
     PyObject *failures; /* strong list or NULL */
     int kind;
+    int others; /* another thread ran Python when the translation began; it may have ended meanwhile */
 } miss;
 
 /* ---- registers ---- */
@@ -92,7 +93,7 @@ refusal(PyThreadState *tstate, const miss *m)
     if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
         return GD_COUNT_in_progress;
     }
-    if (gd_thread.watching > 0 && m->kind == GD_FRAME_HOOK && m->cache->misses <= GD_WATCHED_CALLS) {
+    if (m->kind == GD_FRAME_HOOK && gd_watched_call(extra)) {
         return GD_COUNT_watched;
     }
     /* A mode sees every operation and attribute, in order: neither may a translation add its own, nor may what it folds be
@@ -284,7 +285,7 @@ run_fresh(PyThreadState *tstate, const miss *m, gd_GuardedCode *entry, PyObject 
             Py_DECREF(text);
         }
         gd_entry_invalidate(entry);
-        if (!gd_py_others_run(tstate)) {
+        if (!m->others && !gd_py_others_run(tstate)) {
             gd_internal_error("guards fail on the frame they were made from", (PyObject *)m->function);
         }
         PyErr_Clear(); /* with other threads about: one of them may have changed what the guards look at */
@@ -297,7 +298,7 @@ int
 gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
               int kind, PyObject *const *slots, PyObject **result)
 {
-    miss m = {cache, root, owner, function, slots, NULL, kind};
+    miss m = {cache, root, owner, function, slots, NULL, kind, 0};
     GD_COUNT(misses);
     cache->misses++;
     int reason = refusal(tstate, &m);
@@ -313,6 +314,7 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         return GD_RUN_ORIGINAL;
     }
     gd_reply reply;
+    m.others = gd_py_others_run(tstate);
     translate_marked(&m, &reply);
     Py_XDECREF(m.failures);
     int how = GD_RUN_ORIGINAL;

@@ -24,6 +24,14 @@ enum {
  * measurement sees is CPython's doing then, and a loop that takes one each turn is captured nonetheless. */
 #define GD_WATCHED_CALLS 32
 
+/* Whether this is such a call of the code that extra belongs to; counts it. extra may be NULL. */
+static inline int
+gd_watched_call(gd_ExtraState *extra)
+{
+    return GD_UNLIKELY(gd_thread.watching > 0) && extra != NULL && extra->watched < GD_WATCHED_CALLS
+           && ++extra->watched;
+}
+
 /* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots, kept
  * alive by the caller. Arguments are borrowed. */
 int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dis
+import gc
 import sys
+import traceback
 
 import pytest
 import torch
@@ -26,22 +28,81 @@ def blocks(work, x, times):
     return found, out
 
 
-@pytest.mark.parametrize("everything", [False, True])
-def test_a_measurement_of_memory_sees_what_cpython_allocates(everything):
+def fresh_work():
+    """A function whose code no measurement has met yet."""
+
     def work(x):
         return (x + 1).relu()
 
+    work.__code__ = work.__code__.replace()
+    return work
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_measurement_of_memory_sees_what_cpython_allocates(everything):
     # What torch and godynamo allocate when they are used for the first time.
-    godynamo.optimize(blocks)(lambda x: work(x), torch.ones(2), 2)
-    counter = CompileCounter()
+    godynamo.optimize(blocks)(fresh_work(), torch.ones(2), 2)
+    work, counter = fresh_work(), CompileCounter()
     with godynamo.config.patch(translate_everything=everything):
         found, out = godynamo.optimize(blocks, backend=counter)(work, torch.ones(2), WARM)
     assert max(found) < 50 and counter.op_count == 0 and out.equal(torch.full((2,), 2.0))
     # A loop that takes a measurement each turn is captured all the same.
-    compiled = godynamo.optimize(blocks, backend=counter)
-    for times in (WARM, 3):
-        assert compiled(work, torch.ones(2), times)[1].equal(torch.full((2,), 2.0))
+    assert godynamo.optimize(blocks, backend=counter)(work, torch.ones(2), 3)[1].equal(torch.full((2,), 2.0))
     assert counter.op_count == 2 and counter.frame_count == 1
+
+
+class Equal:
+    def __eq__(self, other):
+        return True
+
+    __hash__ = object.__hash__
+
+
+def count_objects(times):
+    """The objects of the collector's that comparisons leave."""
+    a = Equal()
+    before = len(gc.get_objects())
+    for _ in range(times):
+        assert a == a
+    return len(gc.get_objects()) - before
+
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+
+def garbage():
+    """What a collection finds of objects that nobody else has seen."""
+    gc.collect()
+    del gc.garbage[:]
+    before = gc.get_debug()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        Cycle()
+        gc.collect()
+        return sum(isinstance(o, Cycle) for o in gc.garbage)
+    finally:
+        gc.set_debug(before)
+        del gc.garbage[:]
+
+
+def caller_s_variables(k):
+    a = k + 1
+    return traceback.StackSummary.extract(traceback.walk_stack(None), limit=1, capture_locals=True)[0].locals, a
+
+
+@pytest.mark.parametrize("fn, args", [(count_objects, (5,)), (garbage, ()), (caller_s_variables, (3,))])
+def test_the_interpreter_s_own_view(fn, args):
+    expected = fn(*args)
+
+    def outer():
+        return fn(*args), fn(*args)
+
+    with godynamo.config.patch(translate_everything=True):
+        compiled = godynamo.optimize(fn)
+        assert [compiled(*args) for _ in range(2)] == [expected] * 2
+        assert godynamo.optimize(outer)() == (expected, expected)
 
 
 def each_opname(f, *args):

@@ -113,6 +113,19 @@ def test_what_they_wrap_dies_with_them(make):
     assert not counter.frame_count > 2
 
 
+def test_code_dies_with_its_function():
+    def use(f, x):
+        return x + 1, f.__code__.co_name, f.__name__
+
+    compiled = godynamo.optimize(use)
+    for _ in range(2):
+        f = eval("lambda x: x")
+        assert compiled(f, torch.ones(1)) == (2, "<lambda>", "<lambda>")
+        code = weakref.ref(f.__code__)
+        del f
+        assert code() is None
+
+
 def test_another_function_in_the_same_wrapper_is_another_translation():
     class A:
         @staticmethod
