@@ -160,7 +160,7 @@ func (s *MroClassSource) text(p *printer) string {
 // FuncField is a part of a function, method or exception object.
 type FuncField int
 
-// The fields; the first nine are of functions, two of methods, the rest of exceptions. A missing __defaults__, __kwdefaults__,
+// The fields; the first ten are of functions, two of methods, the rest of exceptions. A missing __defaults__, __kwdefaults__,
 // __closure__, __doc__, __module__ or field of an exception reads as None.
 const (
 	FuncCode FuncField = iota
@@ -172,6 +172,7 @@ const (
 	FuncQualName
 	FuncDoc
 	FuncModule
+	FuncAnnotations
 	MethodSelf
 	MethodFunc
 	ExceptionArgs
@@ -184,7 +185,7 @@ const (
 
 var funcFieldNames = [numFuncFields]string{
 	"__code__", "__closure__", "__defaults__", "__kwdefaults__", "__globals__",
-	"__name__", "__qualname__", "__doc__", "__module__", "__self__", "__func__", "args", "__cause__",
+	"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__self__", "__func__", "args", "__cause__",
 	"__context__", "__traceback__",
 }
 

@@ -694,7 +694,7 @@ func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 		return nil, err
 	}
 	fn := tx.World().Print
-	return NoneConst(), tx.Output().Effect(tx, all, func(e Emitter) error {
+	return NoneConst(), told(tx, all, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(fn)
 		if err := loadAll(e, all); err != nil {

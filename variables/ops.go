@@ -317,6 +317,8 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 		switch r.Kind() {
 		case py.Builtin, py.MethodWrapper, py.Method:
 			return &BoundBuiltin{obj: obj, name: name}, nil
+		case py.MappingProxy: // of a constant: inspect.Signature.parameters
+			return newMappingProxy(tx, r)
 		}
 		return attributeResult(tx, r, name)
 	}

@@ -23,7 +23,7 @@ func report(tx Translator, name string, args []VariableTracker) (VariableTracker
 	if err != nil {
 		return nil, err
 	}
-	return NoneConst(), tx.Output().Effect(tx, args, func(e Emitter) error {
+	return NoneConst(), told(tx, args, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(fn)
 		if err := loadAll(e, args); err != nil {
@@ -64,6 +64,20 @@ func queued(tx Translator, what string, values []VariableTracker) error {
 	for _, v := range values {
 		if !printable(tx, v) {
 			return unsupported(exc.CallUnsupported, "%s of %s", what, Describe(tx, v))
+		}
+	}
+	return nil
+}
+
+// told records an effect that shows values to the world.
+func told(tx Translator, values []VariableTracker, emit func(e Emitter) error) error {
+	if err := tx.Output().Effect(tx, values, emit); err != nil {
+		return err
+	}
+	for _, v := range values {
+		if _, known := AsConstant(tx, v); !known {
+			tx.Output().ReadsTensors()
+			break
 		}
 	}
 	return nil

@@ -117,6 +117,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return currentException(tx)
 	case t.class == "type_hints" && len(args) == 1 && len(kwargs) == 0:
 		return typeHintsOf(tx, args[0])
+	case t.class == "signature" && len(args) == 1 && len(kwargs) == 0:
+		return signatureOf(tx, args[0])
 	case t.class == "log":
 		return callLogging(tx, t.Fn, args, kwargs)
 	case t.class == "warn":

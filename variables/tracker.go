@@ -271,6 +271,8 @@ type Output interface {
 	WholeGraph() bool
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
 	MaySeeEffect()
+	// ReadsTensors notes that the effect just recorded reads what is in a tensor: no later operation that changes one runs before it.
+	ReadsTensors()
 	// ChangesTensors tells whether an operation so far changes a tensor in place.
 	ChangesTensors() bool
 	// Step is the step of the outermost frame that is running.

@@ -27,7 +27,7 @@ type facts struct {
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent   py.Object
 	percentFields, formatFields, reprIs, asciiText                               py.Object
 	recursiveRepr                                                                py.Object
-	BindingError, typeHints, functionMade, handlesNothing                        py.Object
+	signature, BindingError, typeHints, functionMade, handlesNothing             py.Object
 	numpyScalars, numpyOperation, numpyComputed                                  py.Object
 	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode         py.Object
 	setClone, layoutIs                                                           py.Object
@@ -136,7 +136,7 @@ func (f *facts) table() map[string]*py.Object {
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
 		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
-		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "function_made": &f.functionMade,
+		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "signature": &f.signature, "function_made": &f.functionMade,
 		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,

@@ -62,6 +62,7 @@ type Codegen struct {
 	// frame, which the exception's traceback keeps, holds nothing.
 	caught int
 	catch  *bytecode.Instruction
+	random randomRegion
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -379,17 +380,19 @@ func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 // runEvents writes all events. A backend that takes whole graphs gets its call first; the effects follow in order.
 func (c *Codegen) runEvents() error {
 	if c.out.backend.Inline() {
-		last := -1
-		for i, e := range c.out.events {
-			if e.protected {
-				last = i
+		events, last := c.out.inOrder()
+		for i, e := range events {
+			if i < last && !c.random.saved && e.node != nil && traceOf(e.node) == draws {
+				c.at(e.chain, false)
+				if err := c.saveRandom(); err != nil {
+					return err
+				}
 			}
-		}
-		for i, e := range c.out.events {
 			if err := c.runEvent(e); err != nil {
 				return err
 			}
 			if i == last {
+				c.random.end = len(c.list)
 				if err := c.handOver(); err != nil {
 					return err
 				}
@@ -482,6 +485,11 @@ func (c *Codegen) graphCall() error {
 			break
 		}
 	}
+	if o.hasProtected && o.drawsRandom() {
+		if err := c.saveRandom(); err != nil {
+			return err
+		}
+	}
 	c.PushNull()
 	c.LoadConst(fn)
 	for _, load := range loads {
@@ -493,6 +501,7 @@ func (c *Codegen) graphCall() error {
 		return err
 	}
 	c.putBack(start, states)
+	c.random.end = len(c.list)
 	if len(outputs) == 0 {
 		c.PopTop()
 	} else {

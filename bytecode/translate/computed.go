@@ -177,11 +177,9 @@ func (c *Codegen) putBack(start int, states []int) {
 	if len(states) == 0 {
 		return
 	}
-	region := &bytecode.ExceptionRegion{Lasti: true}
-	for _, in := range c.list[start:] {
-		in.Handler = region
-	}
+	region, end := &bytecode.ExceptionRegion{Lasti: true}, len(c.list)
 	c.out.computed.handler = func() error {
+		c.enclose(start, end, region)
 		return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {
 			for i, g := range c.out.computed.generators {
 				err := c.callComputed("restore", func() error {

@@ -341,6 +341,9 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 			return err
 		}
 	}
+	if err := c.writeRandomRestore(); err != nil {
+		return err
+	}
 	o.aliasGuards()
 	values := c.extras
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})

@@ -367,12 +367,25 @@ func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 }
 
 // abandoned looks for generators that CPython would close when the frame lets go of them, and that would run code then: those stopped
-// inside try or with. CPython makes and closes such a one.
+// inside try or with. Where that code does nothing that can be seen (zip has left a Sequence's iterator), it does not matter when it
+// runs; else CPython makes and closes such a one.
 func (o *OutputGraph) abandoned() error {
 	for _, g := range o.generators {
-		if f := g.frame; f != nil && g.started && !variables.Materialized(g) && f.d.code.Instructions[f.ip-1].Handler != nil {
-			return o.breakAt(g.createdAt, exc.Break(exc.Generator, "one that is left inside try or with, where closing it runs code"))
+		f := g.frame
+		if f == nil || !g.started || variables.Materialized(g) || f.d.code.Instructions[f.ip-1].Handler == nil {
+			continue
 		}
+		writes, events := o.world.Writes, len(o.events)
+		if o.current != nil && !g.running {
+			if _, err := g.close(o.current); err != nil {
+				if _, again := err.(*exc.RestartAnalysis); again {
+					return err
+				}
+			} else if o.world.Writes == writes && len(o.events) == events {
+				continue
+			}
+		}
+		return o.breakAt(g.createdAt, exc.Break(exc.Generator, "%s, left inside try or with, where closing it runs code", f.d.code.Name))
 	}
 	return nil
 }

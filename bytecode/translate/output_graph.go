@@ -22,6 +22,7 @@ type event struct {
 	protected bool
 	state     py.Object // torch's modes to put back when it raises; null: they stay
 	fresh     bool      // an effect on an object that nothing else has yet
+	reads     bool      // an effect that reads what is in a tensor
 	shared    bool      // an effect that operations may see: it changes memory that a tensor may share
 	held      bool      // slot keeps the object until an event drops it, or the function ends
 	early     bool      // computes a value that a whole graph may take
@@ -315,6 +316,9 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 // MaySeeEffect implements variables.Output.
 func (o *OutputGraph) MaySeeEffect() { o.events[len(o.events)-1].shared = true }
 
+// ReadsTensors implements variables.Output.
+func (o *OutputGraph) ReadsTensors() { o.events[len(o.events)-1].reads = true }
+
 // Step implements variables.Output.
 func (o *OutputGraph) Step() int { return o.rootStep }
 
@@ -490,19 +494,23 @@ func (o *OutputGraph) ChangesTensors() bool {
 // difference: an operation may see the effect, or the graph raises and cannot be run again as the user's code. Such a frame is translated
 // anew, split at its effects.
 func (o *OutputGraph) effectsLost() bool {
-	if o.backend.Inline() || o.strict || o.numOps == 0 {
+	if o.strict || o.numOps == 0 {
 		return false
 	}
+	if o.backend.Inline() {
+		return o.readsTooLate()
+	}
 	keep := o.opts.NoPython && !o.python.used() || o.rerunnable()
-	effect, shared, captured := false, false, false
+	effect, shared, captured, reads := false, false, false, false
 	for _, e := range o.events {
 		if e.draws && captured && !keep {
 			return true
 		}
 		captured = captured || e.node != nil
-		if e.node != nil && (shared || effect && !keep) {
+		if e.node != nil && (shared || effect && !keep || reads && changesTensors(e.node)) {
 			return true
 		}
+		reads = reads || e.reads
 		effect = effect || (e.emit != nil && e.slot == nil)
 		shared = shared || e.shared
 	}

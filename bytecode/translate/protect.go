@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"strings"
-
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/variables"
@@ -11,7 +9,9 @@ import (
 // An operation inside try or with is captured like any other, and its handler is not: should the operation raise, the piece of the
 // frame it is in (the frame itself, or the rest of one after a split) runs again in CPython from its start, and there the exception
 // meets its handler, its context and its finally blocks. That is right as long as nothing the piece did before can be seen. So
-// a piece holds no trace before a protected operation: where there would be one, the frame is split in front of the operation.
+// the piece's effects wait until the last protected operation is over, and what stands between the first of them and that operation runs
+// again as well when it raises. What an operation does to its tensors or to random numbers cannot wait: where there is such a trace, the
+// frame is split in front of the next protected operation. So it is after an effect that operations may see, and where Python runs as an operation.
 
 // protect prepares for one more operation; its error asks for a split.
 func (o *OutputGraph) protect(tx variables.Translator) error {
@@ -32,52 +32,83 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	return nil
 }
 
-// countLeft counts the events so far that can be seen from outside once they have run.
+// countLeft counts the events so far that can be seen from outside once they have run, and cannot wait.
 func (o *OutputGraph) countLeft() int {
 	for ; o.counted < len(o.events); o.counted++ {
 		e := o.events[o.counted]
-		if e.node != nil && leavesTrace(e.node) || e.emit != nil && (e.slot == nil && !e.fresh || e.draws) {
+		if e.node != nil && traceOf(e.node) == lasts || e.draws || e.effect() && (e.shared || o.world.PythonOps) {
 			o.left++
 		}
 	}
 	return o.left
 }
 
-// leavesTrace tells operations that change a tensor in place, draw random numbers or update buffers.
-func leavesTrace(n *fxgraph.Node) bool {
-	if n.State {
-		return false // put back where the piece runs again
-	}
-	if n.Inplace {
-		return true
-	}
-	leaves, known := namedStateful[n.Target.Text]
-	if !known {
-		for _, word := range stateful {
-			leaves = leaves || strings.Contains(n.Target.Text, word)
+// effect tells events that can be seen from outside and are no operations.
+func (e *event) effect() bool { return e.emit != nil && e.slot == nil && !e.fresh }
+
+// inOrder gives the events in the order they run in with inlined operations: the program's, but effects and what they need wait for the
+// last protected operation.
+func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
+	last, first := -1, -1
+	for i, e := range o.events {
+		if e.protected {
+			last = i
 		}
-		namedStateful[n.Target.Text] = leaves
+		if first < 0 && e.effect() {
+			first = i
+		}
 	}
-	return leaves
+	if first < 0 || first > last || o.world.PythonOps {
+		return o.events, last
+	}
+	operations, waiting := o.events[:first:first], []*event{}
+	for _, e := range o.events[first : last+1] {
+		if e.node == nil && !e.early {
+			waiting = append(waiting, e)
+			continue
+		}
+		e.protected = e.node != nil
+		operations = append(operations, e)
+	}
+	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
 }
 
-// namedStateful remembers the verdict on a name: every event of every frame is asked for. The interpreter lock guards it.
-var namedStateful = map[string]bool{}
+// readsTooLate tells frames where an effect that reads a tensor would wait for an operation that changes one.
+func (o *OutputGraph) readsTooLate() bool {
+	reads, found := false, false
+	for _, e := range o.events {
+		reads = reads || e.reads
+		found = found || reads && e.node != nil && changesTensors(e.node)
+		if found && e.protected {
+			return true
+		}
+	}
+	return false
+}
 
-// stateful are parts of the names of operations that draw random numbers or update buffers.
-var stateful = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu", "exponential", "uniform",
-	"cauchy", "geometric", "random", "batch_norm", "instance_norm", "fractional", "gumbel", "set_"}
+// changesTensors tells operations that change a tensor in place, be it the piece's own.
+func changesTensors(n *fxgraph.Node) bool { return n.Inplace && !n.State || traceOf(n) == lasts }
 
-// rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn. Then the
-// user's own code can run instead, with its effects and its exception at their places.
+// rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn but where those are put
+// back. Then the user's own code can run instead, with its effects and its exception at their places.
 func (o *OutputGraph) rerunnable() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false
 	}
 	for _, e := range o.events {
-		if e.node != nil && leavesTrace(e.node) {
+		if e.node != nil && (traceOf(e.node) == lasts || !o.hasProtected && traceOf(e.node) == draws) {
 			return false
 		}
 	}
 	return true
+}
+
+// drawsRandom tells graphs that draw random numbers.
+func (o *OutputGraph) drawsRandom() bool {
+	for _, e := range o.events {
+		if e.node != nil && traceOf(e.node) == draws {
+			return true
+		}
+	}
+	return false
 }

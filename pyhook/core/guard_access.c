@@ -186,8 +186,9 @@ gd_func_field(PyObject *v, uint32_t field)
         return NULL;
     }
     PyFunctionObject *f = (PyFunctionObject *)v;
-    PyObject *const values[] = {f->func_code, f->func_closure,  f->func_defaults, f->func_kwdefaults, f->func_globals,
-                                f->func_name, f->func_qualname, f->func_doc,      f->func_module};
+    PyObject *const values[] = {f->func_code,    f->func_closure,    f->func_defaults, f->func_kwdefaults,
+                                f->func_globals, f->func_name,       f->func_qualname, f->func_doc,
+                                f->func_module,  f->func_annotations};
     return values[field] != NULL ? values[field] : Py_None;
 }
 

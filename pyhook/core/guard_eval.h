@@ -25,6 +25,7 @@ enum {
     GD_FUNC_QUALNAME,
     GD_FUNC_DOC,
     GD_FUNC_MODULE,
+    GD_FUNC_ANNOTATIONS, /* a dict once somebody has asked for them, a tuple before */
     GD_METHOD_SELF,
     GD_METHOD_FUNC,
     GD_EXCEPTION_ARGS,

@@ -208,8 +208,9 @@ watch_func_field(learner *l, PyObject *v, uint32_t field, PyObject *value)
         return l->known[l->reg] == OBJECT ? OBJECT : at_address(l, value);
     }
     PyFunctionObject *f = (PyFunctionObject *)v;
-    const void *const places[] = {&f->func_code, &f->func_closure,  &f->func_defaults, &f->func_kwdefaults, &f->func_globals,
-                                  &f->func_name, &f->func_qualname, &f->func_doc,      &f->func_module};
+    const void *const places[] = {&f->func_code,    &f->func_closure,    &f->func_defaults, &f->func_kwdefaults,
+                                  &f->func_globals, &f->func_name,       &f->func_qualname, &f->func_doc,
+                                  &f->func_module,  &f->func_annotations};
     watch(l, places[field]);
     /* These two cannot be assigned. */
     int fixed = field == GD_FUNC_CLOSURE || field == GD_FUNC_GLOBALS;

@@ -52,6 +52,8 @@ _PLAIN_CONSTANTS = (
     typing.TypeVar,
     re.Pattern,
     re.Match,
+    inspect.Signature,
+    inspect.Parameter,
 )
 # What is told apart by identity: torch's singletons, and immutable values whose equality says less than all of them.
 _SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match)
@@ -149,6 +151,7 @@ def _special() -> dict[Any, str]:
     table[sys.exc_info] = "exc_info"
     table[sys.exception] = "current_exception"
     table[typing.get_type_hints] = "type_hints"
+    table[inspect.signature] = "signature"
     table[_torch_function.as_subclass] = "as_subclass"
     table[torch.overrides.handle_torch_function] = "handle_torch_function"
     table[_torch_state.enter_functions_off] = "enter_state"
@@ -759,6 +762,7 @@ def facts() -> dict[str, Any]:
         "Random": random.Random,
         "SystemRandom": random.SystemRandom,
         "type_hints": _hints.hints,
+        "signature": _hints.signature,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,
         "plain_tensor": _torch_function.plain,

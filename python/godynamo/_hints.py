@@ -1,8 +1,9 @@
-"""typing.get_type_hints of classes and functions of the program's, computed while translating."""
+"""typing.get_type_hints and inspect.signature of classes and functions of the program's, computed while translating."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -55,3 +56,8 @@ def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
     except Exception:
         return None
     return found, lambda other: typing.get_type_hints(other) == found
+
+
+def signature(fn: types.FunctionType, bound: bool) -> inspect.Signature:
+    """The signature of a function, or of a method made of it; raises what inspect.signature raises."""
+    return inspect.signature(types.MethodType(fn, object()) if bound else fn)

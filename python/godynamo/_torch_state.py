@@ -183,3 +183,26 @@ def restore(state: State) -> None:
     for device, (enabled, dtype) in zip(_DEVICES, devices, strict=True):
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
+
+
+# ---- random numbers ----
+
+
+def _generators() -> list[torch.Generator]:
+    """The default generators in use: the CPU's, and each device's whose runtime has been started."""
+    found = [torch.default_generator]
+    for device in (torch.cuda, torch.xpu):
+        if device.is_initialized():
+            found += device.default_generators
+    return found
+
+
+def random_state() -> list[tuple[torch.Generator, torch.Tensor]]:
+    """Read what torch's default generators would draw next; 1 µs for the CPU's."""
+    return [(g, g.get_state()) for g in _generators()]
+
+
+def put_random_state(states: list[tuple[torch.Generator, torch.Tensor]]) -> None:
+    """Put back what random_state() read."""
+    for generator, state in states:
+        generator.set_state(state)

@@ -41,7 +41,15 @@ def names(x, fn):
 def code_of_it(x, fn):
     code = fn.__wrapped__.__code__
     place = code.co_varnames.index("use_cache") if "use_cache" in code.co_varnames else None
-    return x + place, code.co_argcount, code.co_kwonlyargcount, code.co_name, code.co_flags, code.co_consts, code.co_freevars
+    return (
+        x + place,
+        code.co_argcount,
+        code.co_kwonlyargcount,
+        code.co_name,
+        code.co_flags,
+        code.co_consts,
+        code.co_freevars,
+    )
 
 
 @cases(args=args)
@@ -72,7 +80,14 @@ def test_assigned_after_translation():
         return x - y
 
     x, compiled = torch.ones(2), godynamo.optimize(tell)
-    changes = {"__name__": "n", "__qualname__": "q", "__doc__": "d", "__module__": "m", "__defaults__": (5,), "__code__": other.__code__}
+    changes = {
+        "__name__": "n",
+        "__qualname__": "q",
+        "__doc__": "d",
+        "__module__": "m",
+        "__defaults__": (5,),
+        "__code__": other.__code__,
+    }
     for name, value in changes.items():
         compiled(x, f)
         setattr(f, name, value)

@@ -1,4 +1,5 @@
-"""Objects of the caller's whose class has a ``__getattribute__`` of its own: it is inlined, guards and generated code read past it."""
+"""Objects of the caller's whose class has a ``__getattribute__`` of its own: it is inlined, guards and generated code
+read past it."""
 
 from __future__ import annotations
 

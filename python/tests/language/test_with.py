@@ -100,14 +100,14 @@ def contextlib_managers(x):
     return x
 
 
-@cases(args=lambda: ([],), breaks=(1, 0))
+@cases(args=lambda: ([],))
 def left_normally(x, log):
     with Logged(log) as k:
         x = x + k
     return x * 2
 
 
-@cases(args=lambda: ([],), breaks=(1, 0))
+@cases(args=lambda: ([],))
 def swallows(x, log):
     with Logged(log) as k:
         x = x + k
@@ -115,7 +115,7 @@ def swallows(x, log):
     return x * 2
 
 
-@cases(args=lambda: ([],), graphs=1, breaks=(4, 3))
+@cases(args=lambda: ([],), graphs=1, breaks=3)
 def does_not_swallow(x, log):
     with Logged(log) as k:
         x = x + k
@@ -123,20 +123,20 @@ def does_not_swallow(x, log):
     return x * 2
 
 
-@cases(args=lambda: ([],), breaks=(1, 0))
+@cases(args=lambda: ([],))
 def return_inside(x, log):
     with Logged(log) as k:
         return x + k
 
 
-@cases(args=lambda: ([],), breaks=(1, 0))
+@cases(args=lambda: ([],))
 def an_operation_raises_inside(x, log):
     with Logged(log):
         x = x @ torch.ones(7, 7)
     return x * 2
 
 
-@cases(args=lambda: ([],), graphs=2, breaks=(2, 1))
+@cases(args=lambda: ([],), graphs=2, breaks=1)
 def a_split_inside(x, log):
     with Logged(log) as k:
         x = x + k
@@ -145,7 +145,7 @@ def a_split_inside(x, log):
     return x - 1
 
 
-@cases(args=lambda: ([],), graphs=1, breaks=(4, 3))
+@cases(args=lambda: ([],), graphs=1, breaks=3)
 def a_split_inside_that_raises(x, log):
     with Logged(log) as k:
         x = x + k
@@ -172,7 +172,7 @@ def a_lock(x):
     return y * 2, LOCK.locked()
 
 
-@cases(args=lambda: ([],), breaks=(4, 0))
+@cases(args=lambda: ([],))
 def a_generator_manager_with_effects(x, log):
     with logging_manager(log) as k:
         x = x + k

@@ -1,0 +1,252 @@
+package translate
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// trace is what an operation leaves behind when a later one raises and the user's code runs again from the start of the piece.
+type trace uint8
+
+const (
+	noTrace trace = iota
+	draws         // random numbers were drawn; torch's generators can be put back (Codegen.saveRandom)
+	lasts         // a tensor that others may have was changed
+)
+
+// traceOf tells what a node leaves behind.
+func traceOf(n *fxgraph.Node) trace {
+	if n.State {
+		return noTrace // put back where the piece runs again
+	}
+	t := noTrace
+	if n.Inplace && !changesOwn(n) {
+		t = lasts
+	}
+	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	by := noTrace
+	if f, ok := flagged[strings.TrimSuffix(name, "_")]; ok {
+		if f.on(n) {
+			by = f.trace
+		}
+	} else if drawsByName(name) {
+		by = draws
+	}
+	if by == draws && givenGenerator(n) {
+		by = lasts
+	}
+	return max(t, by)
+}
+
+// flagged are operations that leave something behind as an operand says: in training.
+var flagged = map[string]struct {
+	trace
+	on func(n *fxgraph.Node) bool
+}{
+	"dropout": {draws, set(2, "train", true)}, "alpha_dropout": {draws, set(2, "train", true)}, "feature_dropout": {draws, set(2, "train", true)},
+	"feature_alpha_dropout": {draws, set(2, "train", true)}, "native_dropout": {draws, set(2, "train", true)},
+	"rrelu": {draws, set(3, "training", false)}, "scaled_dot_product_attention": {draws, set(4, "dropout_p", false)},
+	"batch_norm": {lasts, set(5, "training", false)}, "instance_norm": {lasts, set(5, "use_input_stats", false)},
+	"lstm": {draws, recurrentDropout}, "gru": {draws, recurrentDropout}, "rnn_tanh": {draws, recurrentDropout}, "rnn_relu": {draws, recurrentDropout},
+}
+
+// set asks for the operand that switches the effect on.
+func set(index int, keyword string, absent bool) func(n *fxgraph.Node) bool {
+	return func(n *fxgraph.Node) bool {
+		if index < len(n.Args) {
+			return !isOff(n.Args[index])
+		}
+		for _, k := range n.Kwargs {
+			if k.Name == keyword {
+				return !isOff(k.Value)
+			}
+		}
+		return absent
+	}
+}
+
+// recurrentDropout looks at the operands (..., dropout, train, bidirectional) and, behind them unless the input is packed, batch_first.
+func recurrentDropout(n *fxgraph.Node) bool {
+	for _, i := range []int{5, 6} {
+		if i+1 < len(n.Args) && isNumber(n.Args[i]) {
+			return !isOff(n.Args[i]) && !isOff(n.Args[i+1])
+		}
+	}
+	return true
+}
+
+func isOff(a fxgraph.Arg) bool {
+	l, ok := a.(fxgraph.Lit)
+	return ok && (l.Text == "False" || l.Text == "0" || l.Text == "0.0")
+}
+
+func isNumber(a fxgraph.Arg) bool {
+	l, ok := a.(fxgraph.Lit)
+	return ok && l.Text != "" && (l.Text[0] >= '0' && l.Text[0] <= '9') && strings.ContainsAny(l.Text, ".e")
+}
+
+// drawsByName remembers the verdict on a name: every event of every frame is asked for. The interpreter lock guards it.
+func drawsByName(name string) bool {
+	by, known := namedRandom[name]
+	if !known {
+		for _, word := range random {
+			by = by || strings.Contains(name, word)
+		}
+		namedRandom[name] = by
+	}
+	return by
+}
+
+var namedRandom = map[string]bool{}
+
+// random are parts of the names of operations that draw random numbers.
+var random = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu", "exponential", "uniform",
+	"cauchy", "geometric", "random", "fractional", "gumbel", "binomial"}
+
+func givenGenerator(n *fxgraph.Node) bool {
+	for _, k := range n.Kwargs {
+		if l, ok := k.Value.(fxgraph.Lit); k.Name == "generator" && !(ok && l.Text == "None") {
+			return true
+		}
+	}
+	return false
+}
+
+// changesOwn tells in-place operations on storage that the piece made itself: `mask = torch.zeros(n); mask[i] = 1`.
+func changesOwn(n *fxgraph.Node) bool {
+	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	// what is changed is the first operand, not out=
+	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
+	if !plain || len(n.Args) == 0 || hasOut(n) {
+		return false
+	}
+	changed, ok := n.Args[0].(*fxgraph.Node)
+	return ok && ownStorage(changed, 0)
+}
+
+// handsOver are in-place operations that give a tensor the storage of another.
+var handsOver = map[string]bool{"set_": true, "swap_tensors_": true, "resize_as_": true, "share_memory_": true}
+
+// ownStorage tells results whose storage nothing has that is older than the piece: a factory's, or what was computed from such tensors alone,
+// be it a view. Chains longer than a few operations are not followed.
+func ownStorage(n *fxgraph.Node, depth int) bool {
+	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
+		return false
+	}
+	if n.Inplace { // its result is its operand, which stands for itself
+		return false
+	}
+	if hasOut(n) {
+		return false
+	}
+	if factories[name] {
+		return true
+	}
+	nodes, own := 0, true
+	look := func(in *fxgraph.Node) {
+		nodes++
+		own = own && ownStorage(in, depth+1)
+	}
+	for _, a := range n.Args {
+		fxgraph.EachNode(a, look)
+	}
+	for _, k := range n.Kwargs {
+		fxgraph.EachNode(k.Value, look)
+	}
+	return nodes > 0 && own
+}
+
+func hasOut(n *fxgraph.Node) bool {
+	for _, k := range n.Kwargs {
+		if k.Name == "out" {
+			return true
+		}
+	}
+	return false
+}
+
+// factories make a tensor of their own whatever they are given.
+var factories = map[string]bool{"zeros": true, "ones": true, "empty": true, "full": true, "arange": true, "eye": true, "linspace": true,
+	"logspace": true, "zeros_like": true, "ones_like": true, "empty_like": true, "full_like": true, "rand": true, "randn": true, "randint": true,
+	"rand_like": true, "randn_like": true, "randint_like": true, "randperm": true, "new_zeros": true, "new_ones": true, "new_empty": true,
+	"new_full": true, "new_tensor": true, "tensor": true, "clone": true, "one_hot": true, "bernoulli": true, "tril_indices": true, "triu_indices": true,
+	"add": true, "sub": true, "mul": true, "truediv": true, "matmul": true, "neg": true, "eq": true, "ne": true, "lt": true, "le": true,
+	"gt": true, "ge": true, "and_": true, "or_": true, "xor": true, "relu": true, "sin": true, "cos": true, "exp": true, "cat": true, "stack": true}
+
+// randomRegion is the run of written instructions that puts torch's generators back when one of them raises.
+type randomRegion struct {
+	start, end, temp int
+	saved            bool
+}
+
+func (c *Codegen) randomFunction(name string) (py.Object, error) {
+	m, err := c.out.scope.Import("godynamo._torch_state")
+	if err != nil {
+		return py.Object{}, err
+	}
+	return c.out.scope.GetAttr(m, name)
+}
+
+// saveRandom writes a call that keeps the state of torch's random generators. It takes 1 µs.
+func (c *Codegen) saveRandom() error {
+	fn, err := c.randomFunction("random_state")
+	if err != nil {
+		return err
+	}
+	c.random.temp = c.newTemp()
+	c.PushNull()
+	c.LoadConst(fn)
+	c.Call(0, nil)
+	c.emit(opcode.STORE_FAST, spaceTemp|c.random.temp)
+	c.random.start, c.random.saved = len(c.list), true
+	return nil
+}
+
+// writeRandomRestore writes the handler of the region, behind everything else. Handlers of torch's modes raise into it.
+func (c *Codegen) writeRandomRestore() error {
+	if !c.random.saved {
+		return nil
+	}
+	fn, err := c.randomFunction("put_random_state")
+	if err != nil {
+		return err
+	}
+	region := &bytecode.ExceptionRegion{Lasti: true}
+	c.enclose(c.random.start, c.random.end, region)
+	return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {
+		c.PushNull()
+		c.LoadConst(fn)
+		c.emit(opcode.LOAD_FAST, spaceTemp|c.random.temp)
+		c.Call(1, nil)
+		c.PopTop()
+		c.emit(opcode.RERAISE, 1)
+		return nil
+	})
+}
+
+// enclose puts a region around written instructions and around the handlers of regions inside of them that end by raising again.
+func (c *Codegen) enclose(start, end int, region *bytecode.ExceptionRegion) {
+	handlers := map[*bytecode.Instruction]bool{}
+	for _, in := range c.list[start:end] {
+		if in.Handler == nil {
+			in.Handler = region
+		} else if in.Handler != region {
+			handlers[in.Handler.Target] = true
+		}
+	}
+	open := false
+	for _, in := range c.list {
+		open = open || handlers[in]
+		if open && in.Handler == nil {
+			in.Handler = region
+		}
+		if in.Op == opcode.RERAISE {
+			open = false
+		}
+	}
+}

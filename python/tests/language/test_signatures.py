@@ -1,0 +1,96 @@
+"""inspect.signature in captured code: computed while translating, what it rests on guarded."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+import pytest
+import torch
+
+import godynamo
+
+from .support import Case, Cases, check
+
+cases = Cases()
+
+
+def plain(x, scale=2, *rest, flag=True, **more):
+    return x * scale
+
+
+@functools.wraps(plain)
+def wrapper(*args, **kwargs):
+    return plain(*args, **kwargs)
+
+
+class Layer(torch.nn.Module):
+    def chunk(self, hidden, mask=None):
+        return hidden + 1
+
+    def forward(self, x):
+        if len(inspect.signature(self.chunk).parameters) != 2:
+            raise ValueError("parameters")
+        return self.chunk(x)
+
+
+@cases
+def parameters(x):
+    sig = inspect.signature(plain)
+    names = [name for name in sig.parameters]
+    return x + len(sig.parameters), names, list(sig.parameters.keys()), "flag" in sig.parameters, "no" in sig.parameters
+
+
+@cases
+def kinds_and_defaults(x):
+    p = inspect.signature(plain).parameters
+    keyword = [n for n, q in p.items() if q.kind is inspect.Parameter.KEYWORD_ONLY or q.kind == q.VAR_KEYWORD]
+    return x * p["scale"].default, keyword, p["x"].default is inspect.Parameter.empty, p["flag"].name, p.get("none")
+
+
+@cases
+def follows_wrapped(x):
+    return wrapper(x, 3), len(inspect.signature(wrapper).parameters)
+
+
+@cases(args=lambda: (Layer(),))
+def method_of_a_module(x, layer):
+    return layer(x)
+
+
+@cases
+def leaves(x):
+    sig = inspect.signature(plain)
+    return x + 1, str(sig), sig.parameters
+
+
+@pytest.mark.parametrize("case", list(cases), ids=cases.names())
+def test_signature(case: Case):
+    check(case)
+
+
+def test_what_it_rests_on_is_guarded():
+    def f(x, a: int = 1, *, b=2):
+        return x
+
+    def g(x, a, b, c, d):
+        return x
+
+    def told(x, fn):
+        return x + 1, str(inspect.signature(fn))
+
+    compiled, x = godynamo.optimize(told), torch.ones(2)
+    changes = [
+        ("__defaults__", (7,)),
+        ("__kwdefaults__", {"b": 5}),
+        ("__annotations__", {"x": str}),
+        ("__code__", g.__code__),
+        ("__signature__", inspect.signature(plain)),
+        ("__wrapped__", g),
+    ]
+    for name, value in changes:
+        assert compiled(x, f)[1] == told(x, f)[1]
+        setattr(f, name, value)
+        assert compiled(x, f)[1] == told(x, f)[1], name
+    f.__annotations__["a"] = bytes
+    assert compiled(x, f)[1] == told(x, f)[1]

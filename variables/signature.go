@@ -1,0 +1,160 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// inspect.signature of a Python function: CPython computes it, and all that it reads of the function is guarded: its code, defaults,
+// annotations, and that no attribute says otherwise. A Signature is a constant; what it shows under `parameters` is a mappingproxy.
+
+// signatureOf is inspect.signature of a function, or of a method without its first parameter.
+func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	fn, bound := v, py.False()
+	if m, ok := v.(*MethodVariable); ok {
+		if fn, err = Realize(tx, m.Fn); err != nil {
+			return nil, err
+		}
+		bound = py.True()
+	}
+	f, ok := fn.(*FunctionVariable)
+	if !ok || f.Fn.IsNull() || f.Src == nil || tx.World().Effects > 0 || tx.World().Calls > 0 {
+		return nil, unsupported(exc.CallUnsupported, "inspect.signature of %s", Describe(tx, v))
+	}
+	if err := guardSignature(tx, f); err != nil {
+		return nil, err
+	}
+	r, err := tx.Scope().Call(tx.World().signature, f.Fn, bound)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return NewConstant(r, nil), nil
+}
+
+// guardSignature guards what inspect.signature reads of a function.
+func guardSignature(tx Translator, f *FunctionVariable) error {
+	for name, field := range map[string]guards.FuncField{"__code__": guards.FuncCode, "__defaults__": guards.FuncDefaults,
+		"__kwdefaults__": guards.FuncKwDefaults, "__annotations__": guards.FuncAnnotations} {
+		v, err := tx.Scope().GetAttr(f.Fn, name)
+		if err != nil {
+			return observed(err)
+		}
+		if name == "__annotations__" && v.Kind() == py.Dict {
+			guardAnnotations(tx, v, guards.NewFunctionFieldSource(f.Src, field))
+			continue
+		}
+		parts := []VariableTracker{mustRealize(tx, tx.Build(v, guards.NewFunctionFieldSource(f.Src, field)))}
+		if d, ok := parts[0].(*DictVariable); ok {
+			parts = d.values
+		}
+		for _, p := range parts {
+			if _, known := AsConstant(tx, mustRealize(tx, p)); !known {
+				return unsupported(exc.CallUnsupported, "inspect.signature of a function with such %s", name)
+			}
+		}
+	}
+	d, hasDict := tx.Scope().InstanceDict(f.Fn)
+	for _, name := range []string{"__wrapped__", "__signature__", "__text_signature__"} {
+		if hasDict {
+			if v, ok := tx.Scope().DictGetName(d, name); ok {
+				inner, isFunction := mustRealize(tx, tx.Build(v, guards.NewAttrSource(f.Src, name))).(*FunctionVariable)
+				if name != "__wrapped__" || !isFunction || inner.Fn.IsNull() {
+					return unsupported(exc.CallUnsupported, "inspect.signature of a function with %s", name)
+				}
+				if err := guardSignature(tx, inner); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		tx.Output().AddGuards(guards.HasAttr(f.Src, name, false))
+	}
+	return nil
+}
+
+// guardAnnotations guards the names and the very objects; those of the entry's constants that take no weak reference are held.
+func guardAnnotations(tx Translator, d py.Object, src guards.Source) {
+	s := tx.Scope()
+	keys, values := s.DictItems(d)
+	tx.Output().AddGuards(guards.DictKeys(src, tx.Output().Const(tx.World().DictType), tx.Output().Const(s.Tuple(keys...)), len(keys)))
+	for i, v := range values {
+		keep := guards.KeepStrong
+		if k := v.Kind(); k == py.TypeKind || k == py.TypeSub {
+			keep = guards.KeepWeak
+		}
+		tx.Output().AddGuards(guards.IDMatch(guards.NewDictGetItemSource(src, tx.Output().Const(keys[i])), tx.Output().Const(v), keep))
+	}
+}
+
+// MappingProxyVariable is a mappingproxy of something that does not change.
+type MappingProxyVariable struct {
+	Base
+	proxy py.Object
+	items *DictVariable
+}
+
+// newMappingProxy wraps the proxy of a constant's.
+func newMappingProxy(tx Translator, proxy py.Object) (VariableTracker, error) {
+	copied, err := tx.Scope().CallMethod(proxy, "copy")
+	if err != nil {
+		return nil, err
+	}
+	keys, values := tx.Scope().DictItems(copied)
+	d := NewDict(nil)
+	for i, k := range keys {
+		v, err := immutableResult(tx, values[i])
+		if err != nil {
+			return nil, err
+		}
+		if err := d.put(tx, NewConstant(k, nil), v); err != nil {
+			return nil, err
+		}
+	}
+	tx.Output().Const(proxy)
+	return &MappingProxyVariable{proxy: proxy, items: d}, nil
+}
+
+// Kind implements VariableTracker.
+func (*MappingProxyVariable) Kind() string { return "MappingProxyVariable" }
+
+// Children implements Container.
+func (m *MappingProxyVariable) Children() []VariableTracker { return []VariableTracker{m.items} }
+
+// PythonType implements Typed.
+func (m *MappingProxyVariable) PythonType(Translator) (py.Object, error) { return m.proxy.Type(), nil }
+
+// Len implements Lener.
+func (m *MappingProxyVariable) Len(tx Translator) (int, error) { return m.items.Len(tx) }
+
+// Truth implements Truther.
+func (m *MappingProxyVariable) Truth(tx Translator) (bool, error) { return m.items.Truth(tx) }
+
+// Items implements Sequence: the keys.
+func (m *MappingProxyVariable) Items(tx Translator) ([]VariableTracker, error) {
+	return m.items.Items(tx)
+}
+
+// GetItem implements ItemGetter.
+func (m *MappingProxyVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	return m.items.GetItem(tx, key)
+}
+
+// CallMethod implements MethodCaller: what reads.
+func (m *MappingProxyVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	switch name {
+	case "keys", "values", "items", "get", "__contains__", "__getitem__", "__len__", "__iter__":
+		return m.items.CallMethod(tx, name, args, kwargs)
+	}
+	return nil, unsupported(exc.CallUnsupported, "mappingproxy.%s", name)
+}
+
+// Reconstruct implements Reconstructer.
+func (m *MappingProxyVariable) Reconstruct(e Emitter) error {
+	e.LoadConst(m.proxy)
+	return nil
+}
