@@ -24,9 +24,9 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	if o.backend.Inline() && o.countLeft() > 0 {
 		if o.leftBefore == o.left {
 			return o.breakAt(o.leftStep, &exc.Unsupported{Code: exc.InsideBlock,
-				Context: "an operation whose exception has a handler, after an effect", Before: true, Stack: o.position().stack()})
+				Context: "an operation whose exception has a handler, after one that changed a tensor in place", Before: true, Stack: o.position().stack()})
 		}
-		return exc.Break(exc.InsideBlock, "an effect, then an operation whose exception has a handler, in one call")
+		return exc.Break(exc.InsideBlock, "a change of a tensor in place, then an operation whose exception has a handler, in one call")
 	}
 	o.hasProtected = true
 	return nil

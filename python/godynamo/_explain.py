@@ -117,7 +117,9 @@ class Explanation:
             f"<td>{escape(r.file)}:{r.line}<br><code>{escape(_source(r.file, r.line))}</code></td></tr>"
             for r in self.kept_out
         )
-        heads = "".join(f"<th>{h}</th>" for h in ("torch calls", "bytecodes", "times", "callee", "reason", "hint", "where"))
+        heads = "".join(
+            f"<th>{h}</th>" for h in ("torch calls", "bytecodes", "times", "callee", "reason", "hint", "where")
+        )
         table = f"<table><tr>{heads}</tr>{rows}</table>" if rows else ""
         return (
             f"<p><b>{self.graph_count}</b> graphs, <b>{self.graph_break_count}</b> breaks, <b>{self.op_count}</b> operations; "

@@ -158,9 +158,9 @@ def makes_a_coroutine(x):
     return x + 1
 
 
-def operation_after_an_effect(x, l):
+def operation_after_a_change(x, l):
     try:
-        l.append(1)
+        x.add_(1)
         y = x.sin()  # here
     except ValueError:
         y = x
@@ -208,7 +208,7 @@ BREAKS = {
     "GD0210": iterator_of_others,
     "GD0301": deletes_a_global,
     "GD0302": makes_a_coroutine,
-    "GD0304": operation_after_an_effect,
+    "GD0304": operation_after_a_change,
     "GD0401": raises_and_keeps,
     "GD0501": recurses,
     "GD0502": great_number,
@@ -226,7 +226,11 @@ def marked(fn):
 
 
 def arguments(fn):
-    return (torch.tensor([1.0, 2.0]), []) if fn.__code__.co_argcount == 2 and not fn.__defaults__ else (torch.tensor([1.0, 2.0]),)
+    return (
+        (torch.tensor([1.0, 2.0]), [])
+        if fn.__code__.co_argcount == 2 and not fn.__defaults__
+        else (torch.tensor([1.0, 2.0]),)
+    )
 
 
 @pytest.mark.parametrize("code", BREAKS)
