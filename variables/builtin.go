@@ -723,6 +723,12 @@ func printable(tx Translator, v VariableTracker) bool {
 		return x.Class.IsNull() || x.Class == tx.World().ParameterType // the text of another is its class's to say
 	case *ConstantVariable, *RangeVariable, *TensorSequence, *ShadowVariable:
 		return true
+	case *ObjectVariable:
+		if o, ok := realException(tx, x); ok {
+			plain, err := hasPlainText(tx, o, "__str__")
+			return err == nil && plain
+		}
+		return false
 	case *ComputedVariable:
 		return isComputedNumber(tx, x) || x.Type == tx.World().Builtin("str")
 	case *ListVariable, *TupleVariable, *DictVariable:

@@ -30,10 +30,12 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 		return
 	}
 	switch found.Kind() {
-	case py.WrapperDescr, py.MethodDescr, py.ClassMethodDescr, py.GetSet, py.NoneKind:
-		if i := tx.Scope().MroIndex(class, name); i < 0 || py.Is(tx.Scope().Mro(class)[i], py.HeapType) && found != pyNone {
-			return // such a descriptor takes no weak reference, and holding it would hold the class
+	case py.GetSet:
+		if i := tx.Scope().MroIndex(class, name); i < 0 || py.Is(tx.Scope().Mro(class)[i], py.HeapType) {
+			return // __dict__ of a class statement: it takes no weak reference, and holding it would hold the class
 		}
+		fallthrough
+	case py.WrapperDescr, py.MethodDescr, py.ClassMethodDescr, py.NoneKind:
 		src := guards.NewTypeAttrSource(classSource(tx, class), name)
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(found), guards.KeepWeak))
 	}

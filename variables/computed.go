@@ -226,7 +226,7 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 	}
 	x, ok := v.(*ComputedVariable)
 	if !ok {
-		return nil, false, nil
+		return exceptionTextOf(tx, v, name)
 	}
 	letter, number := numberLetter(tx, x)
 	if !number && !(x.Type == tx.World().Builtin("str") && (name == "str" || name == "repr" || name == "bool")) || name != "abs" && name != "bool" && letter == 'i' && x.limit == 0 || name == "abs" && letter == 'b' {

@@ -382,10 +382,14 @@ func excInfo(tx Translator) (VariableTracker, error) {
 	if !ok {
 		return NewTuple([]VariableTracker{h, NoneConst(), NoneConst()}, nil), nil
 	}
-	if o.exc == nil || Materialized(o) {
+	if _, real := realException(tx, o); !real && (o.exc == nil || Materialized(o)) {
 		return nil, unsupported(exc.CallUnsupported, "sys.exc_info of %s", Describe(tx, h))
 	}
-	return NewTuple([]VariableTracker{NewClass(o.Class, nil), o, NewTraceback(o)}, nil), nil
+	parts, err := exceptionParts(tx, o)
+	if err != nil {
+		return nil, err
+	}
+	return NewTuple(parts, nil), nil
 }
 
 // ContextMethods looks up __enter__ and __exit__ of a context manager on its class, in CPython's order.

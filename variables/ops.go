@@ -532,15 +532,21 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
 		return x == y, nil // nothing of the program's is one, so nothing need be looked at
 	}
-	a, err := Realize(tx, a)
-	if err != nil {
+	a, err := realOrNotNone(tx, a, b)
+	if err != nil || a == nil {
 		return false, err
 	}
-	if b, err = Realize(tx, b); err != nil {
+	if b, err = realOrNotNone(tx, b, a); err != nil || b == nil {
 		return false, err
 	}
 	if a == b {
 		return true, nil
+	}
+	if isComputed(a) || isComputed(b) { // it may be a small int, True or False: the only one of its value
+		if isNone(a) || isNone(b) {
+			return false, nil
+		}
+		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
 	}
 	if isOpaque(a) || isOpaque(b) {
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))

@@ -206,6 +206,9 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	if x, ok := v.(*ComputedVariable); ok {
 		return computedFormat(tx, x, conversion, sp)
 	}
+	if r, ok, err := exceptionFormat(tx, v, conversion, sp); ok || err != nil {
+		return r, err
+	}
 	if conversion != "" {
 		text, err := textBy(tx, v, map[string]string{"str": "__str__", "repr": "__repr__", "ascii": "__repr__"}[conversion])
 		if err != nil {

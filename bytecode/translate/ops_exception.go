@@ -230,11 +230,10 @@ func (tx *InstructionTranslator) withExceptStart(*bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
-	o, ok := e.(*variables.ObjectVariable)
-	if !ok || variables.Materialized(o) {
-		return exc.Break(exc.CallUnsupported, "__exit__ with %s", variables.Describe(tx, e))
+	args, err := variables.ExitArguments(tx, e)
+	if err != nil {
+		return err
 	}
-	args := []variables.VariableTracker{variables.NewClass(o.Class, nil), o, variables.NewTraceback(o)}
 	r, err := variables.Call(tx, tx.top(4), args, nil)
 	if err != nil {
 		return notBranch(err)

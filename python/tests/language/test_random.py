@@ -64,7 +64,12 @@ def a_generator_of_its_own(x):
 
 def computed_with(x):
     r, i = random.random(), random.randint(1, 5)
-    return x * (r * 2 + 1) - i, (r - i) / 3, i // 2, i % 3, -r, abs(-r), float(i), r < 0.5, i + 1
+    return x * (r * 2 + 1) - i, (r - i) / 3, i // 2, i % 3, -r, abs(-r), float(i), r < 0.5, i + 1, r is None
+
+
+def small_ones(x):
+    i = random.randint(1, 1)
+    return x * i, i is 1, (i < 2) is True, i is not None  # noqa: F632
 
 
 def stored(x):
@@ -174,10 +179,14 @@ def raises_by_itself(x):
     return x * random.random()
 
 
-@pytest.mark.parametrize("fn", [branch, loop, looks_at_what_gauss_kept, raises_by_itself], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "fn", [branch, loop, looks_at_what_gauss_kept, raises_by_itself, small_ones], ids=lambda f: f.__name__
+)
 def test_control_flow_on_a_number_splits(fn):
     def graphs() -> int:
-        return {"branch": 2, "loop": 2, "looks_at_what_gauss_kept": 1, "raises_by_itself": 1}[fn.__name__]
+        return {"branch": 2, "loop": 2, "looks_at_what_gauss_kept": 1, "raises_by_itself": 1, "small_ones": 1}[
+            fn.__name__
+        ]
 
     compare(lambda: fn, graphs())
 
@@ -311,6 +320,24 @@ def test_functions_that_are_replaced_are_called():
         expected = f(x)
         seeded()
         assert ours(x).equal(expected)
+
+
+def test_a_method_of_the_generators_class_that_is_replaced_is_called():
+    mine = random.Random(4)
+
+    def f(x):
+        return x * mine.random()
+
+    ours = godynamo.optimize(f)
+    x = torch.ones(3)
+    ours(x)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random.Random, "random", lambda self: 0.5)
+        assert ours(x).equal(x * 0.5)
+    state = mine.getstate()
+    expected = f(x)
+    mine.setstate(state)
+    assert ours(x).equal(expected)
 
 
 class Fixed(random.Random):

@@ -1,0 +1,132 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Exceptions that came with the frame, as after a split inside of a handler: real objects, of which each call has another. Their
+// texts are computed anew by each call; nothing but the types of their arguments is guarded.
+
+// realException tells them.
+func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
+	o, ok := v.(*ObjectVariable)
+	return o, ok && o.exc == nil && !o.Obj.IsNull() && o.Src != nil && py.IsSubtype(o.Class, tx.World().BaseException)
+}
+
+// exceptionParts are class, object and traceback, as sys.exc_info() and __exit__ have them.
+func exceptionParts(tx Translator, o *ObjectVariable) ([]VariableTracker, error) {
+	if _, ok := realException(tx, o); !ok {
+		return []VariableTracker{NewClass(o.Class, nil), o, NewTraceback(o)}, nil
+	}
+	tb, err := o.GetAttr(tx, "__traceback__")
+	return []VariableTracker{NewClass(o.Class, nil), o, tb}, err
+}
+
+// ExitArguments are what __exit__ is called with for an exception; an error where that is an object whose place is not known.
+func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) {
+	o, ok := e.(*ObjectVariable)
+	if _, real := realException(tx, e); !ok || Materialized(o) && !real {
+		return nil, unsupported(exc.CallUnsupported, "__exit__ with %s", Describe(tx, e))
+	}
+	return exceptionParts(tx, o)
+}
+
+// hasPlainText tells real exceptions whose str() or repr() is CPython's own, of arguments without methods of the program's.
+func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error) {
+	s, w := tx.Scope(), tx.World()
+	d, _ := s.TypeLookup(o.Class, method)
+	base, _ := s.TypeLookup(w.BaseException, method)
+	key, _ := s.TypeLookup(w.Builtin("KeyError"), method)
+	args, _ := s.TypeLookup(o.Class, "args")
+	if own, _ := s.TypeLookup(w.BaseException, "args"); d != base && d != key || args != own {
+		return false, nil
+	}
+	a, err := o.GetAttr(tx, "args")
+	if err != nil {
+		return false, err
+	}
+	if a, err = Realize(tx, a); err != nil {
+		return false, err
+	}
+	t, ok := a.(*TupleVariable)
+	if !ok || !t.class.IsNull() {
+		return false, nil
+	}
+	for _, it := range t.items {
+		l, lazy := it.(*LazyVariable)
+		if !lazy {
+			return false, nil
+		}
+		switch l.obj.Kind() {
+		case py.Float, py.Str, py.Bytes, py.BoolKind, py.NoneKind:
+		case py.Int: // one of many digits has no text
+			if n, ok := py.AsInt(l.obj); !ok || n == 0 {
+				return false, nil
+			}
+		default:
+			return false, nil
+		}
+		tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+	}
+	return true, nil
+}
+
+// exceptionTextOf is str or repr of a real exception; false for other values.
+func exceptionTextOf(tx Translator, v VariableTracker, name string) (VariableTracker, bool, error) {
+	o, ok := realException(tx, v)
+	if !ok || name != "str" && name != "repr" {
+		return nil, false, nil
+	}
+	if plain, err := hasPlainText(tx, o, "__"+name+"__"); err != nil || !plain {
+		return nil, false, err
+	}
+	fn := tx.World().Builtin(name)
+	r, err := compute(tx, tx.World().Builtin("str"), []VariableTracker{o}, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := e.Load(o); err != nil {
+			return err
+		}
+		e.Call(1, nil)
+		return nil
+	})
+	return r, true, err
+}
+
+// exceptionFormat is a real exception in a text; false for other values.
+func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) (VariableTracker, bool, error) {
+	o, ok := realException(tx, v)
+	if !ok || conversion == "ascii" || conversion == "" && spec != "" {
+		return nil, false, nil
+	}
+	if d, _ := tx.Scope().TypeLookup(o.Class, "__format__"); conversion == "" && !tx.World().IsObjectMethod(tx.Scope(), "__format__", d) {
+		return nil, false, nil
+	}
+	if conversion == "" {
+		conversion = "str"
+	}
+	r, ok, err := exceptionTextOf(tx, o, conversion)
+	if err != nil || !ok || spec == "" {
+		return r, ok, err
+	}
+	r, err = computedFormat(tx, r.(*ComputedVariable), "", spec)
+	return r, true, err
+}
+
+// realOrNotNone is Realize(v) for a comparison with other; nil where that is None, and v an object of a kind that is not modelled.
+func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, error) {
+	r, err := Realize(tx, v)
+	l, lazy := v.(*LazyVariable)
+	if _, broken := err.(*exc.Unsupported); !broken || !lazy || l.obj.Kind() == py.NoneKind || !isNone(mustRealize(tx, other)) {
+		return r, err
+	}
+	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+	return nil, nil
+}
+
+func isNone(v VariableTracker) bool {
+	c, ok := v.(*ConstantVariable)
+	return ok && c.Value == pyNone
+}
