@@ -416,6 +416,15 @@ func (b *BoundBuiltin) Reconstruct(e Emitter) error {
 // for others.
 func (b *BoundBuiltin) Unbind(tx Translator) (fn, self VariableTracker, ok bool) {
 	switch o := b.obj.(type) {
+	case *LazyVariable: // see unseen.go
+		d, found := tx.Scope().TypeLookup(o.obj.Type(), b.name)
+		if !b.waits || !found || d.Kind() != py.MethodDescr {
+			return nil, nil, false
+		}
+		if !o.Realized() {
+			tx.Output().AddGuards(guards.TypeMatch(o.Src, tx.Output().Const(o.obj.Type())))
+		}
+		return NewBuiltin(d, "", nil), o, true
 	case *ListVariable, *DictVariable, *SetVariable, *DequeVariable:
 	case *ObjectVariable:
 		if o.value == nil {

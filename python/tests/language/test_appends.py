@@ -213,3 +213,12 @@ def test_what_a_call_that_is_not_captured_sees():
 
 def test_an_effect_in_front_of_an_operation_with_a_handler():
     compare(inside_try, list, graphs=1, translations=None)
+
+
+def a_split_while_the_method_waits(x, k):
+    LOG.append(looks([1, k]))
+    return x * 2
+
+
+def test_a_split_between_the_method_and_its_call():
+    compare(a_split_while_the_method_waits, list, graphs=1, translations=[2, 0, 0, 0])

@@ -1,4 +1,4 @@
-"""Exceptions that came with the frame, as after a split inside of a handler: their texts, sys.exc_info(), and the exits of context
+"""Exceptions that came with the frame, as after a split inside of a handler: texts, sys.exc_info(), and exits of context
 managers, without another split and without a new translation for each new message."""
 
 from __future__ import annotations

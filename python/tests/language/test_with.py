@@ -115,7 +115,7 @@ def swallows(x, log):
     return x * 2
 
 
-@cases(args=lambda: ([],), graphs=1, breaks=3)
+@cases(args=lambda: ([],), graphs=1, breaks=2)
 def does_not_swallow(x, log):
     with Logged(log) as k:
         x = x + k
