@@ -310,6 +310,9 @@ func (u *UnboundMethod) Reconstruct(e Emitter) error {
 
 // Call implements Caller.
 func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if added, err := u.addsUnseen(tx, args, kwargs); added || err != nil {
+		return NoneConst(), err
+	}
 	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
 		return r, err
 	}

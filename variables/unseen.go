@@ -143,3 +143,20 @@ func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	}
 	return false, nil
 }
+
+// addsUnseen is list.append(items, x), which a call that a split has in front of it has become.
+func (u *UnboundMethod) addsUnseen(tx Translator, args []VariableTracker, kwargs []Kw) (bool, error) {
+	if len(args) != 2 {
+		return false, nil
+	}
+	l, ok := isUnseen(tx, args[0])
+	if !ok {
+		return false, nil
+	}
+	for name := range unseenMethods {
+		if d, _ := tx.Scope().TypeLookup(l.obj.Type(), name); d == u.descr {
+			return addUnseen(tx, l, name, args[1:], kwargs)
+		}
+	}
+	return false, nil
+}
