@@ -67,7 +67,8 @@ typedef struct gd_census {
     PyCodeObject *noted; /* borrowed, compared only: a frame of it was left to CPython */
     int reason;
     PyObject *functions; /* strong dict: address of a PyMethodDef → answer */
-    int incomplete;      /* out of memory, or the trace function was taken away */
+    PyMethodDef *settrace; /* sys.settrace */
+    int incomplete;        /* out of memory, or the trace function was taken away */
 } census;
 
 /* ---- questions to Python ---- */
@@ -336,6 +337,21 @@ definition(PyObject *callable)
     return NULL;
 }
 
+/* The program sets a trace function of its own: it gets the events that it asks for, and no opcodes of frames that run. */
+static void
+make_way(census *c)
+{
+    for (int i = 0; i < c->depth; i++) {
+        PyFrameObject *frame = c->stack[i].frame->frame_obj;
+        if (frame != NULL) {
+            frame->f_trace_opcodes = 0;
+        }
+    }
+    c->depth = 0;
+    c->incomplete = 1;
+    PyEval_SetTrace(NULL, NULL);
+}
+
 static int
 call_of(census *c, PyObject *callable)
 {
@@ -343,6 +359,10 @@ call_of(census *c, PyObject *callable)
         return NOT_TORCH;
     }
     PyMethodDef *key = definition(callable);
+    if (key != NULL && key == c->settrace) {
+        make_way(c);
+        return NOT_TORCH;
+    }
     if (key == NULL) {
         /* Python code is seen as a frame of its own. */
         int frames = PyFunction_Check(callable) || PyMethod_Check(callable) || PyType_Check(callable);
@@ -457,9 +477,7 @@ instruction_runs(census *c, _PyInterpreterFrame *frame)
         r->unit = (int)unit;
         r->tally->runs[unit]++;
     }
-    int torch = is_torch(c, s, (int)unit, op, arg, frame->localsplus + frame->stacktop);
-    r = &c->stack[c->depth - 1]; /* Python was asked */
-    if (torch && r->unit >= 0) {
+    if (is_torch(c, s, (int)unit, op, arg, frame->localsplus + frame->stacktop) && r->unit >= 0) {
         r->tally->torch[r->unit]++;
     }
 }
@@ -538,6 +556,8 @@ census_start(PyObject *Py_UNUSED(module), PyObject *args)
     c->tensor = (PyTypeObject *)Py_NewRef(tensor);
     c->properties = Py_NewRef(properties);
     c->functions = PyDict_New();
+    PyObject *settrace = PySys_GetObject("settrace");
+    c->settrace = settrace != NULL ? definition(settrace) : NULL;
     if (c->functions == NULL) {
         census_free(c);
         return NULL;

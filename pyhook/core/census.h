@@ -4,6 +4,8 @@
  * the eval-frame hook is in force or not, and the core says why it leaves a frame to CPython. What is captured stays the same:
  * sys.gettrace() shows nothing, and the tests for a trace function (gd_observed) see through this one.
  *
+ * What CPython has specialized is the one thing the program could ask for that differs: nothing is, while events are taken.
+ *
  *   frame of ...            what is counted
  *   the user's code         every instruction; those that call torch or are an operator on a tensor
  *   a transformed function  the same: its reader knows which few instructions stand for the user's own

@@ -14,8 +14,6 @@ import godynamo
 from godynamo import config
 from godynamo._break_codes_gen import BREAK_CODES
 
-pytestmark = pytest.mark.row("S004-01")
-
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "graph_breaks.md"
 
 

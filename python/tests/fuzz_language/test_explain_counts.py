@@ -11,8 +11,6 @@ from fuzz_program import program, source
 import godynamo
 from godynamo import _captured, _census, _runtime
 
-pytestmark = pytest.mark.row("S004-01")
-
 SEEDS = random.Random(5).sample(range(10_000), 40)
 
 

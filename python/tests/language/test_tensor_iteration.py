@@ -6,8 +6,6 @@ import torch
 import godynamo
 from godynamo.testing import CompileCounter
 
-pytestmark = pytest.mark.row("S004-01")
-
 
 def doubled(x):
     return [a * 2 for a in x]
