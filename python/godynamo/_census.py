@@ -57,8 +57,10 @@ PROPERTIES = frozenset(
 
 def _torch_call(fn: Any) -> int:
     """Whether a call of this C function is a torch call."""
-    if isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-        return _TORCH
+    if isinstance(fn, torch._ops.OpOverload):
+        return _NOT_TORCH if fn.namespace == "profiler" else _TORCH
+    if isinstance(fn, torch._ops.OpOverloadPacket):
+        return _NOT_TORCH if fn._qualified_op_name.startswith("profiler::") else _TORCH
     if any(fn is f for f in _WITH_TENSOR):
         return _TORCH_WITH_TENSOR
     if not isinstance(fn, _C_FUNCTIONS):

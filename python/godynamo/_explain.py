@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from . import _modules
+from . import _modules, _runtime
 from ._captured import Counts, FunctionShare, KeptOut, Share, Summary
 from ._census import Census
 from ._core import available, core
@@ -35,14 +34,10 @@ class BreakReason:
     @property
     def source(self) -> str:
         """That line's text, "" where its file cannot be read."""
-        return _source(*self.user_stack[0][1:]) if self.user_stack else ""
+        return _runtime.source_line(*self.user_stack[0][1:]) if self.user_stack else ""
 
     def __str__(self) -> str:
-        lines = [f"{self.code}: {self.reason}" if self.code else self.reason]
-        if self.hint:
-            lines.append(f"  hint: {self.hint}")
-        lines += _frames(self.user_stack)
-        return "\n".join(lines)
+        return _runtime.break_text((self.code, self.reason, self.hint, self.user_stack))
 
 
 @dataclass
@@ -114,7 +109,7 @@ class Explanation:
         rows = "".join(
             f"<tr><td>{r.torch_calls}</td><td>{r.bytecodes}</td><td>{r.count}</td><td><code>{escape(r.callee)}</code></td>"
             f"<td>{escape(r.code)} {escape(r.reason)}</td><td>{escape(r.hint)}</td>"
-            f"<td>{escape(r.file)}:{r.line}<br><code>{escape(_source(r.file, r.line))}</code></td></tr>"
+            f"<td>{escape(r.file)}:{r.line}<br><code>{escape(_runtime.source_line(r.file, r.line))}</code></td></tr>"
             for r in self.kept_out
         )
         heads = "".join(
@@ -157,21 +152,6 @@ def _indented(text: str) -> list[str]:
     return [f"  {line}" for line in text.splitlines()]
 
 
-def _source(file: str, line: int) -> str:
-    return linecache.getline(file, line).strip()
-
-
-def _frames(stack: UserStack) -> list[str]:
-    """A user stack as a traceback prints it, the line of the innermost frame marked."""
-    lines = []
-    for i, (name, file, line) in reversed(list(enumerate(stack))):
-        lines.append(f'  File "{file}", line {line}, in {name}')
-        source = _source(file, line)
-        if source:
-            lines.append(f"{'  -> ' if i == 0 else '     '}{source}")
-    return lines
-
-
 def _table(title: str, rows: list[KeptOut]) -> list[str]:
     if not rows:
         return []
@@ -180,7 +160,7 @@ def _table(title: str, rows: list[KeptOut]) -> list[str]:
         called = f"{r.callee} ({r.callee_file}:{r.callee_line})" if r.callee_file else r.callee
         lines.append(f"  {r.torch_calls:5} {r.bytecodes:6} {r.count:5}  {called}")
         lines.append(f"{'':21}{f'{r.code}: ' if r.code else ''}{r.reason}")
-        source = _source(r.file, r.line)
+        source = _runtime.source_line(r.file, r.line)
         lines.append(f'{"":21}File "{r.file}", line {r.line}, in {r.function}' + (f": {source}" if source else ""))
     return lines
 
@@ -207,7 +187,6 @@ def explain(fn: Callable[..., Any], /) -> Callable[..., Explanation]:
     """
 
     def run(*args: Any, **kwargs: Any) -> Explanation:
-        from . import _runtime
         from ._optimize import optimize
 
         fresh = optimize(fn=fn, **_asked(fn))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import logging
 import threading
 import warnings
@@ -130,13 +131,22 @@ def _show(info: dict[str, Any], entry: dict[str, Any], breaks: tuple[Any, ...], 
 
 
 def break_text(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> str:
-    """One graph break as explain and exc.Unsupported print it."""
+    """One graph break as explain, exc.Unsupported and the logs print it, the innermost line of the user's marked."""
     code, reason, hint, stack = row
     lines = [f"{code}: {reason}" if code else reason]
     if hint:
         lines.append(f"  hint: {hint}")
-    lines += [f'  File "{file}", line {line}, in {name}' for name, file, line in reversed(stack)]
+    for i, (name, file, line) in reversed(list(enumerate(stack))):
+        lines.append(f'  File "{file}", line {line}, in {name}')
+        source = source_line(file, line)
+        if source:
+            lines.append(f"{'  -> ' if i == 0 else '     '}{source}")
     return "\n".join(lines)
+
+
+def source_line(file: str, line: int) -> str:
+    """The text of a line of the user's, "" where its file cannot be read."""
+    return linecache.getline(file, line).strip()
 
 
 def raise_unsupported(info: dict[str, Any]) -> NoReturn:

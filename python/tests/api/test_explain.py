@@ -242,7 +242,15 @@ def test_what_only_looks_at_a_tensor_is_no_torch_call(x):
         assert e.torch_calls.total == 0 and e.bytecodes.total > 0
 
 
+def in_contexts(x):
+    with torch.no_grad(), torch.autocast("cpu"), torch.profiler.record_function("block"):
+        y = x @ x
+    with torch.inference_mode(), torch.set_grad_enabled(False):
+        return y + x.mean()
+
+
 OPERATIONS = {
+    "contexts": in_contexts,
     "operators": lambda x: (-x + 1) ** 2 / 3 - x @ x,
     "reflected": lambda x: 1 - (2 / (x + 3)),
     "comparison": lambda x: (x > 1) & ~(x == 2),
@@ -386,6 +394,16 @@ def test_an_optimized_functions_limit_holds(x):
 
     e = godynamo.explain(godynamo.optimize(f, cache_size_limit=1))(x)
     assert "GD0703" in {r.code for r in e.kept_out}
+
+
+def test_nopython_raises_what_explain_prints(x):
+    def f(x):
+        return x * x.sum().item()
+
+    with pytest.raises(godynamo.exc.Unsupported) as caught:
+        godynamo.optimize(f, nopython=True)(x)
+    [reason] = godynamo.explain(f)(x).break_reasons
+    assert str(reason) in str(caught.value) and "-> return x * x.sum().item()" in str(reason)
 
 
 def test_what_the_function_raises_is_raised_and_counting_ends(x):
