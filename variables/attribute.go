@@ -1,7 +1,6 @@
 package variables
 
 import (
-	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -25,31 +24,6 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 		return nil, unsupported(exc.AttrUnsupported, "%s, a %s that is there already", name, py.TypeName(o.Type()))
 	}
 	return immutableResult(tx, o)
-}
-
-// computedAttr is an attribute of an enum member that code of the user's computes: a property is inlined; nil for all others.
-func computedAttr(tx Translator, member *ConstantVariable, name string) (VariableTracker, error) {
-	s, class := tx.Scope(), member.Value.Type()
-	d, ok := s.TypeLookup(class, name)
-	if !ok {
-		return nil, nil
-	}
-	if d.Kind() == py.Property {
-		v, _, err := getProperty(tx, member, d, guards.NewTypeAttrSource(classSource(tx, class), name))
-		return v, err
-	}
-	if get, _ := isDescriptor(tx, d); !get || !py.Is(d.Type(), py.HeapType) {
-		return nil, nil
-	}
-	// enum.property is what every member's name and value are read by: functions of module enum, or none.
-	if fn, err := s.GetAttr(d, "fget"); err == nil && fn.Kind() == py.Function {
-		if module, err := s.GetAttr(fn, "__module__"); err == nil && module.Kind() == py.Str && py.GoString(module) == "enum" {
-			return nil, nil
-		}
-	} else if err == nil && fn == pyNone {
-		return nil, nil
-	}
-	return nil, unsupported(exc.AttrUnsupported, "%s of a member of %s", name, py.TypeName(class))
 }
 
 // sameTuple is identity of two tuples: those that were there before are known, and of those that the program makes only the empty one is

@@ -37,7 +37,11 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			return r, err
 		}
 	}
-	if oa, ok := AsConstant(tx, a); ok {
+	ownText, err := memberOperand(tx, n, a, b)
+	if err != nil {
+		return nil, err
+	}
+	if oa, ok := AsConstant(tx, a); ok && !ownText {
 		if ob, ok := AsConstant(tx, b); ok {
 			if tooBig(tx, n, oa, ob) {
 				return nil, unsupported(exc.TooLarge, "constant of great size")

@@ -41,6 +41,9 @@ func Truth(tx Translator, v VariableTracker) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if b, ok, err := memberTruth(tx, v); ok || err != nil {
+		return b, err
+	}
 	if t, ok := v.(Truther); ok {
 		b, err := t.Truth(tx)
 		return b, observed(err)
@@ -60,6 +63,9 @@ func Len(tx Translator, v VariableTracker) (int, error) {
 	}
 	if l, ok := v.(Lener); ok {
 		return l.Len(tx)
+	}
+	if n, ok, err := memberLen(tx, v); ok || err != nil {
+		return n, err
 	}
 	if o, ok := AsConstant(tx, v); ok {
 		n, err := tx.Scope().Len(o)
@@ -304,10 +310,8 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 			if v, err := memberAttr(tx, o, name); v != nil || err != nil {
 				return v, err
 			}
-			if c, ok := obj.(*ConstantVariable); ok {
-				if v, err := computedAttr(tx, c, name); v != nil || err != nil {
-					return v, err
-				}
+			if v, err := computedAttr(tx, obj, name); v != nil || err != nil {
+				return v, err
 			}
 		}
 		r, err := tx.Scope().GetAttr(o, name)

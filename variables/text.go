@@ -10,7 +10,7 @@ import (
 var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.Complex, "Str": py.Str}
 
 // knownCopy is a real object equal to v when all of it is known: lists, dicts and sets of constants become real ones of CPython's, for
-// calls that keep and change nothing.
+// calls that keep and change nothing. A member of an enum class that says what its text is has none.
 func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().enter() != nil {
@@ -18,7 +18,7 @@ func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	}
 	defer tx.World().leave()
 	if o, ok := AsConstant(tx, v); ok {
-		return o, true
+		return o, !hasOwnText(tx, v)
 	}
 	s := tx.Scope()
 	all := func(vs []VariableTracker) ([]py.Object, bool) {
@@ -81,7 +81,19 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 		return "", err
 	}
 	defer tx.World().leave()
-	if o, ok := knownCopy(tx, v); ok {
+	if m := memberMethod(tx, v, method, false); m != nil {
+		r, err := memberText(tx, m)
+		if err != nil {
+			return "", err
+		}
+		s, _ := ConstStr(tx, r)
+		return s, nil
+	}
+	o, ok := knownCopy(tx, v)
+	if c, member := enumMember(tx, v); member {
+		o, ok = c.Value, true
+	}
+	if ok {
 		if o.Kind() == py.Int && slowNumber(tx, o) {
 			return "", unsupported(exc.TooLarge, "text of an integer of many digits")
 		}
@@ -244,6 +256,9 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 			}
 			return Format(tx, o.value, "", spec)
 		}
+	}
+	if r, err := memberFormat(tx, v, spec); r != nil || err != nil {
+		return r, err
 	}
 	if o, ok := AsConstant(tx, v); ok {
 		r, err := s.Call(tx.World().Builtin("format"), o, s.Str(sp))

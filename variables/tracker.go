@@ -327,6 +327,9 @@ func Describe(tx Translator, v VariableTracker) string {
 	if v == nil {
 		return "NULL"
 	}
+	if c, ok := enumMember(tx, v); ok { // its __repr__ may be the user's
+		return "a member of " + py.TypeName(c.Value.Type())
+	}
 	if c, ok := AsConstant(tx, v); ok {
 		text := tx.Scope().Repr(c)
 		if len(text) > 60 {

@@ -30,6 +30,48 @@ class E(enum.Enum):
         return self.name + "!"
 
 
+class Texts(enum.Enum):
+    ONE = 1
+    TWO = 2
+
+    def __str__(self):
+        log.append("str")
+        return self.name.lower() + suffix[0]
+
+    def __matmul__(self, other):
+        log.append("matmul")
+        return other
+
+    def __len__(self):
+        log.append("len")
+        return self.value - 1
+
+
+class Both(str, enum.Enum):
+    ONE = "1"
+
+    def __str__(self):
+        log.append("str")
+        return self.value + suffix[0]
+
+
+class Own(enum.IntEnum):
+    ZERO = 0
+    ONE = 1
+
+    def __format__(self, spec):
+        log.append("format")
+        return f"<{self.value:{spec}}>"
+
+    def __repr__(self):
+        log.append("repr")
+        return "Own" + suffix[0]
+
+    def __bool__(self):
+        log.append("bool")
+        return self is Own.ZERO
+
+
 @reprlib.recursive_repr()
 def shown(self):
     """An attribute of each kind."""
@@ -49,6 +91,7 @@ class Sub(Base):
 
 
 log: list[str] = []
+suffix = ["!"]
 PAIR = (1, 2)
 
 
@@ -60,6 +103,35 @@ def values_of_members(x):
 
 def properties_of_members(x):
     return x + 1, E.A.computed, E.B.computed, E.A.described
+
+
+def texts_of_members(x):
+    a, b, c = Texts.ONE, Both.ONE, Own.ONE
+    return (
+        x + 1,
+        str(a),
+        f"{a}",
+        f"{a:>9}",
+        "%s" % a,
+        repr(a),
+        str(b),
+        f"{b}",
+        f"{b!s}",
+        repr(c),
+        f"{c:3}",
+        f"{c!r}",
+        str(c),
+        [c].__repr__(),
+        "{}".format(b),
+    )
+
+
+def operators_of_members(x):
+    return x + 1, Own.ONE + 1, 1 + Own.ONE, Own.ONE | 2, "%s %r" % (Texts.ONE, Own.ONE), "%d" % Own.ONE, Texts.ONE @ 3
+
+
+def lengths_of_members(x):
+    return x + 1, len(Texts.TWO), bool(Texts.ONE), not Texts.TWO, bool(Own.ZERO), 1 if Own.ONE else 2, bool(Both.ONE)
 
 
 def lists_of_callables(x):
@@ -106,6 +178,9 @@ def leave(x):
 FUNCTIONS = [
     values_of_members,
     properties_of_members,
+    texts_of_members,
+    operators_of_members,
+    lengths_of_members,
     lists_of_callables,
     annotations,
     facts_of_classes,
@@ -119,6 +194,7 @@ def seen(fn, run):
     E.A.value[:], E.A.more[:] = [1], [1]
     shown.items, shown.pair, cached.items = [1], (1, 2), [1]
     del log[:]
+    suffix[0] = "!"
     return [run(torch.ones(1)) for _ in range(2)], list(log), E.A.value[:], shown.items, cached.items
 
 
@@ -128,6 +204,13 @@ def test_attributes(fn):
     compiled = godynamo.optimize(fn)
     for _ in range(2):
         assert seen(fn, compiled) == expected
+
+
+def test_texts_that_rest_on_what_changes():
+    compiled = godynamo.optimize(texts_of_members)
+    for text in ("!", "?", "!"):
+        suffix[0] = text
+        assert compiled(torch.ones(1)) == texts_of_members(torch.ones(1))
 
 
 def test_constants_that_leave_are_the_code_s():

@@ -1,0 +1,152 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Members of enum classes are constants, and what module enum gives them CPython computes. What the user's class defines is the
+// user's code, and runs as such.
+
+// enumMember is the constant that v is where that is a member of an enum class.
+func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
+	c, ok := v.(*ConstantVariable)
+	return c, ok && tx.World().IsEnum(tx.Scope(), c.Value)
+}
+
+// byEnum tells functions of module enum.
+func byEnum(tx Translator, fn py.Object) bool {
+	module, err := tx.Scope().GetAttr(fn, "__module__")
+	return err == nil && module.Kind() == py.Str && py.GoString(module) == "enum"
+}
+
+// memberMethod is a special method, bound to an enum member, that is Python code; nil for others, and for those of module enum
+// unless they are asked for.
+func memberMethod(tx Translator, v VariableTracker, name string, enums bool) VariableTracker {
+	c, ok := enumMember(tx, v)
+	if !ok {
+		return nil
+	}
+	class := c.Value.Type()
+	d, ok := tx.Scope().TypeLookup(class, name)
+	if !ok || d.Kind() != py.Function || byEnum(tx, d) && !enums {
+		return nil
+	}
+	return NewMethod(tx.Build(d, guards.NewTypeAttrSource(classSource(tx, class), name)), c, nil)
+}
+
+// memberText is what a member's own __str__, __repr__ or __format__ returns.
+func memberText(tx Translator, method VariableTracker, args ...VariableTracker) (VariableTracker, error) {
+	r, err := Call(tx, method, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = Realize(tx, r); err != nil {
+		return nil, err
+	}
+	if _, ok := ConstStr(tx, r); !ok {
+		return nil, unsupported(exc.OperatorUnsupported, "text of an enum member that is %s", Describe(tx, r))
+	}
+	return r, nil
+}
+
+// memberFormat is format() of a member whose class says what its text is; nil for others.
+func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, error) {
+	if memberMethod(tx, v, "__format__", false) == nil && memberMethod(tx, v, "__str__", false) == nil {
+		return nil, nil
+	}
+	m := memberMethod(tx, v, "__format__", true)
+	if m == nil {
+		return nil, nil // of the type that the class has mixed in
+	}
+	return memberText(tx, m, spec)
+}
+
+// memberOperand refuses a binary operator that the class of an enum member defines; ownText tells text % member, where the member's class
+// says what its text is.
+func memberOperand(tx Translator, n int, a, b VariableTracker) (ownText bool, err error) {
+	if memberMethod(tx, a, "__"+binarySpecial[n]+"__", false) != nil || memberMethod(tx, b, "__r"+binarySpecial[n]+"__", false) != nil {
+		return false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+	}
+	return binaryNames[n] == "mod" && hasOwnText(tx, b), nil
+}
+
+// hasOwnText tells members of enum classes that say what their text is.
+func hasOwnText(tx Translator, v VariableTracker) bool {
+	return memberMethod(tx, v, "__str__", false) != nil || memberMethod(tx, v, "__repr__", false) != nil
+}
+
+// memberLen is len() of a member whose class defines it; ok is false for others.
+func memberLen(tx Translator, v VariableTracker) (n int, ok bool, err error) {
+	m := memberMethod(tx, v, "__len__", false)
+	if m == nil {
+		return 0, false, nil
+	}
+	r, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return 0, true, err
+	}
+	k, err := indexOf(tx, r)
+	if err != nil {
+		return 0, true, err
+	}
+	size, fits := py.AsInt(k)
+	if !fits || size < 0 {
+		return 0, true, unsupported(exc.CallUnsupported, "len of an enum member")
+	}
+	return int(size), true, nil
+}
+
+// memberTruth is bool() of a member whose class defines it; ok is false for others.
+func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
+	m := memberMethod(tx, v, "__bool__", false)
+	if m == nil {
+		c, member := enumMember(tx, v)
+		if !member {
+			return false, false, nil
+		}
+		if _, other := tx.Scope().TypeLookup(c.Value.Type(), "__bool__"); other {
+			return false, false, nil
+		}
+		n, ok, err := memberLen(tx, v)
+		return n > 0, ok, err
+	}
+	r, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return false, true, err
+	}
+	if r, err = Realize(tx, r); err != nil {
+		return false, true, err
+	}
+	if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.BoolKind {
+		return false, true, unsupported(exc.OperatorUnsupported, "truth of an enum member that is %s", Describe(tx, r))
+	}
+	truth, err = Truth(tx, r)
+	return truth, true, err
+}
+
+// computedAttr is an attribute of an enum member that code of the user's computes: a property is inlined; nil for all others.
+func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracker, error) {
+	c, ok := enumMember(tx, v)
+	if !ok {
+		return nil, nil
+	}
+	s, class := tx.Scope(), c.Value.Type()
+	d, ok := s.TypeLookup(class, name)
+	if !ok {
+		return nil, nil
+	}
+	if d.Kind() == py.Property {
+		v, _, err := getProperty(tx, c, d, guards.NewTypeAttrSource(classSource(tx, class), name))
+		return v, err
+	}
+	if get, _ := isDescriptor(tx, d); !get || !py.Is(d.Type(), py.HeapType) {
+		return nil, nil
+	}
+	// enum.property is what every member's name and value are read by: functions of module enum, or none.
+	if fn, err := s.GetAttr(d, "fget"); err == nil && (fn == pyNone || fn.Kind() == py.Function && byEnum(tx, fn)) {
+		return nil, nil
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of a member of %s", name, py.TypeName(class))
+}
