@@ -470,6 +470,9 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 
 // Call implements Caller: type(obj).__call__.
 func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if r, ok, err := cachedCall(tx, o, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	m, err := o.slotMethod(tx, "__call__")
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -196,6 +197,19 @@ func (c *Codegen) putBack(start int, states []int) {
 			return nil
 		})
 	}
+}
+
+// MadeHere implements variables.Output.
+func (o *OutputGraph) MadeHere(src guards.Source) bool {
+	for src.Base() != nil {
+		src = src.Base()
+	}
+	local, ok := src.(*guards.LocalSource)
+	if !ok || o.frame.Origin == nil {
+		return false
+	}
+	params := o.frame.Origin.Params
+	return local.Slot >= len(params) || o.root.code.Locals[params[local.Slot]].Kind&opcode.CO_FAST_FREE == 0
 }
 
 // computedParams are the parameters of a resume function, by number, that hold computed values.

@@ -127,6 +127,9 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	s.OnTypeLookup = func(class py.Object, name string, found py.Object) { w.Looked(tx, class, name, found) }
 	defer func() { s.OnTypeLookup = nil }()
 	tx.symbolicLocals()
+	for _, f := range log.until {
+		f(tx)
+	}
 	defer o.restoreState()
 	if err := tx.run(); err != nil && err != errDone {
 		return nil, err

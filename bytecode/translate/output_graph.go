@@ -142,6 +142,9 @@ func (o *OutputGraph) AddGuards(gs ...guards.Guard) {
 	o.guards = o.guards.Add(gs...)
 }
 
+// Until implements variables.Output.
+func (o *OutputGraph) Until(f func(tx variables.Translator)) { o.log.until = append(o.log.until, f) }
+
 // Reads implements variables.Output.
 func (o *OutputGraph) Reads(src guards.Source) { o.reads = append(o.reads, src) }
 

@@ -1,6 +1,9 @@
 package translate
 
-import "github.com/godynamo/godynamo/internal/exc"
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/variables"
+)
 
 // SpeculationLog says where earlier attempts at this frame failed: at which step (executed instructions of the outermost
 // frame, counted from 0) and why. Translating is deterministic, so the same step comes round again.
@@ -15,6 +18,8 @@ type SpeculationLog struct {
 	unprotected bool
 	// stateless: calls that switch torch's modes are not captured, see OutputGraph.switchedUnscoped.
 	stateless bool
+	// until is called at the start of each attempt, see variables.Output.
+	until []func(tx variables.Translator)
 }
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }

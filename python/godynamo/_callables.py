@@ -31,7 +31,19 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from . import _C, _effects, _hints, _lifetimes, _numpy, _pure, _runtime, _shadows, _torch_function, _torch_state
+from . import (
+    _C,
+    _caches,
+    _effects,
+    _hints,
+    _lifetimes,
+    _numpy,
+    _pure,
+    _runtime,
+    _shadows,
+    _torch_function,
+    _torch_state,
+)
 
 MISSING = object()
 
@@ -753,6 +765,8 @@ def facts() -> dict[str, Any]:
         "handles_nothing": handles_nothing,
         "library_class": library_class,
         "ends_in_code": _lifetimes.ends_in_code,
+        "cache_wrapper": _caches.Wrapper,
+        "cache_peek": _caches.peek,
         "drawing_functions": {
             fn: name
             for cls in (random.SystemRandom, random.Random)

@@ -134,7 +134,7 @@ def alias_of_a_class_with_slots(x):
     return s.a, hasattr(s, "__orig_class__"), x + 1
 
 
-@cases(breaks=2, graphs=1)
+@cases(breaks=1, graphs=1)
 def alias_that_makes_no_instances(x):
     y = x + 1
     try:
@@ -217,7 +217,7 @@ class Refusing(int):
     __rtruediv__ = __truediv__
 
 
-@cases(args=lambda: (Refusing(1), Refusing(2)), breaks=2, graphs=2)
+@cases(args=lambda: (Refusing(1), Refusing(2)), breaks=1, graphs=2)
 def operators_that_both_refuse(x, a, b):
     out = [a / 2, 3 / b, a / 2.0, a + b]
     y = x + 1

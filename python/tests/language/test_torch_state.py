@@ -105,7 +105,7 @@ def a_split_inside(x, w):
     return y, w + 1
 
 
-@cases(args=weight, graphs=1, breaks=2)
+@cases(args=weight, graphs=1, breaks=1)
 def left_by_an_exception(x, w):
     with torch.no_grad():
         y = w * 2

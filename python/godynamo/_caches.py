@@ -1,0 +1,63 @@
+"""Caches of functools: what a call of a function wrapped by lru_cache would find, looked up without a trace (variables/cached.go)."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable
+from typing import Any
+
+Wrapper = functools._lru_cache_wrapper
+
+#: the end of what the wrapper's C code shows the collector: cache, function, and four more (Modules/_functoolsmodule.c of 3.11)
+_TAIL = 6
+
+
+def _cache_of(wrapper: Any) -> tuple[dict[Any, Any], list[Any]] | None:
+    """(the wrapper's dict, keys and results and types of its links in order), or None where it is laid out in another way."""
+    parts = gc.get_referents(wrapper)
+    if len(parts) < _TAIL + 1 or parts[1 - _TAIL] is not wrapper.__wrapped__ or type(parts[-_TAIL]) is not dict:
+        return None
+    cache, links = parts[-_TAIL], parts[1:-_TAIL]
+    info = wrapper.cache_info()
+    if len(cache) != info.currsize or len(links) != (3 * info.currsize if info.maxsize else 0):
+        return None
+    return cache, links
+
+
+def _key(args: tuple[Any, ...]) -> Any:
+    return args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
+
+
+def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any], bool]] | None:
+    """(whether a call with these plain constants is a hit, the result then, the guard predicate that it still is as now).
+
+    None where that is not known. Counts neither a hit nor a miss.
+    """
+    if type(wrapper) is not Wrapper or wrapper.cache_parameters()["typed"]:
+        return None
+    found = _cache_of(wrapper)
+    if found is None:
+        return None
+    cache, links = found
+    key = _key(args)
+    if key not in cache:
+        return False, None, lambda _: key not in cache
+    value = cache[key]
+    if not links:
+        return True, value, lambda _: cache.get(key, cache) is value
+    link = value
+    result = next(links[i + 1] for i in range(0, len(links), 3) if links[i] == key)
+
+    def same(other: Any) -> bool:
+        # A full cache gives the link of the oldest result to a new one, which counts as a miss.
+        if cache.get(key) is not link:
+            return False
+        info = other.cache_info()
+        return bool(info.currsize < info.maxsize or info.misses == misses)
+
+    misses = wrapper.cache_info().misses
+    return True, result, same
+
+
+__all__ = ["Wrapper", "peek"]

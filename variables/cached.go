@@ -1,0 +1,79 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Functions wrapped by functools.lru_cache. A call with plain constants that is a hit is captured: the result is what the cache
+// holds, which is guarded, and the call itself is an effect at its place, so that hits are counted and the order of use is CPython's. A
+// miss runs the function, and splits the frame; that entry is good for as long as it would be a miss (python/godynamo/_caches.py).
+
+// cachedCall is a call of such a function; false where it is not known what it would find.
+func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	s, w, out := tx.Scope(), tx.World(), tx.Output()
+	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps || out.MadeHere(o.Src) {
+		return nil, false, nil
+	}
+	given := make([]VariableTracker, len(args))
+	objs := make([]py.Object, len(args))
+	for i, a := range args {
+		v, err := Realize(tx, a)
+		if err != nil {
+			return nil, true, err
+		}
+		obj, ok := AsConstant(tx, v)
+		if !ok || !plainKey(tx, obj) {
+			return nil, false, nil
+		}
+		given[i], objs[i] = v, obj
+	}
+	found, err := s.Call(w.cachePeek, o.Obj, s.Tuple(objs...))
+	if err != nil || found == pyNone {
+		return nil, false, nil
+	}
+	out.AddGuards(guards.IDMatch(o.Src, out.Const(o.Obj), guards.KeepWeak))
+	parts := s.Items(found)
+	still := func(tx Translator) guards.Guard {
+		src := guards.NewConstSource(tx.Output().Const(o.Obj), "___cached")
+		return guards.PyCheck(src, tx.Output().Const(parts[2]), "finds the same in its cache")
+	}
+	if parts[0] != py.True() {
+		out.Until(func(tx Translator) { tx.Output().AddGuards(still(tx)) })
+		return nil, true, unsupported(exc.CallUnsupported, "a function whose cache lacks %s", s.Repr(s.Tuple(objs...)))
+	}
+	out.AddGuards(still(tx))
+	err = out.Effect(tx, append([]VariableTracker{o}, given...), func(e Emitter) error {
+		e.PushNull()
+		if err := loadAll(e, append([]VariableTracker{o}, given...)); err != nil {
+			return err
+		}
+		e.Call(len(given), nil)
+		e.PopTop()
+		return nil
+	})
+	if err != nil {
+		return nil, true, err
+	}
+	if isImmutable(tx, parts[1]) {
+		return NewConstant(parts[1], nil), true, nil
+	}
+	return tx.Build(parts[1], guards.NewConstSource(out.Const(parts[1]), "___cached_result")), true, nil
+}
+
+// plainKey tells constants whose hash and equality run none of the program's code.
+func plainKey(tx Translator, o py.Object) bool {
+	switch o.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes:
+		return true
+	case py.Tuple:
+		for _, it := range tx.Scope().Items(o) {
+			if !plainKey(tx, it) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
