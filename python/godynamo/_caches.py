@@ -1,4 +1,4 @@
-"""Caches of functools: what a call of a function wrapped by lru_cache would find, looked up without a trace (variables/cached.go)."""
+"""Caches of functools: what a call of a function wrapped by lru_cache would find, looked up without a trace."""
 
 from __future__ import annotations
 
