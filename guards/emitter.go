@@ -294,6 +294,10 @@ func (s *TupleIteratorGetItemSource) fetch(e *emitter, base uint16) (uint16, err
 	return e.access(s, OpTupleIterItem, base, number(s.Index), operand{})
 }
 
+func (s *ReferentSource) fetch(e *emitter, base uint16) (uint16, error) {
+	return e.access(s, OpWeakref, base, operand{}, operand{})
+}
+
 func (s *GlobalWeakRefSource) fetch(e *emitter, base uint16) (uint16, error) {
 	return e.access(s, OpWeakref, base, operand{}, operand{})
 }

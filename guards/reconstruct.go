@@ -136,6 +136,10 @@ func (s *TupleIteratorGetItemSource) reconstruct(r Reconstructor) error {
 	return helper(r, "tuple_iterator_getitem", s.base, func() error { return r.LoadInt(s.Index) })
 }
 
+func (s *ReferentSource) reconstruct(r Reconstructor) error {
+	return helper(r, "referent", s.base)
+}
+
 func (s *GlobalWeakRefSource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base, func() error { return r.Call(0) })
 }

@@ -97,3 +97,15 @@ func NewGlobalWeakRefSource(name string) *GlobalWeakRefSource {
 }
 
 func (s *GlobalWeakRefSource) text(p *printer) string { return s.base.text(p) + "()" }
+
+// ReferentSource is what a weak reference refers to; None once that died.
+type ReferentSource struct{ origin }
+
+// NewReferentSource returns the referent of the weak reference at base, whatever a subclass has under __call__.
+func NewReferentSource(base Source) *ReferentSource {
+	s := &ReferentSource{from(base)}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *ReferentSource) text(p *printer) string { return "___referent(" + s.base.text(p) + ")" }

@@ -67,6 +67,7 @@ var sourceCases = []struct {
 		"builtin type; slot 0 x; call 1; attr __mro__; int 1; subscript; attr __dict__; str f; subscript"},
 	{NewMroClassSource(NewTypeSource(localX), 1), "___mro_class(type(x), 1)", SourceLocal,
 		"helper mro_class; builtin type; slot 0 x; call 1; int 1; call 2"},
+	{NewReferentSource(localX), "___referent(x)", SourceLocal, "helper referent; slot 0 x; call 1"},
 	{NewFunctionFieldSource(localX, FuncCode), "x.__code__", SourceLocal, "slot 0 x; attr __code__"},
 	{NewFunctionFieldSource(localX, MethodFunc), "x.__func__", SourceLocal, "slot 0 x; attr __func__"},
 	{NewDictGetItemSource(localX, keyK), "x['k']", SourceLocal, "slot 0 x; const 5; subscript"},

@@ -136,8 +136,11 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		t, err := out.TensorInput(tx, obj, src)
 		return t, nil, err
 	}
-	if obj.Type() == w.DequeType {
+	switch obj.Type() {
+	case w.DequeType:
 		return wrapDeque(tx, obj, src)
+	case w.weakrefType:
+		return &WeakrefVariable{Base: Base{Src: src}, obj: obj}, ofType, nil
 	}
 	if w.isShadowType(obj.Type()) {
 		return wrapShadow(tx, obj, src, ofType)

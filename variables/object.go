@@ -473,6 +473,9 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 	if r, ok, err := cachedCall(tx, o, args, kwargs); ok || err != nil {
 		return r, err
 	}
+	if r, ok, err := subclassReferent(tx, o, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	m, err := o.slotMethod(tx, "__call__")
 	if err != nil {
 		return nil, err

@@ -243,6 +243,8 @@ type Output interface {
 	AddGuards(gs ...guards.Guard)
 	// MadeHere tells what the frame itself has made before the split that this is the rest of.
 	MadeHere(src guards.Source) bool
+	// LetGoOf tells whether the program has let go of something that was handed to it, which may have ended.
+	LetGoOf() bool
 	// Until has f called at the start of each further attempt at the frame: for guards that a split rests on.
 	Until(f func(tx Translator))
 	// Reads notes that the program read a place, whatever becomes of the value: that it can be read is guarded. Build does so for

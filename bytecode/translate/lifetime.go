@@ -188,6 +188,24 @@ func (o *OutputGraph) unwatched(param int) {
 	}
 }
 
+// LetGoOf implements variables.Output.
+func (o *OutputGraph) LetGoOf() bool {
+	h := &o.holders
+	if o.frame.Origin == nil {
+		return false // the caller holds the arguments
+	}
+	if h.steps > maxLifetimeSteps || o.current == nil || len(h.params) < len(o.frame.Slots) {
+		return true
+	}
+	r := o.reached(nil)
+	for i := range o.frame.Slots {
+		if !r.params[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // endsHere is called where a piece ends: what the program has let go of by now, but for values, died before it read the rest.
 func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	h := &o.holders

@@ -168,7 +168,7 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
     case GD_OP_CELL:
         return PyCell_Check(v) ? PyCell_GET(v) : NULL;
     case GD_OP_WEAKREF:
-        return PyWeakref_CheckRefExact(v) ? PyWeakref_GET_OBJECT(v) : NULL;
+        return PyWeakref_CheckRef(v) ? PyWeakref_GET_OBJECT(v) : NULL;
     case GD_OP_TUPLE_ITER_ITEM:
         return tuple_iter_item(v, node->a);
     default:

@@ -765,6 +765,8 @@ def facts() -> dict[str, Any]:
         "handles_nothing": handles_nothing,
         "library_class": library_class,
         "ends_in_code": _lifetimes.ends_in_code,
+        "weakref": weakref.ref,
+        "referent": weakref.ref.__call__,
         "cache_wrapper": _caches.Wrapper,
         "cache_peek": _caches.peek,
         "drawing_functions": {

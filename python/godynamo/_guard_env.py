@@ -16,6 +16,7 @@ import math
 import operator
 import sys
 import types
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -437,6 +438,7 @@ def environment(
         "___type_lookup": type_lookup,
         "___type_hasattr": type_hasattr,
         "___mro_class": mro_class,
+        "___referent": weakref.ref.__call__,
         "___dict_keys": dict_keys,
         "___dict_key": dict_key,
         "___dict_contains": dict_contains,

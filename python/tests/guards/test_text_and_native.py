@@ -465,6 +465,22 @@ def test_cells_are_read_through_their_slot():
     assert not both(entry, (0, inner.__closure__[0]), {})
 
 
+def test_referents_are_read():
+    p = Program(f)
+    referent = p.helper(p.slot("x"), "___referent({})", "WEAKREF")
+    p.type_is(referent, Plain)
+    entry = p.entry()
+    thing = Plain()
+
+    class Keyed(weakref.ref):
+        pass
+
+    plain, keyed = weakref.ref(thing), Keyed(thing)
+    assert both(entry, (plain, 0), {}) and both(entry, (keyed, 0), {})
+    del thing
+    assert not both(entry, (plain, 0), {}) and not both(entry, (keyed, 0), {})
+
+
 def test_weak_references_with_callbacks_are_seen():
     p = Program(f)
     p.check("not ___watched(x)", "UNWATCHED", p.slot("x"))

@@ -104,3 +104,120 @@ def a_dictionary_of_weak_values() -> Callable[..., Any]:
 )
 def test_callbacks_run_where_the_object_dies(make: Callable[[], Callable[..., Any]]) -> None:
     check_calls(make, CALLS, graphs=4 if "no_effect" in make.__name__ else 2)
+
+
+# ---- references that came with the frame ----
+
+
+def called() -> Callable[..., Any]:
+    o = Thing(3)
+    r = weakref.ref(o)
+
+    def f(x: torch.Tensor, k: int) -> Any:
+        return x + r().v, r() is o, r() is None, r() is r()
+
+    return f
+
+
+def of_an_attribute() -> Callable[..., Any]:
+    parent, child = Thing(2), Thing(None)
+    child.parent = weakref.ref(parent)
+
+    def f(x: torch.Tensor, k: int) -> Any:
+        return x * child.parent().v, parent.v
+
+    return f
+
+
+def a_dictionary_of_the_frames() -> Callable[..., Any]:
+    o = Thing(5)
+    d = weakref.WeakValueDictionary({"a": o})
+
+    def f(x: torch.Tensor, k: int) -> Any:
+        return x + d["a"].v, len(d), "b" in d, d.get("b"), d["a"] is o, d.get("a").v
+
+    return f
+
+
+@pytest.mark.parametrize("make", [called, of_an_attribute, a_dictionary_of_the_frames], ids=lambda m: m.__name__)
+def test_a_reference_of_the_frames_is_called_without_a_split(make: Callable[[], Callable[..., Any]]) -> None:
+    check_calls(make, CALLS, graphs=1, translations=[1, 0, 0, 0])
+
+
+def test_an_object_that_died_and_one_that_took_its_place() -> None:
+    held: list[Thing] = []
+
+    def make() -> Callable[..., Any]:
+        held[:] = [Thing(3)]
+        box = Thing(weakref.ref(held[0]))
+
+        def f(x: torch.Tensor, k: int) -> Any:
+            alive = box.v()
+            return (x - 1, "dead") if alive is None else (x + alive.v, "alive")
+
+        def change(k: int) -> None:
+            if k == 2:
+                held.clear()
+            if k == 3:
+                held[:] = [Thing(30)]
+                box.v = weakref.ref(held[0])
+
+        f.change = change  # type: ignore[attr-defined]
+        current[:] = [f]
+        return f
+
+    current: list[Any] = []
+
+    def call(k: int) -> Callable[[], tuple[Any, ...]]:
+        def arguments() -> tuple[Any, ...]:
+            current[0].change(k)
+            return torch.ones(2), 0
+
+        return arguments
+
+    check_calls(make, [call(1), call(1), call(2), call(2), call(3), call(3)], graphs=3, translations=[1, 0, 1, 0, 1, 0])
+
+
+def behind_an_effect() -> Callable[..., Any]:
+    def f(x: torch.Tensor, k: int) -> Any:
+        box = [Thing(k)]
+        holder = Thing(box)
+        r = weakref.ref(box[0])
+        first = r() is box[0]
+        holder.v.clear()
+        return x + 1, first, r() is None
+
+    return f
+
+
+def let_go_of_by_the_rest() -> Callable[..., Any]:
+    def f(x: torch.Tensor, k: int) -> Any:
+        o = Thing(k)
+        r = weakref.ref(o)
+        y = x + r().v
+        del o
+        return y, r() is None
+
+    return f
+
+
+def emptied_by_the_function() -> Callable[..., Any]:
+    held = [Thing(1)]
+    refs = [weakref.ref(held[0])]
+
+    def f(x: torch.Tensor, k: int) -> Any:
+        before = refs[-1]() is None
+        held.clear()
+        after = refs[-1]() is None
+        held.append(Thing(k))
+        refs.append(weakref.ref(held[0]))
+        return x + 1, before, after
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "make", [behind_an_effect, let_go_of_by_the_rest, emptied_by_the_function], ids=lambda m: m.__name__
+)
+def test_what_the_program_ends_is_dead(make: Callable[[], Callable[..., Any]]) -> None:
+    check_calls(make, CALLS, graphs={"behind_an_effect": 1, "let_go_of_by_the_rest": 2}.get(make.__name__, 1))

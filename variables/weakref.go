@@ -1,0 +1,54 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// WeakrefVariable is a weak reference of the frame's, of weakref.ref itself. Calling it gives what the guards have found there; what the
+// program has changed since the frame's start may have ended the object, so behind an effect the call splits the frame.
+type WeakrefVariable struct {
+	Base
+	obj py.Object
+}
+
+// Kind implements VariableTracker.
+func (*WeakrefVariable) Kind() string { return "WeakrefVariable" }
+
+// PythonType implements Typed.
+func (r *WeakrefVariable) PythonType(Translator) (py.Object, error) { return r.obj.Type(), nil }
+
+// Truth implements Truther.
+func (*WeakrefVariable) Truth(Translator) (bool, error) { return true, nil }
+
+// Call implements Caller.
+func (r *WeakrefVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	return referent(tx, r.obj, r.Src, args, kwargs)
+}
+
+// referent is the call of the weak reference at src.
+func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args)+len(kwargs) > 0 || tx.World().Writes > 0 || tx.World().Calls > 0 || tx.Output().LetGoOf() {
+		return nil, unsupported(exc.CallUnsupported, "a weak reference behind an effect")
+	}
+	obj, err := tx.Scope().Call(tx.World().referentOf, ref)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return tx.Build(obj, guards.NewReferentSource(src)), nil
+}
+
+// subclassReferent is the call of an instance of a subclass of weakref.ref that has no __call__ of its own; false for others.
+func subclassReferent(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	w := tx.World()
+	if o.Obj.IsNull() || o.Src == nil || !py.IsSubtype(o.Class, w.weakrefType) {
+		return nil, false, nil
+	}
+	own, _ := tx.Scope().TypeLookup(w.weakrefType, "__call__")
+	if d, _ := tx.Scope().TypeLookup(o.Class, "__call__"); d != own {
+		return nil, false, nil
+	}
+	v, err := referent(tx, o.Obj, o.Src, args, kwargs)
+	return v, true, err
+}
