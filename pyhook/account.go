@@ -6,7 +6,7 @@ import (
 )
 
 // accountDict is what explain reads of a translation's account (godynamo._census.Piece): translated ((code, units), ...); calls, for each
-// place of a torch operation its frames ((code, unit), ...), outermost first; python ((code, unit, line), ...); native (code, unit,
+// place of a torch operation its frames ((code, unit), ...), outermost first; python ((code, unit, line, callee), ...); native (code, unit,
 // start, end) or None; copies ((code, original, ((unit, unit there), ...)), ...).
 func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 	if a == nil {
@@ -29,7 +29,7 @@ func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 		calls = append(calls, s.Tuple(frames...))
 	}
 	for _, p := range a.Python {
-		python = append(python, s.Tuple(p.Code, num(p.Unit), num(p.Line)))
+		python = append(python, s.Tuple(p.Code, num(p.Unit), num(p.Line), s.Str(p.Callee)))
 	}
 	for _, c := range a.Copies {
 		pairs := make([]py.Object, len(c.Units))

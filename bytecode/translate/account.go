@@ -35,10 +35,11 @@ type CodeUnit struct {
 	Unit int
 }
 
-// PythonCall is an instruction that became a Python operation.
+// PythonCall is an instruction that became a Python operation, and the callee it is counted under.
 type PythonCall struct {
 	CodeUnit
-	Line int
+	Line   int
+	Callee string
 }
 
 // Copy says what the copied instructions of a resume function's code are in the user's code: pairs of code units.
@@ -72,7 +73,24 @@ func (a *Account) translated(tx *InstructionTranslator, inst *bytecode.Instructi
 func (a *Account) pythonForm(tx *InstructionTranslator, inst *bytecode.Instruction) {
 	if a != nil && !tx.hidden {
 		put(a.python, tx.d.object, inst.Offset)
-		a.Python = append(a.Python, PythonCall{CodeUnit{tx.d.object, inst.Offset}, int(inst.Pos.Line)})
+		a.Python = append(a.Python, PythonCall{CodeUnit: CodeUnit{tx.d.object, inst.Offset}, Line: int(inst.Pos.Line)})
+	}
+}
+
+// pythonCalls notes a Python operation of the instruction that tx runs, and its callee.
+func (a *Account) pythonCalls(tx *InstructionTranslator, callee string) {
+	if a == nil || tx == nil || tx.inst == nil {
+		return
+	}
+	for tx.hidden && tx.parent != nil {
+		tx = tx.parent
+	}
+	at := CodeUnit{tx.d.object, tx.inst.Offset}
+	if n := len(a.Python); n == 0 || a.Python[n-1].CodeUnit != at {
+		a.pythonForm(tx, tx.inst)
+	}
+	if n := len(a.Python); n > 0 {
+		a.Python[n-1].Callee = callee
 	}
 }
 

@@ -94,6 +94,7 @@ func (o *OutputGraph) PythonOp(tx variables.Translator, op string, args []variab
 	v.Node.Inplace = true
 	o.world.Calls++
 	o.python.count(callee)
+	o.account.pythonCalls(o.current, callee)
 	return variables.NewOpaque(v.Node, callee+"()"), nil
 }
 

@@ -135,7 +135,7 @@ class _Piece:
         self.native: tuple[CodeType, int] | None = native[:2] if native else None
         self.units = range(*native[2:]) if native else range(0)
         self.library: tuple[CodeType, int] | None = None  # a torch call, where all of the piece is a library's
-        self.python: tuple[tuple[CodeType, int, int], ...] = account["python"]
+        self.python: tuple[tuple[CodeType, int, int, str], ...] = account["python"]
         breaks = record["info"]["breaks"]
         self.break_row = breaks[-1] if breaks else None
 
@@ -280,12 +280,20 @@ class Summary:
     def _python_calls(self) -> None:
         """Instructions that are Python operations of a graph."""
         for piece in self.pieces.values():
-            for code, unit, line in piece.python:
-                where = code.co_name, code.co_filename, line
-                cause = self._cause(("python", id(code), line), ("", "", 0), _PYTHON_OPERATION, where)
+            for code, unit, line, callee in piece.python:
+                cause = self._python(code, line, (callee, "", 0))
                 cause.row.callee = cause.row.callee or _opname(code, unit)
-                cause.row.count += 1
                 self._add(cause, code, unit, torch_call=False)
+            for cause in {id(c): c for c in (self._python(code, line) for code, _, line, _ in piece.python)}.values():
+                cause.row.count += 1
+
+    def _python(self, code: CodeType, line: int, callee: tuple[str, str, int] = ("", "", 0)) -> _Cause:
+        """The Python operations of a line; named after one that calls Python code, where one does."""
+        where = code.co_name, code.co_filename, line
+        cause = self._cause(("python", id(code), line), callee, _PYTHON_OPERATION, where)
+        if callee[0] and not cause.row.callee_file:
+            cause.row.callee, cause.row.callee_file, cause.row.callee_line = callee
+        return cause
 
     # -- why --
 
@@ -341,12 +349,13 @@ class Summary:
         """What a transformed function calls on its own: a Python operation, an effect."""
         callee = self.callees.get(id(code), {}).get(unit, ("", "", 0))
         lines = [line for line, *_ in list(code.co_positions())[unit : unit + 1]]
-        where = code.co_name, code.co_filename, (lines[0] if lines and lines[0] else code.co_firstlineno)
+        line = lines[0] if lines and lines[0] else code.co_firstlineno
         piece = self.pieces.get(id(code))
-        python = piece is not None and piece.python
-        why = _PYTHON_OPERATION if python else ("", "called by an effect of the captured code", "")
-        key = ("python", id(piece.record["code"]), where[2]) if piece is not None and python else (id(code), unit)
-        return self._cause(key, callee, why, where)
+        if piece is not None and piece.python:
+            of = piece.record["code"]
+            return self._python(self.copies[id(of)][0] if id(of) in self.copies else of, line, callee)
+        why = "", "called by an effect of the captured code", ""
+        return self._cause((id(code), unit), callee, why, (code.co_name, code.co_filename, line))
 
     def _functions(self) -> list[FunctionShare]:
         rows: dict[int, FunctionShare] = {}

@@ -293,8 +293,27 @@ def test_python_operations_of_the_graph_are_named(x):
         return x + n
 
     e = godynamo.explain(godynamo.optimize(fn=f, python_ops=True))(x)
-    assert e.graph_break_count == 0 and e.bytecodes.outside >= 1
-    assert any("Python operation" in r.reason for r in e.kept_out)
+    assert e.graph_break_count == 0
+    [row] = [r for r in e.kept_out if "Python operation" in r.reason and r.line == f.__code__.co_firstlineno + 1]
+    assert row.callee.endswith("crc32") and row.count == 1 and row.bytecodes >= 1
+
+
+@pytest.mark.row("S000-37")
+def test_what_a_python_operation_calls_is_kept_out_by_it(x):
+    @godynamo.disable
+    def other(t):
+        return t.sin().cos()
+
+    def f(x):
+        y = other(x)
+        return x + y
+
+    e = godynamo.explain(godynamo.optimize(fn=f, python_ops=True))(x)
+    assert torch.equal(e.result, x + x.sin().cos()) and e.graph_break_count == 0
+    row = e.kept_out[0]
+    assert row.callee.endswith("other") and row.callee_line == other.__wrapped__.__code__.co_firstlineno
+    assert (row.torch_calls, row.count, row.line) == (2, 1, f.__code__.co_firstlineno + 1)
+    assert row.bytecodes >= 1 + instructions(other.__wrapped__)
 
 
 def test_the_cache_limit_is_named_and_recompiles_tell_both_values(x):
