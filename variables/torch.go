@@ -63,6 +63,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	}
 	name := tx.World().CallableName(tx.Scope(), t.Fn)
 	switch {
+	case t.class == "from_numpy" && len(args) == 1 && len(kwargs) == 0:
+		return t.arrayTensor(tx, args[0])
 	case t.class == "op":
 		if r, ok, err := t.handled(tx, args, kwargs); ok || err != nil {
 			return r, err

@@ -29,7 +29,7 @@ type facts struct {
 	recursiveRepr                                                                py.Object
 	signature, BindingError, typeHints, functionMade, handlesNothing             py.Object
 	numpyScalars, numpyOperation, numpyComputed                                  py.Object
-	weakrefType, referentOf, cacheWrapper, cachePeek                             py.Object
+	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                             py.Object
 	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode         py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
@@ -138,7 +138,7 @@ func (f *facts) table() map[string]*py.Object {
 		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "signature": &f.signature, "function_made": &f.functionMade,
-		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
+		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"set_clone": &f.setClone, "layout_is": &f.layoutIs,

@@ -147,6 +147,7 @@ def _special() -> dict[Any, str]:
         "overrides.has_torch_function_unary",
         "overrides.has_torch_function_variadic",
     )
+    put("from_numpy", "from_numpy")
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
     put(
         "false",
@@ -765,6 +766,8 @@ def facts() -> dict[str, Any]:
         "handles_nothing": handles_nothing,
         "library_class": library_class,
         "ends_in_code": _lifetimes.ends_in_code,
+        "array": _numpy.ARRAY,
+        "array_shared": _numpy.shared,
         "weakref": weakref.ref,
         "referent": weakref.ref.__call__,
         "cache_wrapper": _caches.Wrapper,

@@ -1,4 +1,4 @@
-"""Scalars of numpy's: immutable values that CPython computes with while translating, in numpy's own types.
+"""Scalars of numpy's: immutable values that CPython computes with while translating, in numpy's own types; and arrays as tensors.
 
 What would warn (overflow, division by zero, an invalid value) is left to where the program computes it. Complex scalars are left
 out: their conversions warn.
@@ -10,6 +10,8 @@ import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 try:
     import numpy as np
@@ -31,6 +33,22 @@ def _scalars() -> tuple[type, ...]:
 
 #: types whose instances are constants
 SCALARS = _scalars()
+
+#: the class of arrays
+ARRAY: type = np.ndarray if np is not None else type(None)
+
+
+def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
+    """(torch.from_numpy(array), the guard predicate of arrays that are laid out alike); None where that raises or warns."""
+    if not array.flags.writeable:
+        return None
+    try:
+        tensor = torch.from_numpy(array)
+    except (TypeError, ValueError):
+        return None
+    told = array.dtype, array.shape, array.strides
+    return tensor, lambda other: (other.dtype, other.shape, other.strides) == told and other.flags.writeable
+
 
 _NAMES = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
 _BINARY: list[Callable[[Any, Any], Any]] = [getattr(operator, name) for name in _NAMES]
