@@ -92,6 +92,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		}
 		return NewList(vs, src), gs, nil
 	case py.TupleSub:
+		if w.IsSingletonType(obj.Type()) { // sys.version_info
+			return NewConstant(obj, src), same(guards.KeepStrong), nil
+		}
 		return wrapTupleSubclass(tx, obj, src, ofType)
 	case py.Dict:
 		return wrapDict(tx, obj, src)

@@ -108,6 +108,10 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 		}
 		return immutableResult(tx, v)
 	}
+	if _, ok := s.TypeLookup(f.Fn.Type(), name); !ok && f.Src != nil {
+		tx.Output().AddGuards(guards.HasAttr(f.Src, name, false))
+		return nil, noAttribute(tx, f.Fn.Type(), name)
+	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a function", name)
 }
 

@@ -343,6 +343,9 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members
 			break
 		}
+		if o.Kind() == py.TupleSub && tx.World().IsSingletonType(o.Type()) { // sys.version_info
+			break
+		}
 		if !py.Is(o.Type(), py.HasIter) {
 			return nil, notIterable(tx, v)
 		}

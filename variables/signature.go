@@ -23,7 +23,7 @@ func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 		bound = py.True()
 	}
 	f, ok := fn.(*FunctionVariable)
-	if !ok || f.Fn.IsNull() || f.Src == nil || tx.World().Effects > 0 || tx.World().Calls > 0 {
+	if !ok || f.Fn.IsNull() || f.Src == nil || tx.World().Calls > 0 {
 		return nil, unsupported(exc.CallUnsupported, "inspect.signature of %s", Describe(tx, v))
 	}
 	if err := guardSignature(tx, f); err != nil {

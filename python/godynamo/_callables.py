@@ -66,9 +66,14 @@ _PLAIN_CONSTANTS = (
     re.Match,
     inspect.Signature,
     inspect.Parameter,
+    type(sys.version_info),
+    type(sys.flags),
 )
 # What is told apart by identity: torch's singletons, and immutable values whose equality says less than all of them.
-_SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match)
+_SINGLETONS = (
+    *(torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match),
+    *(type(sys.version_info), type(sys.flags)),
+)
 _CALLABLE_TYPES = (
     types.FunctionType,
     types.BuiltinFunctionType,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 
 import pytest
 import torch
@@ -61,6 +62,18 @@ def defaults(x, fn):
 @cases(args=args)
 def same_code(x, fn):
     return x + 1 if fn.__code__ is one.__code__ and fn.__code__ == one.__code__ else x
+
+
+@cases
+def the_interpreter(x):
+    if sys.version_info >= (3, 8) and sys.version_info[0] == 3 and sys.version_info.major == 3:
+        x = x + 1
+    return x, sys.version_info, sys.flags.optimize, tuple(sys.version_info), isinstance(sys.version_info, tuple)
+
+
+@cases(args=args)
+def missing(x, fn):
+    return x + 1, getattr(fn, "nothing", 3), hasattr(fn.__wrapped__, "nothing")
 
 
 @pytest.mark.parametrize("case", cases, ids=cases.names())
