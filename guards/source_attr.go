@@ -79,7 +79,7 @@ func (s *SlotSource) text(p *printer) string {
 	return member(s.base, s.Attr, p)
 }
 
-// InstanceDictSource is the __dict__ of an instance that has one. Looking never makes one.
+// InstanceDictSource is the __dict__ of an instance, made by looking as CPython makes it.
 type InstanceDictSource struct{ origin }
 
 // NewInstanceDictSource returns base.__dict__.

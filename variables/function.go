@@ -83,6 +83,9 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 			return f.attrs[i].Value, nil
 		}
 	}
+	if name == "__class__" {
+		return NewClass(tx.World().FunctionType, nil), nil
+	}
 	if f.Fn.IsNull() {
 		switch name {
 		case "__name__":

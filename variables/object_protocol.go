@@ -290,9 +290,9 @@ func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 	d := NewDict(nil)
 	d.owner = o
 	if !o.Obj.IsNull() {
-		real, ok := tx.Scope().InstanceDict(o.Obj)
+		real, ok := tx.Scope().MadeDict(o.Obj)
 		if !ok {
-			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s that has made none yet", py.TypeName(o.Class))
+			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s", py.TypeName(o.Class))
 		}
 		v, err := Realize(tx, tx.Build(real, guards.NewInstanceDictSource(o.inside(tx))))
 		if err != nil {

@@ -235,9 +235,15 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 		}
 		return NewTensor(node), nil
 	}
-	if flagAttrs[name] && !t.Example.IsNull() && tx.World().Calls == 0 {
-		tx.Output().NeedField(t, 255)
-		v, err := tx.Scope().GetAttr(t.Example, name)
+	if flagAttrs[name] && tx.World().Calls == 0 {
+		if !t.Example.IsNull() {
+			tx.Output().NeedField(t, 255)
+		}
+		sample, err := tx.Output().Sample(t)
+		if err != nil {
+			return nil, err
+		}
+		v, err := tx.Scope().GetAttr(sample, name)
 		if err != nil {
 			return nil, observed(err)
 		}

@@ -264,6 +264,8 @@ type Output interface {
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
 	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
+	// Sample is a tensor with this one's metadata: the frame's own, or a fake one.
+	Sample(t *TensorVariable) (py.Object, error)
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _fake.Session.result of a node that calls a function of the user's.

@@ -16,15 +16,20 @@ type metaSession struct {
 
 // Meta implements variables.Output.
 func (o *OutputGraph) Meta(_ variables.Translator, t *variables.TensorVariable) (*variables.TensorMeta, error) {
-	if !t.Example.IsNull() && !t.Changed {
-		return o.readMeta(t.Example)
-	}
-	o.needAll()
-	v, err := o.fake(t.Node)
+	v, err := o.Sample(t)
 	if err != nil {
 		return nil, err
 	}
 	return o.readMeta(v)
+}
+
+// Sample implements variables.Output.
+func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
+	if !t.Example.IsNull() && !t.Changed {
+		return t.Example, nil
+	}
+	o.needAll()
+	return o.fake(t.Node)
 }
 
 // NodeValue implements variables.Output.

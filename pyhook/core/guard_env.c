@@ -512,12 +512,11 @@ static PyObject *
 instance_dict(PyObject *module, PyObject *object)
 {
     (void)module;
-    gd_instance_view view;
-    gd_instance_look(object, &view);
-    if (view.dict == NULL) {
-        PyErr_Format(PyExc_AttributeError, "a %s object has no __dict__ yet", Py_TYPE(object)->tp_name);
+    PyObject *dict = gd_made_dict(object);
+    if (dict == NULL) {
+        PyErr_Format(PyExc_AttributeError, "a %s object has no __dict__", Py_TYPE(object)->tp_name);
     }
-    return Py_XNewRef(view.dict);
+    return Py_XNewRef(dict);
 }
 
 static PyObject *
@@ -579,7 +578,8 @@ static PyMethodDef functions[] = {
     {"watched", watched, METH_O, "watched(object) -> bool\n\nWhether a weak reference with a callback looks at it."},
     {"has_instance_attr", has_instance_attr, METH_VARARGS, "has_instance_attr(object, name) -> bool"},
     {"instance_dict", instance_dict, METH_O,
-     "instance_dict(object) -> dict\n\nAttributeError where there is none yet."},
+     "instance_dict(object) -> dict\n\nMade where there is none yet, as reading it does. AttributeError where the type "
+     "has none."},
     {"torch_state", torch_state, METH_NOARGS, "torch_state() -> dict of name: (value, how it is read)"},
     {NULL, NULL, 0, NULL},
 };

@@ -146,11 +146,8 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
                    : NULL;
     case GD_OP_SLOT:
         return slot_value(v, e->consts[node->a], node->b);
-    case GD_OP_INSTANCE_DICT: {
-        gd_instance_view view;
-        gd_instance_look(v, &view);
-        return view.dict;
-    }
+    case GD_OP_INSTANCE_DICT:
+        return gd_made_dict(v);
     case GD_OP_TYPE:
         return (PyObject *)Py_TYPE(v);
     case GD_OP_TYPE_ATTR:

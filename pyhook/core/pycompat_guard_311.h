@@ -94,6 +94,22 @@ gd_instance_look(PyObject *v, gd_instance_view *view)
     view->dict = *(PyObject **)((char *)v + offset);
 }
 
+/* The dict of an instance, made where there is none yet, as reading __dict__ makes it. borrowed, or NULL; raises nothing. */
+static inline PyObject *
+gd_made_dict(PyObject *v)
+{
+    gd_instance_view view;
+    gd_instance_look(v, &view);
+    if (view.dict == NULL && ((Py_TYPE(v)->tp_flags & Py_TPFLAGS_MANAGED_DICT) || Py_TYPE(v)->tp_dictoffset != 0)) {
+        view.dict = PyObject_GenericGetDict(v, NULL);
+        if (view.dict == NULL) {
+            PyErr_Clear();
+        }
+        Py_XDECREF(view.dict); /* the instance holds it */
+    }
+    return view.dict;
+}
+
 /* Position of the name among inline values: `hint` when it is right, else found by its address, then by its text (names of
  * attributes are interned but for those set by unusual means). -1 when absent. */
 Py_ssize_t gd_inline_position(const gd_instance_view *view, PyObject *name, uint64_t hint);

@@ -164,6 +164,12 @@ func (s *Scope) InstanceDict(o Object) (Object, bool) {
 	return v, !v.IsNull()
 }
 
+// MadeDict is the instance's __dict__, made where there is none yet; false where its type gives it none.
+func (s *Scope) MadeDict(o Object) (Object, bool) {
+	v := s.take(C.gdpy_made_dict(o.c()))
+	return v, !v.IsNull()
+}
+
 // HasInstanceStorage tells whether instances like o can have attributes of their own.
 func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c()) != 0 }
 

@@ -60,6 +60,7 @@ PyObject *gdpy_type(PyObject *o);                         /* borrowed */
 /* Instance attribute by storage alone: inline values or dict; runs no user code, makes no dict. new or NULL, never raises */
 PyObject *gdpy_instance_attr(PyObject *o, PyObject *name);
 PyObject *gdpy_instance_dict(PyObject *o); /* new reference to an existing dict, or NULL */
+PyObject *gdpy_made_dict(PyObject *o); /* the same, made where there is none yet */
 int gdpy_has_instance_storage(PyObject *o); /* 1 when the type gives instances attributes */
 PyObject *gdpy_type_lookup(PyObject *type, PyObject *name); /* new or NULL, never raises (_PyType_Lookup) */
 /* Index in type.__mro__ of the class whose __dict__ has name, or -1. */

@@ -108,6 +108,16 @@ gdpy_instance_dict(PyObject *o)
     return d;
 }
 
+PyObject *
+gdpy_made_dict(PyObject *o)
+{
+    PyObject *d = gdpy_has_instance_storage(o) ? PyObject_GenericGetDict(o, NULL) : NULL;
+    if (d == NULL) {
+        PyErr_Clear();
+    }
+    return d;
+}
+
 int
 gdpy_has_instance_storage(PyObject *o)
 {

@@ -26,6 +26,13 @@ from ._core import core
 
 # Answers to the core, as in census.c.
 LIBRARY, USER, HIDDEN = 0, 1, 2
+
+
+def _is(obj: object, kinds: Any) -> bool:
+    """Whether an object's type is one of these; isinstance would ask its class's ``__getattribute__`` for ``__class__``."""
+    return issubclass(type(obj), kinds)
+
+
 _NOT_TORCH, _TORCH, _TORCH_WITH_TENSOR = 0, 1, 2
 
 # ---- what is torch's ----
@@ -39,7 +46,7 @@ _SPECIAL = frozenset(
     "__getitem__ __setitem__ __contains__ __rsub__ __rpow__ __rdiv__ __rtruediv__ __pow__ __div__".split()
 )
 _WITH_TENSOR = [getattr(builtins, n) for n in "abs complex divmod float int max min pow round sum".split()]
-_WITH_TENSOR += [f for f in vars(operator).values() if isinstance(f, types.BuiltinFunctionType)]
+_WITH_TENSOR += [f for f in vars(operator).values() if _is(f, types.BuiltinFunctionType)]
 
 _C_FUNCTIONS = (
     types.BuiltinFunctionType,
@@ -57,19 +64,19 @@ PROPERTIES = frozenset(
 
 def _torch_call(fn: Any) -> int:
     """Whether a call of this C function is a torch call."""
-    if isinstance(fn, torch._ops.OpOverload):
+    if _is(fn, torch._ops.OpOverload):
         return _NOT_TORCH if fn.namespace == "profiler" else _TORCH
-    if isinstance(fn, torch._ops.OpOverloadPacket):
+    if _is(fn, torch._ops.OpOverloadPacket):
         return _NOT_TORCH if fn._qualified_op_name.startswith("profiler::") else _TORCH
     if any(fn is f for f in _WITH_TENSOR):
         return _TORCH_WITH_TENSOR
-    if not isinstance(fn, _C_FUNCTIONS):
+    if not _is(fn, _C_FUNCTIONS):
         return _NOT_TORCH
     name = fn.__name__
     owner: Any = getattr(fn, "__objclass__", None) or getattr(fn, "__self__", None)
-    of_tensor = owner is torch._C.TensorBase or isinstance(owner, torch.Tensor)
+    of_tensor = owner is torch._C.TensorBase or issubclass(type(owner), torch.Tensor)
     module = getattr(fn, "__module__", None) or getattr(
-        type(owner) if not isinstance(owner, type) else owner, "__module__", ""
+        owner if issubclass(type(owner), type) else type(owner), "__module__", ""
     )
     if name in _LOOKS or not (of_tensor or str(module).split(".")[0] == "torch"):
         return _NOT_TORCH
@@ -82,28 +89,28 @@ def _torch_call(fn: Any) -> int:
 def _callee(fn: Any) -> tuple[str, str, int]:
     """A callable's qualified name, and file and line where it has Python code; runs none of the user's."""
     for _ in range(20):
-        if isinstance(fn, partial):
+        if _is(fn, partial):
             fn = fn.func
-        elif isinstance(fn, core.Callable):
+        elif _is(fn, core.Callable):
             fn = fn.function
-        elif isinstance(fn, types.FunctionType) and _trace_rules.skip_reason(fn.__code__) == "godynamo's own file":
+        elif _is(fn, types.FunctionType) and _trace_rules.skip_reason(fn.__code__) == "godynamo's own file":
             inner = fn.__dict__.get("__wrapped__")  # disable() and its like
             if inner is None:
                 break
             fn = inner
         else:
             break
-    function = fn.__func__ if isinstance(fn, types.MethodType) else fn
-    if isinstance(fn, type) or not isinstance(
+    function = fn.__func__ if _is(fn, types.MethodType) else fn
+    if _is(fn, type) or not _is(
         function, (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.MethodWrapperType)
     ):
-        cls = fn if isinstance(fn, type) else type(fn)
+        cls = fn if _is(fn, type) else type(fn)
         wanted = "__init__" if cls is fn else "forward" if issubclass(cls, torch.nn.Module) else "__call__"
         code = getattr(_static(cls, wanted), "__code__", None)
         return (f"{cls.__module__}.{cls.__qualname__}", *_lines(code))
     module = getattr(function, "__module__", None)
     name = str(getattr(function, "__qualname__", "?"))
-    return (f"{module}.{name}" if isinstance(module, str) else name, *_lines(getattr(function, "__code__", None)))
+    return (f"{module}.{name}" if _is(module, str) else name, *_lines(getattr(function, "__code__", None)))
 
 
 def _static(cls: type, name: str) -> Any:
@@ -111,7 +118,7 @@ def _static(cls: type, name: str) -> Any:
 
 
 def _lines(code: object) -> tuple[str, int]:
-    return (code.co_filename, code.co_firstlineno) if isinstance(code, CodeType) else ("", 0)
+    return (code.co_filename, code.co_firstlineno) if _is(code, CodeType) else ("", 0)
 
 
 class Census:
@@ -125,7 +132,7 @@ class Census:
         self._in_graph = {
             id(fn.__code__)
             for ref, kind in list(_registry._kinds.values())
-            if kind.startswith("op:") and isinstance(fn := ref(), types.FunctionType)
+            if kind.startswith("op:") and _is(fn := ref(), types.FunctionType)
         }
         self.rows: list[Any] = []  #: what census_stop() gives
         self.complete = False  #: nothing was missed

@@ -68,7 +68,7 @@ def instance_attr(obj: object, name: str) -> Any:
 
 
 def instance_dict(obj: object) -> dict[str, Any]:
-    """The instance's ``__dict__`` where it has been made."""
+    """The instance's ``__dict__``, made by looking; no ``__getattribute__`` is asked."""
     return _C.instance_dict(obj)
 
 

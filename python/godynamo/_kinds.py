@@ -377,6 +377,7 @@ def _pure() -> frozenset[int]:
         torch.can_cast,
         torch.is_tensor,
         torch.broadcast_shapes,
+        torch._C._log_api_usage_once,  # once a process and text: logged while translating, it is logged
     ]
     _keep.extend(table)
     return frozenset(map(id, table))

@@ -1,8 +1,13 @@
-"""copy: Python's own containers. What else there is goes through copy's own Python code, or breaks."""
+"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. The rest breaks.
+
+The order of look-ups on an instance is copy's and object.__reduce_ex__'s, since its class may have a __getattribute__.
+"""
 
 from __future__ import annotations
 
 import copy
+import copyreg
+import enum
 import types
 from typing import Any
 
@@ -30,7 +35,53 @@ _ATOMIC = (
 @computed
 def atomic(kind: type) -> bool:
     """Values of this type are their own copies, shallow and deep."""
-    return kind in _ATOMIC
+    return kind in _ATOMIC or (
+        issubclass(kind, enum.Enum) and getattr(kind, "__deepcopy__", None) is enum.Enum.__deepcopy__
+    )
+
+
+@computed
+def keeps_a_dict(kind: type) -> bool:
+    """Instances are made by object.__reduce_ex__'s recipe, and have a dict and no slots."""
+    return (
+        kind not in copyreg.dispatch_table
+        and bool(kind.__flags__ & 1 << 9)  # a class statement's
+        and not any(issubclass(kind, base) for base in (type, list, dict, BaseException))
+        and kind.__basicsize__ <= object.__basicsize__ + 16  # __dict__ and __weakref__: nothing of C's
+        and kind.__itemsize__ == 0
+        and not copyreg._slotnames(kind)  # type: ignore[attr-defined]
+    )
+
+
+def _reconstructed(x: Any, kind: type, seen: list[Any], hook: str) -> Any:
+    """What copy does with an instance; the hook is asked for first."""
+    if not keeps_a_dict(kind) or getattr(x, hook, None) is not None:
+        return DECLINE
+    x.__reduce_ex__, x.__reduce__  # noqa: B018
+    if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
+        return DECLINE
+    if getattr(kind, "__getnewargs_ex__", None) is not None or getattr(kind, "__getnewargs__", None) is not None:
+        return DECLINE
+    x.__getstate__  # noqa: B018
+    if kind.__getstate__ is object.__getstate__:  # type: ignore[attr-defined]
+        state = object.__getattribute__(x, "__dict__") or None
+    else:
+        state = x.__getstate__()
+    copied = kind.__new__(kind)
+    if hook == "__deepcopy__":
+        seen.append((x, copied))
+        if state is not None:
+            state = _deep(state, seen)
+            if state is DECLINE:
+                return DECLINE
+    if state is not None:
+        if hasattr(copied, "__setstate__"):
+            copied.__setstate__(state)
+        elif type(state) is dict:
+            copied.__dict__.update(state)
+        else:
+            return DECLINE
+    return copied
 
 
 @stands_for(copy.copy)
@@ -38,7 +89,7 @@ def shallow(x: Any) -> Any:
     kind = type(x)
     if kind is list or kind is dict or kind is set:
         return x.copy()
-    return x if kind is tuple or atomic(kind) else DECLINE
+    return x if kind is tuple or atomic(kind) else _reconstructed(x, kind, [], "__copy__")
 
 
 @stands_for(copy.deepcopy)
@@ -88,4 +139,4 @@ def _deep(x: Any, seen: list[Any]) -> Any:
         made = tuple(items)
         seen.append((x, made))
         return made
-    return DECLINE
+    return _reconstructed(x, kind, seen, "__deepcopy__")

@@ -99,7 +99,7 @@ def attribute_functions_of_the_caller(x, t, name):
     return hasattr(t, "a2"), hasattr(t, "zz"), getattr(t, "zz", 5)
 
 
-@cases(args=lambda: (Thing(1),), breaks=1, graphs=1)  # CPython makes the dict when it is asked for
+@cases(args=lambda: (Thing(1),))
 def instance_dict(x, t):
     d = t.__dict__
     d["a"] = 5
