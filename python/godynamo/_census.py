@@ -117,7 +117,7 @@ def _static(cls: type, name: str) -> Any:
     return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
 
 
-def _lines(code: object) -> tuple[str, int]:
+def _lines(code: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if _is(code, CodeType) else ("", 0)
 
 

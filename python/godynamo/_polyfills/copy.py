@@ -53,7 +53,7 @@ def keeps_a_dict(kind: type) -> bool:
     )
 
 
-def _reconstructed(x: Any, kind: type, seen: list[Any], hook: str) -> Any:
+def _reconstructed(x: Any, kind: Any, seen: list[Any], hook: str) -> Any:
     """What copy does with an instance; the hook is asked for first."""
     if not keeps_a_dict(kind) or getattr(x, hook, None) is not None:
         return DECLINE
@@ -63,7 +63,7 @@ def _reconstructed(x: Any, kind: type, seen: list[Any], hook: str) -> Any:
     if getattr(kind, "__getnewargs_ex__", None) is not None or getattr(kind, "__getnewargs__", None) is not None:
         return DECLINE
     x.__getstate__  # noqa: B018
-    if kind.__getstate__ is object.__getstate__:  # type: ignore[attr-defined]
+    if kind.__getstate__ is object.__getstate__:
         state = object.__getattribute__(x, "__dict__") or None
     else:
         state = x.__getstate__()
