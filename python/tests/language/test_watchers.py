@@ -61,10 +61,14 @@ class Equal:
 def count_objects(times):
     """The objects of the collector's that comparisons leave."""
     a = Equal()
-    before = len(gc.get_objects())
-    for _ in range(times):
-        assert a == a
-    return len(gc.get_objects()) - before
+    gc.disable()  # a collection in between would free others' garbage
+    try:
+        before = len(gc.get_objects())
+        for _ in range(times):
+            assert a == a
+        return len(gc.get_objects()) - before
+    finally:
+        gc.enable()
 
 
 class Cycle:
