@@ -117,7 +117,7 @@ def _show(info: dict[str, Any], entry: dict[str, Any], breaks: tuple[Any, ...], 
             _logging.show(artifact, "%s\n%s", where, entry["graph"])
     if entry.get("guards"):
         _logging.show("guards", "%s\n%s", where, entry["guards"])
-    for row in breaks:
+    for row in breaks if _logging.wanted("graph_breaks") else ():
         _logging.show("graph_breaks", "%s\n%s", where, break_text(row))
     if failures:
         for artifact in ("recompiles", "recompiles_verbose"):
@@ -145,8 +145,12 @@ def break_text(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> s
 
 
 def source_line(file: str, line: int) -> str:
-    """The text of a line of the user's, "" where its file cannot be read."""
-    return linecache.getline(file, line).strip()
+    """The text of a line of the user's, "" where its file cannot be read. The program's linecache is left as it was."""
+    known = file in linecache.cache
+    text = linecache.getline(file, line).strip()
+    if not known:
+        linecache.cache.pop(file, None)
+    return text
 
 
 def raise_unsupported(info: dict[str, Any]) -> NoReturn:

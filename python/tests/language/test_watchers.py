@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import gc
+import linecache
 import sys
 import traceback
 
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C
+from godynamo import _C, _logging
 from godynamo.testing import CompileCounter
 
 WARM = 32  #: GD_WATCHED_CALLS of core/miss.h
@@ -174,3 +175,17 @@ def test_the_hook_is_back_afterwards():
         work(torch.ones(3))
     assert "nothing" in error and y.equal(torch.full((2,), 4.0)) and names >= SPECIALIZED
     assert counter.op_count > 0
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_the_cache_of_source_lines_is_the_program_s(logged, monkeypatch):
+    """A break is written down with its line, which is the translator's business alone."""
+
+    def breaks(x):
+        godynamo.graph_break()
+        return x + 1
+
+    monkeypatch.setattr(_logging, "_wanted", {"graph_breaks"} if logged else set())
+    linecache.clearcache()
+    assert godynamo.optimize(breaks)(torch.ones(1)) == 2
+    assert linecache.cache == {}
