@@ -29,7 +29,7 @@ type facts struct {
 	recursiveRepr                                                                py.Object
 	signature, BindingError, typeHints, functionMade, handlesNothing             py.Object
 	numpyScalars, numpyOperation, numpyComputed                                  py.Object
-	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                             py.Object
+	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek     py.Object
 	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode         py.Object
 	setClone, layoutIs                                                           py.Object
 	traceable, hasHandler, plainTensor                                           py.Object
