@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language roundtrip identity cpython old-torch conformance check clean
+	golden fuzz-language roundtrip identity cpython opinfo modules old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -96,6 +96,12 @@ identity: roundtrip ## the older name of roundtrip
 
 cpython: build ## CPython's own test files with every function translated: FILES="test_with test_generators" CPYTHON_ARGS="--json F"
 	@$(PY) python/tests/cpython/cpython_run.py $(CPYTHON_ARGS) $(FILES)
+
+opinfo: build ## torch's op_db, each operator's samples against eager, forward and backward: OPS="nn.* add" N=samples a dtype
+	@$(PY) python/tests/torch_library/library_run.py ops --only "$(OPS)" $(if $(N),--samples $(N)) --json build/opinfo.json
+
+modules: build ## every module of torch.nn against eager, in training and evaluation: MODULES="RNN Conv*" N=inputs a mode
+	@$(PY) python/tests/torch_library/library_run.py modules --only "$(MODULES)" $(if $(N),--samples $(N)) --json build/modules.json
 
 conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)

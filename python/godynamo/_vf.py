@@ -1,5 +1,5 @@
-"""torch's builtins that a Python wrapper of the same name hides (torch.split, torch.broadcast_tensors, ...), under names FX can
-print and pickle: FX writes a builtin of torch's as ``torch.<name>``, which is the wrapper."""
+"""torch's builtins that a Python wrapper of the same name hides (torch.split, torch.broadcast_tensors, ...) or that torch does not
+show (unique_dim), under names FX can print and pickle: FX writes a builtin of torch's as ``torch.<name>``."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ def printable(target: Any) -> Any:
     """``target``, or what stands for it here when FX would print another function's name for it."""
     if isinstance(target, types.BuiltinFunctionType):
         name = target.__name__
-        shown = getattr(torch, name, None)
-        hidden = (
-            shown is not None and shown is not target and getattr(torch._C._VariableFunctions, name, None) is target
-        )
-        if hidden:
+        # torch.unique_dim, for one, is not there at all.
+        hidden = getattr(torch, name, None) is not target
+        if hidden and getattr(torch._C._VariableFunctions, name, None) is target:
             return globals().get(name) or __getattr__(name)
     return target

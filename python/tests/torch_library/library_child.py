@@ -1,0 +1,72 @@
+"""Judges units one after the other and writes down each as it ends: after a crash the last line names the unit.
+
+library_child.py ops|modules RESULTS UNITS SAMPLES      UNITS is a JSON file with their names
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from library_judge import Case, judge
+
+
+def tables(what: str) -> Any:
+    """The module that has ``units()`` and ``cases(unit, most)``; of another name than these two for tests of this harness."""
+    return importlib.import_module({"ops": "op_cases", "modules": "module_cases"}.get(what, what))
+
+
+def judged(cases: Iterator[Case]) -> dict[str, Any]:
+    """The row of one unit."""
+    started = time.monotonic()
+    row: dict[str, Any] = {"cases": 0, "right": 0, "ran": 0, "counted": 0, "one": 0, "wrong": [], "error": ""}
+    breaks: Counter[str] = Counter()
+    split: list[str] = []
+    try:
+        for case in cases:
+            verdict = judge(case)
+            row["cases"] += 1
+            row["right"] += not verdict.wrong
+            row["ran"] += verdict.ran
+            row["wrong"] += [f"{case.name}: {text}" for text in verdict.wrong]
+            if verdict.ran and case.counted:
+                row["counted"] += 1
+                row["one"] += verdict.one
+                breaks += verdict.breaks
+                split += [] if verdict.one else [case.name]
+    except Exception as error:  # the table's own, such as samples that need a package that is not there
+        row["error"] = f"{type(error).__name__}: {error}"
+    return {**row, "breaks": dict(breaks), "split": split, "seconds": round(time.monotonic() - started, 2)}
+
+
+def main() -> None:
+    what, results, names, most = sys.argv[1:5]
+    torch.set_num_threads(1)
+    faulthandler.enable()
+    table = tables(what)
+    units = table.units()
+    with open(results, "w") as out:
+
+        def write(**row: Any) -> None:
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+
+        for name in json.loads(Path(names).read_text()):
+            write(start=name)
+            write(unit=name, **judged(table.cases(units[name], int(most))))
+        write(done=True)
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
+    os._exit(0)  # what the interpreter does at its exit is not under test

@@ -1,0 +1,97 @@
+"""Cases of torch's operators: the samples of op_db, by function, method and operator, in place, and called wrongly."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from library_judge import Case, caller_of
+from torch.testing._internal import common_methods_invocations
+from torch.testing._internal.common_methods_invocations import op_db
+
+#: the second dtype of an operator is the first of these that it takes
+SECOND = (torch.int64, torch.complex64, torch.bool, torch.float64, torch.bfloat16)
+#: they give memory as they find it
+UNINITIALIZED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_")
+#: of so many samples a choice is made
+MOST_SAMPLES = 300
+#: samples of the forms besides the function
+FORM_SAMPLES = 2
+ERRORS = 4
+
+
+def _unseeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return op(*args, **kwargs)
+
+
+# The judge seeds each call itself; that the table's wrapper does so inside the call is not the operator's.
+common_methods_invocations.wrapper_set_seed = _unseeded
+
+
+def units() -> dict[str, Any]:
+    """Operators by name, variants of one name apart."""
+    return {op.name + (f".{op.variant_test_name}" if op.variant_test_name else ""): op for op in op_db}
+
+
+def dtypes_of(op: Any) -> list[torch.dtype]:
+    """float32, or else what comes first, and one more."""
+    taken = op.supported_dtypes("cpu")
+    first = [d for d in (torch.float32, *SECOND) if d in taken][:1]
+    return first + [d for d in SECOND if d in taken and d not in first][:1] or sorted(taken, key=str)[:1]
+
+
+def spread(found: list[Any], most: int) -> list[Any]:
+    """So many of a list, from its beginning to its end."""
+    if len(found) <= most:
+        return found
+    return [found[i * (len(found) - 1) // (most - 1)] for i in range(most)]
+
+
+def cases(op: Any, most: int) -> Iterator[Case]:
+    """All cases of an operator."""
+    valued = not op.name.removeprefix("_refs.").startswith(UNINITIALIZED)
+    for dtype in dtypes_of(op):
+        with_grad = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+        torch.manual_seed(0)
+        samples = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=with_grad), MOST_SAMPLES))
+        kind = str(dtype).removeprefix("torch.")
+        for number, sample in enumerate(spread(samples, most)):
+            args = (sample.input, *sample.args)
+            yield _case(f"{kind} {number}", op.op, args, sample.kwargs, valued)
+            if number < FORM_SAMPLES and isinstance(sample.input, torch.Tensor):
+                for form, fn in _forms(op):
+                    yield _case(f"{kind} {number} {form}", fn, args, sample.kwargs, valued)
+    if op.error_inputs_func is not None:
+        for number, error in enumerate(spread(list(op.error_inputs("cpu")), ERRORS)):
+            sample = error.sample_input
+            args = (sample.input, *sample.args)
+            yield _case(f"error {number}", op.op, args, sample.kwargs, valued, counted=False)
+
+
+def _case(name: str, fn: Callable[..., Any], args: Any, kwargs: Any, valued: bool, counted: bool = True) -> Case:
+    def make() -> Any:
+        return caller_of(fn)
+
+    return Case(name, make, tuple(args), dict(kwargs), valued=valued, counted=counted)
+
+
+def _forms(op: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    if op.get_method() is not None:
+        yield "method", op.get_method()
+    if op.get_operator() is not None:
+        yield "operator", op.get_operator()
+    for name, fn in (("in place", op.get_inplace()), ("operator in place", op.get_inplace_operator())):
+        if fn is not None:
+            yield name, on_a_clone(fn)
+
+
+def on_a_clone(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Autograd refuses an operation in place on a leaf."""
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        y = x.clone()
+        return y, fn(y, *args, **kwargs)
+
+    return call

@@ -1,0 +1,133 @@
+"""The short forms of make opinfo and make modules, and the harness's own verdicts: what differs, crashes or hangs is seen."""
+
+from __future__ import annotations
+
+import textwrap
+
+import library_judge
+import module_table
+import op_cases
+import pytest
+import torch
+from library_judge import Case, caller_of, judge
+from library_run import run_units, summary
+from torch.testing._internal.common_modules import module_db
+
+OPS = """
+    add addmm matmul softmax sum mean unsqueeze view transpose cat index_select where sort topk cumsum clamp expand gather
+    scatter_add split nn.functional.linear nn.functional.conv2d nn.functional.layer_norm nn.functional.embedding
+    nn.functional.dropout nn.functional.gelu nn.functional.cross_entropy linalg.qr fft.fft einsum __getitem__ bernoulli
+    logsumexp masked_fill var_mean
+""".split()
+MODULES = """
+    Linear Conv2d BatchNorm1d LayerNorm Embedding Dropout GELU CrossEntropyLoss MaxPool2d Sequential MultiheadAttention
+    TransformerEncoderLayer PixelShuffle Identity LSTM
+""".split()
+#: what is not one graph there; `make modules` tells why
+SPLIT_MODULES = {"LSTM", "BatchNorm1d", "MultiheadAttention", "TransformerEncoderLayer"}
+
+
+def test_a_choice_of_operators_is_right_and_in_one_graph():
+    names = [n for n in op_cases.units() if n in OPS]
+    assert len(names) >= 30
+    rows = run_units("ops", names, samples=2)
+    assert not [(r["unit"], r["wrong"], r["error"]) for r in rows if r["wrong"] or r["error"]]
+    assert not [(r["unit"], r["breaks"]) for r in rows if r["one"] < r["counted"]]
+    assert all(r["counted"] for r in rows)
+
+
+def test_a_choice_of_modules_is_right_and_most_are_in_one_graph():
+    rows = run_units("modules", MODULES, samples=2)
+    assert not [(r["unit"], r["wrong"], r["error"]) for r in rows if r["wrong"] or r["error"]]
+    assert {r["unit"] for r in rows if r["one"] < r["counted"]} <= SPLIT_MODULES
+    assert all(r["counted"] for r in rows)
+
+
+def test_every_module_of_torch_has_inputs():
+    made = {info.module_cls.__name__ for info in module_db} | set(module_table.ROWS)
+    assert [name for name in module_table.names() if name not in made] == []
+    assert len(module_table.names()) >= 131
+
+
+# ---- the judge -------------------------------------------------------------------------------------------------------
+
+
+def case(fn, *args):
+    return Case("c", lambda: caller_of(fn), args)
+
+
+def test_a_right_call_in_one_graph():
+    verdict = judge(case(torch.add, torch.ones(2, requires_grad=True), 2))
+    assert (verdict.ran, verdict.wrong, verdict.one, dict(verdict.breaks)) == (True, [], True, {})
+
+
+def test_a_split_is_told_with_its_reason():
+    verdict = judge(case(torch.Tensor.item, torch.ones(1)))
+    assert not verdict.wrong
+    assert not verdict.one
+    assert list(verdict.breaks) == ["a tensor's value is needed as a Python number: item()"]
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (lambda out: out + 1, "value"),
+        (lambda out: out.double(), "value"),
+        (lambda out: out.t().contiguous().t(), "value"),
+        (lambda out: out.detach(), "value"),
+        (lambda out: out * 1.0, "value"),  # the same numbers by another function of autograd's
+        (lambda out: torch.rand(1) * 0 + out, "random"),
+    ],
+)
+def test_a_backend_that_changes_something_is_caught(monkeypatch, change, key):
+    compile_graph = library_judge.Recorder.__call__
+
+    def changed(self, gm, example_inputs):
+        forward = compile_graph(self, gm, example_inputs)
+        return lambda *args: [change(out) for out in forward(*args)]
+
+    monkeypatch.setattr(library_judge.Recorder, "__call__", changed)
+    verdict = judge(case(torch.add, torch.ones(2, 3, requires_grad=True), 2))
+    assert verdict.wrong
+    assert any(text.startswith(f"whole graph, call 0: {key}: ") for text in verdict.wrong)
+    assert not any(text.startswith("inline") for text in verdict.wrong)
+
+
+def test_exceptions_are_compared_and_not_counted():
+    verdict = judge(case(torch.add, torch.ones(2), torch.ones(3)))
+    assert (verdict.ran, verdict.wrong) == (False, [])
+
+
+def test_what_eager_does_not_repeat_is_compared_without_its_values():
+    seen = iter(range(100))
+    fn = Case("c", lambda: (lambda n: lambda x: x + n)(next(seen)), (torch.ones(2),))
+    assert not judge(fn).wrong
+
+
+def test_a_crash_and_a_hang_cost_one_unit_each(tmp_path, monkeypatch):
+    (tmp_path / "made_cases.py").write_text(
+        textwrap.dedent("""
+        import os, time, torch
+        from library_judge import Case, caller_of
+
+        def units(): return {name: name for name in "good crash hang bad again".split()}
+        def cases(unit, most):
+            if unit == "crash": os.abort()
+            if unit == "hang": time.sleep(1000)
+            if unit == "bad": raise ValueError("no samples")
+            yield Case(unit, lambda: caller_of(torch.neg), (torch.ones(2),))
+        """)
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    heard = []
+    rows = run_units("made_cases", "good crash hang bad again".split(), timeout=4, told=heard.append)
+    assert rows == heard
+    found = {r["unit"]: (r["wrong"][0].split("\n")[0] if r["wrong"] else r["error"] or r["one"]) for r in rows}
+    assert found == {
+        "good": 1,
+        "crash": "crashed with -6",
+        "hang": "hung",
+        "bad": "ValueError: no samples",
+        "again": 1,
+    }
+    assert summary(rows, "ops").splitlines()[-2] == "ops: 2 of 4 right, 2 of 2 in one graph"
