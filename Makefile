@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language roundtrip identity cpython opinfo modules old-torch conformance check clean
+	golden fuzz-language roundtrip identity cpython opinfo modules models old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -102,6 +102,9 @@ opinfo: build ## torch's op_db, each operator's samples against eager, forward a
 
 modules: build ## every module of torch.nn against eager, in training and evaluation: MODULES="RNN Conv*" N=inputs a mode
 	@$(PY) python/tests/torch_library/library_run.py modules --only "$(MODULES)" $(if $(N),--samples $(N)) --json build/modules.json
+
+models: build ## the model zoo: right, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
+	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/models_run.py $(MODELS_ARGS)
 
 conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)

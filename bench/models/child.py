@@ -1,0 +1,180 @@
+"""One model of the zoo in a process of its own: `child.py NAME ROUNDS [--no-torch-compile]` prints one JSON object.
+
+Right means: outputs, gradients, buffers and the random numbers drawn afterwards are eager's bit by bit, in evaluation and in
+training, on the first call and on later ones; where backward raises, the same exception. Close: equal to 1e-6, for models that
+compute in another way where torch.compiler.is_compiling() (transformers.mamba).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import math
+import os
+import sys
+import time
+import timeit
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+warnings.filterwarnings("ignore")
+
+import torch  # noqa: E402
+import zoo  # noqa: E402
+
+import timing  # noqa: E402
+
+Run = Callable[[], Any]
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """All tensors of an output, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in tensors(item)]
+    return tensors(vars(value)) if type(value).__module__.startswith(("transformers", "timm")) else []
+
+
+def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
+    """The greatest difference, 0 bit by bit, infinite where shapes or types differ; None where there is no gradient."""
+    if len(a) != len(b):
+        return math.inf
+    worst = 0.0
+    for x, y in zip(a, b, strict=True):
+        if x is None or y is None or (x.shape, x.dtype) != (y.shape, y.dtype):
+            worst = worst if x is y else math.inf
+        elif not torch.equal(x.nan_to_num(), y.nan_to_num()):
+            worst = max(worst, float((x.double() - y.double()).abs().nan_to_num(math.inf).max()))
+    return worst
+
+
+def step(module: torch.nn.Module, call: Run) -> tuple[Any, ...]:
+    """One training step without the optimizer: outputs, gradients, buffers, the next random number, what backward raised."""
+    torch.manual_seed(3)
+    module.zero_grad()
+    outputs = tensors(call())
+    loss = sum((t.float().square().mean() for t in outputs if t.requires_grad), torch.zeros(()))
+    raised = ""
+    if loss.requires_grad:
+        try:
+            loss.backward()  # type: ignore[no-untyped-call]
+        except RuntimeError as error:  # a model that changes in place what its gradient needs
+            raised = str(error)
+    return (
+        [t.detach().clone() for t in outputs],
+        [p.grad for p in module.parameters()],
+        [b.clone() for b in module.buffers()],
+        torch.rand(1),
+        raised,
+    )
+
+
+def right(eager: torch.nn.Module, ours: torch.nn.Module, wrap: Callable[[Any], Any], args: Any, kwargs: Any) -> str:
+    """Empty, "close", or what differs."""
+    verdict = ""
+    for training in (False, True):
+        eager.train(training)
+        ours.train(training)
+        compiled = wrap(ours)
+        for turn in ("first", "second", "third"):
+            want = step(eager, lambda: eager(*args, **kwargs))
+            got = step(ours, lambda compiled=compiled: compiled(*args, **kwargs))  # type: ignore[misc]
+            for i, what in enumerate(("outputs", "gradients", "buffers")):
+                if (by := differ(want[i], got[i])) > 1e-6:
+                    return f"{what} in {'training' if training else 'evaluation'}, {turn} call, by {by:.2g}"
+                verdict = "close" if by else verdict
+            if not torch.equal(want[3], got[3]) or want[4] != got[4]:
+                return f"random numbers or exception after the {turn} call"
+    return verdict
+
+
+def ours(name: str, result: dict[str, Any]) -> Callable[[Any], Any]:
+    """Checks and counts with godynamo; returns what optimizes."""
+    import godynamo
+
+    torch.manual_seed(0)
+    module, args, kwargs = zoo.MODELS[name]()
+    result["wrong"] = right(module, copy.deepcopy(module), godynamo.optimize, args, kwargs)
+    module.eval()
+    godynamo.reset()
+    explanation = godynamo.explain(module)(*args, **kwargs)
+    result["graphs"], result["ops"] = explanation.graph_count, explanation.op_count
+    reasons = Counter(str(reason).split("\n")[0] for reason in explanation.break_reasons)
+    result["breaks"] = [f"{count} x {reason}"[:200] for reason, count in reasons.most_common(5)]
+    return godynamo.optimize
+
+
+def theirs(result: dict[str, Any], module: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
+    """Counts with torch.compile."""
+    from torch import _dynamo
+
+    explanation = _dynamo.explain(module)(*args, **kwargs)
+    result["torch_graphs"] = explanation.graph_count
+    _dynamo.reset()
+    return lambda m: torch.compile(m, backend="eager")
+
+
+def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
+    """All figures of one model."""
+    result: dict[str, Any] = {"name": name}
+    torch.set_num_threads(1)
+    optimize = ours(name, result)
+    torch.manual_seed(0)
+    module, args, kwargs = zoo.MODELS[name]()
+    module.eval()
+    sides: dict[str, Any] = {timing.EAGER: module, "godynamo": copy.deepcopy(module)}
+    with torch.no_grad():
+        compiled = optimize(sides["godynamo"])
+        began = time.perf_counter()
+        compiled(*args, **kwargs)
+        result["cold"] = time.perf_counter() - began
+        sides["godynamo"] = compiled
+        if with_torch:
+            try:
+                other = copy.deepcopy(module)
+                wrap = theirs(result, copy.deepcopy(module), args, kwargs)
+                sides["torch.compile"] = wrap(other)
+                began = time.perf_counter()
+                sides["torch.compile"](*args, **kwargs)
+                result["torch_cold"] = time.perf_counter() - began
+            except Exception as error:
+                sides.pop("torch.compile", None)
+                result["torch_error"] = f"{type(error).__name__}: {error}"[:200]
+        for call in sides.values():
+            for _ in range(3):
+                call(*args, **kwargs)
+        runs = {
+            side: lambda n, call=call: timeit.Timer(lambda: call(*args, **kwargs)).timeit(n)
+            for side, call in sides.items()
+        }
+        figures = timing.in_turn(runs, rounds, seconds=0.02)
+        result["us"] = {side: figure.best * 1e6 for side, figure in figures.items()}
+    return result
+
+
+def main() -> None:
+    """Command line."""
+    logging.disable(logging.WARNING)
+    name, rounds = sys.argv[1], int(sys.argv[2])
+    try:
+        result = measure(name, rounds, "--no-torch-compile" not in sys.argv)
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        result = {"name": name, "error": f"{type(error).__name__}: {error}"[:300]}
+    print("\n" + json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""`make models`: the zoo, a process a model. Right? In one graph? How fast, beside eager and torch.compile?
+
+    bench/models/models_run.py [--only PATTERN] [--rounds N] [--no-torch-compile] [--json FILE] [--timeout SECONDS]
+
+Exits with 1 where a model is wrong, fails, or is in more graphs than with torch.compile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+
+def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Runs a child; what it says, or why it said nothing."""
+    command = [sys.executable, str(HERE / "child.py"), name, str(options.rounds)]
+    if options.no_torch_compile:
+        command.append("--no-torch-compile")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    try:
+        run = subprocess.run(
+            command, capture_output=True, text=True, timeout=options.timeout, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"name": name, "error": f"longer than {options.timeout} s"}
+    lines = run.stdout.strip().splitlines()
+    if run.returncode != 0 or not lines:
+        return {"name": name, "error": f"exit {run.returncode}: {run.stderr[-300:]}"}
+    result: dict[str, Any] = json.loads(lines[-1])
+    return result
+
+
+def line(r: dict[str, Any]) -> str:
+    """One row of the table."""
+    if "error" in r:
+        return f"{r['name']:34} {r['error'].splitlines()[-1][:100]}"
+    us = r["us"]
+    eager = us["eager"]
+    theirs = us.get("torch.compile")
+    return (
+        f"{r['name']:34} {verdict(r):6} {r['graphs']:3}"
+        f" {r.get('torch_graphs', '-'):>3} {r['ops']:5} {r['cold']:7.2f}"
+        f" {r['torch_cold'] / r['cold'] if 'torch_cold' in r else math.nan:6.1f}"
+        f" {eager:9.0f} {us['godynamo'] / eager:6.2f} {theirs / eager if theirs else math.nan:6.2f}"
+    )
+
+
+def verdict(r: dict[str, Any]) -> str:
+    """Right, close, or what is wrong."""
+    return "close" if r["wrong"] == "close" else "WRONG " + r["wrong"] if r["wrong"] else "right"
+
+
+def mean(values: list[float]) -> float:
+    """The geometric mean; NaN of nothing."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def more_graphs(r: dict[str, Any]) -> bool:
+    """Whether torch.compile has one graph where we have more."""
+    return bool(r.get("torch_graphs") == 1 and r.get("graphs", 0) > 1)
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="*", help="names of models, with wildcards")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--no-torch-compile", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--timeout", type=float, default=600)
+    options = parser.parse_args()
+    import zoo
+
+    names = [n for n in zoo.MODELS if fnmatch.fnmatch(n, options.only)]
+    if not names:
+        print(f"models: no model is called {options.only}; there are {', '.join(zoo.MODELS)}", file=sys.stderr)
+        return 2
+    print(
+        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6} {'eager us':>9} {'ours':>6} {'torch':>6}"
+    )
+    results = []
+    for name in names:
+        results.append(one(name, options))
+        print(line(results[-1]), flush=True)
+        for reason in results[-1].get("breaks", ()) if results[-1].get("graphs", 1) > 1 else ():
+            print(f"    {reason}")
+    done = [r for r in results if "error" not in r]
+    compared = [r for r in done if "torch_cold" in r and "torch.compile" in r["us"]]
+    verdicts = [verdict(r) for r in done]
+    print(
+        f"{len(results)} models: {verdicts.count('right')} right, {verdicts.count('close')} close,"
+        f" {len(results) - len(done)} failed; {sum(r['graphs'] == 1 for r in done)} in one graph (torch.compile"
+        f" {sum(r.get('torch_graphs') == 1 for r in done)}), {sum(map(more_graphs, done))} in more than torch.compile's one\n"
+        f"warm, ratio to eager: {mean([r['us']['godynamo'] / r['us']['eager'] for r in done]):.2f}, torch.compile"
+        f" {mean([r['us']['torch.compile'] / r['us']['eager'] for r in compared]):.2f};"
+        f" first call {mean([r['torch_cold'] / r['cold'] for r in compared]):.1f} times faster (geometric means)"
+    )
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    return int(len(done) < len(results) or any(verdict(r)[0] == "W" or more_graphs(r) for r in done))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

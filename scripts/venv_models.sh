@@ -1,0 +1,29 @@
+#!/bin/bash
+# The virtual environment of `make models`: model libraries on top of the project's environment, whose torch it sees through a .pth file.
+#
+#   venv_models.sh          makes or updates it when requirements-models.txt has changed, prints its path
+#
+# $GODYNAMO_MODELS_VENV says where, else <user cache directory>/godynamo/models-py3.11. About 300 MB, half a minute.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+base=$(scripts/venv.sh)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}
+venv=${GODYNAMO_MODELS_VENV:-$cache/godynamo/models-py3.11}
+want="$base $(cat requirements-dev.txt requirements-models.txt | sha256sum | cut -d' ' -f1)"
+stamp=$venv/.godynamo-requirements
+current() { [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; }
+
+if ! current; then
+    mkdir -p "$(dirname "$venv")"
+    exec 9>"$venv.lock"
+    flock 9
+    if ! current; then # another clone may have done it while this one waited
+        "$base/bin/python" -m venv --clear "$venv" >&2
+        site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+        "$base/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/godynamo-base.pth"
+        "$venv/bin/python" -m pip install --disable-pip-version-check --quiet -r requirements-models.txt >&2
+        echo "$want" >"$stamp"
+    fi
+fi
+echo "$venv"
