@@ -99,9 +99,6 @@ func fillDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []K
 // construct is type.__call__: __new__, then __init__ of what it gave.
 func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	s := tx.Scope()
-	if py.IsSubtype(c.Class, tx.World().NNModule) {
-		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
-	}
 	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s with __del__", py.TypeName(c.Class))
 	}

@@ -131,8 +131,8 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 		hook = "__delattr__"
 	}
 	d, _ := tx.Scope().TypeLookup(o.Class, hook)
-	if d.Kind() == py.Function && d != tx.World().ModuleSetAttr {
-		if o.isModule(tx) && value == nil {
+	if d.Kind() == py.Function && (d != tx.World().ModuleSetAttr || o.Obj.IsNull()) {
+		if o.isModule(tx) && value == nil && !o.Obj.IsNull() {
 			return unsupported(exc.StoreUnsupported, "del of a module's attribute")
 		}
 		fn := tx.Build(d, guards.NewTypeAttrSource(classSource(tx, o.Class), hook))

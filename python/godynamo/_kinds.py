@@ -172,9 +172,10 @@ def _dispatched() -> frozenset[str]:
 @functools.cache
 def _schemas(name: str) -> tuple[_Overload, ...]:
     rows = []
-    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+    custom = "::" in name
+    for schema in torch._C._jit_get_schemas_for_operator(name if custom else f"aten::{name}"):
         full = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
-        if full in _dispatched():
+        if custom or full in _dispatched():
             arguments = tuple(map(_argument, schema.arguments))
             rows.append(
                 _Overload(
@@ -191,6 +192,8 @@ def _return_kind(schema: Any) -> str:
     kinds = [str(r.type) for r in schema.returns]
     if not kinds:
         return "none"
+    if not schema.name.startswith("aten::") and schema.is_mutable:
+        return "unknown"  # a custom operator that changes an operand and gives something besides
     if len(kinds) > 1:
         return f"tensors:{len(kinds)}" if set(kinds) == {"Tensor"} else "object"
     if kinds[0] == "Tensor":

@@ -6,6 +6,7 @@ import operator
 import pytest
 import torch
 
+import godynamo
 from godynamo import _kinds
 
 X, Y, M = torch.rand(4, 4) + 0.5, torch.rand(4, 4), torch.rand(4, 4) > 0.5
@@ -164,3 +165,31 @@ def test_pure_calls(fn):
 )  # fmt: skip
 def test_calls_that_are_not_pure(fn):
     assert not _kinds.is_pure_call(fn)
+
+
+@torch.library.custom_op("godynamo_kinds::twice", mutates_args=())
+def _twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@torch.library.custom_op("godynamo_kinds::bump", mutates_args=("x",))
+def _bump(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x * 2
+
+
+def test_custom_operators_by_their_schemas():
+    """One graph for what changes nothing; one that changes an operand and gives something besides is CPython's."""
+    from godynamo.testing import CompileCounter
+
+    def f(x):
+        return torch.ops.godynamo_kinds.twice(x) + 1
+
+    def g(x):
+        y = x * 1
+        return torch.ops.godynamo_kinds.bump(y) + y
+
+    for fn, graphs in ((f, 1), (g, 2)):
+        counter = CompileCounter()
+        assert torch.equal(godynamo.optimize(fn, backend=counter)(torch.ones(2)), fn(torch.ones(2)))
+        assert counter.frame_count == graphs
