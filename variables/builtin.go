@@ -234,6 +234,10 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 			}
 			return NewConstant(k, nil), true, nil
 		}
+		if name == "abs" {
+			r, err := builtinAbs(tx, args)
+			return r, true, err
+		}
 		if name == "truth" {
 			t, err := Truth(tx, args[0])
 			return BoolConst(t), true, err

@@ -292,6 +292,9 @@ func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 			return err
 		}
 	}
+	if !Materialized(c) && c.contents == nil && v != nil {
+		tx.World().Fills++
+	}
 	c.contents, c.loaded = v, true
 	if v == nil {
 		return writeThrough(tx, c, nil, func(e Emitter, _ []VariableTracker) error {

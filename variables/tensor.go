@@ -123,6 +123,9 @@ var freshResults = map[string]bool{
 	"operator.gt": true, "operator.ge": true, "operator.and_": true, "operator.or_": true, "operator.xor": true,
 	"operator.floordiv": true, "operator.mod": true, "operator.abs": true, "torch.relu": true, "relu": true,
 	"torch.sin": true, "torch.cos": true, "sin": true, "cos": true, "torch.exp": true, "exp": true, "sum": true, "mean": true,
+	"torch.layer_norm": true, "torch.group_norm": true, "torch._C._nn.linear": true, "torch._C._nn.gelu": true, "torch.sigmoid": true,
+	"transpose": true, "permute": true, "unsqueeze": true, "view": true, "torch.transpose": true, "torch.permute": true, "torch.unsqueeze": true,
+	"torch.tanh": true, "torch.embedding": true, "torch.bmm": true, "torch.conv1d": true, "torch.conv2d": true, "torch.conv3d": true,
 }
 
 // Len implements Lener.
@@ -345,7 +348,11 @@ func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableT
 			return v, err
 		}
 	}
-	kind, err := tx.World().MethodKind(tx.Scope(), name, len(args), kwNames(kwargs))
+	kinds, err := argKinds(tx, args)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := tx.World().MethodKind(tx.Scope(), name, len(args), kwNames(kwargs), kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -391,11 +398,17 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	switch name {
 	case "size", "stride", "dim", "ndimension", "numel", "nelement", "__len__":
 	case "is_floating_point", "is_complex", "is_contiguous", "element_size":
-		if len(args) > 0 || t.Example.IsNull() || tx.World().Calls > 0 {
+		if len(args) > 0 || tx.World().Calls > 0 {
 			return nil, false, nil
 		}
-		tx.Output().NeedField(t, 255)
-		v, err := tx.Scope().CallMethod(t.Example, name)
+		if !t.Example.IsNull() {
+			tx.Output().NeedField(t, 255)
+		}
+		sample, err := tx.Output().Sample(t)
+		if err != nil {
+			return nil, true, err
+		}
+		v, err := tx.Scope().CallMethod(sample, name)
 		if err != nil {
 			return nil, true, observed(err)
 		}

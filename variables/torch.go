@@ -47,6 +47,10 @@ func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	if err != nil {
 		return nil, observed(err)
 	}
+	// torch._C._VariableFunctions.rsub, torch.ops.aten.add.Tensor
+	if class, err := tx.World().Classify(tx.Scope(), v); err != nil || class != "" {
+		return NewTorch(v, class, constSource(tx, v, "___torch")), err
+	}
 	return attributeResult(tx, v, name)
 }
 
@@ -239,15 +243,11 @@ func (t *TorchVariable) handled(tx Translator, args []VariableTracker, kwargs []
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	var kinds strings.Builder
-	for _, a := range args {
-		a, err := Realize(tx, a)
-		if err != nil {
-			return nil, err
-		}
-		kinds.WriteByte(argKind(tx, a))
+	kinds, err := argKinds(tx, args)
+	if err != nil {
+		return nil, err
 	}
-	kind, err := tx.World().ResultKind(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds.String())
+	kind, err := tx.World().ResultKind(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -281,6 +281,19 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		}
 	}
 	return graphCall(tx, t.Fn, name, args, kwargs, kind)
+}
+
+// argKinds are the letters of all arguments.
+func argKinds(tx Translator, args []VariableTracker) (string, error) {
+	var kinds strings.Builder
+	for _, a := range args {
+		a, err := Realize(tx, a)
+		if err != nil {
+			return "", err
+		}
+		kinds.WriteByte(argKind(tx, a))
+	}
+	return kinds.String(), nil
 }
 
 // argKind is the letter result_kind_call knows an argument by: T tensor, L list of tensors, i int, f float, b bool, n None, o other.
@@ -347,6 +360,7 @@ func (t *TorchVariable) predicate(tx Translator, name string, args []VariableTra
 	if err != nil {
 		return nil, err
 	}
+	name = strings.TrimPrefix(name, "torch.")
 	if name == "is_tensor" {
 		return BoolConst(isTensor(v)), nil
 	}

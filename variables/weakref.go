@@ -29,7 +29,7 @@ func (r *WeakrefVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 
 // referent is the call of the weak reference at src.
 func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if len(args)+len(kwargs) > 0 || tx.World().Writes > 0 || tx.World().Calls > 0 || tx.Output().LetGoOf() {
+	if len(args)+len(kwargs) > 0 || tx.World().Writes > tx.World().Fills || tx.World().Calls > 0 || tx.Output().LetGoOf() {
 		return nil, unsupported(exc.CallUnsupported, "a weak reference behind an effect")
 	}
 	obj, err := tx.Scope().Call(tx.World().referentOf, ref)

@@ -65,8 +65,9 @@ type World struct {
 	// PythonOps lets Python calls into the graph; Calls counts them so far.
 	PythonOps bool
 	Calls     int
-	// Writes counts changes of values and effects so far, Effects the latter alone.
-	Writes, Effects int
+	// Writes counts changes of values and effects so far, Effects the latter alone, Fills those stores into empty cells of the program's
+	// among the Writes: nothing ends by such a store.
+	Writes, Effects, Fills int
 	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
 	Casts int
 }
@@ -277,13 +278,13 @@ func (w *World) names(s *py.Scope, names []string) py.Object {
 	return s.Tuple(out...)
 }
 
-// MethodKind says what a Tensor method returns (_callables.method_kind).
-func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string) (string, error) {
-	call := methodCall{name, nargs, strings.Join(kwnames, ",")}
+// MethodKind says what a Tensor method returns for such arguments (_callables.method_kind).
+func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string, kinds string) (string, error) {
+	call := methodCall{name, nargs, strings.Join(kwnames, ","), kinds}
 	if kind, ok := w.methodKinds[call]; ok {
 		return kind, nil
 	}
-	kind, err := w.text(s, w.methodKind, s.Name(name), s.Int(int64(nargs)), w.names(s, kwnames))
+	kind, err := w.text(s, w.methodKind, s.Name(name), s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
 	if err == nil && kind != "unknown" && kind != "inline" { // a name that the program may yet add to the class
 		w.methodKinds[call] = kind
 	}
@@ -294,6 +295,7 @@ type methodCall struct {
 	name     string
 	nargs    int
 	keywords string
+	kinds    string // of the positional arguments, see argKind
 }
 
 // ResultKind says what a torch function returns for such arguments (_callables.result_kind).

@@ -207,7 +207,14 @@ _OPAQUE_MODULES = (
     "torch._tensor_str",
 )
 
-_INLINED_MODULES = ("torch.nn.modules", "torch.backends.mha", "torch.autograd.grad_mode", "torch.cuda.amp")
+# Of torch.fx, what torch's own functions ask about numbers that may be symbolic: Python's numbers are not (torch._check).
+_INLINED_MODULES = (
+    "torch.nn.modules",
+    "torch.backends.mha",
+    "torch.autograd.grad_mode",
+    "torch.cuda.amp",
+    "torch.fx.experimental.symbolic_shapes",
+)
 
 #: modules whose Python functions have stand-ins, see _polyfills
 _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor")
@@ -222,6 +229,8 @@ def classify(obj: Any) -> str:
     """
     if type(obj) is typing.NewType:
         return "first"  # its call gives the argument
+    if obj is torch._C._VariableFunctions:
+        return "namespace"
     if not issubclass(type(obj), _CALLABLE_TYPES):  # isinstance would ask obj for its __class__
         return ""
     registered = _runtime.registered_kind(obj)
@@ -332,14 +341,15 @@ def polyfill(name: str) -> Any:
 _NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "numpy", "cuda", "__array__"}
 
 
-def method_kind(name: str, nargs: int, kwnames: tuple[str, ...]) -> str:
-    """Result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ..."""
+def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str = "") -> str:
+    """Result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...; argkinds as for
+    result_kind, without self."""
     if name in _NOT_METHODS:
         return "unknown"
     fn = getattr(torch.Tensor, name, None)
     if name.endswith("_") and not name.endswith("__"):
         return "self"
-    kind = _runtime.method_kind(name, nargs, kwnames)
+    kind = _runtime.method_kind(name, nargs, kwnames, argkinds)
     if kind == "unknown" and isinstance(fn, types.FunctionType) and fn.__module__ == "torch._tensor":
         return "unknown" if name.startswith("__") else "inline"
     return kind

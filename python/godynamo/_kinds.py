@@ -206,7 +206,8 @@ def _return_kind(schema: Any) -> str:
 def _applies(overload: _Overload, nargs: int, kwnames: Iterable[str], letters: str) -> bool:
     """Whether Python's binding could pick this overload; letters ("" or one a positional argument) narrow it further."""
     arguments = overload.arguments
-    kwnames = [_ALIASES.get(k, k) for k in kwnames]
+    names = {a.name for a in arguments}
+    kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce has an axis of its own
     if overload.has_out and "out" not in kwnames and not any(a.name in kwnames for a in arguments if a.is_out):
         return False
     if overload.by_dimname and letters and "o" not in letters:
@@ -220,7 +221,6 @@ def _applies(overload: _Overload, nargs: int, kwnames: Iterable[str], letters: s
         nargs = lists[-1] + 1
         positional, letters = positional[:nargs], letters[:nargs]
     given = {a.name for a in positional[:nargs]}
-    names = {a.name for a in arguments}
     for k in kwnames:
         if k in given or (k not in names and k not in _EVERYWHERE and k != "out"):
             return False

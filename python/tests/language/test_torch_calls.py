@@ -1,0 +1,117 @@
+"""What torch's own functions ask and how they are reached: none of it splits a frame."""
+
+import operator
+import weakref
+
+import pytest
+import torch
+
+import godynamo
+from godynamo import utils
+from godynamo.testing import CompileCounter, same
+
+
+def dtype_of_a_computed_tensor(x):
+    y = (x > 0).to(torch.float64)
+    return torch.is_floating_point(y), y.is_complex(), torch.is_floating_point(x > 0), y.is_contiguous(), y * 2
+
+
+def maximum_of_two_and_along_a_dimension(x):
+    values, at = x.max(0)
+    return x.max(x * -1), values + x.max(), at, x.min(dim=1, keepdim=True).values
+
+
+def own_axis(x):
+    return torch.segment_reduce(x, "sum", lengths=torch.tensor([1, 1]), axis=0)
+
+
+def hidden_function(x):
+    return torch._C._VariableFunctions.rsub(x, 1), torch.ops.aten.add.Tensor(x, 1), torch.block_diag(x, x)
+
+
+def checked(x):
+    torch._check(x.dim() == 2, lambda: "two dimensions")
+    return x + 1
+
+
+def absolute(x):
+    return operator.abs(x), operator.__abs__(x)
+
+
+def other_object(x):
+    y, z = torch.nn.functional.linear(x, x), x.transpose(0, 1)
+    return y is x, z is x, z is y, y + z.sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        dtype_of_a_computed_tensor,
+        maximum_of_two_and_along_a_dimension,
+        own_axis,
+        hidden_function,
+        checked,
+        absolute,
+        other_object,
+    ],
+)
+def test_one_graph_and_the_result_of_eager(f):
+    utils.counters.clear()
+    counter = CompileCounter()
+    ours = godynamo.optimize(f, backend=counter)
+    x = torch.randn(2, 3)
+    for _ in range(2):
+        assert same(ours(x), f(x), tol=0)
+    assert (counter.frame_count, dict(utils.counters["graph_break"])) == (1, {})
+
+
+def test_a_check_that_fails_raises_torchs_exception():
+    with pytest.raises(RuntimeError, match="two dimensions"):
+        godynamo.optimize(checked)(torch.ones(3))
+
+
+def test_a_weak_reference_is_read_behind_a_store_into_a_fresh_cell():
+    def f(ref, x):
+        y = x + 1
+
+        def inner():
+            return y
+
+        return inner() if ref() is x else None
+
+    utils.counters.clear()
+    x = torch.ones(2)
+    assert torch.equal(godynamo.optimize(f, backend=CompileCounter())(weakref.ref(x), x), x + 1)
+    assert not utils.counters["graph_break"]
+
+
+def test_a_weak_reference_whose_object_ends_by_a_second_store_is_dead():
+    class Thing:
+        pass
+
+    def f(holder, x):
+        kept = holder.pop()
+        ref = weakref.ref(kept)
+
+        def inner():
+            return kept
+
+        kept = None
+        return ref() is None, inner(), x + 1
+
+    dead, value, y = godynamo.optimize(f)([Thing()], torch.ones(2))
+    assert (dead, value) == (True, None)
+    assert torch.equal(y, torch.ones(2) + 1)
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_a_recurrent_module_is_one_graph(name):
+    utils.counters.clear()
+    module = getattr(torch.nn, name)(3, 4, num_layers=2)
+    counter = CompileCounter()
+    ours = godynamo.optimize(module, backend=counter)
+    x = torch.randn(5, 2, 3)
+    assert same(ours(x), module(x), tol=0)
+    assert (counter.frame_count, dict(utils.counters["graph_break"])) == (1, {})
+    module.weight_ih_l0 = torch.nn.Parameter(torch.randn_like(module.weight_ih_l0))
+    assert same(ours(x), module(x), tol=0)
