@@ -146,6 +146,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	if r, ok, err := b.newFunction(tx, args, kwargs); ok || err != nil {
 		return r, err
 	}
+	if class := b.appliedFunction(tx); class != nil && len(kwargs) == 0 {
+		return applyFunction(tx, class, args)
+	}
 	for _, a := range args {
 		a, err := Realize(tx, a)
 		if err != nil {

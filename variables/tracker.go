@@ -277,6 +277,8 @@ type Output interface {
 	ComputedInput(slot *Slot, example py.Object) *TensorVariable
 	// WholeGraph tells whether the graph is one call, of a backend's.
 	WholeGraph() bool
+	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all can be taken back.
+	Tentative(run func() error) (seen bool, err error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
 	MaySeeEffect()
 	// ReadsTensors notes that the effect just recorded reads what is in a tensor: no later operation that changes one runs before it.

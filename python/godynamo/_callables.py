@@ -707,6 +707,8 @@ def binding_error(
 
 def facts() -> dict[str, Any]:
     """The objects the Go side tells kinds apart by."""
+    from ._polyfills import autograd
+
     return {
         "list": list,
         "tuple": tuple,
@@ -797,6 +799,9 @@ def facts() -> dict[str, Any]:
         "SystemRandom": random.SystemRandom,
         "type_hints": _hints.hints,
         "signature": _hints.signature,
+        "AutogradFunction": torch.autograd.Function,
+        "autograd_context": autograd.Context,
+        "autograd_applied": autograd.applied,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,
         "plain_tensor": _torch_function.plain,

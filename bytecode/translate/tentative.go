@@ -1,0 +1,25 @@
+package translate
+
+// Tentative implements variables.Output: it runs a translation for what it tells (its guards, what its code does), and takes the operations
+// it captured out of the graph again. seen: it left an effect, a value that became real or a trace on a tensor, which cannot be taken back.
+func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
+	from, ops, protected := len(o.events), o.numOps, o.hasProtected
+	effects, calls := o.world.Effects, o.world.Calls
+	if err := run(); err != nil {
+		return true, err
+	}
+	seen = o.world.Effects != effects || o.world.Calls != calls
+	for _, e := range o.events[from:] {
+		seen = seen || e.node == nil || traceOf(e.node) != noTrace
+	}
+	for i := len(o.events) - 1; i >= from; i-- {
+		if n := o.events[i].node; n != nil {
+			if err := o.graph.Erase(n); err != nil {
+				return true, err
+			}
+		}
+	}
+	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
+	o.counted = min(o.counted, from)
+	return seen, nil
+}
