@@ -397,7 +397,7 @@ func kwNames(kwargs []Kw) []string {
 func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	switch name {
 	case "size", "stride", "dim", "ndimension", "numel", "nelement", "__len__":
-	case "is_floating_point", "is_complex", "is_contiguous", "element_size":
+	case "is_floating_point", "is_complex", "is_signed", "is_contiguous", "element_size":
 		if len(args) > 0 || tx.World().Calls > 0 {
 			return nil, false, nil
 		}

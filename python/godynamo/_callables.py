@@ -163,7 +163,7 @@ def _special() -> dict[Any, str]:
         "compiler.is_exporting",
     )
     put("first", "jit.annotate")
-    put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "numel")
+    put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "is_signed", "numel")
     table.update(dict.fromkeys(_effects.LOGGING, "log"))
     table[_warnings.warn] = "warn"
     table[sys.exc_info] = "exc_info"
@@ -217,7 +217,7 @@ _INLINED_MODULES = (
 )
 
 #: modules whose Python functions have stand-ins, see _polyfills
-_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor")
+_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
 
 _cache: dict[Any, str] = {}
 

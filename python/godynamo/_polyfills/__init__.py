@@ -31,7 +31,12 @@ _MODULES = {
     "torch._C": "torch_modes",
 }
 #: modules whose Python functions have stand-ins
-PYTHON_MODULES = {"copy": "copy", "torch.autograd.profiler": "torch_modes", "torch._tensor": "torch_function"}
+PYTHON_MODULES = {
+    "copy": "copy",
+    "torch.autograd.profiler": "torch_modes",
+    "torch._tensor": "torch_function",
+    "torch.masked._ops": "masked",
+}
 _C_FUNCTIONS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,

@@ -13,7 +13,15 @@ from godynamo.testing import CompileCounter, same
 
 def dtype_of_a_computed_tensor(x):
     y = (x > 0).to(torch.float64)
-    return torch.is_floating_point(y), y.is_complex(), torch.is_floating_point(x > 0), y.is_contiguous(), y * 2
+    return (
+        torch.is_floating_point(y),
+        y.is_complex(),
+        torch.is_signed(y),
+        y.is_signed(),
+        torch.is_floating_point(x > 0),
+        y.is_contiguous(),
+        y * 2,
+    )
 
 
 def maximum_of_two_and_along_a_dimension(x):
@@ -43,6 +51,18 @@ def other_object(x):
     return y is x, z is x, z is y, y + z.sum()
 
 
+def masked(x):
+    from torch import masked
+
+    ints = (x * 10).to(torch.int64)
+    return (
+        masked.sum(x, 1, mask=x > 0),
+        masked.amax(ints, 1, mask=x < 5),
+        masked.softmax(x, -1),
+        masked.mean(x, mask=x > 0),
+    )
+
+
 @pytest.mark.parametrize(
     "f",
     [
@@ -53,6 +73,7 @@ def other_object(x):
         checked,
         absolute,
         other_object,
+        masked,
     ],
 )
 def test_one_graph_and_the_result_of_eager(f):
@@ -102,6 +123,21 @@ def test_a_weak_reference_whose_object_ends_by_a_second_store_is_dead():
     dead, value, y = godynamo.optimize(f)([Thing()], torch.ones(2))
     assert (dead, value) == (True, None)
     assert torch.equal(y, torch.ones(2) + 1)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
+def test_masked_tensors_are_left_to_torch():
+    data, mask = torch.randn(2, 3), torch.tensor([[True, False, True], [False, False, True]])
+
+    def f(data, mask):
+        return torch.masked.sum(torch.masked.masked_tensor(data, mask), 1)
+
+    assert torch.equal(godynamo.optimize(f)(data, mask), f(data, mask))
+    with pytest.raises(RuntimeError) as plain:
+        torch.masked.sum(data, 1, mask="no")
+    with pytest.raises(RuntimeError) as ours:
+        godynamo.optimize(torch.masked.sum)(data, 1, mask="no")
+    assert str(plain.value) == str(ours.value)
 
 
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])

@@ -17,7 +17,7 @@ OPS = """
     add addmm matmul softmax sum mean unsqueeze view transpose cat index_select where sort topk cumsum clamp expand gather
     scatter_add split nn.functional.linear nn.functional.conv2d nn.functional.layer_norm nn.functional.embedding
     nn.functional.dropout nn.functional.gelu nn.functional.cross_entropy linalg.qr fft.fft einsum __getitem__ bernoulli
-    logsumexp masked_fill var_mean
+    logsumexp masked_fill var_mean masked.sum max.reduction_with_dim block_diag
 """.split()
 MODULES = """
     Linear Conv2d BatchNorm1d LayerNorm Embedding Dropout GELU CrossEntropyLoss MaxPool2d Sequential MultiheadAttention

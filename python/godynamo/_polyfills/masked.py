@@ -1,0 +1,23 @@
+"""torch.masked: an operation's input with its mask applied. torch's own function makes an autograd.Function for masked tensors
+each time it is called, whether it meets one or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.masked import _ops
+from torch.masked.maskedtensor.core import is_masked_tensor
+
+from ._base import DECLINE, stands_for
+
+__godynamo_polyfill__ = "module"
+
+
+@stands_for(_ops._combine_input_and_mask)
+def _combine_input_and_mask(op: Any, input: Any, mask: Any, *args: Any) -> Any:
+    if is_masked_tensor(input) or not callable(op):
+        return DECLINE
+    if mask is None:
+        return input
+    shown = _ops._input_mask(input, mask=mask)
+    return _ops._where(shown, input, _ops._reduction_identity(op.__name__, input, *args))
