@@ -133,9 +133,9 @@ def test_masked_tensors_are_left_to_torch():
         return torch.masked.sum(torch.masked.masked_tensor(data, mask), 1)
 
     assert torch.equal(godynamo.optimize(f)(data, mask), f(data, mask))
-    with pytest.raises(RuntimeError) as plain:
+    with pytest.raises(AttributeError) as plain:
         torch.masked.sum(data, 1, mask="no")
-    with pytest.raises(RuntimeError) as ours:
+    with pytest.raises(AttributeError) as ours:
         godynamo.optimize(torch.masked.sum)(data, 1, mask="no")
     assert str(plain.value) == str(ours.value)
 
