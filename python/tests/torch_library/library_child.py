@@ -28,7 +28,16 @@ def tables(what: str) -> Any:
 def judged(cases: Iterator[Case]) -> dict[str, Any]:
     """The row of one unit."""
     started = time.monotonic()
-    row: dict[str, Any] = {"cases": 0, "right": 0, "ran": 0, "counted": 0, "one": 0, "wrong": [], "error": ""}
+    row: dict[str, Any] = {
+        "cases": 0,
+        "right": 0,
+        "ran": 0,
+        "counted": 0,
+        "one": 0,
+        "unvalued": 0,
+        "wrong": [],
+        "error": "",
+    }
     breaks: Counter[str] = Counter()
     split: list[str] = []
     try:
@@ -37,6 +46,7 @@ def judged(cases: Iterator[Case]) -> dict[str, Any]:
             row["cases"] += 1
             row["right"] += not verdict.wrong
             row["ran"] += verdict.ran
+            row["unvalued"] += not verdict.valued
             row["wrong"] += [f"{case.name}: {text}" for text in verdict.wrong]
             if verdict.ran and case.counted:
                 row["counted"] += 1

@@ -47,6 +47,7 @@ class Verdict:
     wrong: list[str]  #: how godynamo's calls differ from eager's, by backend
     one: bool  #: each backend that takes whole graphs was given one graph and nothing was split
     breaks: Counter[str]
+    valued: bool = True  #: values were compared; False where eager's own differ from call to call, or are not set
 
 
 # ---- what is called --------------------------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def judge(case: Case) -> Verdict:
             if _C.counters()["internal_errors"]:
                 wrong.append(f"{kind}: internal error")
             wrong += [f"{kind}, call {i}: {d}" for i, (p, o) in enumerate(zip(plain, ours)) for d in _differences(p, o)]
-    return Verdict(plain[0]["how"] == "returned", wrong, one, breaks)
+    return Verdict(plain[0]["how"] == "returned", wrong, one, breaks, valued)
 
 
 def _before() -> None:

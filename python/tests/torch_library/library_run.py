@@ -81,7 +81,17 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
             time.sleep(0.2)
     if current:
         how = "hung" if hung else f"crashed with {child.returncode}"
-        row = {"unit": current, "cases": 0, "right": 0, "ran": 0, "counted": 0, "one": 0, "breaks": {}, "split": []}
+        row = {
+            "unit": current,
+            "cases": 0,
+            "right": 0,
+            "ran": 0,
+            "unvalued": 0,
+            "counted": 0,
+            "one": 0,
+            "breaks": {},
+            "split": [],
+        }
         row |= {"wrong": [f"{how}\n{log.read_text(errors='replace')[-4000:]}"], "error": "", "seconds": 0.0}
         rows.append(row)
         told(row)
@@ -113,6 +123,9 @@ def summary(rows: list[Row], what: str) -> str:
         f"calls: {sum(r['right'] for r in rows)} of {cases} right, {sum(r['one'] for r in rows)} of "
         f"{sum(r['counted'] for r in rows)} in one graph; {len(rows) - len(ran)} {what} without samples"
     )
+    loose = [f"{r['unit']} ({r['unvalued']})" for r in rows if r["unvalued"]]
+    count = sum(r["unvalued"] for r in rows)
+    out.append(f"compared without their values, which eager does not repeat or set: {count} calls: {', '.join(loose)}")
     return "\n".join(out)
 
 
