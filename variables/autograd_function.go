@@ -36,7 +36,12 @@ func applyFunction(tx Translator, class *ClassVariable, args []VariableTracker) 
 		}
 		args[i] = v
 	}
-	context := NewClass(w.autogradContext, guards.NewConstSource(tx.Output().Const(w.autogradContext), "___ctx"))
+	r, err := s.Call(w.autogradParts)
+	if err != nil {
+		return nil, err
+	}
+	parts := s.Items(r)
+	context := NewClass(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___ctx"))
 	seen, err := tx.Output().Tentative(func() error {
 		ctx, err := Call(tx, context, nil, nil)
 		if err != nil {
@@ -70,7 +75,7 @@ func applyFunction(tx Translator, class *ClassVariable, args []VariableTracker) 
 	}
 	apply, err := s.GetAttr(class.Class, "apply")
 	if tx.Output().WholeGraph() {
-		apply, err = s.Call(w.autogradApplied, class.Class)
+		apply, err = s.Call(parts[1], class.Class)
 	}
 	if err != nil {
 		return nil, observed(err)

@@ -110,22 +110,10 @@ func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, err
 	if o.Src == nil && (t.Src != nil || o.Node.Index > t.Node.Index) {
 		later = o
 	}
-	if later.Src == nil && freshResults[later.Node.Target.Text] && !later.Node.Inplace {
+	if later.Src == nil && !later.Node.Inplace && tx.World().MakesNew(tx.Scope(), later.Node.Target.Text) {
 		return false, nil
 	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of two tensors")
-}
-
-// freshResults are operations that always make a tensor of their own: never one of their operands.
-var freshResults = map[string]bool{
-	"operator.add": true, "operator.sub": true, "operator.mul": true, "operator.truediv": true, "operator.matmul": true,
-	"operator.pow": true, "operator.neg": true, "operator.eq": true, "operator.ne": true, "operator.lt": true, "operator.le": true,
-	"operator.gt": true, "operator.ge": true, "operator.and_": true, "operator.or_": true, "operator.xor": true,
-	"operator.floordiv": true, "operator.mod": true, "operator.abs": true, "torch.relu": true, "relu": true,
-	"torch.sin": true, "torch.cos": true, "sin": true, "cos": true, "torch.exp": true, "exp": true, "sum": true, "mean": true,
-	"torch.layer_norm": true, "torch.group_norm": true, "torch._C._nn.linear": true, "torch._C._nn.gelu": true, "torch.sigmoid": true,
-	"transpose": true, "permute": true, "unsqueeze": true, "view": true, "torch.transpose": true, "torch.permute": true, "torch.unsqueeze": true,
-	"torch.tanh": true, "torch.embedding": true, "torch.bmm": true, "torch.conv1d": true, "torch.conv2d": true, "torch.conv3d": true,
 }
 
 // Len implements Lener.

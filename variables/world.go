@@ -11,33 +11,34 @@ import (
 // facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
 // python/godynamo/_callables.py (facts()), and live as long as it: types and functions of imported modules.
 type facts struct {
-	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType                                          py.Object
-	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                               py.Object
-	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                                                      py.Object
-	ModuleList, Sequential, ScriptFunction, GenericGetItem                                                               py.Object
-	TensorType, ParameterType, SizeType, NNModule, CallableType                                                          py.Object
-	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                                                                     py.Object
-	GetAttrBuiltin, Sorted, Print, Missing                                                                               py.Object
-	operators, builtins, torchConstants, singletons                                                                      py.Object // dicts
-	methodKind, resultKind, callableName, modeActive, isPure, classify                                                   py.Object // functions
-	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs                                              py.Object
-	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                         py.Object
-	dispatched, stateContexts                                                                                            py.Object
-	DequeType, DefaultDictType, CachedPropertyType                                                                       py.Object
-	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent                                           py.Object
-	percentFields, formatFields, reprIs, asciiText                                                                       py.Object
-	recursiveRepr                                                                                                        py.Object
-	AutogradFunction, autogradContext, autogradApplied, signature, BindingError, typeHints, functionMade, handlesNothing py.Object
-	numpyScalars, numpyOperation, numpyComputed                                                                          py.Object
-	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                                             py.Object
-	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode                                                 py.Object
-	setClone, layoutIs                                                                                                   py.Object
-	traceable, hasHandler, plainTensor                                                                                   py.Object
-	handlersEnabled, handlerStandIn, handlerAsked                                                                        py.Object
-	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled                                                    py.Object
+	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType                                 py.Object
+	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                      py.Object
+	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                                             py.Object
+	ModuleList, Sequential, ScriptFunction, GenericGetItem                                                      py.Object
+	TensorType, ParameterType, SizeType, NNModule, CallableType                                                 py.Object
+	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                                                            py.Object
+	GetAttrBuiltin, Sorted, Print, Missing                                                                      py.Object
+	operators, builtins, torchConstants, singletons                                                             py.Object // dicts
+	methodKind, resultKind, callableName, modeActive, isPure, classify                                          py.Object // functions
+	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs                                     py.Object
+	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                py.Object
+	dispatched, stateContexts                                                                                   py.Object
+	DequeType, DefaultDictType, CachedPropertyType                                                              py.Object
+	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent                                  py.Object
+	percentFields, formatFields, reprIs, asciiText                                                              py.Object
+	recursiveRepr                                                                                               py.Object
+	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing py.Object
+	numpyScalars, numpyOperation, numpyComputed                                                                 py.Object
+	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                                    py.Object
+	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode                                        py.Object
+	setClone, layoutIs                                                                                          py.Object
+	traceable, hasHandler, plainTensor                                                                          py.Object
+	handlersEnabled, handlerStandIn, handlerAsked                                                               py.Object
+	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled                                           py.Object
 
 	found       map[namedIn]py.Object // answers of named
 	methodKinds map[methodCall]string // answers of MethodKind
+	fresh       map[string]bool       // answers of MakesNew
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -96,7 +97,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{found: map[namedIn]py.Object{}, methodKinds: map[methodCall]string{}}
+	f := &facts{found: map[namedIn]py.Object{}, methodKinds: map[methodCall]string{}, fresh: map[string]bool{}}
 	for name, at := range f.table() {
 		v, ok := s.DictGetName(d, name)
 		if !ok {
@@ -138,7 +139,7 @@ func (f *facts) table() map[string]*py.Object {
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
 		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
-		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "AutogradFunction": &f.AutogradFunction, "autograd_context": &f.autogradContext, "autograd_applied": &f.autogradApplied, "signature": &f.signature, "function_made": &f.functionMade,
+		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "makes_new": &f.makesNew, "AutogradFunction": &f.AutogradFunction, "autograd_parts": &f.autogradParts, "signature": &f.signature, "function_made": &f.functionMade,
 		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
@@ -289,6 +290,17 @@ func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string
 		w.methodKinds[call] = kind
 	}
 	return kind, err
+}
+
+// MakesNew tells operations by the names that graphs print whose result is always a tensor of its own: not an operand, and no view of one
+// (_kinds.makes_new).
+func (w *World) MakesNew(s *py.Scope, target string) bool {
+	fresh, ok := w.fresh[target]
+	if !ok {
+		fresh = w.truth(s, w.makesNew, s.Str(target))
+		w.fresh[target] = fresh
+	}
+	return fresh
 }
 
 type methodCall struct {

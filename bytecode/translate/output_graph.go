@@ -510,7 +510,7 @@ func (o *OutputGraph) effectsLost() bool {
 			return true
 		}
 		captured = captured || e.node != nil
-		if e.node != nil && (shared || effect && !keep || reads && changesTensors(e.node)) {
+		if e.node != nil && (shared || effect && !keep || reads && o.changesTensors(e.node)) {
 			return true
 		}
 		reads = reads || e.reads

@@ -36,7 +36,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 func (o *OutputGraph) countLeft() int {
 	for ; o.counted < len(o.events); o.counted++ {
 		e := o.events[o.counted]
-		if e.node != nil && traceOf(e.node) == lasts || e.draws || e.effect() && (e.shared || o.world.PythonOps) {
+		if e.node != nil && o.traceOf(e.node) == lasts || e.draws || e.effect() && (e.shared || o.world.PythonOps) {
 			o.left++
 		}
 	}
@@ -78,7 +78,7 @@ func (o *OutputGraph) readsTooLate() bool {
 	reads, found := false, false
 	for _, e := range o.events {
 		reads = reads || e.reads
-		found = found || reads && e.node != nil && changesTensors(e.node)
+		found = found || reads && e.node != nil && o.changesTensors(e.node)
 		if found && e.protected {
 			return true
 		}
@@ -87,7 +87,9 @@ func (o *OutputGraph) readsTooLate() bool {
 }
 
 // changesTensors tells operations that change a tensor in place, be it the piece's own.
-func changesTensors(n *fxgraph.Node) bool { return n.Inplace && !n.State || traceOf(n) == lasts }
+func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
+	return n.Inplace && !n.State || o.traceOf(n) == lasts
+}
 
 // rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn but where those are put
 // back. Then the user's own code can run instead, with its effects and its exception at their places.
@@ -96,7 +98,7 @@ func (o *OutputGraph) rerunnable() bool {
 		return false
 	}
 	for _, e := range o.events {
-		if e.node != nil && (traceOf(e.node) == lasts || !o.hasProtected && traceOf(e.node) == draws) {
+		if e.node != nil && (o.traceOf(e.node) == lasts || !o.hasProtected && o.traceOf(e.node) == draws) {
 			return false
 		}
 	}
@@ -106,7 +108,7 @@ func (o *OutputGraph) rerunnable() bool {
 // drawsRandom tells graphs that draw random numbers.
 func (o *OutputGraph) drawsRandom() bool {
 	for _, e := range o.events {
-		if e.node != nil && traceOf(e.node) == draws {
+		if e.node != nil && o.traceOf(e.node) == draws {
 			return true
 		}
 	}

@@ -10,7 +10,7 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	}
 	seen = o.world.Effects != effects || o.world.Calls != calls
 	for _, e := range o.events[from:] {
-		seen = seen || e.node == nil || traceOf(e.node) != noTrace
+		seen = seen || e.node == nil || o.traceOf(e.node) != noTrace
 	}
 	for i := len(o.events) - 1; i >= from; i-- {
 		if n := o.events[i].node; n != nil {

@@ -19,12 +19,12 @@ const (
 )
 
 // traceOf tells what a node leaves behind.
-func traceOf(n *fxgraph.Node) trace {
+func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	if n.State {
 		return noTrace // put back where the piece runs again
 	}
 	t := noTrace
-	if n.Inplace && !changesOwn(n) {
+	if n.Inplace && !o.changesOwn(n) {
 		t = lasts
 	}
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
@@ -117,7 +117,7 @@ func givenGenerator(n *fxgraph.Node) bool {
 }
 
 // changesOwn tells in-place operations on storage that the piece made itself: `mask = torch.zeros(n); mask[i] = 1`.
-func changesOwn(n *fxgraph.Node) bool {
+func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	// what is changed is the first operand, not out=
 	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
@@ -125,16 +125,15 @@ func changesOwn(n *fxgraph.Node) bool {
 		return false
 	}
 	changed, ok := n.Args[0].(*fxgraph.Node)
-	return ok && ownStorage(changed, 0)
+	return ok && o.ownStorage(changed, 0)
 }
 
 // handsOver are in-place operations that give a tensor the storage of another.
 var handsOver = map[string]bool{"set_": true, "swap_tensors_": true, "resize_as_": true, "share_memory_": true}
 
-// ownStorage tells results whose storage nothing has that is older than the piece: a factory's, or what was computed from such tensors alone,
-// be it a view. Chains longer than a few operations are not followed.
-func ownStorage(n *fxgraph.Node, depth int) bool {
-	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+// ownStorage tells results whose storage nothing has that is older than the piece: of an operation that makes a tensor, or what was computed
+// from such tensors alone, be it a view. Chains longer than a few operations are not followed.
+func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
 		return false
 	}
@@ -144,13 +143,13 @@ func ownStorage(n *fxgraph.Node, depth int) bool {
 	if hasOut(n) {
 		return false
 	}
-	if factories[name] {
+	if o.world.MakesNew(o.scope, n.Target.Text) {
 		return true
 	}
 	nodes, own := 0, true
 	look := func(in *fxgraph.Node) {
 		nodes++
-		own = own && ownStorage(in, depth+1)
+		own = own && o.ownStorage(in, depth+1)
 	}
 	for _, a := range n.Args {
 		fxgraph.EachNode(a, look)
@@ -169,14 +168,6 @@ func hasOut(n *fxgraph.Node) bool {
 	}
 	return false
 }
-
-// factories make a tensor of their own whatever they are given.
-var factories = map[string]bool{"zeros": true, "ones": true, "empty": true, "full": true, "arange": true, "eye": true, "linspace": true,
-	"logspace": true, "zeros_like": true, "ones_like": true, "empty_like": true, "full_like": true, "rand": true, "randn": true, "randint": true,
-	"rand_like": true, "randn_like": true, "randint_like": true, "randperm": true, "new_zeros": true, "new_ones": true, "new_empty": true,
-	"new_full": true, "new_tensor": true, "tensor": true, "clone": true, "one_hot": true, "bernoulli": true, "tril_indices": true, "triu_indices": true,
-	"add": true, "sub": true, "mul": true, "truediv": true, "matmul": true, "neg": true, "eq": true, "ne": true, "lt": true, "le": true,
-	"gt": true, "ge": true, "and_": true, "or_": true, "xor": true, "relu": true, "sin": true, "cos": true, "exp": true, "cat": true, "stack": true}
 
 // randomRegion is the run of written instructions that puts torch's generators back when one of them raises.
 type randomRegion struct {

@@ -705,10 +705,15 @@ def binding_error(
     raise AssertionError(name)
 
 
-def facts() -> dict[str, Any]:
-    """The objects the Go side tells kinds apart by."""
+def _autograd_parts() -> tuple[Any, Any]:
+    """What stands for ctx, and what makes a function that torch.fx can name (_polyfills.autograd)."""
     from ._polyfills import autograd
 
+    return autograd.Context, autograd.applied
+
+
+def facts() -> dict[str, Any]:
+    """The objects the Go side tells kinds apart by."""
     return {
         "list": list,
         "tuple": tuple,
@@ -799,9 +804,9 @@ def facts() -> dict[str, Any]:
         "SystemRandom": random.SystemRandom,
         "type_hints": _hints.hints,
         "signature": _hints.signature,
+        "makes_new": _runtime.makes_new,
         "AutogradFunction": torch.autograd.Function,
-        "autograd_context": autograd.Context,
-        "autograd_applied": autograd.applied,
+        "autograd_parts": _autograd_parts,
         "traceable": _torch_function.traceable,
         "has_handler": _torch_function.has_handler,
         "plain_tensor": _torch_function.plain,

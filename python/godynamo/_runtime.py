@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from . import _logging, _registry, config, exc, utils
 from ._core import core
-from ._kinds import is_pure_call, method_kind, result_kind, result_kind_call
+from ._kinds import is_pure_call, makes_new, method_kind, result_kind, result_kind_call
 
 __all__ = [
     "Ref",

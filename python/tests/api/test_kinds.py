@@ -193,3 +193,28 @@ def test_custom_operators_by_their_schemas():
         counter = CompileCounter()
         assert torch.equal(godynamo.optimize(fn, backend=counter)(torch.ones(2)), fn(torch.ones(2)))
         assert counter.frame_count == graphs
+
+
+ANEW = {
+    "relu": (X,), "sin": (X,), "cumsum": (X, 0), "addmm": (X, X, Y), "masked_fill": (X, M, 0.0), "tril": (X,), "where": (M, X, Y),
+    "layer_norm": (X, (4,)), "softmax": (X, 0), "clamp": (X, -9.0, 9.0), "roll": (X, 0), "repeat_interleave": (X, 1), "cat": ([X],),
+    "nan_to_num": (X,), "clone": (X,), "matmul": (X, Y), "abs": (X,), "rsub": (X, 0.0), "flip": (X, (0,)), "sort": (X,),
+}  # fmt: skip
+NOT_ANEW = "contiguous reshape to expand view squeeze type_as dropout einsum pixel_shuffle unsafe_chunk flatten float detach".split()
+
+
+@pytest.mark.parametrize("name", sorted(ANEW))
+def test_results_said_to_be_new_share_nothing(name):
+    if _kinds.makes_new(f"torch.{name}"):
+        r = getattr(torch, name)(*ANEW[name])
+        r = r[0] if isinstance(r, tuple) else r
+        assert r.untyped_storage().data_ptr() not in {t.untyped_storage().data_ptr() for t in (X, Y, M)}
+
+
+@pytest.mark.parametrize("name", NOT_ANEW)
+def test_what_may_be_an_operand_or_a_view_is_not_said_to_be_new(name):
+    assert not _kinds.makes_new(name) and not _kinds.makes_new(f"torch.{name}")
+
+
+def test_most_operations_make_a_tensor():
+    assert sum(_kinds.makes_new(name) for name in ANEW) >= len(ANEW) - 2
