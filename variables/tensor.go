@@ -110,7 +110,7 @@ func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, err
 	if o.Src == nil && (t.Src != nil || o.Node.Index > t.Node.Index) {
 		later = o
 	}
-	if later.Src == nil && !later.Node.Inplace && tx.World().MakesNew(tx.Scope(), later.Node.Target.Text) {
+	if later.Src == nil && !later.Node.Inplace && tx.World().MakesAnother(tx.Scope(), later.Node.Target.Text) {
 		return false, nil
 	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of two tensors")

@@ -38,7 +38,7 @@ type facts struct {
 
 	found       map[namedIn]py.Object // answers of named
 	methodKinds map[methodCall]string // answers of MethodKind
-	fresh       map[string]bool       // answers of MakesNew
+	fresh       map[resultOf]bool     // answers of makes
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -97,7 +97,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{found: map[namedIn]py.Object{}, methodKinds: map[methodCall]string{}, fresh: map[string]bool{}}
+	f := &facts{found: map[namedIn]py.Object{}, methodKinds: map[methodCall]string{}, fresh: map[resultOf]bool{}}
 	for name, at := range f.table() {
 		v, ok := s.DictGetName(d, name)
 		if !ok {
@@ -294,13 +294,24 @@ func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string
 
 // MakesNew tells operations by the names that graphs print whose result is always a tensor of its own: not an operand, and no view of one
 // (_kinds.makes_new).
-func (w *World) MakesNew(s *py.Scope, target string) bool {
-	fresh, ok := w.fresh[target]
+func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
+
+// MakesAnother tells those whose result is another object than any operand; it may be a view of one.
+func (w *World) MakesAnother(s *py.Scope, target string) bool { return w.makes(s, target, true) }
+
+func (w *World) makes(s *py.Scope, target string, views bool) bool {
+	at := resultOf{target, views}
+	fresh, ok := w.fresh[at]
 	if !ok {
-		fresh = w.truth(s, w.makesNew, s.Str(target))
-		w.fresh[target] = fresh
+		fresh = w.truth(s, w.makesNew, s.Str(target), py.Bool(views))
+		w.fresh[at] = fresh
 	}
 	return fresh
+}
+
+type resultOf struct {
+	target string
+	views  bool
 }
 
 type methodCall struct {

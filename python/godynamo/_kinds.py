@@ -311,17 +311,23 @@ def property_kind(name: str) -> str:
 
 #: Compositions of other operators, whose schemas promise nothing; these end in one that makes its result.
 _COMPOSED_ANEW = frozenset(
-    "linear layer_norm group_norm batch_norm instance_norm rms_norm matmul softmax log_softmax conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d scaled_dot_product_attention cross_entropy_loss "
-    "binary_cross_entropy_with_logits silu one_hot stack tensor sum mean rand randn randint randperm rand_like randn_like zeros ones "
-    "full eye arange linspace logspace empty zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty "
-    "new_tensor clone bernoulli where outer".split()
+    "linear layer_norm group_norm batch_norm instance_norm rms_norm matmul softmax log_softmax conv1d conv2d conv3d "
+    "conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d "
+    "scaled_dot_product_attention cross_entropy_loss binary_cross_entropy_with_logits silu one_hot stack tensor sum "
+    "mean rand randn randint randperm rand_like randn_like zeros ones full eye arange linspace logspace empty "
+    "zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty new_tensor clone bernoulli "
+    "where outer".split()
 )
 
 
+#: parts of the names of operators that give views, or an operand, without saying so
+_UNSAID = ("unsafe", "pixel", "channel_shuffle", "lift", "pin_memory")
+
+
 @functools.cache
-def makes_new(target: str) -> bool:
-    """Whether the operation that a graph prints so always gives a tensor of its own: not an operand, and no view of one.
+def makes_new(target: str, views: bool = False) -> bool:
+    """Whether the operation that a graph prints so always gives a tensor of its own: no operand and, but with ``views``,
+    no view of one.
 
     By torch's schemas: no result is annotated as an alias. A composite operator may hand its operand through without saying so
     (dropout in evaluation does), so those count by name.
@@ -333,11 +339,11 @@ def makes_new(target: str) -> bool:
         if name in ("add", "sub", "mul", "pow", "neg", "abs", "matmul", "true_divide", "floor_divide", "remainder"):
             return True
         return name in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "invert")
-    if module not in ("", "torch", "torch.nn.functional", "torch.special", "torch.linalg"):
+    if module not in ("", "torch", "torch._C._nn", "torch.nn.functional", "torch.special", "torch.linalg"):
         return False
     if name in _COMPOSED_ANEW:
         return True
-    if name.startswith("_") or any(word in name for word in ("unsafe", "pixel", "channel_shuffle")):  # views without saying so
+    if name.startswith("_") or any(word in name for word in _UNSAID):
         return False
     found = False
     for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
@@ -345,7 +351,7 @@ def makes_new(target: str) -> bool:
         if full not in _dispatched() or any(a.is_out for a in schema.arguments):
             continue
         found = True
-        if schema.is_mutable or any(r.alias_info is not None for r in schema.returns):
+        if schema.is_mutable or (not views and any(r.alias_info is not None for r in schema.returns)):
             return False
         if torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd"):
             return False

@@ -20,6 +20,7 @@ __all__ = [
     "is_pure_call",
     "is_user_error",
     "limit_reached",
+    "makes_new",
     "method_kind",
     "raise_unsupported",
     "registered_kind",

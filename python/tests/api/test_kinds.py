@@ -196,11 +196,15 @@ def test_custom_operators_by_their_schemas():
 
 
 ANEW = {
-    "relu": (X,), "sin": (X,), "cumsum": (X, 0), "addmm": (X, X, Y), "masked_fill": (X, M, 0.0), "tril": (X,), "where": (M, X, Y),
-    "layer_norm": (X, (4,)), "softmax": (X, 0), "clamp": (X, -9.0, 9.0), "roll": (X, 0), "repeat_interleave": (X, 1), "cat": ([X],),
+    "relu": (X,), "sin": (X,), "cumsum": (X, 0), "addmm": (X, X, Y), "masked_fill": (X, M, 0.0), "tril": (X,),
+    "where": (M, X, Y),
+    "layer_norm": (X, (4,)), "softmax": (X, 0), "clamp": (X, -9.0, 9.0), "roll": (X, 0),
+    "repeat_interleave": (X, 1), "cat": ([X],),
     "nan_to_num": (X,), "clone": (X,), "matmul": (X, Y), "abs": (X,), "rsub": (X, 0.0), "flip": (X, (0,)), "sort": (X,),
 }  # fmt: skip
-NOT_ANEW = "contiguous reshape to expand view squeeze type_as dropout einsum pixel_shuffle unsafe_chunk flatten float detach".split()
+NOT_ANEW = (
+    "contiguous reshape to expand view squeeze type_as dropout einsum pixel_shuffle unsafe_chunk flatten float detach"
+).split()
 
 
 @pytest.mark.parametrize("name", sorted(ANEW))
@@ -214,6 +218,14 @@ def test_results_said_to_be_new_share_nothing(name):
 @pytest.mark.parametrize("name", NOT_ANEW)
 def test_what_may_be_an_operand_or_a_view_is_not_said_to_be_new(name):
     assert not _kinds.makes_new(name) and not _kinds.makes_new(f"torch.{name}")
+
+
+@pytest.mark.parametrize("name", ["transpose", "permute", "unsqueeze", "view", "select", "expand", "detach"])
+def test_views_are_other_objects(name):
+    args = {"transpose": (0, 1), "permute": ((0, 1),), "unsqueeze": (0,), "select": (0, 0), "detach": ()}
+    if _kinds.makes_new(name, True):
+        assert getattr(X, name)(*args.get(name, (4, 4))) is not X
+    assert not _kinds.makes_new(name) and not _kinds.makes_new("contiguous", True) and not _kinds.makes_new("to", True)
 
 
 def test_most_operations_make_a_tensor():
