@@ -433,7 +433,7 @@ def print_to_what_the_program_put_there(x, log):
 
 
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
-@pytest.mark.row("S002-59")
+@pytest.mark.row("S002-60")
 @pytest.mark.row("S004-107")
 @pytest.mark.row("S004-137")
 def test_exceptions(case: Case) -> None:

@@ -212,7 +212,7 @@ def exit_stack(x):
 
 
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
-@pytest.mark.row("S002-60")
+@pytest.mark.row("S002-59")
 @pytest.mark.row("S004-133")
 @pytest.mark.row("S004-134")
 def test_with(case: Case) -> None:
