@@ -3,7 +3,7 @@
 #
 #   venv_models.sh          makes or updates it when requirements-models.txt has changed, prints its path
 #
-# $GODYNAMO_MODELS_VENV says where, else <user cache directory>/godynamo/models-py3.11. About 300 MB, half a minute.
+# $GODYNAMO_MODELS_VENV says where, else <user cache directory>/godynamo/models-py3.11.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -183,7 +183,7 @@ func (c *Codegen) randomFunction(name string) (py.Object, error) {
 	return c.out.scope.GetAttr(m, name)
 }
 
-// saveRandom writes a call that keeps the state of torch's random generators. It takes 1 µs.
+// saveRandom writes a call that keeps the state of torch's random generators.
 func (c *Codegen) saveRandom() error {
 	fn, err := c.randomFunction("random_state")
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *Scope) Close() {
 		return
 	}
 	s.closed = true
-	if n := len(s.owned); n > 0 { // one call: 50 ns each is a tenth of a translation
+	if n := len(s.owned); n > 0 { // one call, not one each
 		C.gdpy_decref_all((**C.PyObject)(unsafe.Pointer(&s.owned[0])), C.Py_ssize_t(n))
 	}
 	s.owned = nil

@@ -198,7 +198,7 @@ def _generators() -> list[torch.Generator]:
 
 
 def random_state() -> list[tuple[torch.Generator, torch.Tensor]]:
-    """Read what torch's default generators would draw next; 1 µs for the CPU's."""
+    """Read what torch's default generators would draw next."""
     return [(g, g.get_state()) for g in _generators()]
 
 

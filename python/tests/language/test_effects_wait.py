@@ -113,18 +113,8 @@ def unprotected_between(x, y, box):
 
 
 @cases(args=right)
+@cases(args=wrong)  # the operation raises
 def print_then_try(x, y, box):
-    print("begins")
-    try:
-        z = x + y
-    finally:
-        box.value = 0
-    print("ends", z)
-    return z
-
-
-@cases(args=wrong)
-def print_then_try_raises(x, y, box):
     print("begins")
     try:
         z = x + y
@@ -147,19 +137,8 @@ def print_what_changes(x, y, box):
 
 
 @cases(args=right)
+@cases(args=wrong)  # the operation raises
 def own_mask(x, y, box):
-    mask = torch.zeros(4)
-    try:
-        mask[0] = x[1]
-        mask[1:].add_(2)
-        z = mask + y
-    finally:
-        box.value = 0
-    return z
-
-
-@cases(args=wrong)
-def own_mask_raises(x, y, box):
     mask = torch.zeros(4)
     try:
         mask[0] = x[1]
