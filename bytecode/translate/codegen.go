@@ -401,12 +401,32 @@ func (c *Codegen) runEvents() error {
 		return nil
 	}
 	for _, e := range c.out.events {
+		if c.out.numOps == 0 && e.node != nil && e.node.State { // there is no graph that would switch it
+			if err := c.switchState(e); err != nil {
+				return err
+			}
+		}
 		if e.node == nil && !(e.early && c.out.numOps > 0) {
 			if err := c.runEvent(e); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// switchState writes the call of a node that switches a mode of torch's.
+func (c *Codegen) switchState(e *event) error {
+	c.at(e.chain, false)
+	c.PushNull()
+	c.LoadPool(e.node.Target.Pool)
+	for _, a := range e.node.Args {
+		if err := c.LoadArg(a); err != nil {
+			return err
+		}
+	}
+	c.Call(len(e.node.Args), nil)
+	c.PopTop()
 	return nil
 }
 

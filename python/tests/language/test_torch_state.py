@@ -106,6 +106,20 @@ def a_split_inside(x, w):
 
 
 @cases(args=weight, graphs=1, breaks=1)
+def a_split_before_the_first_operation(x, w):
+    with torch.no_grad():
+        n = opaque(w)
+        return (w * n).requires_grad, torch.is_grad_enabled()
+
+
+@cases(args=weight, graphs=1, breaks=1)
+def a_split_before_the_first_operation_with_inference_mode(x, w):
+    with torch.inference_mode():
+        n = opaque(w)
+        return (w * n).is_inference()
+
+
+@cases(args=weight, graphs=1, breaks=1)
 def left_by_an_exception(x, w):
     with torch.no_grad():
         y = w * 2
