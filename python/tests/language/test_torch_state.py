@@ -112,11 +112,11 @@ def a_split_before_the_first_operation(x, w):
         return (w * n).requires_grad, torch.is_grad_enabled()
 
 
-@cases(args=weight, graphs=1, breaks=1)
+@cases(args=weight, graphs=1, breaks=2)
 def a_split_before_the_first_operation_with_inference_mode(x, w):
     with torch.inference_mode():
         n = opaque(w)
-        return (w * n).is_inference()
+        return w * n, torch.is_inference_mode_enabled()
 
 
 @cases(args=weight, graphs=1, breaks=1)
