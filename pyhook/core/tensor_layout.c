@@ -18,12 +18,17 @@ typedef struct {
 
 static int probed;
 
-/* Copies memory that may not be mapped. 1 when all of it was. */
+/* Copies memory that may not be mapped: 1 when the page that it begins on is. What lies behind that page may be the end of the
+ * heap, and reads as zero where it is not mapped (a transfer stops in front of an element that is not mapped whole). */
 static int
 read_memory(const void *address, void *out, size_t n)
 {
-    struct iovec to = {out, n}, from = {(void *)address, n};
-    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)n;
+    size_t first = 4096 - ((uintptr_t)address & 4095);
+    first = first < n ? first : n;
+    struct iovec to = {out, n};
+    struct iovec from[2] = {{(void *)address, first}, {(char *)address + first, n - first}};
+    memset(out, 0, n);
+    return process_vm_readv(getpid(), &to, 1, from, n > first ? 2 : 1, 0) >= (ssize_t)first;
 }
 
 static uint64_t
@@ -164,16 +169,44 @@ fits_keyset(PyObject *samples, uint32_t offset)
     return 1;
 }
 
-/* Whether the word is zero in no tensor of the list, or (wanted 0) in every one. */
+/* The window reaches beyond the C++ objects, into what the heap has there, and a few samples made in a row have neighbours alike:
+ * four of each kind were taken in by them in one process of some dozens. Hence what only autograd metadata is: each tensor's
+ * own, and all of one C++ class. */
+
+/* Whether the word is zero in every tensor of the list. */
 static int
-all_set(PyObject *samples, const char *name, uint32_t offset, int wanted)
+all_zero(PyObject *list, uint32_t offset)
 {
-    PyObject *list = samples_of(samples, name);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         window w;
-        if (!follow(PyList_GET_ITEM(list, i), gd_tensor_layout.impl, &w) || (word_at(&w, offset) != 0) != wanted) {
+        if (!follow(PyList_GET_ITEM(list, i), gd_tensor_layout.impl, &w) || word_at(&w, offset) != 0) {
             return 0;
         }
+    }
+    return 1;
+}
+
+/* Whether the word points, in every tensor of the list, to an object of its own whose first word (its C++ class) is *class;
+ * where that is 0 it becomes the first one's. */
+static int
+all_own(PyObject *list, uint32_t offset, uint64_t *class)
+{
+    uint64_t last = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        window w;
+        uint64_t first;
+        if (!follow(PyList_GET_ITEM(list, i), gd_tensor_layout.impl, &w)) {
+            return 0;
+        }
+        uint64_t word = word_at(&w, offset);
+        if (word == 0 || (word & 7) != 0 || word == last || !read_memory((void *)(uintptr_t)word, &first, sizeof first)) {
+            return 0;
+        }
+        *class = *class != 0 ? *class : first;
+        if (first == 0 || first != *class) {
+            return 0;
+        }
+        last = word;
     }
     return 1;
 }
@@ -181,8 +214,9 @@ all_set(PyObject *samples, const char *name, uint32_t offset, int wanted)
 static int
 fits_autograd_meta(PyObject *samples, uint32_t offset)
 {
-    return all_set(samples, "plain", offset, 0) && all_set(samples, "leaf", offset, 1)
-           && all_set(samples, "computed", offset, 1);
+    uint64_t class = 0;
+    return all_zero(samples_of(samples, "plain"), offset) && all_own(samples_of(samples, "leaf"), offset, &class)
+           && all_own(samples_of(samples, "computed"), offset, &class);
 }
 
 /* The autograd metadata of a tensor. */
@@ -212,18 +246,40 @@ meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int w
     return 1;
 }
 
+/* The same of the tensors of samples["random"] that have such metadata, by what Python says of them: the places 6 and 7 of a view are
+ * requires_grad and is_leaf. */
+static int
+meta_of_random_is(PyObject *samples, uint32_t offset, int is_byte)
+{
+    PyObject *list = samples_of(samples, "random");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        PyObject *pair = PyList_GET_ITEM(list, i), *view = PyTuple_GET_ITEM(pair, 1);
+        int requires_grad = PyTuple_GET_ITEM(view, 6) == Py_True, is_leaf = PyTuple_GET_ITEM(view, 7) == Py_True;
+        window w;
+        if (!follow_meta(PyTuple_GET_ITEM(pair, 0), &w)) {
+            if (requires_grad) {
+                return 0;
+            }
+        }
+        else if (is_byte ? w.bytes[offset] != (requires_grad && is_leaf) : (word_at(&w, offset) != 0) == is_leaf) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 static int
 fits_requires_grad(PyObject *samples, uint32_t offset)
 {
     return meta_is(samples, "leaf", offset, 1, 1) && meta_is(samples, "computed", offset, 1, 0)
-           && meta_is(samples, "switched_off", offset, 1, 0);
+           && meta_is(samples, "switched_off", offset, 1, 0) && meta_of_random_is(samples, offset, 1);
 }
 
 static int
 fits_grad_fn(PyObject *samples, uint32_t offset)
 {
     return meta_is(samples, "leaf", offset, 0, 0) && meta_is(samples, "computed", offset, 0, 1)
-           && meta_is(samples, "switched_off", offset, 0, 0);
+           && meta_is(samples, "switched_off", offset, 0, 0) && meta_of_random_is(samples, offset, 0);
 }
 
 /* grad_fn is a shared pointer: object and control block, two words that come and go together. */

@@ -317,7 +317,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
     dtypes = [(tensor(3, dtype=getattr(torch, name)), number) for name, number in _SCALAR_TYPES.items()]
     devices = [(tensor(i + 1, 2, device=name), _DEVICE_TYPES[name]) for i in range(3) for name in ("cpu", "meta")]
-    computed = [leaf(i) * 2 for i in range(4)]
+    computed = [leaf(i) * 2 for i in range(12)]
     keyed = [tensor(2), tensor(2, device="meta"), leaf(0), computed[0], tensor(2, dtype=torch.complex64).conj()]
     return {
         "base": torch._C.TensorBase,
@@ -327,10 +327,10 @@ def _make_samples(torch: Any) -> dict[str, Any]:
         "dtypes": dtypes,
         "devices": devices,
         "keysets": [(t, torch._C._dispatch_keys(t).raw_repr()) for t in keyed],
-        "plain": [tensor(i + 2) for i in range(4)],
-        "leaf": [leaf(i) for i in range(4)],
+        "plain": [tensor(i + 2) for i in range(12)],
+        "leaf": [leaf(i) for i in range(12)],
         "computed": computed,
-        "switched_off": [leaf(i).requires_grad_(False) for i in range(4)],
+        "switched_off": [leaf(i).requires_grad_(False) for i in range(12)],
         "random": [(t, _view_by_attributes(torch, t)) for t in _varied(torch, tensor, leaf, 160)],
     }
 
