@@ -362,7 +362,10 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, out.Const(obj))}, nil
 	}
 	name, _ := w.BuiltinName(s, obj)
-	if self, ok := w.BoundSelf(s, obj); ok { // a bound C method of a real object (list.append taken as a value)
+	if self, ok := w.BoundSelf(s, obj); ok && obj.Kind() == py.MethodWrapper && (self.Kind() == py.GetSet || self.Kind() == py.Property) {
+		// Tensor.shape.__get__: another object each time it is read
+		return NewBuiltin(obj, "", src), []guards.Guard{guards.PyCheck(src, out.Const(w.EqualTo(s, obj)), "== "+s.Repr(obj))}, nil
+	} else if ok { // a bound C method of a real object (list.append taken as a value)
 		if v, gs := wrapDrawing(tx, obj, self, src); v != nil {
 			return v, gs, nil
 		}

@@ -146,6 +146,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	if r, ok, err := b.newFunction(tx, args, kwargs); ok || err != nil {
 		return r, err
 	}
+	if r, ok, err := descriptorCall(tx, b.Fn, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if class := b.appliedFunction(tx); class != nil && len(kwargs) == 0 {
 		return applyFunction(tx, class, args)
 	}
@@ -276,6 +279,19 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	case *TensorVariable:
 		if x.Class.IsNull() || x.Class == tx.World().ParameterType {
 			real = x.Example
+		} else if real = x.Real; !real.IsNull() { // an nn.Parameter says so by an attribute
+			if _, err := x.instanceAttr(tx, "_is_param"); err != nil {
+				return nil, err
+			}
+		}
+		if among := x.classes(tx); len(among) > 1 {
+			first := tx.World().TensorTypeIs(s, among[0], cls)
+			for _, c := range among[1:] {
+				if tx.World().TensorTypeIs(s, c, cls) != first {
+					return nil, unsupported(exc.TensorSubclass, "isinstance of %s, which may be an operand", x.describe())
+				}
+			}
+			return BoolConst(first), nil
 		}
 	case *ConstantVariable:
 		real = x.Value
@@ -378,10 +394,15 @@ func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := tx.Scope().TypeLookup(class, name); ok && name != "grad_fn" {
+		if d, ok := tx.Scope().TypeLookup(class, name); !ok {
+			return t.hasAttr(tx, name)
+		} else if handled, err := t.handled(tx); err != nil || handled && d.Kind() == py.GetSet || d.Kind() == py.Property && class != tx.World().TensorType {
+			return nil, unsupported(exc.AttrUnsupported, "hasattr of a %s", py.TypeName(class)) // it reads the attribute
+		}
+		if name != "grad_fn" {
 			return BoolConst(true), nil
 		}
-		return t.hasInstanceAttr(tx, class, name)
+		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor")
 	}
 	_, err = GetAttr(tx, v, name)
 	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {

@@ -358,6 +358,14 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 			}
 		}
 		return objectMethod(tx, o, name, args, kwargs)
+	case *TensorVariable:
+		if owner == tx.World().ObjectType && name == "__init__" && len(args)+len(kwargs) == 0 {
+			return NoneConst(), nil
+		}
+		if !py.IsSubtype(o.class(tx), owner) || owner == tx.World().ObjectType {
+			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
+		}
+		return o.torchMethod(tx, name, args, kwargs)
 	case *ClassVariable:
 		if owner == tx.World().TypeType && name == "__call__" {
 			return o.construct(tx, args, kwargs)

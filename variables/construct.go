@@ -253,6 +253,9 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 		}
 		return o, nil
 	}
+	if w.isTensorClass(class) {
+		return madeSubclass(tx, newTensor, append([]VariableTracker{NewConstant(class, nil)}, args...), kwargs)
+	}
 	own := builtinBase(tx, class)
 	if own.IsNull() || !py.IsSubtype(own, base) || !py.Is(class, py.HeapType) {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))

@@ -15,8 +15,12 @@ type TensorVariable struct {
 	Node    *fxgraph.Node
 	Example py.Object // the real tensor of a graph input; zero for what the graph computes
 	Class   py.Object // zero: torch.Tensor
+	Real    py.Object // of an input of a subclass, whose example is a plain tensor: the object itself
 	meta    *TensorMeta
-	Changed bool // an in-place operation ran on it: the example no longer tells its metadata
+	Changed bool                       // an in-place operation ran on it: the example no longer tells its metadata
+	attrs   map[string]VariableTracker // Python attributes that the program has stored
+	known   map[string]VariableTracker // and those that it has read
+	made    *TensorVariable            // what _torch_function.as_subclass was given, and may have given back
 }
 
 // TensorMeta is what a program may ask of a tensor besides its data. Sizes in elements.
@@ -47,7 +51,7 @@ func (*TensorVariable) Kind() string { return "TensorVariable" }
 
 // AsProxy implements Proxy.
 func (t *TensorVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
-	if class, err := handledClass(tx, []VariableTracker{t}); err != nil || !class.IsNull() {
+	if handled, err := t.handled(tx); err != nil || handled {
 		return nil, unsupported(exc.TensorSubclass, "an operation on a %s", py.TypeName(t.class(tx)))
 	}
 	return t.Node, nil
@@ -57,6 +61,9 @@ func (t *TensorVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
 	if tx.World().Casts > 0 && t.Src == nil {
 		return py.Object{}, unsupported(exc.TensorMetadata, "type of %s, where Python calls return tensors", t.describe())
+	}
+	if len(t.classes(tx)) > 1 {
+		return py.Object{}, unsupported(exc.TensorSubclass, "type of %s, which may be an operand", t.describe())
 	}
 	return t.class(tx), nil
 }
@@ -118,6 +125,18 @@ func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, err
 
 // Len implements Lener.
 func (t *TensorVariable) Len(tx Translator) (int, error) {
+	if handled, err := t.handled(tx); err != nil {
+		return 0, err
+	} else if handled {
+		v, err := t.torchMethod(tx, "__len__", nil, nil)
+		if err != nil {
+			return 0, err
+		}
+		if n, ok := ConstInt(tx, v); ok {
+			return n, nil
+		}
+		return 0, unsupported(exc.TensorSubclass, "len of a %s", py.TypeName(t.Class))
+	}
 	m, err := t.Meta(tx)
 	if err != nil {
 		return 0, err
@@ -130,6 +149,15 @@ func (t *TensorVariable) Len(tx Translator) (int, error) {
 
 // Items implements Sequence: what iterating a tensor gives, x.unbind(0), as Tensor.__iter__ does.
 func (t *TensorVariable) Items(tx Translator) ([]VariableTracker, error) {
+	if handled, err := t.handled(tx); err != nil {
+		return nil, err
+	} else if handled {
+		it, err := t.torchMethod(tx, "__iter__", nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return Unpack(tx, it)
+	}
 	n, err := t.Len(tx)
 	if err != nil {
 		return nil, err
@@ -206,18 +234,20 @@ var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, 
 
 // GetAttr implements AttrGetter.
 func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
-	if class, err := handledClass(tx, []VariableTracker{t}); err != nil || !class.IsNull() {
-		if err != nil {
-			return nil, err
-		}
-		return t.handledAttr(tx, class, name)
-	}
-	if v, ok, err := t.metaAttr(tx, name); ok {
-		return v, err
-	}
 	if name == "__class__" {
 		c, err := t.PythonType(tx)
 		return NewClass(c, nil), err
+	}
+	if v, ok, err := t.ownAttr(tx, name); ok || err != nil {
+		return v, err
+	}
+	return t.torchAttr(tx, name)
+}
+
+// plainAttr is an attribute that torch.Tensor has, where no handler is called.
+func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker, error) {
+	if v, ok, err := t.metaAttr(tx, name); ok {
+		return v, err
 	}
 	if tensorAttrs[name] {
 		node, err := tx.Output().CallFunction(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{t, StrConst(tx, name)}, nil)
@@ -252,51 +282,6 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return nil, unsupported(exc.AttrUnsupported, "%s of a tensor", name)
 }
 
-// handledAttr is an attribute of a tensor whose class has a handler. That of torch.Tensor itself changes nothing about metadata.
-func (t *TensorVariable) handledAttr(tx Translator, class py.Object, name string) (VariableTracker, error) {
-	d, ok := tx.Scope().TypeLookup(class, name)
-	base, inBase := tx.Scope().TypeLookup(tx.World().TensorType, name)
-	switch {
-	case name == "__class__":
-		return NewClass(class, nil), nil
-	case ok && (!inBase || d != base) && (d.Kind() == py.Function || d.Kind() == py.Property):
-		return bindClassAttr(tx, t, class, name, d, guards.NewTypeAttrSource(classSource(tx, class), name))
-	case ok && d == base:
-		switch d.Kind() {
-		case py.MethodDescr, py.WrapperDescr, py.Function:
-			return &BoundBuiltin{obj: t, name: name}, nil
-		}
-		own, _ := tx.Scope().TypeLookup(class, "__torch_function__")
-		if theirs, _ := tx.Scope().TypeLookup(tx.World().TensorType, "__torch_function__"); own == theirs {
-			if v, ok, err := t.metaAttr(tx, name); ok {
-				return v, err
-			}
-		}
-	}
-	return nil, unsupported(exc.TensorSubclass, "%s of a %s", name, py.TypeName(class))
-}
-
-// hasInstanceAttr is hasattr of a name that the tensor's class lacks: the frame's own tensors may carry it in their __dict__.
-func (t *TensorVariable) hasInstanceAttr(tx Translator, class py.Object, name string) (VariableTracker, error) {
-	if class != tx.World().TensorType && class != tx.World().ParameterType {
-		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor")
-	}
-	if tx.World().Calls > 0 {
-		return nil, unsupported(exc.AttrUnsupported, "hasattr of a tensor that a Python call may have changed")
-	}
-	if t.Src == nil || t.Example.IsNull() {
-		return BoolConst(false), nil
-	}
-	_, has := tx.Scope().InstanceAttr(t.Example, name)
-	tx.Output().AddGuards(guards.HasAttr(t.Src, name, has))
-	return BoolConst(has), nil
-}
-
-// SetAttr implements AttrSetter.
-func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
-	return unsupported(exc.StoreUnsupported, "%s of a tensor", name)
-}
-
 // tensorToPython are methods whose result depends on data.
 var tensorToPython = map[string]bool{
 	"item": true, "tolist": true, "numpy": true, "__bool__": true, "__int__": true, "__float__": true, "__index__": true,
@@ -306,20 +291,30 @@ var tensorToPython = map[string]bool{
 // CallMethod implements MethodCaller.
 func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); !t.Class.IsNull() && t.Class != tx.World().ParameterType {
-		if own, has := tx.Scope().TypeLookup(t.Class, name); has && own.Kind() == py.Function && (!ok || own != fn) {
-			m, err := bindClassAttr(tx, t, t.Class, name, own, guards.NewTypeAttrSource(classSource(tx, t.Class), name))
+		if own, has := tx.Scope().TypeLookup(t.Class, name); !has || !ok || own != fn {
+			m, err := t.GetAttr(tx, name)
 			if err != nil {
 				return nil, err
 			}
 			return Call(tx, m, args, kwargs)
 		}
-		if !ok {
-			return nil, unsupported(exc.TensorSubclass, "%s of a %s", name, py.TypeName(t.Class))
-		}
-		if r, ok, err := dispatchTorch(tx, fn, append([]VariableTracker{t}, args...), kwargs); ok || err != nil {
+	}
+	return t.torchMethod(tx, name, args, kwargs)
+}
+
+// torchMethod is a method that torch.Tensor has, whatever the tensor's class has under its name.
+func (t *TensorVariable) torchMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); ok && name != "as_subclass" {
+		again := func() (VariableTracker, error) { return t.plainMethod(tx, name, args, kwargs) }
+		if r, ok, err := dispatchTorch(tx, fn, append([]VariableTracker{t}, args...), kwargs, again); ok || err != nil {
 			return r, err
 		}
 	}
+	return t.plainMethod(tx, name, args, kwargs)
+}
+
+// plainMethod is a method of torch.Tensor's, where no handler is called.
+func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if tensorToPython[name] {
 		return nil, unsupported(exc.TensorToPython, "%s()", name)
 	}
@@ -445,10 +440,16 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 
 // GetItem implements ItemGetter.
 func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
-	if r, ok, err := dispatchTorch(tx, tx.World().Operator("getitem"), []VariableTracker{t, key}, nil); ok || err != nil {
+	plain := func() (VariableTracker, error) {
+		return graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{t, key}, nil, "tensor")
+	}
+	if r, ok, err := overriddenOperator(tx, "getitem", false, []VariableTracker{t, key}); ok || err != nil {
 		return r, err
 	}
-	return graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{t, key}, nil, "tensor")
+	if r, ok, err := dispatchTorch(tx, tx.World().Operator("getitem"), []VariableTracker{t, key}, nil, plain); ok || err != nil {
+		return r, err
+	}
+	return plain()
 }
 
 // SetItem implements ItemSetter.
@@ -456,12 +457,20 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a tensor's item")
 	}
-	if _, ok, err := dispatchTorch(tx, tx.World().Operator("setitem"), []VariableTracker{t, key, value}, nil); ok || err != nil {
+	operands := []VariableTracker{t, key, value}
+	plain := func() (VariableTracker, error) {
+		node, err := tx.Output().CallFunction(tx, tx.World().Operator("setitem"), "operator.setitem", operands, nil)
+		if err == nil {
+			node.Inplace = true
+		}
+		return NoneConst(), err
+	}
+	if _, ok, err := overriddenOperator(tx, "setitem", false, operands); ok || err != nil {
 		return err
 	}
-	node, err := tx.Output().CallFunction(tx, tx.World().Operator("setitem"), "operator.setitem", []VariableTracker{t, key, value}, nil)
-	if err == nil {
-		node.Inplace = true
+	_, ok, err := dispatchTorch(tx, tx.World().Operator("setitem"), operands, nil, plain)
+	if !ok && err == nil {
+		_, err = plain()
 	}
 	return err
 }
@@ -474,17 +483,35 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 	}
 	for i, v := range operands {
 		operands[i] = plainNumber(tx, v)
-		if v = operands[i]; !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
-			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
-		}
+	}
+	if r, ok, err := handledOperator(tx, name, inplace, operands); ok || err != nil {
+		return r, err
+	}
+	return plainOperator(tx, name, inplace, operands)
+}
+
+// handledOperator is an operator on operands whose classes have special methods of their own, or handlers.
+func handledOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, bool, error) {
+	if r, ok, err := overriddenOperator(tx, name, inplace, operands); ok || err != nil {
+		return r, ok, err
 	}
 	asked := name
 	if _, ok := operands[0].(*TensorVariable); ok && inplace {
 		asked = "i" + strings.TrimSuffix(name, "_")
 	}
-	if fn := tx.World().operatorIfAny(asked); !fn.IsNull() {
-		if r, ok, err := dispatchTorch(tx, fn, operands, nil); ok || err != nil {
-			return r, err
+	fn := tx.World().operatorIfAny(asked)
+	if fn.IsNull() {
+		return nil, false, nil
+	}
+	again := func() (VariableTracker, error) { return plainOperator(tx, name, inplace, operands) }
+	return dispatchTorch(tx, fn, operands, nil, again)
+}
+
+// plainOperator is an operator on tensors and numbers where no handler is called.
+func plainOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, error) {
+	for _, v := range operands {
+		if !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 	}
 	t, self := operands[0].(*TensorVariable)
@@ -584,6 +611,7 @@ func wrapNode(tx Translator, node *fxgraph.Node, kind string) (VariableTracker, 
 type TensorSequence struct {
 	Base
 	Node  *fxgraph.Node
+	Class py.Object // of the items; zero: torch.Tensor
 	n     int
 	items []VariableTracker
 }
@@ -598,6 +626,9 @@ func (s *TensorSequence) Items(tx Translator) ([]VariableTracker, error) {
 			v, err := graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{s, IntConst(tx, i)}, nil, "tensor")
 			if err != nil {
 				return nil, err
+			}
+			if !s.Class.IsNull() {
+				v.(*TensorVariable).become(tx, s.Class)
 			}
 			s.items = append(s.items, v)
 		}
@@ -629,5 +660,9 @@ func (s *TensorSequence) GetAttr(tx Translator, name string) (VariableTracker, e
 	if strings.HasPrefix(name, "_") || name == "count" || name == "index" || name == "append" {
 		return nil, unsupported(exc.AttrUnsupported, "%s of an operation's results", name)
 	}
-	return graphCall(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{s, StrConst(tx, name)}, nil, "tensor")
+	v, err := graphCall(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{s, StrConst(tx, name)}, nil, "tensor")
+	if err == nil && !s.Class.IsNull() {
+		v.(*TensorVariable).become(tx, s.Class)
+	}
+	return v, err
 }

@@ -70,10 +70,11 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	case t.class == "from_numpy" && len(args) == 1 && len(kwargs) == 0:
 		return t.arrayTensor(tx, args[0])
 	case t.class == "op":
-		if r, ok, err := t.handled(tx, args, kwargs); ok || err != nil {
+		plain := func() (VariableTracker, error) { return t.callOp(tx, name, args, kwargs) }
+		if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
 			return r, err
 		}
-		return t.callOp(tx, name, args, kwargs)
+		return plain()
 	case t.class == "op:any":
 		return callAllowed(tx, t.Fn, name, args, kwargs)
 	case t.class == "substitute":
@@ -107,14 +108,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 			return nil, err
 		}
 		return tx.Output().SwitchState(tx, t.Fn, name, args)
-	case t.class == "as_subclass" && len(args) == 2:
-		x, err := Realize(tx, args[0])
-		if err != nil {
-			return nil, err
-		}
-		if x, ok := x.(*TensorVariable); ok {
-			return x.asSubclass(tx, t.Fn, args[1:])
-		}
+	case t.class == "converted" && len(args) == 2:
+		return converted(tx, t.Fn, args[0], args[1])
 	case t.class == "recursive_repr" && len(args) == 1 && len(kwargs) == 0 && t.Src != nil:
 		return t.recursive(tx, args[0])
 	case t.class == "exc_info" && len(args)+len(kwargs) == 0:
@@ -129,6 +124,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return callLogging(tx, t.Fn, args, kwargs)
 	case t.class == "warn":
 		return callWarn(tx, t.Fn, args, kwargs)
+	case t.class == "make_subclass":
+		return madeSubclass(tx, makeSubclass, args, kwargs)
 	case t.class == "handle_torch_function":
 		return handleTorchFunction(tx, args, kwargs)
 	case t.class == "torch_function_check":
@@ -138,7 +135,13 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	case t.class == "false":
 		return BoolConst(false), nil
 	case t.class == "tensor_predicate":
-		return t.predicate(tx, name, args)
+		plain := func() (VariableTracker, error) { return t.predicate(tx, name, args) }
+		if name != "torch.is_tensor" {
+			if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
+				return r, err
+			}
+		}
+		return plain()
 	case t.class == "graph_break":
 		return nil, unsupported(exc.ExplicitBreak, "%s", name)
 	case t.class == "disabled":
@@ -229,16 +232,6 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 	tx.Output().AddGuards(guards.PyCheck(t.Src, tx.Output().Const(parts[1]), ".dispatch("+py.TypeName(class)+")"))
 	chosen := tx.Build(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___dispatched"))
 	return Call(tx, chosen, args, kwargs)
-}
-
-// handled is an operation on tensors whose class has a handler, see dispatchTorch.
-func (t *TorchVariable) handled(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
-	for _, a := range append(kwValues(kwargs), args...) {
-		if _, err := Realize(tx, a); err != nil {
-			return nil, true, err
-		}
-	}
-	return dispatchTorch(tx, t.Fn, args, kwargs)
 }
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
@@ -341,12 +334,12 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 			if err != nil {
 				return nil, err
 			}
-			if class, err := handledClass(tx, []VariableTracker{r}); err != nil || !class.IsNull() {
+			if classes, err := overriding(tx, []VariableTracker{r}); err != nil || len(classes) > 0 {
 				return BoolConst(true), err
 			}
 			if o, ok := r.(*ObjectVariable); ok {
-				if _, has := tx.Scope().TypeLookup(o.Class, "__torch_function__"); has {
-					return nil, unsupported(exc.TensorSubclass, "%s", py.TypeName(o.Class))
+				if _, hook := tx.Scope().TypeLookup(o.Class, "__getattr__"); hook || !plainGetAttr(tx, o.Class) {
+					return nil, unsupported(exc.TensorSubclass, "a %s, which reads attributes itself", py.TypeName(o.Class))
 				}
 			}
 		}

@@ -7,251 +7,317 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// handledClass is the tensor subclass among the values whose operations call a handler (__torch_function__) now; the zero Object for none.
-func handledClass(tx Translator, vs []VariableTracker) (py.Object, error) {
-	class, err := handledAmong(tx, vs)
-	if err != nil || class.IsNull() {
-		return py.Object{}, err
+// An operation of torch's on arguments whose types have a handler (__torch_function__) calls those. Which, with what and in what order torch
+// itself says, asked with arguments of ours (torch_question.go); then the user's handlers are inlined.
+
+// overriding are the classes among the values whose handlers an operation on them calls now: each once, in order of appearance.
+func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
+	if tx.World().handlersAside > 0 {
+		return nil, nil
+	}
+	var found []py.Object
+	err := eachArgument(tx, vs, func(v VariableTracker) error {
+		class, err := handlerClass(tx, v)
+		if err != nil || class.IsNull() {
+			return err
+		}
+		for _, c := range found {
+			if c == class {
+				return nil
+			}
+		}
+		found = append(found, class)
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
 	tx.Output().AddGuards(guards.GlobalState())
 	on, err := tx.Scope().Call(tx.World().handlersEnabled)
 	if err != nil || on != py.True() {
-		return py.Object{}, err
+		return nil, err
 	}
-	return class, nil
+	return found, nil
 }
 
-func handledAmong(tx Translator, vs []VariableTracker) (py.Object, error) {
-	var class py.Object
+// eachArgument visits the values, and what is in lists and tuples among them. Values that have not been looked at and are no operands are left so.
+func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTracker) error) error {
 	for _, v := range vs {
 		if l, ok := v.(*LazyVariable); ok {
-			if l.real == nil && !tx.World().IsTensor(l.obj) {
-				continue // no operand yet
+			if l.real == nil && !mayOverride(tx, l.obj) {
+				continue
 			}
 			var err error
 			if v, err = Realize(tx, l); err != nil {
-				return py.Object{}, err
+				return err
 			}
 		}
-		var c py.Object
-		var err error
+		items := []VariableTracker(nil)
 		switch x := v.(type) {
-		case *TensorVariable:
-			if !x.Class.IsNull() && x.Class != tx.World().ParameterType && tx.World().truth(tx.Scope(), tx.World().hasHandler, x.Class) {
-				c = x.Class
-			}
 		case *ListVariable:
-			err = within(&c, tx, x.items)
+			items = x.items
 		case *TupleVariable:
-			err = within(&c, tx, x.items)
+			items = x.items
+		default:
+			if err := visit(v); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return py.Object{}, err
-		}
-		if !c.IsNull() && !class.IsNull() && c != class {
-			return py.Object{}, unsupported(exc.TensorSubclass, "%s and %s in one operation", py.TypeName(class), py.TypeName(c))
-		}
-		if !c.IsNull() {
-			class = c
+		if err := eachArgument(tx, items, visit); err != nil {
+			return err
 		}
 	}
-	return class, nil
+	return nil
 }
 
-func within(c *py.Object, tx Translator, items []VariableTracker) (err error) {
-	*c, err = handledAmong(tx, items)
-	return err
+// mayOverride tells objects that torch asks for a handler, and what may hold some.
+func mayOverride(tx Translator, obj py.Object) bool {
+	switch obj.Kind() {
+	case py.List, py.Tuple, py.TupleSub:
+		return true
+	}
+	if tx.World().IsTensor(obj) {
+		return true
+	}
+	_, has := tx.Scope().TypeLookup(obj.Type(), "__torch_function__")
+	return has
 }
 
-// dispatchTorch is fn(*args, **kwargs) of tensors whose class has a handler: that is called as torch would call it, and translated.
-// ok false: there is no such tensor among the arguments, or handlers are switched off.
-func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
-	class, err := handledClass(tx, append(kwValues(kwargs), args...))
-	if err != nil || class.IsNull() {
+// handlerClass is the value's class where that has a handler, the zero Object for all other values.
+func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
+	s, w := tx.Scope(), tx.World()
+	switch x := v.(type) {
+	case *TensorVariable:
+		if x.Class.IsNull() || x.Class == w.ParameterType {
+			return py.Object{}, nil
+		}
+		if w.truth(s, w.hasHandler, x.Class) {
+			return x.Class, nil
+		}
+		if d, ok := s.TypeLookup(x.Class, "__torch_function__"); ok {
+			src := guards.NewTypeAttrSource(classSource(tx, x.Class), "__torch_function__")
+			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepStrong))
+		}
+	case *TensorSequence:
+		if !x.Class.IsNull() && w.truth(s, w.hasHandler, x.Class) {
+			return x.Class, nil
+		}
+	case *ObjectVariable:
+		if _, ok := s.TypeLookup(x.Class, "__torch_function__"); !ok {
+			return py.Object{}, nil
+		}
+		if meta := x.Class.Type(); meta != w.TypeType && meta != w.ABCMeta {
+			return py.Object{}, unsupported(exc.TensorSubclass, "a %s, whose metaclass may say what is an instance", py.TypeName(x.Class))
+		}
+		_, own := x.attrs["__torch_function__"]
+		if !x.Obj.IsNull() && py.HasInstanceStorage(x.Obj) {
+			_, real := s.InstanceAttr(x.Obj, "__torch_function__")
+			tx.Output().AddGuards(guards.HasAttr(x.inside(tx), "__torch_function__", real))
+			own = own || real
+		}
+		if own || x.dict != nil {
+			return py.Object{}, unsupported(exc.TensorSubclass, "a %s with a handler of its own", py.TypeName(x.Class))
+		}
+		return x.Class, nil
+	}
+	return py.Object{}, nil
+}
+
+// handled tells whether operations on the tensor call a handler now.
+func (t *TensorVariable) handled(tx Translator) (bool, error) {
+	if t.Class.IsNull() {
+		return false, nil
+	}
+	classes, err := overriding(tx, []VariableTracker{t})
+	return len(classes) > 0, err
+}
+
+// dispatchTorch is fn(*args, **kwargs) where an argument's class has a handler: that is called as torch would call it, and translated. ok false:
+// there is none, or handlers are switched off. again is the operation itself, for classes that have torch.Tensor's own handler; nil:
+// that one is translated like any other.
+func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw, again func() (VariableTracker, error)) (VariableTracker, bool, error) {
+	all := append(append([]VariableTracker(nil), args...), kwValues(kwargs)...)
+	classes, err := overriding(tx, all)
+	if err != nil || len(classes) == 0 {
 		return nil, err != nil, err
 	}
-	s, w := tx.Scope(), tx.World()
-	if d, ok := s.TypeLookup(w.TensorType, py.GoString(nameOf(s, fn))); ok {
-		if own, _ := s.TypeLookup(class, py.GoString(nameOf(s, fn))); own != d {
-			return nil, true, unsupported(exc.TensorSubclass, "%s.%s", py.TypeName(class), py.GoString(nameOf(s, fn)))
-		}
+	if again != nil && len(classes) == 1 && defaultHandler(tx, classes[0]) {
+		v, err := withDefaultHandler(tx, classes[0], all, again)
+		return v, true, err
 	}
-	ask := &torchQuestion{tx: tx, behind: map[py.Object]VariableTracker{}}
-	objs, err := ask.standIns(append(append([]VariableTracker(nil), args...), kwValues(kwargs)...))
+	calls, err := askTorch(tx, classes, fn, args, kwargs)
 	if err != nil {
 		return nil, true, err
 	}
-	var pairs [][2]py.Object
-	for i, kw := range kwargs {
-		pairs = append(pairs, [2]py.Object{s.Name(kw.Name), objs[len(args)+i]})
+	if len(calls) == 0 {
+		return nil, true, unsupported(exc.TensorSubclass, "%s of a %s", tx.Scope().Repr(fn), py.TypeName(classes[0]))
 	}
-	kw, err := s.Dict(pairs...)
-	if err != nil {
-		return nil, true, err
+	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction { // it calls what does
+		v, err := tx.Inline(NewFunction(fn, constSource(tx, fn, "___function")), args, kwargs)
+		return v, true, err
 	}
-	r, err := s.Call(w.handlerAsked, fn, s.Tuple(objs[:len(args)]...), kw)
-	if err != nil {
-		return nil, true, err
-	}
-	if r == pyNone {
-		return nil, true, unsupported(exc.TensorSubclass, "%s of a %s", s.Repr(fn), py.TypeName(class))
-	}
-	parts := s.Items(r)
-	given, err := ask.back(parts[1])
-	if err != nil {
-		return nil, true, err
-	}
-	var named VariableTracker
-	if parts[2] != pyNone {
-		if named, err = ask.back(parts[2]); err != nil {
+	for _, c := range calls {
+		v, err := c.run(tx)
+		if err != nil {
 			return nil, true, err
 		}
+		if c, ok := AsConstant(tx, v); !ok || c.Kind() != py.NotImplemented {
+			return v, true, nil
+		}
 	}
-	v, err := callHandler(tx, class, torchFunction(tx, parts[0]), given, named)
-	return v, true, err
+	return nil, true, unsupported(exc.TensorSubclass, "%s, which all handlers refuse", tx.Scope().Repr(fn))
 }
 
-func nameOf(s *py.Scope, fn py.Object) py.Object {
-	if name, err := s.GetAttr(fn, "__name__"); err == nil && name.Kind() == py.Str {
-		return name
+// defaultHandler tells classes that have torch.Tensor's handler.
+func defaultHandler(tx Translator, class py.Object) bool {
+	if !tx.World().isTensorClass(class) {
+		return false
 	}
-	return s.Str("")
+	own, _ := tx.Scope().TypeLookup(class, "__torch_function__")
+	theirs, _ := tx.Scope().TypeLookup(tx.World().TensorType, "__torch_function__")
+	if own != theirs {
+		return false
+	}
+	src := guards.NewTypeAttrSource(classSource(tx, class), "__torch_function__")
+	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(own), guards.KeepStrong))
+	return true
 }
 
-// torchFunction is what a handler is told was called.
-func torchFunction(tx Translator, fn py.Object) VariableTracker {
-	if k := fn.Kind(); k == py.MethodDescr || k == py.WrapperDescr {
-		return &UnboundMethod{name: py.GoString(nameOf(tx.Scope(), fn)), descr: fn}
-	}
-	return tx.Build(fn, constSource(tx, fn, "___torch_function"))
-}
-
-// callHandler is class.__torch_function__(func, types, args, kwargs); named nil: without kwargs.
-func callHandler(tx Translator, class py.Object, fn, given, named VariableTracker) (VariableTracker, error) {
-	handler, err := NewClass(class, nil).GetAttr(tx, "__torch_function__")
-	if err != nil {
-		return nil, err
-	}
-	args := []VariableTracker{fn, NewTuple([]VariableTracker{NewClass(class, nil)}, nil), given}
-	if named != nil {
-		args = append(args, named)
-	}
-	v, err := Call(tx, handler, args, nil)
+// withDefaultHandler is an operation that calls torch.Tensor's own handler: it goes into the graph as it is, and its results are of the class.
+func withDefaultHandler(tx Translator, class py.Object, args []VariableTracker, again func() (VariableTracker, error)) (VariableTracker, error) {
+	tx.World().handlersAside++
+	v, err := again()
+	tx.World().handlersAside--
 	if err != nil {
 		return nil, err
 	}
 	if v, err = Realize(tx, v); err != nil {
 		return nil, err
 	}
-	if c, ok := AsConstant(tx, v); ok && c.Kind() == py.NotImplemented {
-		return nil, unsupported(exc.TensorSubclass, "a handler of %s that gives NotImplemented", py.TypeName(class))
+	return v, ofClass(tx, v, class, args)
+}
+
+// become makes a result a tensor of a subclass.
+func (t *TensorVariable) become(tx Translator, class py.Object) {
+	t.Class = class
+	tx.World().Becomes(t.Node, class)
+	tx.Output().OfClass(t.Node, class)
+}
+
+// become makes the items tensors of a subclass.
+func (s *TensorSequence) become(tx Translator, class py.Object) {
+	s.Class = class
+	tx.Output().OfClass(s.Node, class)
+}
+
+// ofClass is torch._tensor._convert: an operation's results become tensors of the class.
+func ofClass(tx Translator, v VariableTracker, class py.Object, args []VariableTracker) error {
+	switch x := v.(type) {
+	case *TensorVariable:
+		if x.Class == class {
+			return nil
+		}
+		given := !x.Class.IsNull() || x.Src != nil
+		err := eachArgument(tx, args, func(a VariableTracker) error {
+			given = given || a == v
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if given {
+			return unsupported(exc.TensorSubclass, "an operation that makes a %s of an operand", py.TypeName(class))
+		}
+		x.become(tx, class)
+		return nil
+	case *TensorSequence:
+		x.become(tx, class)
+		for _, it := range x.items {
+			if err := ofClass(tx, it, class, args); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *ListVariable:
+		return allOfClass(tx, x.items, class, args)
+	case *TupleVariable:
+		return allOfClass(tx, x.items, class, args)
 	}
-	return v, nil
+	if _, ok := AsConstant(tx, v); ok {
+		return nil
+	}
+	return unsupported(exc.TensorSubclass, "an operation on a %s that gives %s", py.TypeName(class), Describe(tx, v))
+}
+
+func allOfClass(tx Translator, items []VariableTracker, class py.Object, args []VariableTracker) error {
+	for _, it := range items {
+		it, err := Realize(tx, it)
+		if err != nil {
+			return err
+		}
+		if err := ofClass(tx, it, class, args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // handleTorchFunction is torch.overrides.handle_torch_function(public_api, relevant_args, *args, **kwargs).
 func handleTorchFunction(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if len(args) < 2 {
-		return nil, unsupported(exc.CallUnsupported, "handle_torch_function")
+	v, ok, err := dispatchTorch(tx, tx.World().handleTorchFunction, args, kwargs, nil)
+	if err == nil && !ok {
+		err = unsupported(exc.TensorSubclass, "handle_torch_function without an argument that has a handler")
 	}
-	relevant, err := Unpack(tx, args[1])
+	return v, err
+}
+
+// converted is _torch_function.converted.
+func converted(tx Translator, fn py.Object, result, class VariableTracker) (VariableTracker, error) {
+	result, err := Realize(tx, result)
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range relevant {
-		if relevant[i], err = Realize(tx, r); err != nil {
-			return nil, err
-		}
-	}
-	class, err := handledClass(tx, relevant)
-	if err != nil {
-		return nil, err
-	}
-	if class.IsNull() {
-		return nil, unsupported(exc.TensorSubclass, "handle_torch_function without a tensor that has a handler")
-	}
-	d := NewDict(nil)
-	for _, kw := range kwargs {
-		if err := d.put(tx, StrConst(tx, kw.Name), kw.Value); err != nil {
-			return nil, err
-		}
-	}
-	return callHandler(tx, class, args[0], NewTuple(args[2:], nil), d)
-}
-
-// torchQuestion is a call made on stand-ins of its arguments, to see how torch calls a handler.
-type torchQuestion struct {
-	tx     Translator
-	behind map[py.Object]VariableTracker
-}
-
-func (q *torchQuestion) standIns(vs []VariableTracker) ([]py.Object, error) {
-	out := make([]py.Object, len(vs))
-	for i, v := range vs {
-		o, err := q.standIn(v)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = o
-	}
-	return out, nil
-}
-
-func (q *torchQuestion) standIn(v VariableTracker) (py.Object, error) {
-	v, err := Realize(q.tx, v)
-	if err != nil {
-		return py.Object{}, err
-	}
-	s := q.tx.Scope()
-	switch x := v.(type) {
-	case *TensorVariable:
-		class, err := handledAmong(q.tx, []VariableTracker{x})
-		if err != nil {
-			return py.Object{}, err
-		}
-		o, err := s.Call(q.tx.World().handlerStandIn, py.Bool(!class.IsNull()))
-		if err != nil {
-			return py.Object{}, err
-		}
-		q.behind[o] = v
-		return o, nil
-	case *ListVariable:
-		items, err := q.standIns(x.items)
-		if err != nil {
-			return py.Object{}, err
-		}
-		o := s.List(items...)
-		q.behind[o] = v
-		return o, nil
-	case *TupleVariable:
-		if _, known := AsConstant(q.tx, x); !known && x.class.IsNull() {
-			items, err := q.standIns(x.items)
-			if err != nil {
-				return py.Object{}, err
+	all := func(items []VariableTracker) ([]VariableTracker, error) {
+		out := make([]VariableTracker, len(items))
+		for i, it := range items {
+			if out[i], err = converted(tx, fn, it, class); err != nil {
+				return nil, err
 			}
-			o := s.Tuple(items...)
-			q.behind[o] = v
-			return o, nil
 		}
+		return out, nil
 	}
-	if o, ok := AsConstant(q.tx, v); ok {
-		return o, nil
+	switch x := result.(type) {
+	case *TensorVariable:
+		return x.asSubclass(tx, tx.World().asSubclass, []VariableTracker{class})
+	case *TensorSequence:
+		c, ok := AsConstant(tx, mustRealize(tx, class))
+		if !ok {
+			return nil, unsupported(exc.TensorSubclass, "results of a class that is not known")
+		}
+		if tx.Output().WholeGraph() {
+			r := &TensorSequence{Node: x.Node, n: x.n}
+			r.become(tx, c)
+			return r, nil
+		}
+		node, err := tx.Output().CallFunction(tx, fn, "converted", []VariableTracker{x, NewConstant(c, nil)}, nil)
+		return &TensorSequence{Node: node, n: x.n, Class: c}, err
+	case *ListVariable:
+		items, err := all(x.items)
+		return NewList(items, nil), err
+	case *TupleVariable:
+		if x.class.IsNull() {
+			items, err := all(x.items)
+			return NewTuple(items, nil), err
+		}
+		if x.class != tx.World().SizeType {
+			return nil, unsupported(exc.TensorSubclass, "a %s of results", py.TypeName(x.class))
+		}
+		return foldCall(tx, fn, []VariableTracker{x, class}, nil)
 	}
-	return py.Object{}, unsupported(exc.TensorSubclass, "%s beside a tensor subclass", Describe(q.tx, v))
+	return result, nil
 }
 
-// back is the tracker of what a handler is given.
-func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
-	if v, ok := q.behind[o]; ok {
-		return v, nil
-	}
-	if v, err := ownContainer(q.tx, o, q.back); v != nil || err != nil {
-		return v, err
-	}
-	return immutableResult(q.tx, o)
-}
-
-// asSubclass is Tensor.as_subclass of a plain tensor, or with handlers switched off; fn: a function that may give the tensor itself.
+// asSubclass is Tensor.as_subclass, which calls no handler; fn: a function that may give the tensor itself.
 func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []VariableTracker) (VariableTracker, error) {
 	c, ok := AsConstant(tx, mustRealize(tx, arg(args, 0)))
 	if !ok || len(args) != 1 || c != tx.World().TensorType && !tx.World().truth(tx.Scope(), tx.World().traceable, c) {
@@ -261,11 +327,18 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 		return t, nil
 	}
 	operands := []VariableTracker{t, NewConstant(c, nil)}
+	tx.World().handlersAside++
+	defer func() { tx.World().handlersAside-- }()
 	var node *fxgraph.Node
 	var err error
-	if fn.IsNull() {
+	switch {
+	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1: // it stays an operand, where it is one
+		node = t.Node
+	case tx.Output().WholeGraph():
+		node, err = tx.Output().CallFunction(tx, tx.World().alias, "as_subclass", operands[:1], nil)
+	case fn.IsNull():
 		node, err = tx.Output().CallMethod(tx, "as_subclass", operands, nil)
-	} else {
+	default:
 		node, err = tx.Output().CallFunction(tx, fn, "as_subclass", operands, nil)
 	}
 	if err != nil {
@@ -273,7 +346,54 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	}
 	r := NewTensor(node)
 	if c != tx.World().TensorType {
-		r.Class = c
+		r.become(tx, c)
 	}
+	if !fn.IsNull() {
+		r.made = t
+	}
+	return r, nil
+}
+
+// makeSubclass and newTensor are functions of _torch_function that give new tensors of a subclass.
+const (
+	makeSubclass = "torch.Tensor._make_subclass"
+	newTensor    = "torch.Tensor.__new__"
+)
+
+// GivesNew tells operations that give another tensor than their operands, those that make one of a subclass included.
+func (w *World) GivesNew(s *py.Scope, target string) bool {
+	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
+}
+
+// madeSubclass is torch.Tensor._make_subclass(cls, data, require_grad=False), or torch.Tensor.__new__(cls, data). Neither calls a handler.
+func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	w := tx.World()
+	c, ok := AsConstant(tx, mustRealize(tx, arg(args, 0)))
+	if !ok || !w.truth(tx.Scope(), w.traceable, c) || len(args) < 2 || !isTensor(mustRealize(tx, args[1])) {
+		return nil, unsupported(exc.TensorSubclass, "%s", name)
+	}
+	fn := w.makeSubclass
+	if name == newTensor {
+		if fn = w.newTensor; len(args) != 2 || len(kwargs) > 0 {
+			return nil, unsupported(exc.TensorSubclass, "%s", name)
+		}
+	}
+	w.handlersAside++
+	defer func() { w.handlersAside-- }()
+	operands := append([]VariableTracker{NewConstant(c, nil)}, args[1:]...)
+	if tx.Output().WholeGraph() {
+		if len(operands)+len(kwargs) != 2 {
+			return nil, unsupported(exc.TensorSubclass, "%s that asks for a gradient", name)
+		}
+		if fn, operands = w.alias, operands[1:]; name == makeSubclass {
+			fn = w.detach
+		}
+	}
+	node, err := tx.Output().CallFunction(tx, fn, name, operands, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	r := NewTensor(node)
+	r.become(tx, c)
 	return r, nil
 }

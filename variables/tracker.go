@@ -275,6 +275,8 @@ type Output interface {
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// ComputedInput is the graph input for a tensor that Compute computes; example: one like it.
 	ComputedInput(slot *Slot, example py.Object) *TensorVariable
+	// OfClass says that a node's result, a plain tensor or a sequence of some in a graph that is one call, leaves it as a tensor of class.
+	OfClass(node *fxgraph.Node, class py.Object)
 	// WholeGraph tells whether the graph is one call, of a backend's.
 	WholeGraph() bool
 	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all can be taken back.

@@ -529,6 +529,9 @@ func (c *Codegen) graphCall() error {
 		for _, n := range outputs {
 			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
 		}
+		if err := c.wrapOutputs(outputs); err != nil {
+			return err
+		}
 	}
 	if o.rerunnable() || o.hasProtected {
 		if err := c.handOver(); err != nil {

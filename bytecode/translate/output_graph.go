@@ -50,6 +50,7 @@ type OutputGraph struct {
 	inputs     []*variables.TensorVariable
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
 	inputOf    map[*fxgraph.Node]*variables.TensorVariable
+	classOf    map[*fxgraph.Node]py.Object // of results that leave the graph as tensors of a subclass
 	python     pythonNodes
 
 	events   []*event
@@ -164,6 +165,10 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object, src gu
 	t := variables.NewTensorInput(node, example, src)
 	if obj.Type() != o.world.TensorType {
 		t.Class = obj.Type()
+	}
+	if example != obj {
+		t.Real = obj
+		o.world.Becomes(node, obj.Type())
 	}
 	args := &guards.TensorArgs{Example: o.Const(obj), Fields: fieldType}
 	if o.opts.FullGuards {

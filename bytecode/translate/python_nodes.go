@@ -369,7 +369,11 @@ func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, erro
 			continue
 		}
 		if in, ok := o.inputOf[n]; ok {
-			from(in.Source())
+			if in.Real.IsNull() {
+				from(in.Source())
+			} else {
+				loads = append(loads, func() error { return c.plainInput(n, in) })
+			}
 			objects = append(objects, in.Example)
 			continue
 		}

@@ -58,7 +58,7 @@ var catalog = [numCodes]Entry{
 	IterUnsupported:      {"GD0210", "iteration over something whose length is not known", "iterate over lists, tuples, dicts or ranges"},
 	ExplicitBreak:        {"GD0001", "godynamo.graph_break() called", "remove the call"},
 	TensorToPython:       {"GD0102", "a tensor's value is needed as a Python number", "keep the value a tensor"},
-	TensorSubclass:       {"GD0103", "tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor), or name the class in config.traceable_tensor_subclasses"},
+	TensorSubclass:       {"GD0103", "tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor)"},
 	UnknownResult:        {"GD0104", "torch function whose result kind is not known", "register it with godynamo.allow_in_graph"},
 	ProgramRaises:        {"GD0401", "the program raises here", "nothing to do: CPython raises it at the same place"},
 	InlineTooDeep:        {"GD0501", "calls nested too deep to inline", "raise config.inline_depth_limit, or leave it"},

@@ -8,7 +8,7 @@ BREAK_CODES: dict[str, tuple[str, str]] = {
     "GD0002": ("call of a function marked with godynamo.disable", "remove the mark"),
     "GD0101": ("branch on a tensor's value", "use torch.where, or accept the split: both arms are captured"),
     "GD0102": ("a tensor's value is needed as a Python number", "keep the value a tensor"),
-    "GD0103": ("tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor), or name the class in config.traceable_tensor_subclasses"),
+    "GD0103": ("tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor)"),
     "GD0104": ("torch function whose result kind is not known", "register it with godynamo.allow_in_graph"),
     "GD0105": ("tensor metadata could not be computed while translating", "where a size depends on the data (nonzero, a mask), ask for it outside the function"),
     "GD0201": ("call of something that cannot be captured", "move the call out of the function, or register it with godynamo.allow_in_graph"),

@@ -170,9 +170,11 @@ def _special() -> dict[Any, str]:
     table[sys.exception] = "current_exception"
     table[typing.get_type_hints] = "type_hints"
     table[inspect.signature] = "signature"
-    table[_torch_function.as_subclass] = "as_subclass"
+    table[_torch_function.converted] = "converted"
+    table[torch.Tensor._make_subclass] = "make_subclass"
     table[torch.overrides.handle_torch_function] = "handle_torch_function"
     table[_torch_state.enter_functions_off] = "enter_state"
+    table[_torch_state.enter_all_functions_off] = "enter_state"
     table[_torch_state.enter_inference_mode] = "enter_state"
     table[_torch_state.enter_record] = "enter_state"
     table[_torch_state.leave_entered] = "set_state"
@@ -813,6 +815,15 @@ def facts() -> dict[str, Any]:
         "handlers_enabled": _torch_function.enabled,
         "handler_stand_in": _torch_function.stand_in,
         "handler_asked": _torch_function.asked,
+        "make_subclass": _torch_function.make_subclass,
+        "as_subclass": _torch_function.as_subclass,
+        "plain_example": _torch_function.plain_example,
+        "alias": torch.ops.aten.alias.default,
+        "detach": torch.detach,
+        "wrap_result": _torch_function.wrapped,
+        "new_tensor": _torch_function.new_tensor,
+        "handler_mirrors": _torch_function.mirrors,
+        "handle_torch_function": torch.overrides.handle_torch_function,
         "layout_is": layout_is,
         "deque_is": deque_is,
         "value_is": value_is,

@@ -49,9 +49,11 @@ class Session:
             return
         a = self._resolve(args)
         k = self._resolve(kwargs)
-        if target in ("as_subclass", _torch_function.as_subclass):
+        if target in ("as_subclass", _torch_function.as_subclass, _torch_function.converted):
             self._values[index] = a[0]  # its class is known; the rest is as it was
             return
+        if target in _torch_function.PLAIN:
+            target, a = _torch_function.PLAIN[target], a[1:]
         # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True

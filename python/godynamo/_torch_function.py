@@ -1,10 +1,12 @@
-"""Which call of ``__torch_function__`` an operation on a tensor subclass makes: torch itself is asked, with a class of ours.
+"""Which calls of ``__torch_function__`` an operation makes: torch itself is asked, with stand-ins for its arguments.
 
-Called while translating only, for classes in ``config.traceable_tensor_subclasses``.
+Called while translating only. Tensors of a subclass are captured when nothing but ``__torch_function__`` and Python attributes
+tells them from others: classes with ``__torch_dispatch__`` are left to CPython.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,24 +14,24 @@ import torch
 
 from . import config
 
+_Call = tuple[Any, Any, Any, Any, Any]
 
-class _Asked(Exception):
-    """How a handler was called."""
+#: the calls that stand-ins have got since asked() began, in order
+_calls: list[_Call] = []
 
-    def __init__(self, call: tuple[Any, ...]) -> None:
-        super().__init__()
-        self.call = call
-
-
-class _Probe(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise _Asked((func, args, kwargs))
+_PLAIN_METACLASSES = tuple({type(torch.Tensor), type(torch.nn.Parameter)})
 
 
 def traceable(cls: type) -> bool:
-    """Whether tensors of this class are captured."""
-    return cls in config.traceable_tensor_subclasses and issubclass(cls, torch.Tensor)
+    """Whether tensors of this class are captured.
+
+    By default the user's own, with torch's metaclass; others where ``config.traceable_tensor_subclasses`` names them.
+    """
+    if not issubclass(cls, torch.Tensor) or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return False
+    if cls in config.traceable_tensor_subclasses:
+        return True
+    return type(cls) in _PLAIN_METACLASSES and cls.__module__.partition(".")[0] != "torch"
 
 
 def has_handler(cls: Any) -> bool:
@@ -38,9 +40,14 @@ def has_handler(cls: Any) -> bool:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor as one of torch.Tensor, for questions about its metadata."""
-    with torch._C.DisableTorchFunctionSubclass():
-        return tensor.as_subclass(torch.Tensor)
+    """The tensor as one of torch.Tensor, which shares its memory and its gradient; no handler is called."""
+    return torch.Tensor.as_subclass(tensor, torch.Tensor)
+
+
+def plain_example(tensor: torch.Tensor) -> torch.Tensor:
+    """A plain tensor with the tensor's metadata, through which no compiler comes to the tensor itself."""
+    alias = plain(tensor)
+    return alias.detach().requires_grad_(alias.requires_grad)
 
 
 def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
@@ -48,26 +55,104 @@ def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
     return result if isinstance(result, cls) else result.as_subclass(cls)
 
 
+def converted(result: Any, cls: type) -> Any:
+    """What torch.Tensor's own handler makes of a result: tensors become tensors of the subclass, in tuples and lists too."""
+    if isinstance(result, torch.Tensor):
+        return as_subclass(result, cls)
+    if isinstance(result, (tuple, list)):
+        return type(result)(converted(r, cls) for r in result)
+    return result
+
+
+def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[Any, ...]) -> Any:
+    """What a graph of plain tensors gave, as the program sees it: one of the graph's inputs as what that stood for, another
+    result as a tensor of the subclass where it is to be one.
+    """
+    for plain_input, given in zip(inputs, real, strict=True):
+        if result is plain_input:
+            return given
+    return result if cls is None else converted(result, cls)
+
+
+def make_subclass(cls: type, data: torch.Tensor, require_grad: bool = False) -> torch.Tensor:
+    """``torch.Tensor._make_subclass``, which a graph cannot name: it is in no module."""
+    return torch.Tensor._make_subclass(cls, data, require_grad)
+
+
+def new_tensor(cls: type, data: torch.Tensor) -> torch.Tensor:
+    """``torch.Tensor.__new__`` for another tensor's data."""
+    return torch.Tensor.__new__(cls, data)
+
+
+#: what these give, but for its class
+PLAIN: dict[Any, Callable[..., torch.Tensor]] = {
+    make_subclass: lambda data, require_grad=False: data.detach().requires_grad_(require_grad),
+    new_tensor: lambda data: torch.ops.aten.alias(data),
+}
+
+
 def enabled() -> bool:
-    """Whether operations on this thread call handlers now."""
+    """Whether operations on this thread call handlers of classes now."""
     return bool(torch._C._is_torch_function_enabled())
 
 
-def stand_in(handled: bool) -> torch.Tensor:
-    """A tensor to ask with; handled: of a subclass."""
-    made = torch.empty(0)
-    return made.as_subclass(_Probe) if handled else made
+def _handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    _calls.append((cls, func, types, args, kwargs))
+    return NotImplemented
 
 
-def asked(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-    """(func, args, kwargs) that ``fn(*args, **kwargs)`` calls a handler with first; None where it calls none.
+@functools.lru_cache(maxsize=256)
+def _mirrored(shape: tuple[tuple[bool, tuple[int, ...]], ...]) -> tuple[type, ...]:
+    made: dict[int, type] = {}
+    for i in sorted(range(len(shape)), key=lambda i: len(shape[i][1])):  # bases come before what extends them
+        tensor, above = shape[i]
+        nearest = [j for j in above if not any(j in shape[k][1] for k in above)]
+        bases: list[type] = [made[j] for j in nearest]
+        if not bases or (tensor and not any(issubclass(b, torch.Tensor) for b in bases)):
+            bases.append(torch.Tensor if tensor else object)
+        metaclass: Any = type(torch.Tensor) if tensor else type
+        made[i] = metaclass(f"StandIn{i}", tuple(bases), {"__torch_function__": classmethod(_handler)})
+    return tuple(made[i] for i in range(len(shape)))
 
-    kwargs of None: the handler is called without.
+
+def mirrors(classes: tuple[type, ...]) -> tuple[type, ...]:
+    """Classes of ours that extend each other as these do: torch asks subclasses first. Each refuses every function."""
+    return _mirrored(
+        tuple(
+            (issubclass(c, torch.Tensor), tuple(j for j, d in enumerate(classes) if d is not c and d in c.__mro__))
+            for c in classes
+        )
+    )
+
+
+def stand_in(cls: type | None) -> Any:
+    """An argument to ask with: one of a mirror, or a plain tensor for None."""
+    if cls is None or issubclass(cls, torch.Tensor):
+        made = torch.empty(0)
+        return made if cls is None else made.as_subclass(cls)
+    return cls()
+
+
+class _Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _handler(None, func, types, args, kwargs)
+
+
+def asked(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: bool) -> tuple[_Call, ...]:
+    """The calls of handlers that ``fn(*args, **kwargs)`` makes as long as each gives NotImplemented, each as
+    (class, func, types, args, kwargs).
+
+    mode: one of ours is asked first, its class reads None. kwargs of None: the handler is called without.
     """
+    _calls.clear()
     try:
-        fn(*args, **kwargs)
-    except _Asked as told:
-        return told.call
+        if mode:
+            with _Mode():
+                fn(*args, **kwargs)
+        else:
+            fn(*args, **kwargs)
     except Exception:
-        return None
-    return None
+        pass
+    told = tuple(_calls)
+    _calls.clear()
+    return told

@@ -106,6 +106,17 @@ def enter_functions_off() -> int:
     return _enter(_functions_off, None)
 
 
+def _all_functions_off(_: None) -> Any:
+    guard: Any = torch._C.DisableTorchFunction()
+    guard.__enter__()
+    return guard
+
+
+def enter_all_functions_off() -> int:
+    """Enter ``torch._C.DisableTorchFunction()``; the number it is left by."""
+    return _enter(_all_functions_off, None)
+
+
 def enter_record(name: str, args: str | None) -> int:
     """Begin a block of the profiler's; the number it is ended by."""
     return _enter(_record, (name, args))
@@ -128,7 +139,7 @@ def adopt(number: int) -> Any:
 
 
 #: Functions that make or drop such an object.
-ENTERING = (enter_inference_mode, enter_functions_off, enter_record, leave_entered)
+ENTERING = (enter_inference_mode, enter_functions_off, enter_all_functions_off, enter_record, leave_entered)
 
 
 def entered() -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ specialize_int: bool
 specialize_float: bool
 #: sizes that change become symbols
 dynamic_shapes: bool
-#: tensor subclasses that are captured
+#: tensor subclasses that are captured although their metaclass is not torch's, or their module is one of torch's
 traceable_tensor_subclasses: frozenset[type]
 #: frames that meet no tensor are transformed too; slower, for tests against whole programs (make cpython)
 translate_everything: bool

@@ -6,20 +6,20 @@ from typing import Any
 
 import torch
 
-from .._torch_function import as_subclass
+from .._torch_function import converted
 from ._base import stands_for
 
 __godynamo_polyfill__ = "module"
 
+_UNCONVERTED = tuple(torch.overrides.get_default_nowrap_functions())
+
 _default: Any = torch.Tensor.__torch_function__
 
 
-def _convert(result: Any, cls: Any) -> Any:
-    if isinstance(result, torch.Tensor):
-        return as_subclass(result, cls)
-    if isinstance(result, (tuple, list)):
-        return type(result)([_convert(item, cls) for item in result])
-    return result
+@stands_for(torch._C._disabled_torch_function_impl)
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    with torch._C.DisableTorchFunctionSubclass():
+        return func(*args, **({} if kwargs is None else kwargs))
 
 
 @stands_for(_default.__func__)
@@ -27,7 +27,8 @@ def __torch_function__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: 
     for kind in types:
         if not issubclass(cls, kind):
             return NotImplemented
-    # Functions whose results stay as they are read attributes: those calls are left to CPython.
     with torch._C.DisableTorchFunctionSubclass():
         result = func(*args, **({} if kwargs is None else kwargs))
-        return result if cls is torch.Tensor else _convert(result, cls)
+        if cls is torch.Tensor or func in _UNCONVERTED:
+            return result
+        return converted(result, cls)

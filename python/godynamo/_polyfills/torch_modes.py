@@ -67,6 +67,31 @@ class DisableTorchFunctionSubclass(StandIn):
 _torch_state.CONTEXTS[DisableTorchFunctionSubclass] = False
 
 
+@stands_for(torch._C.DisableTorchFunction)
+class DisableTorchFunction(StandIn):
+    __real__: Any = torch._C.DisableTorchFunction
+    __public__ = ("__enter__", "__exit__")
+
+    def __init__(self) -> None:
+        self.number: Any = None
+
+    def __enter__(self) -> None:
+        self.number = _torch_state.enter_all_functions_off()
+
+    def __exit__(self, *_: Any) -> None:
+        if self.number is not None:
+            _torch_state.leave_entered(self.number)
+        self.number = None
+
+    def _escape(self) -> Any:
+        if self.number is None:
+            return (torch._C.DisableTorchFunction,)
+        return (_torch_state.adopt, self.number)
+
+
+_torch_state.CONTEXTS[DisableTorchFunction] = False
+
+
 class Record(StandIn):
     __real__ = torch.ScriptObject
     __public__ = ("end",)

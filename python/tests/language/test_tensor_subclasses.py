@@ -142,7 +142,33 @@ def test_switched_off_by_the_caller() -> None:
                 assert type(f(x)) is torch.Tensor
 
 
-def test_classes_that_are_not_named_run_in_cpython() -> None:
+class Dispatching(torch.Tensor):
+    """Left to CPython: torch calls it below the operations that a graph knows."""
+
+    @staticmethod
+    def __new__(cls, data: torch.Tensor) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=data.dtype)
+
+    def __init__(self, data: torch.Tensor) -> None:
+        self.data_inside = data
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        plain = [a.data_inside if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+
+
+def test_classes_with_torch_dispatch_run_in_cpython() -> None:
+    x = Dispatching(torch.tensor(x3))
+    for named in (frozenset(), frozenset({Dispatching})):
+        with godynamo.config.patch(traceable_tensor_subclasses=named):
+            recorder = nb()
+            got = godynamo.optimize(lambda x: x * 2, backend=recorder)(x)
+            assert type(got) is Dispatching and len(recorder) == 0
+            assert torch.equal(got.data_inside, torch.tensor(x3) * 2)
+
+
+def test_classes_need_not_be_named() -> None:
     recorder = nb()
     got = godynamo.optimize(lambda x: x * 2, backend=recorder)(torch.tensor(x3).as_subclass(Handled))
-    assert type(got) is Handled and len(recorder) == 0
+    assert type(got) is Handled and len(recorder) == 1

@@ -1,0 +1,113 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// A graph that is handed to a backend whole knows plain tensors only: an input of a subclass goes in as one of torch.Tensor, and what the
+// program sees as one of the subclass is made so behind the graph. No compiler meets the subclass, and none calls its handler.
+
+// OfClass implements variables.Output.
+func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {
+	if o.backend.Inline() {
+		return
+	}
+	if o.classOf == nil {
+		o.classOf = map[*fxgraph.Node]py.Object{}
+	}
+	o.classOf[node] = class
+	o.Const(class)
+}
+
+// plainInput writes the load of an input of a subclass as a plain tensor, which is kept to tell it from other results.
+func (c *Codegen) plainInput(n *fxgraph.Node, in *variables.TensorVariable) error {
+	c.PushNull()
+	c.LoadConst(c.out.world.PlainTensorFunction())
+	if err := c.loadSource(in.Source()); err != nil {
+		return err
+	}
+	c.Call(1, nil)
+	c.Copy(1)
+	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
+	return nil
+}
+
+// wrapOutputs makes tensors of subclasses of the graph's results. An operation may have given an input itself.
+func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
+	o := c.out
+	var inputs []*fxgraph.Node
+	for _, n := range o.graph.Nodes() {
+		if in, ok := o.inputOf[n]; ok && !in.Real.IsNull() {
+			inputs = append(inputs, n)
+		}
+	}
+	wrapped := map[*fxgraph.Node]bool{}
+	for _, n := range outputs {
+		class, ok := o.classOf[n]
+		given := inputs
+		if o.world.GivesNew(o.scope, n.Target.Text) {
+			given = nil
+		}
+		if !ok {
+			if len(given) == 0 {
+				continue
+			}
+			class = py.None()
+		}
+		wrapped[n] = ok
+		if from, isNode := firstNode(n); isNode && n.Item && wrapped[from] { // the item of what is wrapped already
+			if err := c.runItem(n, from); err != nil {
+				return err
+			}
+			continue
+		}
+		c.PushNull()
+		c.LoadConst(o.world.WrapResult())
+		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(n))
+		c.LoadConst(class)
+		for _, in := range given {
+			c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(in))
+		}
+		c.BuildTuple(len(given))
+		for _, in := range given {
+			if err := c.loadSource(o.inputOf[in].Source()); err != nil {
+				return err
+			}
+		}
+		c.BuildTuple(len(given))
+		c.Call(4, nil)
+		c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
+	}
+	return nil
+}
+
+func firstNode(n *fxgraph.Node) (*fxgraph.Node, bool) {
+	if len(n.Args) == 0 {
+		return nil, false
+	}
+	from, ok := n.Args[0].(*fxgraph.Node)
+	return from, ok
+}
+
+// runItem reads an item of a sequence of results again, once that is wrapped.
+func (c *Codegen) runItem(n, from *fxgraph.Node) error {
+	read := n.Target.Text == "builtins.getattr"
+	if read {
+		c.PushNull()
+		c.LoadConst(c.out.world.GetAttrBuiltin)
+	}
+	c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(from))
+	if err := c.LoadArg(n.Args[1]); err != nil {
+		return err
+	}
+	if read {
+		c.Call(2, nil)
+	} else {
+		c.Subscript()
+	}
+	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
+	return nil
+}

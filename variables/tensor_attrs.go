@@ -1,0 +1,198 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Attributes of tensors that torch knows nothing of: what a subclass defines, and what programs hang on a tensor.
+
+// ownAttr is such an attribute; false where torch.Tensor has the name, and nothing comes before it.
+func (t *TensorVariable) ownAttr(tx Translator, name string) (VariableTracker, bool, error) {
+	s, class := tx.Scope(), t.class(tx)
+	d, inClass := s.TypeLookup(class, name)
+	base, inBase := s.TypeLookup(tx.World().TensorType, name)
+	if inClass && inBase && d == base || class == tx.World().ParameterType && inClass {
+		return nil, false, nil
+	}
+	read, _ := s.TypeLookup(class, "__getattribute__")
+	if theirs, _ := s.TypeLookup(tx.World().TensorType, "__getattribute__"); read != theirs {
+		return nil, true, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(class))
+	}
+	data := false
+	if inClass {
+		_, data = isDescriptor(tx, d)
+	}
+	if !data {
+		if v, err := t.instanceAttr(tx, name); v != nil || err != nil {
+			return v, true, err
+		}
+	}
+	if inClass {
+		v, err := bindClassAttr(tx, t, class, name, d, guards.NewTypeAttrSource(classSource(tx, class), name))
+		return v, true, err
+	}
+	if hook, ok := s.TypeLookup(class, "__getattr__"); ok {
+		if hook.Kind() != py.Function {
+			return nil, true, unsupported(exc.AttrUnsupported, "%s of a %s: __getattr__", name, py.TypeName(class))
+		}
+		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, class), "__getattr__"))
+		v, err := Call(tx, fn, []VariableTracker{t, StrConst(tx, name)}, nil)
+		return v, true, err
+	}
+	return nil, true, noAttribute(tx, class, name)
+}
+
+// instanceAttr is an attribute that hangs on the tensor itself; nil when there is none.
+func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTracker, error) {
+	if tx.World().Calls > 0 {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a tensor that a Python call may have changed", name)
+	}
+	if v := t.attrs[name]; v != nil {
+		return v, nil
+	}
+	for _, o := range tx.World().tensorStores[name] {
+		if o == t {
+			continue
+		}
+		if same, err := t.sameTensor(tx, o); err != nil {
+			return nil, err
+		} else if same {
+			return o.attrs[name], nil
+		}
+	}
+	if v := t.known[name]; v != nil {
+		return v, nil
+	}
+	real := t.real()
+	if real.IsNull() {
+		if !t.isNew(tx) {
+			return nil, unsupported(exc.AttrUnsupported, "%s of %s, which may be an operand", name, t.describe())
+		}
+		return nil, nil
+	}
+	v, has := tx.Scope().InstanceAttr(real, name)
+	tx.Output().AddGuards(guards.HasAttr(t.Src, name, has))
+	if !has {
+		return nil, nil
+	}
+	if t.known == nil {
+		t.known = map[string]VariableTracker{}
+	}
+	t.known[name] = tx.Build(v, guards.NewAttrSource(t.Src, name))
+	return t.known[name], nil
+}
+
+// real is the object behind an input; zero for what the graph computes.
+func (t *TensorVariable) real() py.Object {
+	switch {
+	case t.Src == nil:
+		return py.Object{}
+	case !t.Real.IsNull():
+		return t.Real
+	}
+	return t.Example
+}
+
+// classes are the types that the tensor may be of: an operation on a tensor of a subclass, where no handler is called, may give that itself.
+func (t *TensorVariable) classes(tx Translator) []py.Object {
+	out := []py.Object{t.class(tx)}
+	w := tx.World()
+	if len(w.nodeClass) == 0 || t.Src != nil || !t.Class.IsNull() {
+		return out
+	}
+	seen := map[*fxgraph.Node]bool{}
+	var visit func(n *fxgraph.Node)
+	visit = func(n *fxgraph.Node) {
+		if seen[n] || w.GivesNew(tx.Scope(), n.Target.Text) && n.Op != fxgraph.Placeholder {
+			return
+		}
+		seen[n] = true
+		for _, a := range n.Args {
+			if from, ok := a.(*fxgraph.Node); ok {
+				if c, ok := w.nodeClass[from]; ok {
+					out = append(out, c)
+				}
+				visit(from)
+			}
+		}
+	}
+	visit(t.Node)
+	return out
+}
+
+// Becomes notes the subclass of a node's tensor.
+func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
+	if w.nodeClass == nil {
+		w.nodeClass = map[*fxgraph.Node]py.Object{}
+	}
+	w.nodeClass[n] = class
+}
+
+// isNew tells tensors that an operation has made: nothing hangs on them yet.
+func (t *TensorVariable) isNew(tx Translator) bool {
+	if t.Src != nil || t.Node.Inplace {
+		return false
+	}
+	if t.made != nil {
+		return t.made.isNew(tx)
+	}
+	return tx.World().GivesNew(tx.Scope(), t.Node.Target.Text)
+}
+
+// SetAttr implements AttrSetter: Python attributes are stored at their place in the program.
+func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
+	s, class := tx.Scope(), t.class(tx)
+	set, _ := s.TypeLookup(class, "__setattr__")
+	theirs, _ := s.TypeLookup(tx.World().TensorType, "__setattr__")
+	d, inClass := s.TypeLookup(class, name)
+	data := false
+	if inClass {
+		_, data = isDescriptor(tx, d)
+	}
+	if data || set != theirs || value == nil || tx.World().Calls > 0 {
+		return unsupported(exc.StoreUnsupported, "%s of a tensor", name)
+	}
+	if t.Src == nil && !t.isNew(tx) {
+		return unsupported(exc.StoreUnsupported, "%s of %s, which may be an operand", name, t.describe())
+	}
+	if old := t.attrs[name]; old != nil {
+		if err := lettingGo(tx, old); err != nil {
+			return err
+		}
+	} else if real := t.real(); !real.IsNull() {
+		if v, ok := s.InstanceAttr(real, name); ok {
+			if err := lettingGo(tx, NewLazy(v, nil)); err != nil {
+				return err
+			}
+		}
+	}
+	if t.attrs == nil {
+		t.attrs = map[string]VariableTracker{}
+	}
+	t.attrs[name] = value
+	w := tx.World()
+	if w.tensorStores == nil {
+		w.tensorStores = map[string][]*TensorVariable{}
+	}
+	w.tensorStores[name] = append(w.tensorStores[name], t)
+	w.Writes++
+	return tx.Output().Effect(tx, []VariableTracker{t, value}, func(e Emitter) error {
+		if err := loadAll(e, []VariableTracker{value, t}); err != nil {
+			return err
+		}
+		e.StoreAttr(name)
+		return nil
+	})
+}
+
+// hasAttr is hasattr of a name that torch.Tensor lacks.
+func (t *TensorVariable) hasAttr(tx Translator, name string) (VariableTracker, error) {
+	_, _, err := t.ownAttr(tx, name)
+	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {
+		return BoolConst(false), nil
+	}
+	return BoolConst(true), err
+}

@@ -1,0 +1,326 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// torchQuestion is a call made on stand-ins of its arguments, to see how torch calls handlers.
+type torchQuestion struct {
+	tx      Translator
+	classes []py.Object                   // of the arguments, those that have handlers
+	mirrors []py.Object                   // in their place: classes of ours that extend each other likewise
+	behind  map[py.Object]VariableTracker // stand-in → what it stands for
+	opaque  bool                          // the function looks at no argument but those with handlers
+}
+
+// handlerCall is one call of a handler: class.__torch_function__(func, types, args, kwargs).
+type handlerCall struct {
+	class        py.Object
+	fn           py.Object
+	told         VariableTracker // of fn
+	types        []VariableTracker
+	given, named VariableTracker // named nil: without kwargs
+}
+
+// askTorch gives the calls of handlers that fn(*args, **kwargs) makes as long as each gives NotImplemented.
+func askTorch(tx Translator, classes []py.Object, fn py.Object, args []VariableTracker, kwargs []Kw) ([]handlerCall, error) {
+	s, w := tx.Scope(), tx.World()
+	for _, c := range classes {
+		w.RestsOnBases(tx, c)
+	}
+	r, err := s.Call(w.handlerMirrors, s.Tuple(classes...))
+	if err != nil {
+		return nil, err
+	}
+	q := &torchQuestion{tx: tx, classes: classes, mirrors: s.Items(r), behind: map[py.Object]VariableTracker{}, opaque: fn == w.handleTorchFunction}
+	objs, err := q.standIns(append(append([]VariableTracker(nil), args...), kwValues(kwargs)...))
+	if err != nil {
+		return nil, err
+	}
+	var pairs [][2]py.Object
+	for i, kw := range kwargs {
+		pairs = append(pairs, [2]py.Object{s.Name(kw.Name), objs[len(args)+i]})
+	}
+	kw, err := s.Dict(pairs...)
+	if err != nil {
+		return nil, err
+	}
+	told, err := s.Call(w.handlerAsked, fn, s.Tuple(objs[:len(args)]...), kw, py.Bool(false))
+	if err != nil {
+		return nil, err
+	}
+	var calls []handlerCall
+	for _, t := range s.Items(told) {
+		c, err := q.call(s.Items(t))
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, c)
+	}
+	return calls, nil
+}
+
+// call reads (class, func, types, args, kwargs) as the handler of the user's will be told it.
+func (q *torchQuestion) call(parts []py.Object) (handlerCall, error) {
+	c := handlerCall{fn: parts[1], told: q.behind[parts[1]]}
+	if c.told == nil {
+		c.told = torchFunction(q.tx, c.fn)
+	}
+	var ok bool
+	if c.class, ok = q.mirrored(parts[0]); !ok {
+		return c, unsupported(exc.TensorSubclass, "a handler that is not the operands'")
+	}
+	for _, t := range q.tx.Scope().Items(parts[2]) {
+		class, ok := q.mirrored(t)
+		if !ok {
+			return c, unsupported(exc.TensorSubclass, "a handler told of a %s", py.TypeName(t))
+		}
+		c.types = append(c.types, NewClass(class, nil))
+	}
+	var err error
+	if c.given, err = q.back(parts[3]); err == nil && parts[4] != pyNone {
+		c.named, err = q.back(parts[4])
+	}
+	return c, err
+}
+
+func (q *torchQuestion) mirrored(mirror py.Object) (py.Object, bool) {
+	for i, m := range q.mirrors {
+		if m == mirror {
+			return q.classes[i], true
+		}
+	}
+	return mirror, mirror == q.tx.World().TensorType // which handle_torch_function counts among the types
+}
+
+func (q *torchQuestion) standIns(vs []VariableTracker) ([]py.Object, error) {
+	out := make([]py.Object, len(vs))
+	for i, v := range vs {
+		o, err := q.standIn(v)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = o
+	}
+	return out, nil
+}
+
+func (q *torchQuestion) standIn(v VariableTracker) (py.Object, error) {
+	v, err := Realize(q.tx, v)
+	if err != nil {
+		return py.Object{}, err
+	}
+	s := q.tx.Scope()
+	remember := func(o py.Object) (py.Object, error) {
+		q.behind[o] = v
+		return o, nil
+	}
+	switch x := v.(type) {
+	case *TensorVariable, *ObjectVariable:
+		class, err := handlerClass(q.tx, v)
+		if err != nil {
+			return py.Object{}, err
+		}
+		if class.IsNull() && !isTensor(v) {
+			break
+		}
+		mirror := pyNone
+		for i, c := range q.classes {
+			if c == class {
+				mirror = q.mirrors[i]
+			}
+		}
+		o, err := s.Call(q.tx.World().handlerStandIn, mirror)
+		if err != nil {
+			return py.Object{}, err
+		}
+		return remember(o)
+	case *ListVariable:
+		items, err := q.standIns(x.items)
+		if err != nil {
+			return py.Object{}, err
+		}
+		return remember(s.List(items...))
+	case *TupleVariable:
+		if _, known := AsConstant(q.tx, x); !known && x.class.IsNull() {
+			items, err := q.standIns(x.items)
+			if err != nil {
+				return py.Object{}, err
+			}
+			return remember(s.Tuple(items...))
+		}
+	}
+	if o, ok := AsConstant(q.tx, v); ok {
+		return o, nil
+	}
+	if !q.opaque {
+		return py.Object{}, unsupported(exc.TensorSubclass, "%s beside a tensor subclass", Describe(q.tx, v))
+	}
+	o, err := s.Call(q.tx.World().ObjectType)
+	if err != nil {
+		return py.Object{}, err
+	}
+	return remember(o)
+}
+
+// back is the tracker of what a handler is given.
+func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
+	if v, ok := q.behind[o]; ok {
+		return v, nil
+	}
+	if v, err := ownContainer(q.tx, o, q.back); v != nil || err != nil {
+		return v, err
+	}
+	return immutableResult(q.tx, o)
+}
+
+// run inlines the handler.
+func (c *handlerCall) run(tx Translator) (VariableTracker, error) {
+	class := NewClass(c.class, nil)
+	if d, ok := tx.Scope().TypeLookup(c.class, "__torch_function__"); ok && d.Kind() == py.Function {
+		return nil, unsupported(exc.TensorSubclass, "a handler of %s that is no class method", py.TypeName(c.class)) // torch warns
+	}
+	handler, err := class.GetAttr(tx, "__torch_function__")
+	if err != nil {
+		return nil, err
+	}
+	args := []VariableTracker{c.told, NewTuple(c.types, nil), c.given}
+	if c.named != nil {
+		args = append(args, c.named)
+	}
+	v, err := Call(tx, handler, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	return Realize(tx, v)
+}
+
+// torchFunction is what a handler is told was called.
+func torchFunction(tx Translator, fn py.Object) VariableTracker {
+	switch fn.Kind() {
+	case py.MethodDescr, py.WrapperDescr:
+		return &UnboundMethod{name: py.GoString(nameOf(tx.Scope(), fn)), descr: fn}
+	case py.MethodWrapper: // Tensor.shape.__get__
+		return NewBuiltin(fn, "", nil)
+	}
+	return tx.Build(fn, constSource(tx, fn, "___torch_function"))
+}
+
+func nameOf(s *py.Scope, fn py.Object) py.Object {
+	if name, err := s.GetAttr(fn, "__name__"); err == nil && name.Kind() == py.Str {
+		return name
+	}
+	return s.Str("")
+}
+
+// descriptorCall is a call of the __get__ or __set__ of an attribute of torch.Tensor, as handlers are told of reads and writes.
+func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if fn.Kind() != py.MethodWrapper || len(kwargs) > 0 || len(args) == 0 {
+		return nil, false, nil
+	}
+	s, w := tx.Scope(), tx.World()
+	d, err := s.GetAttr(fn, "__self__")
+	if err != nil {
+		return nil, false, observed(err)
+	}
+	self, err := Realize(tx, args[0])
+	if err != nil {
+		return nil, false, err
+	}
+	t, ok := self.(*TensorVariable)
+	if !ok {
+		return nil, false, nil
+	}
+	of, what := nameOf(s, d), py.GoString(nameOf(s, fn))
+	if d.Kind() == py.Property {
+		if getter, err := s.GetAttr(d, "fget"); err == nil {
+			of = nameOf(s, getter)
+		}
+	}
+	name := py.GoString(of)
+	if own, ok := s.TypeLookup(w.TensorType, name); !ok || own != d {
+		return nil, false, nil
+	}
+	switch {
+	case what == "__get__" && len(args) <= 2:
+		v, err := t.torchAttr(tx, name)
+		return v, true, err
+	case what == "__set__" && len(args) == 2:
+		return NoneConst(), true, unsupported(exc.StoreUnsupported, "%s of a tensor", name)
+	}
+	return nil, false, nil
+}
+
+// torchAttr is an attribute that torch.Tensor has, whatever the tensor's class has under its name.
+func (t *TensorVariable) torchAttr(tx Translator, name string) (VariableTracker, error) {
+	if isHandled, err := t.handled(tx); err != nil {
+		return nil, err
+	} else if isHandled {
+		return t.handledAttr(tx, name)
+	}
+	return t.plainAttr(tx, name)
+}
+
+// handledAttr is an attribute of torch.Tensor's, of a tensor whose class has a handler.
+func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracker, error) {
+	d, _ := tx.Scope().TypeLookup(tx.World().TensorType, name)
+	switch d.Kind() {
+	case py.MethodDescr, py.WrapperDescr, py.Function:
+		return &BoundBuiltin{obj: t, name: name}, nil
+	case py.GetSet, py.Property:
+	default:
+		return nil, unsupported(exc.TensorSubclass, "%s of a %s", name, py.TypeName(t.class(tx)))
+	}
+	again := func() (VariableTracker, error) { return t.plainAttr(tx, name) }
+	v, ok, err := dispatchTorch(tx, tx.World().GetAttrBuiltin, []VariableTracker{t, StrConst(tx, name)}, nil, again)
+	if err == nil && !ok {
+		err = unsupported(exc.TensorSubclass, "%s of a %s", name, py.TypeName(t.class(tx)))
+	}
+	return v, err
+}
+
+// overriddenOperator is an operator that a tensor operand's class has a special method of its own for. The left operand's is called; what
+// else may come before it is left to CPython.
+func overriddenOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, bool, error) {
+	special := "__" + name + "__"
+	if name[len(name)-1] == '_' { // and_, or_
+		special = "__" + name + "_"
+	}
+	names := []string{special, "__r" + special[2:]}
+	if inplace {
+		names = append(names, "__i"+special[2:])
+	}
+	for i, v := range operands {
+		t, ok := v.(*TensorVariable)
+		if !ok || t.Class.IsNull() || t.Class == tx.World().ParameterType {
+			continue
+		}
+		for j, n := range names {
+			own, ok := tx.Scope().TypeLookup(t.Class, n)
+			theirs, _ := tx.Scope().TypeLookup(tx.World().TensorType, n)
+			if !ok || own == theirs {
+				continue
+			}
+			if i == 0 && j == 0 && !inplace && own.Kind() == py.Function && (len(operands) == 1 || !isTensor(operands[1])) {
+				m, err := bindClassAttr(tx, t, t.Class, n, own, guards.NewTypeAttrSource(classSource(tx, t.Class), n))
+				if err != nil {
+					return nil, true, err
+				}
+				v, err := Call(tx, m, operands[1:], nil)
+				if err == nil {
+					v, err = Realize(tx, v)
+				}
+				if err != nil {
+					return nil, true, err
+				}
+				if c, ok := AsConstant(tx, v); !ok || c.Kind() != py.NotImplemented {
+					return v, true, nil
+				}
+			}
+			return nil, true, unsupported(exc.TensorSubclass, "%s of a %s", n, py.TypeName(t.Class))
+		}
+	}
+	return nil, false, nil
+}
