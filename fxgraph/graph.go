@@ -177,13 +177,13 @@ func (g *Graph) insert(n *Node, args []Arg, kwargs []Kwarg) *Node {
 
 // SetArgs replaces a node's operands and keeps the users of the old and new ones right.
 func (g *Graph) SetArgs(n *Node, args []Arg, kwargs []Kwarg) {
-	n.eachInput(func(in *Node) {
+	n.EachInput(func(in *Node) {
 		if in.users[n]--; in.users[n] == 0 {
 			delete(in.users, n)
 		}
 	})
 	n.Args, n.Kwargs = args, kwargs
-	n.eachInput(func(in *Node) {
+	n.EachInput(func(in *Node) {
 		if in.users == nil {
 			in.users = map[*Node]int{}
 		}
@@ -191,8 +191,8 @@ func (g *Graph) SetArgs(n *Node, args []Arg, kwargs []Kwarg) {
 	})
 }
 
-// eachInput calls f for every operand that is a node, as often as it occurs.
-func (n *Node) eachInput(f func(*Node)) {
+// EachInput calls f for every operand that is a node, as often as it occurs.
+func (n *Node) EachInput(f func(*Node)) {
 	for _, a := range n.Args {
 		EachNode(a, f)
 	}

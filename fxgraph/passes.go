@@ -15,7 +15,7 @@ func (g *Graph) Lint() error {
 			return fmt.Errorf("fxgraph: node %d: the name %s is taken", i, n.Name)
 		}
 		names[n.Name] = true
-		n.eachInput(func(in *Node) {
+		n.EachInput(func(in *Node) {
 			if users[in] == nil {
 				users[in] = map[*Node]int{}
 			}
@@ -41,7 +41,7 @@ func (g *Graph) lintNode(i int, n *Node) error {
 		return err
 	}
 	var err error
-	n.eachInput(func(in *Node) {
+	n.EachInput(func(in *Node) {
 		switch {
 		case in == nil:
 			err = fmt.Errorf("an operand is a nil node")

@@ -141,6 +141,9 @@ func (t *translation) failed(err error) int {
 	var raised *exc.Raised
 	var python *py.Error
 	switch {
+	case errors.As(err, &skip) && skip.Later:
+		t.tell("later", skip)
+		return C.GD_PASS
 	case errors.As(err, &skip):
 		t.tell("skipped", skip)
 		if t.settings.NoPython {

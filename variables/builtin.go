@@ -157,7 +157,12 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		if err != nil {
 			return nil, err
 		}
-		if isTensor(a) {
+		if t, ok := a.(*TensorVariable); ok {
+			if len(args) == 1 && len(kwargs) == 0 && (b.name == "int" || b.name == "float") {
+				if v, ok, err := tx.Output().Foresee(tx, t, b.name); ok || err != nil {
+					return NewConstant(v, nil), err
+				}
+			}
 			return nil, unsupported(exc.TensorToPython, "%s of a tensor", b.name)
 		}
 	}

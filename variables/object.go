@@ -349,7 +349,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 				return v, nil
 			}
 		}
-		tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
+		o.guardMissing(tx, name)
 		return nil, noAttribute(tx, o.Class, name)
 	}
 	if k := hook.Kind(); o.value != nil && (k == py.MethodDescr || k == py.WrapperDescr) { // __getattr__ = dict.__getitem__

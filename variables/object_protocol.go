@@ -167,6 +167,9 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			return o.setDescriptor(tx, name, c, value)
 		}
 	}
+	if same, err := o.holdsAlready(tx, name, value, module); same || err != nil {
+		return err
+	}
 	if module {
 		if err := o.setModuleAttr(tx, name, value); err != nil {
 			return err
@@ -220,6 +223,44 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 		o.store(name, value)
 	}
 	return o.storeEffectAs(tx, name, value, module)
+}
+
+// holdsAlready tells a store of the very tensor that the instance has under this name, as `self.steps += 1` ends with: nothing changes.
+func (o *ObjectVariable) holdsAlready(tx Translator, name string, value VariableTracker, module bool) (bool, error) {
+	if _, stored := o.attrs[name]; value == nil || stored || o.Obj.IsNull() || o.dict != nil || o.gone[name] {
+		return false, nil
+	}
+	v, err := Realize(tx, value)
+	if err != nil {
+		return false, err
+	}
+	if t, ok := v.(*TensorVariable); !ok || t.Src == nil || !t.Class.IsNull() {
+		return false, nil
+	}
+	if own, _ := tx.Scope().TypeLookup(o.Class, "register_buffer"); module && own != tx.World().registerBuffer {
+		return false, nil
+	}
+	class, inClass := tx.Scope().TypeLookup(o.Class, name)
+	held, err := o.instanceAttr(tx, name, class, inClass)
+	if err != nil {
+		return false, err
+	}
+	if held == nil && module {
+		buffers, err := o.lookup(tx, "_buffers")
+		if err != nil || buffers == nil {
+			return false, err
+		}
+		if held, _, err = moduleDictItem(tx, buffers, name); err != nil || held == nil {
+			return false, err
+		}
+		hooks := tx.Output().Const(tx.World().bufferHooks)
+		tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(hooks, "_global_buffer_registration_hooks"), tx.Output().Const(tx.World().Operator("not_")), "not"))
+	}
+	if held == nil {
+		return false, nil
+	}
+	held, err = Realize(tx, held)
+	return err == nil && held == v, err
 }
 
 // dictless tells classes whose instances have slots alone.

@@ -77,7 +77,10 @@ func (t *TensorVariable) class(tx Translator) py.Object {
 }
 
 // Truth implements Truther: it depends on data, so the step loop splits the frame.
-func (t *TensorVariable) Truth(Translator) (bool, error) {
+func (t *TensorVariable) Truth(tx Translator) (bool, error) {
+	if v, ok, err := tx.Output().Foresee(tx, t, "bool"); ok || err != nil {
+		return v == py.True(), err
+	}
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: t.describe(), DataDependent: true}
 }
 
@@ -288,6 +291,9 @@ var tensorToPython = map[string]bool{
 	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
 }
 
+// foreseen are those whose result Output.Foresee may know.
+var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": "int", "__float__": "float"}
+
 // CallMethod implements MethodCaller.
 func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); !t.Class.IsNull() && t.Class != tx.World().ParameterType {
@@ -316,6 +322,11 @@ func (t *TensorVariable) torchMethod(tx Translator, name string, args []Variable
 // plainMethod is a method of torch.Tensor's, where no handler is called.
 func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if tensorToPython[name] {
+		if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
+			if v, ok, err := tx.Output().Foresee(tx, t, ask); ok || err != nil {
+				return NewConstant(v, nil), err
+			}
+		}
 		return nil, unsupported(exc.TensorToPython, "%s()", name)
 	}
 	switch {

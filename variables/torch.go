@@ -98,6 +98,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
 	case t.class == "dispatch":
 		return t.dispatch(tx, args, kwargs)
+	case t.class == "asked" && len(args)+len(kwargs) == 0:
+		return t.asked(tx)
 	case t.class == "state":
 		tx.Output().AddGuards(guards.GlobalState())
 		return foldCall(tx, t.Fn, args, kwargs)
@@ -142,6 +144,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 			}
 		}
 		return plain()
+	case t.class == "later":
+		return nil, exc.Postpone(exc.Uninitialized, "%s", name)
 	case t.class == "graph_break":
 		return nil, unsupported(exc.ExplicitBreak, "%s", name)
 	case t.class == "disabled":
@@ -215,6 +219,19 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, parts[0])
 }
 
+// asked is a call of a function that says something of the process, of which a guard asks it again.
+func (t *TorchVariable) asked(tx Translator) (VariableTracker, error) {
+	r, err := tx.Scope().Call(tx.World().asked, t.Fn)
+	if err != nil {
+		return nil, err
+	}
+	parts := tx.Scope().Items(r)
+	name := tx.World().CallableName(tx.Scope(), t.Fn)
+	src := guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)
+	tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(parts[1]), name+"()"))
+	return immutableResult(tx, parts[0])
+}
+
 // dispatch is a call of a functools.singledispatch function: CPython chooses by the class of the first argument.
 func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if len(args) == 0 || t.Src == nil {
@@ -269,11 +286,29 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	for _, kw := range kwargs {
 		if kw.Name == "out" {
 			if c, ok := AsConstant(tx, kw.Value); !ok || c != py.None() {
-				return nil, unsupported(exc.CallUnsupported, "%s with out=", name)
+				return t.callOut(tx, name, args, kwargs, kw.Value, kind)
 			}
 		}
 	}
 	return graphCall(tx, t.Fn, name, args, kwargs, kind)
+}
+
+// callOut is an operation that writes its result into a tensor, which it gives back, resized where it must be.
+func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker, kind string) (VariableTracker, error) {
+	v, err := Realize(tx, out)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := v.(*TensorVariable)
+	if !ok || kind != "tensor" {
+		return nil, unsupported(exc.CallUnsupported, "%s with out=", name)
+	}
+	node, err := tx.Output().CallFunction(tx, t.Fn, name, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	node.Inplace, x.meta, x.Changed = true, nil, true
+	return x, nil
 }
 
 // argKinds are the letters of all arguments.

@@ -264,6 +264,9 @@ type Output interface {
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
 	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
+	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item"), where it follows from a tensor of the
+	// frame's and a guard can compute it again; false where the frame is to be split.
+	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
 	// Sample is a tensor with this one's metadata: the frame's own, or a fake one.
 	Sample(t *TensorVariable) (py.Object, error)
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.
@@ -326,6 +329,8 @@ type Translator interface {
 	Handled() VariableTracker
 	// Place is the program's frame, depth 1, or its caller's, 2, ...; false where that is none of the translation's.
 	Place(depth int) (Place, bool)
+	// InUse tells whether a variable of a running frame, or a value it is computing with, is this object of the frame's.
+	InUse(obj py.Object) bool
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
 	InsideTry() bool
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // WeakrefVariable is a weak reference of the frame's, of weakref.ref itself. Calling it gives what the guards have found there; what the
-// program has changed since the frame's start may have ended the object, so behind an effect the call splits the frame.
+// program has changed since the frame's start may have ended the object, so behind an effect the call splits the frame, unless a variable
+// still holds the object.
 type WeakrefVariable struct {
 	Base
 	obj py.Object
@@ -29,12 +30,13 @@ func (r *WeakrefVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 
 // referent is the call of the weak reference at src.
 func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if len(args)+len(kwargs) > 0 || tx.World().Writes > tx.World().Fills || tx.World().Calls > 0 || tx.Output().LetGoOf() {
-		return nil, unsupported(exc.CallUnsupported, "a weak reference behind an effect")
-	}
 	obj, err := tx.Scope().Call(tx.World().referentOf, ref)
 	if err != nil {
 		return nil, observed(err)
+	}
+	changed := tx.World().Writes > tx.World().Fills || tx.World().Calls > 0 || tx.Output().LetGoOf()
+	if len(args)+len(kwargs) > 0 || changed && !tx.InUse(obj) {
+		return nil, unsupported(exc.CallUnsupported, "a weak reference behind an effect")
 	}
 	return tx.Build(obj, guards.NewReferentSource(src)), nil
 }

@@ -16,14 +16,14 @@ type facts struct {
 	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                                                                           py.Object
 	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                                                                                                  py.Object
 	ModuleList, Sequential, ScriptFunction, GenericGetItem                                                                                                           py.Object
-	TensorType, ParameterType, SizeType, NNModule, CallableType                                                                                                      py.Object
+	TensorType, ParameterType, Uninitialized, SizeType, NNModule, CallableType                                                                                       py.Object
 	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                                                                                                                 py.Object
 	GetAttrBuiltin, Sorted, Print, Missing                                                                                                                           py.Object
 	operators, builtins, torchConstants, singletons                                                                                                                  py.Object // dicts
 	methodKind, resultKind, callableName, modeActive, isPure, classify                                                                                               py.Object // functions
 	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs                                                                                          py.Object
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                                                                     py.Object
-	dispatched, stateContexts                                                                                                                                        py.Object
+	dispatched, asked, bufferHooks, registerBuffer, stateContexts                                                                                                    py.Object
 	DequeType, DefaultDictType, CachedPropertyType                                                                                                                   py.Object
 	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent                                                                                       py.Object
 	percentFields, formatFields, reprIs, asciiText                                                                                                                   py.Object
@@ -127,7 +127,7 @@ func (f *facts) table() map[string]*py.Object {
 		"slice": &f.SliceType, "range": &f.RangeType, "function": &f.FunctionType, "method": &f.MethodType,
 		"type": &f.TypeType, "ABCMeta": &f.ABCMeta, "BaseException": &f.BaseException, "object": &f.ObjectType,
 		"partial": &f.PartialType, "generator": &f.GeneratorType, "OrderedDict": &f.OrderedDictType, "Enum": &f.EnumType, "EnumMeta": &f.EnumMeta,
-		"Tensor": &f.TensorType, "Parameter": &f.ParameterType, "Size": &f.SizeType, "Module": &f.NNModule,
+		"Tensor": &f.TensorType, "Parameter": &f.ParameterType, "Uninitialized": &f.Uninitialized, "Size": &f.SizeType, "Module": &f.NNModule,
 		"Callable": &f.CallableType, "object_getattribute": &f.ObjectGetAttribute, "module_getattr": &f.ModuleGetAttr,
 		"module_setattr": &f.ModuleSetAttr, "getattr": &f.GetAttrBuiltin, "sorted": &f.Sorted, "print": &f.Print,
 		"missing": &f.Missing, "operators": &f.operators, "builtins": &f.builtins, "state_contexts": &f.stateContexts, "torch_constants": &f.torchConstants,
@@ -137,7 +137,7 @@ func (f *facts) table() map[string]*py.Object {
 		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
 		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
-		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched,
+		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched, "asked": &f.asked, "buffer_hooks": &f.bufferHooks, "register_buffer": &f.registerBuffer,
 		"deque": &f.DequeType, "cached_property": &f.CachedPropertyType, "defaultdict": &f.DefaultDictType, "set_is": &f.setIs,
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
@@ -189,6 +189,9 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 	}
 	return v, true
 }
+
+// Tracker is what an object of the frame's that was looked at has become; nil where none has.
+func (w *World) Tracker(obj py.Object) VariableTracker { return w.objects[obj] }
 
 func (w *World) remember(obj py.Object, v VariableTracker) { w.objects[obj] = v }
 

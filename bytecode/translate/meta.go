@@ -15,8 +15,18 @@ type metaSession struct {
 }
 
 // Meta implements variables.Output.
-func (o *OutputGraph) Meta(_ variables.Translator, t *variables.TensorVariable) (*variables.TensorMeta, error) {
+func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable) (*variables.TensorMeta, error) {
 	v, err := o.Sample(t)
+	for err != nil {
+		known, failed := o.foreseeSize(tx)
+		if failed != nil {
+			return nil, failed
+		}
+		if !known {
+			break
+		}
+		v, err = o.Sample(t)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,7 @@ type OutputGraph struct {
 	account       *Account // with Options.Explain
 	result        *Result
 	computed      computedValues
+	cacheSize     int // translations that the frame has already
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
@@ -157,6 +158,9 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object, src gu
 		if example = o.world.PlainTensor(o.scope, obj); !example.IsNull() {
 			o.AddGuards(guards.GlobalState())
 		}
+	}
+	if t := obj.Type(); py.IsSubtype(t, o.world.Uninitialized) {
+		return nil, exc.Postpone(exc.Uninitialized, "%s is a %s", src.Name(), py.TypeName(t))
 	}
 	if t := obj.Type(); example.IsNull() {
 		return nil, exc.Break(exc.TensorSubclass, "%s is a %s", src.Name(), py.TypeName(t))

@@ -105,6 +105,23 @@ func (o *OutputGraph) rerunnable() bool {
 	return true
 }
 
+// savesRandom has torch's random state saved in front of a whole graph that draws from it behind an effect: put back, it lets the user's
+// code run again should the graph raise. The frame would be split at the effect else.
+func (o *OutputGraph) savesRandom() {
+	if o.backend.Inline() || o.hasProtected || !o.drawsRandom() {
+		return
+	}
+	effect := false
+	for _, e := range o.events {
+		effect = effect || e.effect()
+		if effect && e.node != nil {
+			o.hasProtected = true
+			o.hasProtected = o.rerunnable()
+			return
+		}
+	}
+}
+
 // drawsRandom tells graphs that draw random numbers.
 func (o *OutputGraph) drawsRandom() bool {
 	for _, e := range o.events {

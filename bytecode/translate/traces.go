@@ -118,14 +118,25 @@ func givenGenerator(n *fxgraph.Node) bool {
 
 // changesOwn tells in-place operations on storage that the piece made itself: `mask = torch.zeros(n); mask[i] = 1`.
 func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
-	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
-	// what is changed is the first operand, not out=
-	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
-	if !plain || len(n.Args) == 0 || hasOut(n) {
-		return false
-	}
-	changed, ok := n.Args[0].(*fxgraph.Node)
+	changed, ok := changedBy(n)
 	return ok && o.ownStorage(changed, 0)
+}
+
+// changedBy is the one tensor that an in-place operation changes: its first operand, or out=.
+func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
+	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
+	for _, k := range n.Kwargs {
+		if k.Name == "out" {
+			changed, ok = k.Value.(*fxgraph.Node)
+			return changed, ok && !plain
+		}
+	}
+	if !plain || len(n.Args) == 0 {
+		return nil, false
+	}
+	changed, ok = n.Args[0].(*fxgraph.Node)
+	return changed, ok
 }
 
 // handsOver are in-place operations that give a tensor the storage of another.

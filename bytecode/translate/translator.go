@@ -116,6 +116,31 @@ func (tx *InstructionTranslator) InsideTry() bool {
 	return false
 }
 
+// InUse implements variables.Translator.
+func (tx *InstructionTranslator) InUse(obj py.Object) bool {
+	tracker := tx.out.world.Tracker(obj)
+	is := func(vs []variables.VariableTracker) bool {
+		for _, v := range vs {
+			if l, ok := v.(*variables.LazyVariable); ok {
+				if l.Peek() == obj {
+					return true
+				}
+				v = l.Real()
+			}
+			if v != nil && v == tracker {
+				return true
+			}
+		}
+		return false
+	}
+	for t := tx; t != nil; t = t.parent {
+		if is(t.locals) || is(t.stack) {
+			return true
+		}
+	}
+	return false
+}
+
 func (tx *InstructionTranslator) chainHere() *chain {
 	if tx.hidden && tx.parent != nil {
 		return tx.parent.chainHere()

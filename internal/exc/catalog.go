@@ -41,6 +41,7 @@ const (
 	InVain
 	NoHeadroom
 	Watched
+	Uninitialized
 	numCodes
 )
 
@@ -81,6 +82,7 @@ var catalog = [numCodes]Entry{
 	InVain:               {"GD0710", "translated in vain too often", "see the reasons of the first calls"},
 	NoHeadroom:           {"GD0711", "call stack too deep to translate", "translate before the recursion: call the function once from the outside"},
 	Watched:              {"GD0712", "called below code that looks at the interpreter itself", "what one measurement sees is CPython's doing; after 32 calls it is captured"},
+	Uninitialized:        {"GD0713", "a lazy module whose parameters this call makes", "nothing to do: the next call is captured"},
 }
 
 // Entry returns the catalog's row.

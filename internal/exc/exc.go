@@ -56,15 +56,22 @@ func Break(code Code, format string, args ...any) error {
 	return &Unsupported{Code: code, Context: fmt.Sprintf(format, args...)}
 }
 
-// SkipFrame leaves a code object to CPython. With Always the verdict holds for every later call of it.
+// SkipFrame leaves a code object to CPython. With Always the verdict holds for every later call of it; with Later it is this call's
+// alone, which is not captured because it does what the next one need not: no error under nopython either.
 type SkipFrame struct {
-	Code   Code
-	Reason string
-	Always bool
+	Code          Code
+	Reason        string
+	Always, Later bool
 }
 
 // Skip returns the error that leaves the frame to CPython where a graph break cannot be.
 func Skip(u *Unsupported) error { return &SkipFrame{Code: u.Code, Reason: u.Reason()} }
+
+// Postpone returns the error that leaves this call alone to CPython.
+func Postpone(code Code, format string, args ...any) error {
+	u := &Unsupported{Code: code, Context: fmt.Sprintf(format, args...)}
+	return &SkipFrame{Code: code, Reason: u.Reason(), Later: true}
+}
 
 func (e *SkipFrame) Error() string { return "skip frame: " + e.Reason }
 

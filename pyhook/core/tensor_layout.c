@@ -199,7 +199,8 @@ all_own(PyObject *list, uint32_t offset, uint64_t *class)
             return 0;
         }
         uint64_t word = word_at(&w, offset);
-        if (word == 0 || (word & 7) != 0 || word == last || !read_memory((void *)(uintptr_t)word, &first, sizeof first)) {
+        if (word == 0 || (word & 7) != 0 || word == last
+            || !read_memory((void *)(uintptr_t)word, &first, sizeof first)) {
             return 0;
         }
         *class = *class != 0 ? *class : first;

@@ -37,4 +37,5 @@ BREAK_CODES: dict[str, tuple[str, str]] = {
     "GD0710": ("translated in vain too often", "see the reasons of the first calls"),
     "GD0711": ("call stack too deep to translate", "translate before the recursion: call the function once from the outside"),
     "GD0712": ("called below code that looks at the interpreter itself", "what one measurement sees is CPython's doing; after 32 calls it is captured"),
+    "GD0713": ("a lazy module whose parameters this call makes", "nothing to do: the next call is captured"),
 }

@@ -152,6 +152,8 @@ def _special() -> dict[Any, str]:
         "overrides.has_torch_function_unary",
         "overrides.has_torch_function_variadic",
     )
+    # Their answers are the process's: is_available() never changes, is_initialized() is guarded.
+    put("asked", "distributed.is_available", "distributed.is_initialized")
     put("from_numpy", "from_numpy")
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
     put(
@@ -180,6 +182,7 @@ def _special() -> dict[Any, str]:
     table[_torch_state.leave_entered] = "set_state"
     table[torch.autograd.profiler.record_function.__init__] = "inline"
     table[torch._jit_internal.is_scripting] = "false"
+    table[torch.nn.modules.lazy.LazyModuleMixin._infer_parameters] = "later"
     table[godynamo.is_compiling] = "true"
     table[godynamo.graph_break] = "graph_break"
     return table
@@ -300,6 +303,12 @@ _RECURSIVE = (
     dataclasses._recursive_repr(repr).__code__,  # type: ignore[attr-defined]
     reprlib.recursive_repr()(repr).__code__,
 )
+
+
+def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
+    """(what a function without arguments says of the process, the guard predicate that it says so still)."""
+    answer = fn()
+    return answer, lambda fn: fn() is answer
 
 
 def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
@@ -738,6 +747,7 @@ def facts() -> dict[str, Any]:
         "Tensor": torch.Tensor,
         "Parameter": torch.nn.Parameter,
         "Size": torch.Size,
+        "Uninitialized": torch.nn.parameter.UninitializedTensorMixin,  # type: ignore[attr-defined]
         "Module": torch.nn.Module,
         "state_contexts": _torch_state.CONTEXTS,
         "GenericGetItem": vars(typing.Generic)["__class_getitem__"],
@@ -775,6 +785,9 @@ def facts() -> dict[str, Any]:
         "polyfill": polyfill,
         "call_pure": _pure.call,
         "dispatched": dispatched,
+        "asked": asked,
+        "register_buffer": torch.nn.Module.register_buffer,
+        "buffer_hooks": torch.nn.modules.module._global_buffer_registration_hooks,
         "deque": collections.deque,
         "cached_property": functools.cached_property,
         "defaultdict": collections.defaultdict,

@@ -62,13 +62,16 @@ def _again(module: Any, again: Again) -> Any:
 
 
 class _Signature:
-    """``__signature__`` of a handle: the module's. inspect finds no function in a type whose ``__call__`` is a slot."""
+    """``__signature__`` of a handle: the module's. inspect finds no function in a type whose ``__call__`` is a slot. That of a
+    handle class is its module class's."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
-        if obj is None:
-            raise AttributeError("__signature__")
         import inspect
 
+        if obj is None:
+            if owner is _Handle or owner is _Proxy:
+                raise AttributeError("__signature__")
+            return inspect.signature(owner.__bases__[-1])
         return inspect.signature(_slot(obj, "_godynamo_module"))
 
 
@@ -114,7 +117,13 @@ def _handle_class(cls: type) -> type | None:
         return None
     # Without _C nothing is optimized, and handles have slots in place of ModuleHandle's fields.
     bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
+
+    def new(_handle_class: type, *args: Any, **kwargs: Any) -> Any:
+        """An instance of the module's class: type(handle)(...) makes a module, as Sequential does for a slice of itself."""
+        return cls(*args, **kwargs)
+
     namespace = {
+        "__new__": new,
         "__slots__": () if available else _SLOTS,
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,

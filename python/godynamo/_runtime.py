@@ -73,21 +73,21 @@ recorders = _Recorders()
 def translated(info: dict[str, Any]) -> None:
     """Take note of a translation that has ended.
 
-    ``info``: status ("ok", "skipped"), reason, code (the user's), function (transformed, or None), owner, kind,
-    entries (before this one), failures (why those did not serve, or None), breaks, info (the entry's, or None). A
-    break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
+    ``info``: status ("ok", "skipped", "later": not this call, but the next), reason, code (the user's), function
+    (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None), breaks,
+    info (the entry's, or None). A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
     code = _users_code(getattr(info["owner"], "function", None), info["code"])
     stats = utils.counters["stats"]
-    utils.counters["frames"]["total"] += 1
+    utils.counters["frames"]["later" if info["status"] == "later" else "total"] += 1
     breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
     if info["status"] == "ok":
         if not entry.get("nothing_to_capture"):
             utils.counters["frames"]["ok"] += 1
         stats["calls_captured"] += entry.get("ops", 0)
         stats["unique_graphs"] += entry.get("graphs", 0)
-    elif info["reason"]:
+    elif info["reason"] and info["status"] != "later":
         utils.counters["frames"]["skipped"] += 1
     for row in breaks:
         utils.counters["graph_break"][row[1]] += 1

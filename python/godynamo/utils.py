@@ -52,7 +52,8 @@ class CodeMap(MutableMapping[CodeType, V], Generic[V]):
         return len(self._rows)
 
 
-#: ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["graph_break"][reason]``, ``["stats"]["calls_captured"]``,
+#: ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["frames"]["later"]`` (first calls of lazy modules, not in the total),
+#: ``["graph_break"][reason]``, ``["stats"]["calls_captured"]``,
 #: ``["stats"]["unique_graphs"]``
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 

@@ -44,6 +44,9 @@ class Mode(torch.overrides.TorchFunctionMode):
 LAYERS = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Tanh())
 
 
+LAZY = torch.nn.LazyLinear(2)
+
+
 @godynamo.allow_in_graph
 def gives_an_object(x):
     return object()
@@ -333,6 +336,14 @@ def deep_down(x):
     return down(one_more, x, sys.getrecursionlimit() - depth - 60)
 
 
+def makes_parameters(x):
+    return from_outside(through_a_lazy_module, x, LAZY)
+
+
+def through_a_lazy_module(x, module):
+    return module(x[None])
+
+
 def counts_objects(x):
     return from_outside(counting, x)
 
@@ -375,6 +386,7 @@ FRAMES = {
     "GD0710": (in_vain, display),
     "GD0711": (deep_down, one_more),
     "GD0712": (counts_objects, one_more),
+    "GD0713": (makes_parameters, through_a_lazy_module),
 }
 FRAME_SETTINGS = {"GD0703": {"cache_size_limit": 2}, "GD0502": {"max_translated_instructions": 500}}
 

@@ -292,7 +292,7 @@ def test_the_state_is_right_after_an_exception(fn):
     check_calls(
         lambda: fn,
         CALLS,
-        graphs={"draws_torch_numbers_too": 8, "fails_after_a_change": 1}.get(fn.__name__, 1),
+        graphs=1,
         state=lambda: (random.getstate(), torch.get_rng_state().tolist()),
         prepare=seeded,
     )

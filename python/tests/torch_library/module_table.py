@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from module_inputs import Row, floats, packed, pooled, quietly, whole
+from module_variants import variants
 from torch import nn
 
 #: no forward of their own: what is called is what one puts in, or a subclass
 NOT_CALLED = frozenset("Container Module ModuleDict ModuleList ParameterDict ParameterList RNNBase RNNCellBase".split())
-
-
-def floats(*shape: int) -> torch.Tensor:
-    """Random numbers whose gradient is asked for."""
-    return torch.randn(*shape, requires_grad=True)
-
-
-def whole(most: int, *shape: int) -> torch.Tensor:
-    """Random whole numbers below ``most``."""
-    return torch.randint(0, most, shape)
-
-
-def pooled(dims: int) -> tuple[Any, ...]:
-    """What an unpooling module takes."""
-    pool = getattr(nn, f"MaxPool{dims}d")(2, return_indices=True)
-    value, index = pool(torch.randn(1, 2, *(4,) * dims))
-    return value.detach().requires_grad_(), index
-
-
-def quietly(make: Callable[[], nn.Module]) -> nn.Module:
-    """A deprecated module."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return make()
-
-
-class Row:
-    """A way to make a module, and inputs for it."""
-
-    def __init__(self, make: Callable[[], nn.Module], inputs: Callable[[], tuple[Any, ...]]) -> None:
-        self.make, self.inputs = make, inputs
 
 
 def _rows() -> dict[str, list[Row]]:
@@ -124,12 +94,9 @@ def _rows() -> dict[str, list[Row]]:
     return rows
 
 
-def packed() -> Any:
-    """Sequences of three lengths."""
-    return nn.utils.rnn.pack_padded_sequence(torch.randn(5, 3, 3), torch.tensor([5, 3, 2]))
-
-
 ROWS: dict[str, list[Row]] = _rows()
+for _name, _more in variants().items():
+    ROWS.setdefault(_name, []).extend(_more)
 
 
 def names() -> list[str]:

@@ -1,0 +1,201 @@
+package translate
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Code of torch's own asks tensors for Python values: is this mask the causal one, is a variance negative, how many sequences are there.
+// Where such a value follows from one tensor of the frame's by a few cheap operations, and nothing before the question has changed a
+// tensor, it is computed while translating, and a guard computes it again: the code around it stays one graph, which need not compute it.
+// Only torch's code is served so: a user can do without the question, and would be surprised by a translation for each answer. What takes
+// many values is split in the end.
+
+const (
+	// maxForeseen bounds the operations between the frame's tensor and the value.
+	maxForeseen = 16
+	// maxAnswers is how many translations a frame may have before values are foreseen no more.
+	maxAnswers = 4
+)
+
+// costly are parts of the names of operations that are not computed twice, and those whose result is not the same twice.
+var costly = []string{"matmul", "mm", "conv", "linear", "einsum", "bilinear", "attention", "lstm", "gru", "rnn", "empty", "resize", "inverse", "svd", "eig"}
+
+// Foresee implements variables.Output.
+func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariable, ask string) (py.Object, bool, error) {
+	if !t.Class.IsNull() && t.Class != o.world.ParameterType {
+		return py.Object{}, false, nil
+	}
+	return o.foresee(tx, t.Node, nil, ask)
+}
+
+// foresee asks for the value of n as it is now, or as it was once the operation “at“ had run.
+func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask string) (value py.Object, ok bool, err error) {
+	if o.cacheSize >= maxAnswers || o.world.Calls > 0 || !o.libraryCode(tx) {
+		return value, false, nil
+	}
+	in, nodes := o.sliceOf(n, at)
+	if in == nil {
+		return value, false, nil
+	}
+	s := o.scope
+	rows := make([]py.Object, len(nodes))
+	for i, node := range nodes {
+		row, err := NodeRow(s, node, o.pool, o.runtimeRef())
+		if err != nil {
+			return value, false, err
+		}
+		rows[i] = s.Tuple(s.Int(int64(node.Index)), row)
+	}
+	m, err := s.Import("godynamo._foreseen")
+	if err != nil {
+		return value, false, err
+	}
+	r, err := s.CallMethod(m, "foresee", s.Tuple(rows...), s.Int(int64(in.Node.Index)), s.Int(int64(n.Index)), s.Name(ask), in.Example)
+	if err != nil {
+		return value, false, err
+	}
+	if r == py.None() {
+		return value, false, nil
+	}
+	parts := s.Items(r)
+	o.AddGuards(guards.GlobalState(), guards.PyCheck(in.Src, o.Const(parts[1]), py.GoString(parts[2])))
+	return parts[0], true, nil
+}
+
+// libraryCode tells whether the innermost frame is torch's own.
+func (o *OutputGraph) libraryCode(tx variables.Translator) bool {
+	it, ok := tx.(*InstructionTranslator)
+	if !ok {
+		return false
+	}
+	name, ok := o.scope.DictGetName(it.globals, "__name__")
+	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), "torch.")
+}
+
+// slice are the operations that compute a value from one tensor of the frame's.
+type slice struct {
+	out   *OutputGraph
+	in    *variables.TensorVariable
+	nodes map[*fxgraph.Node]bool
+	ok    bool
+}
+
+// sliceOf lists the operations that compute n from one tensor of the frame's, in order, and those that change what these make before
+// “at“ (nil: until now); nil where they cannot run by themselves, or where the tensor has been changed.
+func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable, nodes []*fxgraph.Node) {
+	c := &slice{out: o, nodes: map[*fxgraph.Node]bool{}, ok: true}
+	c.add(n)
+	if !c.ok || c.in == nil {
+		return nil, nil
+	}
+	found := false
+	for _, e := range o.events {
+		if e.shared {
+			return nil, nil
+		}
+		if e.node == nil {
+			continue
+		}
+		switch {
+		case e.node.State || o.traceOf(e.node) == lasts:
+			return nil, nil
+		case e.node.Inplace && o.changesOwn(e.node):
+			c.changes(e.node)
+		case e.node.Inplace:
+			return nil, nil
+		}
+		if c.nodes[e.node] {
+			nodes = append(nodes, e.node)
+			found = found || e.node == n
+		}
+		if !c.ok || e.node == at {
+			break
+		}
+	}
+	if !c.ok || !found || len(nodes) != len(c.nodes) {
+		return nil, nil
+	}
+	return c.in, nodes
+}
+
+// add takes in a node and what it rests on.
+func (c *slice) add(n *fxgraph.Node) {
+	if c.nodes[n] || !c.ok {
+		return
+	}
+	o := c.out
+	if t := o.inputOf[n]; t != nil {
+		c.ok = (c.in == nil || c.in == t) && !t.Changed && t.Src != nil && (t.Class.IsNull() || t.Class == o.world.ParameterType)
+		c.in = t
+		return
+	}
+	if len(c.nodes) >= maxForeseen || !o.repeatable(n) {
+		c.ok = false
+		return
+	}
+	c.nodes[n] = true
+	n.EachInput(c.add)
+}
+
+// changes takes in an operation that changes a tensor which the slice makes; one that may change such a tensor by another view of it
+// ends the attempt.
+func (c *slice) changes(n *fxgraph.Node) {
+	changed, _ := changedBy(n)
+	if c.nodes[changed] {
+		c.add(n)
+		return
+	}
+	seen := map[*fxgraph.Node]bool{}
+	var look func(n *fxgraph.Node)
+	look = func(n *fxgraph.Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		c.ok = c.ok && !c.nodes[n]
+		n.EachInput(look)
+	}
+	look(changed)
+}
+
+// repeatable tells cheap operations that can be computed twice.
+func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
+	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || n.State || o.traceOf(n) != noTrace || hasOut(n) {
+		return false
+	}
+	if n.Op == fxgraph.CallFunction && !strings.HasPrefix(n.Target.Text, "torch.") && !strings.HasPrefix(n.Target.Text, "operator.") {
+		return false
+	}
+	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	for _, part := range costly {
+		if strings.Contains(name, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// foreseeSize gives the fake session the result of an operation whose size depends on data, where it can be foreseen.
+func (o *OutputGraph) foreseeSize(tx variables.Translator) (bool, error) {
+	if o.meta == nil || o.meta.rows >= len(o.graph.Nodes()) {
+		return false, nil
+	}
+	n := o.graph.Nodes()[o.meta.rows]
+	if o.inputOf[n] != nil || n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod {
+		return false, nil
+	}
+	v, ok, err := o.foresee(tx, n, n, "size")
+	if !ok || err != nil {
+		return false, err
+	}
+	if _, err := o.scope.CallMethod(o.meta.object, "input", o.scope.Int(int64(n.Index)), v); err != nil {
+		return false, err
+	}
+	o.meta.rows++
+	return true, nil
+}

@@ -1,0 +1,191 @@
+"""What torch's own code asks of a tensor's data is computed while translating, and again by a guard: rows S003-10, 16, 18, 24."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_sequence
+
+from .support import check
+
+
+def causal(size):
+    return nn.Transformer.generate_square_subsequent_mask(size)
+
+
+@pytest.mark.row("S003-18")
+def test_a_mask_that_changes_between_calls_and_in_place():
+    def program(optimize):
+        m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 1)
+        o = optimize(m)
+        mask, x = causal(4), torch.randn(4, 2, 8)
+        out = [o(x, mask), o(x, torch.zeros(4, 4)), o(x, causal(4)), o(x, causal(4) * 0.5)]
+        mask[0, 3] = 0.0  # causal no more
+        out.append(o(x, mask))
+        mask.copy_(causal(4))
+        out += [o(x, mask), o(x, mask.bool()), o(x, None), o(torch.randn(5, 2, 8), causal(5)), o(x, mask, None, True)]
+        return out
+
+    check(program)
+
+
+@pytest.mark.row("S003-18")
+def test_two_masks_are_two_graphs():
+    def program(optimize):
+        o = optimize(nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 1))
+        x = torch.randn(4, 2, 8)
+        return [o(x, mask) for mask in (causal(4), torch.zeros(4, 4), causal(4), torch.ones(4, 4))]
+
+    check(program, graphs=2)
+
+
+@pytest.mark.row("S003-24")
+def test_a_check_that_raises_later():
+    def program(optimize):
+        loss = optimize(nn.GaussianNLLLoss())
+        x, y = torch.randn(3), torch.randn(3)
+        out = []
+        for var in (
+            torch.ones(3),
+            torch.tensor([1.0, -1, 1]),
+            torch.ones(3) * 2,
+            torch.tensor([-1.0, 1, 1]),
+            torch.zeros(3),
+        ):
+            try:
+                out.append(loss(x, y, var))
+            except ValueError as error:
+                out.append(str(error))
+        return out
+
+    check(program)
+
+
+@pytest.mark.row("S003-24")
+def test_a_value_that_the_program_computes_or_changes_is_not_foreseen():
+    m = nn.Linear(3, 3)
+
+    def computed(x, y):
+        return F.gaussian_nll_loss(x, y, m(x).exp())
+
+    def changed(x, y, var):
+        var.mul_(-1)
+        try:
+            return F.gaussian_nll_loss(x, y, var)
+        except ValueError as error:
+            return str(error)
+
+    def changed_by_another_name(x, y, var):
+        var[1:].neg_()
+        z = F.softplus(x)
+        try:
+            return F.gaussian_nll_loss(x, y, var), z
+        except ValueError as error:
+            return str(error), z
+
+    def program(optimize):
+        out = []
+        for fn in (changed, changed_by_another_name):
+            fast = optimize(fn)
+            for sign in (1.0, -1.0, 1.0):
+                var = torch.full((3,), sign)
+                out += [fast(torch.ones(3), torch.zeros(3), var), var]
+        fast = optimize(computed)
+        return out, [fast(torch.randn(3), torch.randn(3)) for _ in range(3)]
+
+    check(program)
+
+
+@pytest.mark.row("S003-16")
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_packed_sequences_of_many_sizes(name):
+    def program(optimize):
+        m = getattr(nn, name)(3, 4, num_layers=2, bidirectional=True)
+        o = optimize(m)
+        out = []
+        for sizes in [(3, 2, 1), (3, 3, 3), (4, 1, 1), (2, 1), (5, 4, 3, 2, 1), (1,), (3, 2, 1)]:
+            packed = pack_sequence([torch.randn(n, 3, requires_grad=True) for n in sizes])
+            y, h = o(packed)
+            y.data.sum().backward()
+            out += [y, h]
+        return out, [p.grad for p in m.parameters()]
+
+    check(program)
+
+
+@pytest.mark.row("S003-16")
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_packed_sequences_of_one_batch_size_are_not_split(name):
+    def program(optimize):
+        o = optimize(getattr(nn, name)(3, 4))
+        return [o(pack_sequence([torch.randn(n, 3) for n in sizes])) for sizes in [(3, 2, 1), (3, 3, 1), (3, 1, 1)]]
+
+    check(program, graphs=3)  # whole graphs are made for sizes, and these differ
+
+
+@pytest.mark.row("S003-10")
+def test_adaptive_softmax_with_many_targets():
+    def program(optimize):
+        m = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])
+        o, x = optimize(m), torch.randn(6, 8, requires_grad=True)
+        targets = [
+            [0, 1, 2, 3, 4, 4],
+            [5, 6, 0, 1, 2, 3],
+            [0, 4, 6, 7, 12, 19],
+            [10, 11, 12, 13, 14, 15],
+            [0, 4, 6, 8, 12, 18],
+        ]
+        out = []
+        for target in targets:
+            y = o(x, torch.tensor(target))
+            y.loss.backward()
+            out += [y.output, y.loss]
+        try:
+            o(x, torch.tensor([0, 1, 2, 3, 4, 25]))
+        except RuntimeError as error:
+            out.append(str(error))
+        return out, x.grad, o.predict(x), o.log_prob(x)
+
+    check(program)
+
+
+@pytest.mark.row("S003-18")
+def test_under_autocast_inference_and_transforms():
+    def program(optimize):
+        m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 1).eval()
+        o, x, out = optimize(m), torch.randn(4, 2, 8), []
+        for mask in (causal(4), torch.zeros(4, 4)):
+            out.append(o(x, mask))
+            with torch.no_grad():
+                out.append(o(x, mask))
+            with torch.inference_mode():
+                inside = o(x, mask)
+            out.append(inside.clone())
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                out.append(o(x, mask))
+        loss = optimize(nn.GaussianNLLLoss(reduction="none"))
+        try:
+            out.append(torch.func.vmap(loss)(torch.ones(2, 3), torch.zeros(2, 3), torch.ones(2, 3)))
+        except RuntimeError as error:
+            out.append(str(error).splitlines()[0])
+        return out
+
+    check(program)
+
+
+def test_in_the_users_own_code_a_branch_is_split_as_ever():
+    def f(x):
+        y = x + 1
+        if (x > 0).all():
+            return y * 2
+        return y * 3
+
+    def program(optimize):
+        fast = optimize(f)
+        return [fast(torch.ones(3)), fast(-torch.ones(3)), fast(torch.ones(3))]
+
+    recorder = check(program)
+    assert recorder.graphs == 3
+    assert list(recorder.breaks) == ["branch on a tensor's value: result of all"]
