@@ -10,37 +10,11 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fuzz_statements import Statement, line, render_block
+
 PRELUDE = (Path(__file__).resolve().parent / "prelude.py").read_text()
 ERRORS = "ValueError KeyError IndexError Oops Worse".split()
 CAUGHT = [*ERRORS, "LookupError", "(ValueError, KeyError)", "Exception", "Oops", "RuntimeError", "StopIteration"]
-
-
-@dataclass
-class Statement:
-    """A line, or headers with a block under each; a part after the first may be left out where ``optional`` says so."""
-
-    parts: list[tuple[str, list[Statement] | None]]
-    optional: tuple[bool, ...] = ()
-
-    def render(self, depth: int, out: list[str]) -> None:
-        """Appends the statement's lines."""
-        for header, block in self.parts:
-            out.append("    " * depth + header)
-            if block is not None:
-                render_block(block, depth + 1, out)
-
-
-def render_block(block: list[Statement], depth: int, out: list[str]) -> None:
-    """Appends a block's lines; an empty one is a pass."""
-    for statement in block:
-        statement.render(depth, out)
-    if not block:
-        out.append("    " * depth + "pass")
-
-
-def line(text: str) -> Statement:
-    """A simple statement."""
-    return Statement([(text, None)])
 
 
 def source(body: list[Statement]) -> str:
@@ -86,9 +60,15 @@ class Generator:
         self.mortals = False
         self.serial = 0
         self.budget = self.rng.randint(6, 22)  # statements left
+        self.simple, self.compound = SIMPLE, COMPOUND  #: names of the methods that make a statement
+
+    def start(self) -> Scope:
+        """The outermost place of a program."""
+        return Scope(names={"t": ["x", "y"], "i": ["n"], "l": ["l"], "d": ["d"], "o": ["o"], "s": ["NAME"], "m": []})
 
     def body(self) -> list[Statement]:
-        s = Scope(names={"t": ["x", "y"], "i": ["n"], "l": ["l"], "d": ["d"], "o": ["o"], "s": ["NAME"], "m": []})
+        """The whole body."""
+        s = self.start()
         self.mortals = self.chance(0.25)
         declared = [line("global COUNT, LOG")] if self.chance(0.6) else []
         self.may_count = bool(declared)
@@ -239,11 +219,11 @@ class Generator:
     def statement(self, s: Scope) -> list[Statement]:
         self.budget -= 1
         simple = (
-            SIMPLE + (JUMPS if self.chance(0.5) else []) + (["mortal", "lifetime", "lifetime"] if self.mortals else [])
+            self.simple + (JUMPS if self.chance(0.5) else []) + (["mortal", "lifetime", "lifetime"] if self.mortals else [])
         )
         deep = s.depth > 3 or self.budget < 0
         # A class statement leaves garbage in cycles, and with it when the collector comes by would show.
-        compound = [k for k in COMPOUND if not (self.mortals and k == "class_")]
+        compound = [k for k in self.compound if not (self.mortals and k == "class_")]
         kinds = simple if deep or self.chance(0.5) else compound
         made = getattr(self, self.rng.choice(kinds))(s)
         return made if isinstance(made, list) else [made]

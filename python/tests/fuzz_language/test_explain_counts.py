@@ -5,7 +5,8 @@ import random
 
 import pytest
 import torch
-from fuzz_judge import FILENAME, _codes, _limit, observe
+from fuzz_compare import FILENAME, codes_of, limited
+from fuzz_judge import observe
 from fuzz_program import program, source
 
 import godynamo
@@ -46,13 +47,13 @@ def opname(code, unit):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_captured_and_outside_together_are_what_cpython_runs(seed):
-    codes = _codes(source(program(seed)))
+    codes = codes_of(source(program(seed)))
     for call in range(2):
         ns = {"__name__": "program"}
         for code in codes:
             exec(code, ns)
         torch.manual_seed(0)
-        with _limit(30.0):  # each of these seeds ends at once
+        with limited(30.0):  # each of these seeds ends at once
             expected = observe(ns, ns["fn"], call, FILENAME)
         did, _, ran, _, torch_ran = take(codes, call, optimize=False)
         assert did == expected

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fuzz_children as children
+import fuzz_compare as comparing
 import fuzz_judge as judging
-import fuzz_run as run
 import pytest
-from fuzz_program import Statement, line, program, source
+from fuzz_program import program, source
+from fuzz_run import LANGUAGE
 from fuzz_shrink import shrink
+from fuzz_statements import Statement, line
 
 
 @pytest.mark.parametrize("first", range(0, 200, 25))
 def test_random_programs_are_cpythons(first):
-    found = [(seed, str(m)) for seed, m in run.mismatches(list(range(first, first + 25))) if m is not None]
+    found = [(seed, str(m)) for seed, m in children.mismatches(LANGUAGE, list(range(first, first + 25))) if m is not None]
     assert not found, "\n".join(f"fuzz_run.py --count 1 --seed {seed}: {text}" for seed, text in found)
 
 
@@ -83,14 +86,14 @@ def fn(x, y, n, l, d, o):
     ],
 )
 def test_a_wrong_translation_is_seen(monkeypatch, wrong, kind):
-    text = run.source([]).split("\ndef fn(", 1)[0] + BODY
+    text = source([]).split("\ndef fn(", 1)[0] + BODY
     assert judging.judge(text) is None
-    monkeypatch.setattr(judging.godynamo, "optimize", lambda backend: wrong)
+    monkeypatch.setattr(comparing.godynamo, "optimize", lambda backend: wrong)
     assert judging.judge(text).kind == kind
 
 
 def test_an_exceptions_context_is_compared():
-    plain = judging.Plain()
+    plain = comparing.Plain()
 
     def raised(chained: bool) -> BaseException:
         try:
@@ -102,7 +105,7 @@ def test_an_exceptions_context_is_compared():
             return error
 
     assert plain.error(raised(True), {}) != plain.error(raised(False), {})
-    assert judging.Plain().error(raised(True), {}) == judging.Plain().error(raised(True), {})
+    assert comparing.Plain().error(raised(True), {}) == comparing.Plain().error(raised(True), {})
 
 
 def test_shrinking_keeps_what_is_needed():
@@ -122,22 +125,22 @@ def test_shrinking_keeps_what_is_needed():
 
 
 def test_a_crash_and_a_hang_are_reported_with_their_program():
-    good = run.source([])
-    crash = run.source([line("import os, signal, godynamo"), line("if not torch.is_grad_enabled(): os.abort()")])
+    good = source([])
+    crash = source([line("import os, signal, godynamo"), line("if not torch.is_grad_enabled(): os.abort()")])
     jobs = [
         ("good", good, False),
         ("crash", crash.replace("not torch.is_grad_enabled()", "True"), False),
         ("later", good, False),
     ]
-    assert [(name, m and m.kind) for name, m in run.in_child(jobs)] == [("good", None), ("crash", "crash")]
-    forever = run.source([line("import time"), line("time.sleep(1000)")])
-    old, judging.PLAIN_LIMIT = judging.PLAIN_LIMIT, 1000.0
+    assert [(name, m and m.kind) for name, m in children.in_child(LANGUAGE, jobs)] == [("good", None), ("crash", "crash")]
+    forever = source([line("import time"), line("time.sleep(1000)")])
+    old, comparing.PLAIN_LIMIT = comparing.PLAIN_LIMIT, 1000.0
     try:
-        assert [(name, m.kind) for name, m in run.in_child([("hang", forever, False)], timeout=2)] == [("hang", "hang")]
+        assert [(name, m.kind) for name, m in children.in_child(LANGUAGE, [("hang", forever, False)], timeout=2)] == [("hang", "hang")]
     finally:
-        judging.PLAIN_LIMIT = old
+        comparing.PLAIN_LIMIT = old
 
 
 def test_what_cpython_does_not_end_is_not_judged(monkeypatch):
-    monkeypatch.setattr(judging, "PLAIN_LIMIT", 0.2)
-    assert judging.judge(run.source([Statement([("while True:", [line("pass")])])])) is None
+    monkeypatch.setattr(comparing, "PLAIN_LIMIT", 0.2)
+    assert judging.judge(source([Statement([("while True:", [line("pass")])])])) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fuzz_program import Statement
+from fuzz_statements import Statement
 
 Body = list[Statement]
 
