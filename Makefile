@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language roundtrip identity cpython opinfo modules models old-torch conformance check clean
+	golden fuzz-language fuzz-torch roundtrip identity cpython opinfo modules models old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -88,6 +88,9 @@ old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0)
 SEED ?= $(shell date +%s)
 fuzz-language: build ## random programs against CPython, what differs shrunk: SEED=first N=how many
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_language/fuzz_run.py --seed $(SEED) --count $(or $(N),10000)
+
+fuzz-torch: build ## random programs of tensors, modules and autograd against eager: SEED=first N=how many
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000)
 
 roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
 	@scripts/roundtrip.sh

@@ -284,6 +284,9 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	case *TensorVariable:
 		if x.Class.IsNull() || x.Class == tx.World().ParameterType {
 			real = x.Example
+			if !real.IsNull() && asksForDtype(tx, cls) {
+				tx.Output().NeedField(x, 255)
+			}
 		} else if real = x.Real; !real.IsNull() { // an nn.Parameter says so by an attribute
 			if _, err := x.instanceAttr(tx, "_is_param"); err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -145,8 +146,10 @@ func (t *TensorVariable) Len(tx Translator) (int, error) {
 		return 0, err
 	}
 	if len(m.Shape) == 0 {
+		t.need(tx, "ndim")
 		return 0, &exc.Observed{TypeName: "TypeError", Text: "len() of a 0-d tensor"}
 	}
+	t.need(tx, "shape")
 	return m.Shape[0], nil
 }
 
@@ -224,6 +227,14 @@ func (t *TensorVariable) need(tx Translator, what string) {
 		fields = neededFields[""]
 	}
 	tx.Output().NeedField(t, fields)
+}
+
+// asksForDtype tells classes such as torch.FloatTensor, of which a tensor is an instance by its dtype, layout and device.
+func asksForDtype(tx Translator, class py.Object) bool {
+	if class.Kind() != py.Tuple {
+		return strings.HasSuffix(py.TypeName(class.Type()), "tensortype")
+	}
+	return slices.ContainsFunc(tx.Scope().Items(class), func(c py.Object) bool { return asksForDtype(tx, c) })
 }
 
 // flagAttrs are boolean attributes that follow from the device, dtype and layout alone: asked of the example or a fake.
@@ -423,7 +434,6 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 		return IntConst(tx, product(m.Shape)), true, nil
 	case "__len__":
 		n, err := t.Len(tx)
-		t.need(tx, "shape")
 		return IntConst(tx, n), true, err
 	}
 	vs, class := m.Shape, tx.World().SizeType

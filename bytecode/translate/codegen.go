@@ -388,6 +388,9 @@ func (c *Codegen) runEvents() error {
 					return err
 				}
 			}
+			if i <= last && c.random.saved && e.node != nil {
+				e.protected = true // random numbers are put back whatever raises here: then they are drawn anew
+			}
 			if err := c.runEvent(e); err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ from fuzz_compare import Mismatch
 from fuzz_shrink import Body, shrink
 
 BATCH = 200
+MANY = 50  #: mismatches after which a run ends
 TIMEOUT = 60.0  #: seconds for one program
 Job = tuple[Any, str, bool]  #: a name, a program's text, whether its backend is given whole graphs
 
@@ -89,9 +90,7 @@ def _child(kind: Programs, read: int, write: int, jobs: list[Job]) -> None:
         os._exit(0 if sys.exc_info()[0] is None else 3)
 
 
-def mismatches(
-    kind: Programs, seeds: list[int], timeout: float = TIMEOUT
-) -> Iterator[tuple[int, Mismatch | None]]:
+def mismatches(kind: Programs, seeds: list[int], timeout: float = TIMEOUT) -> Iterator[tuple[int, Mismatch | None]]:
     """Judges the programs of the seeds, in as many children as it takes."""
     while seeds:
         done = 0
@@ -145,21 +144,21 @@ def main(kind: Programs, count: int, text: str) -> int:
         print(kind.text(args.seed))
         print(next(iter(mismatches(kind, [args.seed])))[1])
         return 0
-    started, found = time.monotonic(), []
+    started, found, i = time.monotonic(), [], -1
     for i, (seed, mismatch) in enumerate(mismatches(kind, list(range(args.seed, args.seed + args.count)))):
         if mismatch is not None:
             found.append((seed, mismatch))
             print(f"seed {seed}: {mismatch.kind}", file=sys.stderr, flush=True)
+            if len(found) >= MANY:
+                break
         if i % 1000 == 999:
             print(
                 f"{i + 1} of {args.count}, {(i + 1) / (time.monotonic() - started):.0f} a second",
                 file=sys.stderr,
                 flush=True,
             )
-    seconds = time.monotonic() - started
+    seconds, ran = time.monotonic() - started, i + 1
     for seed, mismatch in found[: args.most]:
         report(kind, seed, mismatch)
-    print(
-        f"{args.count} programs from seed {args.seed}: {len(found)} differ from {kind.what}; {args.count / seconds:.0f} a second"
-    )
+    print(f"{ran} programs from seed {args.seed}: {len(found)} differ from {kind.what}; {ran / seconds:.0f} a second")
     return int(bool(found))

@@ -135,7 +135,9 @@ def narrowed(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def compare(text: str, run: Callable[[list[Any], Callable[[Any], Any]], Observed], whole: bool = False) -> Mismatch | None:
+def compare(
+    text: str, run: Callable[[list[Any], Callable[[Any], Any]], Observed], whole: bool = False
+) -> Mismatch | None:
     """The first difference of a program's two runs; ``run`` makes one of its codes and of what wraps the function.
 
     ``whole`` takes a backend that is given whole graphs. Raises SyntaxError for a text that is no program.

@@ -219,7 +219,9 @@ class Generator:
     def statement(self, s: Scope) -> list[Statement]:
         self.budget -= 1
         simple = (
-            self.simple + (JUMPS if self.chance(0.5) else []) + (["mortal", "lifetime", "lifetime"] if self.mortals else [])
+            self.simple
+            + (JUMPS if self.chance(0.5) else [])
+            + (["mortal", "lifetime", "lifetime"] if self.mortals else [])
         )
         deep = s.depth > 3 or self.budget < 0
         # A class statement leaves garbage in cycles, and with it when the collector comes by would show.
@@ -533,7 +535,7 @@ class Generator:
         for _ in range(self.rng.randint(0, 2)):
             body += self.statement(inner)
         body.append(line(f"return {self.one('z', self.tensor(inner))}"))
-        parameters = self.one("z", f"z, m={self.int(s)}", "z, *rest, **options", "z, /, *, m=2")
+        parameters = self.one("z", f"z, h={self.int(s)}", "z, *rest, **options", "z, /, *, h=2")
         out = [line(f"{k} = {self.int(s)}"), Statement([(f"def {f}({parameters}):", body)])]
         self.bound(s, "i", k)
         result = self.new("t")

@@ -14,7 +14,9 @@ from fuzz_statements import Statement, line
 
 @pytest.mark.parametrize("first", range(0, 200, 25))
 def test_random_programs_are_cpythons(first):
-    found = [(seed, str(m)) for seed, m in children.mismatches(LANGUAGE, list(range(first, first + 25))) if m is not None]
+    found = [
+        (seed, str(m)) for seed, m in children.mismatches(LANGUAGE, list(range(first, first + 25))) if m is not None
+    ]
     assert not found, "\n".join(f"fuzz_run.py --count 1 --seed {seed}: {text}" for seed, text in found)
 
 
@@ -132,11 +134,15 @@ def test_a_crash_and_a_hang_are_reported_with_their_program():
         ("crash", crash.replace("not torch.is_grad_enabled()", "True"), False),
         ("later", good, False),
     ]
-    assert [(name, m and m.kind) for name, m in children.in_child(LANGUAGE, jobs)] == [("good", None), ("crash", "crash")]
+    assert [(name, m and m.kind) for name, m in children.in_child(LANGUAGE, jobs)] == [
+        ("good", None),
+        ("crash", "crash"),
+    ]
     forever = source([line("import time"), line("time.sleep(1000)")])
     old, comparing.PLAIN_LIMIT = comparing.PLAIN_LIMIT, 1000.0
     try:
-        assert [(name, m.kind) for name, m in children.in_child(LANGUAGE, [("hang", forever, False)], timeout=2)] == [("hang", "hang")]
+        found = children.in_child(LANGUAGE, [("hang", forever, False)], timeout=2)
+        assert [(name, m.kind) for name, m in found] == [("hang", "hang")]
     finally:
         comparing.PLAIN_LIMIT = old
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE), str(_HERE.parent / "fuzz_language"), str(_HERE.parent / "fuzz")]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fuzz"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fuzz_language"))
 
 from fuzz_children import Programs, main
 from torch_judge import judge

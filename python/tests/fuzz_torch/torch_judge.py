@@ -1,8 +1,8 @@
 """Runs a program of tensors and modules plainly and under godynamo, and says where the two part.
 
 Beyond what the language's programs are compared by: every tensor with its bits, strides, flags, version, gradient, base and the
-memory it shares, the module with its state, torch's modes and the random generator afterwards, and the gradients of a backward pass
-outside.
+memory it shares, the module with its state, torch's modes and the random generator afterwards, and the gradients of a backward
+pass outside.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 
 import torch
 from fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in
+
+# torch imports torch._inductor here, and an import is nothing that a limit of time may interrupt.
+torch.use_deterministic_algorithms(False)
 
 ROUNDS = 2
 WIDTH = 4
@@ -48,13 +51,21 @@ class TorchPlain(Plain):
 
     def _tensor(self, t: torch.Tensor) -> Any:
         inference = t.is_inference()
-        known: list[Any] = [type(t).__name__, str(t.dtype), t.requires_grad, t.is_leaf, type(t.grad_fn).__name__, inference]
+        known: list[Any] = [
+            type(t).__name__,
+            str(t.dtype),
+            t.requires_grad,
+            t.is_leaf,
+            type(t.grad_fn).__name__,
+            inference,
+        ]
         with torch.inference_mode(False), torch.no_grad():
             if t.layout is not torch.strided:
                 return (*known, str(t.to_dense().tolist()))
             known += [tuple(t.shape), t.stride(), t.storage_offset(), None if inference else t._version]
             storage = t.untyped_storage()
-            known.append(self._storages.setdefault(storage._cdata if not storage.data_ptr() else storage.data_ptr(), len(self._storages)))
+            memory = storage.data_ptr() or storage._cdata
+            known.append(self._storages.setdefault(memory, len(self._storages)))
             self._kept.append(storage)
             known.append(bits(t))
         known.append(self(None if t._base is None else t._base))
@@ -100,6 +111,8 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
     x = base.to(dtype)
     if case["xgrad"] and dtype.is_floating_point:
         x.requires_grad_()
+        if case["inner"]:  # a tensor that can be changed in place
+            x = x * 1
     y = {
         "none": lambda: torch.linspace(-2.0, 1.5, rows * WIDTH).reshape(rows, WIDTH),
         "same": lambda: x,
@@ -138,7 +151,8 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m:
 
 def _backward(value: Any, args: tuple[Any, ...]) -> Any:
     """The gradients of what came back, or why there are none."""
-    outputs = [t for t in (value or ()) if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_complex()]
+    tensors = [t for t in (value if isinstance(value, tuple) else ()) if isinstance(t, torch.Tensor)]
+    outputs = [t for t in tensors if t.requires_grad and not t.is_complex()]
     if not outputs:
         return None
     x, y, *_, m, w = args
@@ -152,8 +166,6 @@ def _backward(value: Any, args: tuple[Any, ...]) -> Any:
         grads = [t.grad for t in (x, y, w, *m.parameters()) if t.is_leaf]
         m.zero_grad()
     return [None if g is None else (str(g.dtype), bits(g)) for g in grads]
-
-
 
 
 def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:

@@ -1,6 +1,3 @@
-
-
-import torch.nn.functional as F
 import torch.utils.checkpoint
 
 

@@ -1,7 +1,7 @@
 """Random programs of tensors, modules and autograd with the language around them.
 
-A program is a function ``fn(x, y, n, l, d, o, m, w)``: the language's arguments, a module and a parameter. In front of it stands a
-table CASES: how shapes, dtypes, aliases and flags are in each of its calls.
+A program is a function ``fn(x, y, n, l, d, o, m, w)``: the language's arguments, a module and a parameter. In front of it stands
+a table CASES: how shapes, dtypes, aliases and flags are in each of its calls.
 """
 
 from __future__ import annotations
@@ -21,10 +21,16 @@ IN_PLACE = (
     "bernoulli_(0.5) addcmul_({u},{u}) unsqueeze_(0) squeeze_() sigmoid_() clamp_(-1,1) lerp_({u},0.5) random_(5) abs_() "
     "set_({u}) exponential_() index_fill_(0,torch.tensor([0]),{i}) cumsum_(0) transpose_(0,1) retain_grad()"
 ).split()
+#: views of the tensor's own shape
+PLAIN_VIEWS = (
+    "[:] .t().t() .unsqueeze(0)[0] .expand_as({u}) .data .detach() .view_as({t}) .real .T.T .mT.mT .view({t}.shape) [...]"
+).split()
 VIEWS = (
-    "[0] [:1] [:,:2] [-1:] [...,0] [None] .t().t() .view(-1) .reshape(-1,4) .unsqueeze(0)[0] .narrow(-1,0,2) .expand_as({u}) "
-    ".chunk(2,-1)[0] .unbind(0)[0] .transpose(0,-1) .data .detach() .view_as({u}) .select(0,0) .diagonal() .real .flatten() "
-    ".split(1)[0] .squeeze() .unfold(-1,2,2) .T .view(4,-1) .as_strided((2,),(1,)) .alias() .mT .contiguous() .to(torch.float32) "
+    "[0] [:1] [:,:2] [-1:] [...,0] [None] .t().t() .view(-1) .reshape(-1,4) .unsqueeze(0)[0] .narrow(-1,0,2) "
+    ".expand_as({u}) "
+    ".chunk(2,-1)[0] .unbind(0)[0] .transpose(0,-1) .data .detach() .view_as({u}) .select(0,0) .diagonal() .real "
+    ".flatten() "
+    ".split(1)[0] .squeeze() .unfold(-1,2,2) .T .view(4,-1) .as_strided((2,),(1,)) .mT .contiguous() .to(torch.float32) "
     ".type_as({u}) .movedim(0,-1) .swapaxes(0,-1) .ravel()"
 ).split()
 DTYPES = "float32 float64 float16 bfloat16 int64 bool".split()
@@ -38,7 +44,8 @@ MODULE = (
     "m({t}) m.lin({t}) m.counted({t}) m.moving({t}) m.keep({t}) m.frozen({t}) m.norm({t}) m.tied({t}) m.layers[2]({t}) "
     "F.linear({t},m.lin.weight,m.lin.bias) F.linear({t},w) ({t}@w) twice(m.lin,{t}) torch.nn.Sequential(m.lin,m.drop)({t}) "
     "m.layers[0](m.drop({t})) m.forward({t}) (m.kept+{t}) m.lin.weight.t() m.mean m.lin.bias w[:1] m.lin.weight.data[0] "
-    "torch.utils.checkpoint.checkpoint(m,{t},use_reentrant=False) torch.utils.checkpoint.checkpoint(m.lin,{t},use_reentrant=True) "
+    "torch.utils.checkpoint.checkpoint(m,{t},use_reentrant=False) "
+    "torch.utils.checkpoint.checkpoint(m.lin,{t},use_reentrant=True) "
     "torch.func.functional_call(m.lin,dict(m.lin.named_parameters()),({t},))"
 ).split()
 AUTOGRAD = (
@@ -46,47 +53,68 @@ AUTOGRAD = (
     "torch.autograd.grad(({t}*w.sum()).sum(),[w],create_graph=True)[0][0] w.grad {t}.grad {t}._base m.lin.weight.grad "
     "torch.func.grad(lambda~z:(z*z).sum())({t}.detach()) torch.vmap(lambda~z:z*2)({t}) {t}.detach().requires_grad_() "
     "torch.nn.Parameter({t}.detach().clone()) torch.func.vmap(torch.sin)({t}) torch.func.jvp(torch.sin,({t},),({t},))[1] "
-    "torch.func.vjp(torch.cos,{t})[0] torch.no_grad()(lambda:{t}*w.sum())() torch.autograd.forward_ad.unpack_dual({t}).primal"
+    "torch.func.vjp(torch.cos,{t})[0] torch.no_grad()(lambda:{t}*w.sum())() "
+    "torch.autograd.forward_ad.unpack_dual({t}).primal"
 ).split()
 SHAPED = (
-    "torch.cat([{t},{u}]).view(-1,4)[:{r}] torch.stack([{t},{u}])[0] F.layer_norm({t},(4,)) F.softmax({t},-1) {t}.cumsum(0) "
+    "torch.cat([{t},{u}]).view(-1,4)[:{r}] torch.stack([{t},{u}])[0] F.layer_norm({t},(4,)) F.softmax({t},-1) "
+    "{t}.cumsum(0) "
     "F.gelu({t}) {t}.sum(0,keepdim=True) {t}.mean(-1,keepdim=True) torch.where({t}>0,{t},{u}) {t}.clamp(-1,1) "
     "{t}.masked_fill({u}>0,{i}) torch.einsum('...i,...i->...i',{t},{u}) {t}.sort(-1)[0] {t}.max(-1,keepdim=True).values "
-    "torch.zeros(4) torch.ones({r},4) torch.tensor([1.0,2.0,{i},4.0]) torch.arange(4.) {t}.new_zeros(4) torch.full((4,),{i}) "
-    "torch.zeros_like({t}) {t}.flip(-1) torch.maximum({t},{u}) {t}.roll(1,0) torch.outer({t}.flatten()[:4],{u}.flatten()[:4]) "
-    "({t}.float()@torch.eye(4)) torch.add({t},{u},alpha={i}) torch.tensor(3) {t}.pow(2) {t}.topk(2,-1).values.sum(-1,keepdim=True) "
-    "torch.linspace(0,1,4) {t}.to({u}.dtype) {t}.type(torch.get_default_dtype()) {t}.to(torch.complex64).real {t}.nonzero() "
+    "torch.zeros(4) torch.ones({r},4) torch.tensor([1.0,2.0,{i},4.0]) torch.arange(4.) {t}.new_zeros(4) "
+    "torch.full((4,),{i}) "
+    "torch.zeros_like({t}) {t}.flip(-1) torch.maximum({t},{u}) {t}.roll(1,0) "
+    "torch.outer({t}.flatten()[:4],{u}.flatten()[:4]) "
+    "({t}.float()@torch.eye(4)) torch.add({t},{u},alpha={i}) torch.tensor(3) {t}.pow(2) "
+    "{t}.topk(2,-1).values.sum(-1,keepdim=True) "
+    "torch.linspace(0,1,4) {t}.to({u}.dtype) {t}.type(torch.get_default_dtype()) {t}.to(torch.complex64).real "
+    "{t}.nonzero() "
     "torch.addmm(m.mean,{t},w) {t}.index_select(0,torch.tensor([0])) {t}[torch.tensor([0,0])] {t}[{u}>0] {t}.repeat(1,1) "
-    "torch.atleast_2d({t}) torch.broadcast_tensors({t},{u})[0] {t}.item() {t}.numpy() torch.from_numpy({t}.detach().numpy())"
+    "torch.atleast_2d({t}) torch.broadcast_tensors({t},{u})[0] {t}.item() {t}.numpy() "
+    "torch.from_numpy({t}.detach().numpy())"
 ).split()
 FLAGS = (
-    "{t}.requires_grad {t}.is_leaf {t}.grad_fn=={u}.grad_fn {t}.shape=={u}.shape {t}.dtype==torch.float32 m.training {t}.ndim>1 "
+    "{t}.requires_grad {t}.is_leaf {t}.grad_fn=={u}.grad_fn {t}.shape=={u}.shape {t}.dtype==torch.float32 "
+    "m.training {t}.ndim>1 "
     "torch.is_grad_enabled() w.grad=={n} {t}.is_contiguous() {t}~is~{u} {t}.data_ptr()=={u}.data_ptr() {t}._version>1 "
-    "{t}._base~is~{u} m.calls>1 m.kept=={n} torch.is_autocast_enabled('cpu') {t}.is_inference() torch.is_inference_mode_enabled() "
-    "{t}.dtype==torch.get_default_dtype() torch.are_deterministic_algorithms_enabled() {t}.is_floating_point() w.requires_grad "
-    "len(list(m.parameters()))>3 m.lin.weight~is~w {t}.numel()>4 torch.equal({t},{u}) torch.allclose({t}.float(),{u}.float()) "
+    "{t}._base~is~{u} m.calls>1 m.kept=={n} torch.is_autocast_enabled('cpu') {t}.is_inference() "
+    "torch.is_inference_mode_enabled() "
+    "{t}.dtype==torch.get_default_dtype() torch.are_deterministic_algorithms_enabled() {t}.is_floating_point() "
+    "w.requires_grad "
+    "len(list(m.parameters()))>3 m.lin.weight~is~w {t}.numel()>4 torch.equal({t},{u}) "
+    "torch.allclose({t}.float(),{u}.float()) "
     "{t}.stride()=={u}.stride() {t}.storage_offset()>0 {t}._is_view() hasattr(m,'extra') isinstance({t},torch.nn.Parameter)"
 ).split()
 STATEMENTS = (
-    "{t}.sum().backward() {t}.sum().backward() {t}.float().mean().backward(retain_graph=True) m.zero_grad() w.grad=None m.train() "
+    "{t}.sum().backward() {t}.sum().backward() {t}.float().mean().backward(retain_graph=True) m.zero_grad() "
+    "w.grad=None m.train() "
     "m.eval() m.scale={i} m.scale*=2 m.kept=None m.steps+={i} m.mean=torch.ones(4) m.lin.weight.requires_grad_(False) "
     "m.extra={i} m.requires_grad_() m.drop.p=0.3 m.calls+=1 m.lin.weight.data.mul_(0.5) m.lin.bias.grad=torch.ones(4) "
-    "m.lin.bias.data=torch.zeros(4) m.mean.zero_() m.register_buffer('late',{t}.detach()) m.lin.register_forward_hook(scaling_hook) "
+    "m.lin.bias.data=torch.zeros(4) m.mean.zero_() m.register_buffer('late',{t}.detach()) "
+    "m.lin.register_forward_hook(scaling_hook) "
     "m.drop.register_forward_hook(observed_hook) clear_hooks(m) {t}.register_hook(shown(LOG,{i})) torch.manual_seed({i}) "
     "torch.autograd.backward([{t}.sum(),{u}.sum()]) torch.nn.utils.clip_grad_norm_(m.parameters(),0.1) "
-    "torch.optim.SGD(m.parameters(),0.1,momentum=0.9).step() torch.optim.AdamW([w],0.01).step() print({t}.shape,{t}.requires_grad) "
+    "torch.optim.SGD(m.parameters(),0.1,momentum=0.9).step() torch.optim.AdamW([w],0.01).step() "
+    "print({t}.shape,{t}.requires_grad) "
     "print({t}.dtype,{t}.grad_fn~is~None) torch.set_grad_enabled({b}) torch.set_default_dtype(torch.float64) "
-    "torch.set_default_dtype(torch.float32) torch.use_deterministic_algorithms({b}) {l}.append({t}._version) o.t={t} w.data=w.data*2 "
-    "LOG.append({t}.tolist()) m.load_state_dict(m.state_dict()) torch.add({t},{u},out={t}) torch.mul({t},2,out=y) w.grad.zero_() "
+    "torch.set_default_dtype(torch.float32) torch.use_deterministic_algorithms({b}) {l}.append({t}._version) "
+    "o.t={t} w.data=w.data*2 "
+    "LOG.append({t}.tolist()) m.load_state_dict(m.state_dict()) torch.add({t},{u},out={t}) torch.mul({t},2,out=y) "
+    "w.grad.zero_() "
     "{t}.grad=None {t}.data={u}.data print(sorted(m.state_dict())) torch.set_rng_state(torch.get_rng_state()) "
     "m.float() m.double() x.add_({i}) y.mul_(2) w.add_(1) print(changed({t}).dtype) half_in_place({t}) half_in_place(y) "
-    "m.lin.weight=torch.nn.Parameter(torch.eye(4)) m.half_hidden={t} m.lin.weight.grad.add_(1) torch.nn.init.zeros_(m.lin.bias) "
-    "{t}.requires_grad=True {t}.retain_grad() {l}.append({t}) d['t']={t} m.lin.bias.add_(1) {t}[0]={u}[0] {t}[:,1]={i} {t}[{u}>0]={i}"
+    "m.lin.weight=torch.nn.Parameter(torch.eye(4)) m.half_hidden={t} m.lin.weight.grad.add_(1) "
+    "torch.nn.init.zeros_(m.lin.bias) "
+    "{t}.requires_grad=True {t}.retain_grad() {l}.append({t}) d['t']={t} m.lin.bias.add_(1) {t}[0]={u}[0] "
+    "{t}[:,1]={i} {t}[{u}>0]={i}"
 ).split()
+#: so many of the contexts can be decorators
+DECORATORS = 7
 CONTEXTS = (
     "torch.no_grad() torch.enable_grad() torch.inference_mode() torch.set_grad_enabled({b}) torch.inference_mode({b}) "
     "torch.autocast('cpu',dtype=torch.bfloat16) torch.autocast('cpu',enabled={b}) torch.random.fork_rng() "
-    "torch.autograd.graph.saved_tensors_hooks(lambda~t:t*1,lambda~t:t) torch.no_grad() torch.enable_grad() "
+    "torch.no_grad() torch.enable_grad() "
+    "torch.autograd.graph.saved_tensors_hooks(lambda~t:t*1,lambda~t:t) "
     "torch.autograd.set_detect_anomaly(False) torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH) "
     "torch.backends.mkldnn.flags(enabled=False) torch.device('cpu') torch.autograd.set_multithreading_enabled(False)"
 ).split()
@@ -94,7 +122,7 @@ LOOPS = (
     "m.parameters() {t} {t}.unbind(0) [{t},{u}] m.layers pairs({t}) {t}.chunk(2,-1) torch.tensor([1.0,2.0]) {t}.split(1) "
     "(w,{t}) reversed([{t},{u}]) m.lin.parameters()"
 ).split()
-EXTRA = "torch_statement torch_statement torch_statement torch_in_place torch_in_place torch_view torch_view random_tensor".split()
+EXTRA = ["torch_statement"] * 3 + ["torch_in_place"] * 2 + ["torch_view"] * 2 + ["random_tensor"]
 
 
 def source(seed: int, body: list[Statement]) -> str:
@@ -109,7 +137,7 @@ def cases(seed: int) -> list[str]:
     generator = TorchGenerator(seed, count_only=True)
     rng = generator.rng
     one = {"rows": 2, "dtype": "float32", "xgrad": rng.random() < 0.5, "alias": "none", "training": True, "wgrad": True}
-    one |= {"n": 1, "factor": 1.0}
+    one |= {"n": 1, "factor": 1.0, "inner": rng.random() < 0.7}
     out = ["CASES = ["]
     for _ in range(4):
         out.append(f"    {one!r},")
@@ -123,6 +151,7 @@ CASE_VALUES: dict[str, tuple[object, ...]] = {
     "rows": (1, 2, 2, 3, 0),
     "dtype": ("float32", "float32", "float64", "bfloat16", "int64"),
     "xgrad": (True, False),
+    "inner": (True, False),
     "alias": ("none", "same", "view", "row", "weight", "twin"),
     "training": (True, False),
     "wgrad": (True, False),
@@ -175,7 +204,9 @@ class TorchGenerator(Generator):
         return self.fill(s, template)
 
     def view(self, s: Scope) -> str:
-        return self.name(s, "t") + self.fill(s, self.rng.choice(VIEWS))
+        t = self.name(s, "t")
+        table = VIEWS if self.wild or self.chance(0.35) else PLAIN_VIEWS
+        return t + self.fill(s, self.rng.choice(table).replace("{t}", t))
 
     def bool(self, s: Scope, depth: int = 1) -> str:
         if self.chance(0.4):
@@ -186,7 +217,7 @@ class TorchGenerator(Generator):
 
     def start(self) -> Scope:
         s = super().start()
-        s.names["t"] = ["x", "y", "x", "y", "w"]
+        s.names["t"] = ["x", "y", "x", "y", "w"] if self.wild else ["x", "y"]
         return s
 
     def torch_statement(self, s: Scope) -> Statement:
@@ -197,10 +228,11 @@ class TorchGenerator(Generator):
 
     def guarded(self, statement: Statement) -> Statement:
         """A statement that may well raise, in most programs where that does not end it."""
-        if self.wild or self.chance(0.5):
+        if self.wild or self.chance(0.15):
             return statement
         handler = line(self.one("pass", "print(type(e).__name__)", "LOG.append(str(e))"))
-        return Statement([("try:", [statement]), ("except RuntimeError as e:", [handler])])
+        caught = self.one("RuntimeError", "(RuntimeError, AttributeError)", "Exception")
+        return Statement([("try:", [statement]), (f"except {caught} as e:", [handler])])
 
     def torch_view(self, s: Scope) -> Statement:
         value = self.view(s)
@@ -237,7 +269,7 @@ class TorchGenerator(Generator):
         inner = s.inside(function=f, loop=False, handler=False, returns=True)
         inner.names["t"] = ["z"]
         body = [*self.statement(inner), line(f"return {self.tensor(inner)}")]
-        made = Statement([(f"@{self.fill(s, self.rng.choice(CONTEXTS))}", None), (f"def {f}(z):", body)])
+        made = Statement([(f"@{self.fill(s, self.rng.choice(CONTEXTS[:DECORATORS]))}", None), (f"def {f}(z):", body)])
         out = [made, line(f"{result} = {f}({self.tensor(s)})")]
         self.bound(s, "t", result)
         return out

@@ -1,0 +1,105 @@
+"""Modes of torch's, random numbers and shapes where a frame is split or runs again: what make fuzz-torch has found."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import godynamo
+
+
+def whole(gm, example_inputs):
+    return gm.forward
+
+
+BACKENDS = pytest.mark.parametrize("backend", ["eager", whole], ids=["inline", "whole"])
+
+
+def raised(fn, *args):
+    """The type and the text of what a call raises, and a random number afterwards."""
+    torch.manual_seed(0)
+    text = None
+    try:
+        fn(*args)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+    return text, torch.rand(()).item()
+
+
+@BACKENDS
+def test_a_piece_without_operations_switches_the_mode(backend):
+    def fn(m, w):
+        with torch.enable_grad():
+            m.float()
+            with torch.no_grad():
+                w.exponential_()
+        return w
+
+    w = torch.nn.Parameter(torch.ones(3))
+    assert godynamo.optimize(fn, backend=backend)(torch.nn.Linear(2, 2), w) is w
+    assert torch.is_grad_enabled()
+
+
+@BACKENDS
+def test_a_mode_that_is_entered_without_operations_is_left_behind_an_exception(backend):
+    def fn(x):
+        with torch.inference_mode():
+
+            def inner(z):
+                pass
+
+            return None + x
+
+    assert raised(godynamo.optimize(fn, backend=backend), torch.ones(2)) == raised(fn, torch.ones(2))
+    assert not torch.is_inference_mode_enabled()
+
+
+@BACKENDS
+def test_a_module_loads_its_state_after_an_operation(backend):
+    def fn(m, x):
+        x = m(x)
+        m.load_state_dict(m.state_dict())
+        return x
+
+    m, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+    assert torch.equal(godynamo.optimize(fn, backend=backend)(m, x), m(x))
+
+
+@BACKENDS
+def test_iterating_a_tensor_rests_on_its_length(backend):
+    def fn(x, y):
+        for _ in y:
+            x.add_(2)
+        return x
+
+    f = godynamo.optimize(fn, backend=backend)
+    for rows in (2, 3, 1, 2):
+        x = torch.zeros(rows, 2)
+        assert f(x, x)[0, 0].item() == 2 * rows
+
+
+def test_an_instance_of_a_typed_tensor_class_rests_on_the_dtype():
+    def fn(x):
+        return x + 1, isinstance(x, torch.FloatTensor), isinstance(x, (int, torch.DoubleTensor))
+
+    f = godynamo.optimize(fn)
+    for x in (torch.ones(2), torch.ones(2).double(), torch.ones(2)):
+        assert f(x)[1:] == fn(x)[1:]
+
+
+@BACKENDS
+def test_random_numbers_stay_drawn_where_an_operation_outside_of_try_raises(backend):
+    layer = torch.nn.Linear(4, 4)
+
+    def fn(x):
+        noise = torch.bernoulli(x.sigmoid())
+        y = layer(x)
+        try:
+            noise = torch.zeros(4) + noise
+        except RuntimeError:
+            pass
+        return y + noise
+
+    f = godynamo.optimize(fn, backend=backend)
+    for x in (torch.ones(2, 4), torch.ones(2, 4).double(), torch.ones(2, 4)):
+        assert raised(f, x) == raised(fn, x)
