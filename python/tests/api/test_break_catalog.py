@@ -17,7 +17,11 @@ from godynamo._break_codes_gen import BREAK_CODES
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "graph_breaks.md"
 
 
-class Plain(torch.Tensor):
+class OtherMeta(type(torch.Tensor)):
+    pass
+
+
+class Plain(torch.Tensor, metaclass=OtherMeta):
     pass
 
 
