@@ -20,6 +20,16 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 			out[i] = v
 		}
 		return NewKnownTuple(out, o), nil
+	case py.TypeKind, py.TypeSub:
+		return wrapKnown(tx, o), nil
+	case py.Module:
+		return NewModule(o, constSource(tx, o, "___module")), nil
+	case py.MethodWrapper:
+		if self, ok := tx.World().BoundSelf(tx.Scope(), o); ok && (self.Kind() == py.GetSet || self.Kind() == py.Property) {
+			return NewBuiltin(o, "", nil), nil
+		}
+	case py.GetSet, py.Member, py.Property: // what a method-wrapper is bound to
+		return NewConstant(o, nil), nil
 	case py.List, py.Dict:
 		return nil, unsupported(exc.AttrUnsupported, "%s, a %s that is there already", name, py.TypeName(o.Type()))
 	}

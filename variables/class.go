@@ -181,6 +181,8 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 		return NewMethod(inner, c, nil), nil
 	case py.MethodDescr, py.WrapperDescr:
 		return &UnboundMethod{class: c, name: name, descr: d}, nil
+	case py.GetSet, py.Member: // read from the class, it gives itself
+		return NewConstant(d, nil), nil
 	case py.ClassMethodDescr: // a C class method, bound
 		if name == "fromkeys" {
 			return &boundClassMethod{class: c, name: name}, nil

@@ -320,6 +320,9 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 		}
 		switch r.Kind() {
 		case py.Builtin, py.MethodWrapper, py.Method:
+			if o.Kind() == py.GetSet {
+				return attributeResult(tx, r, name)
+			}
 			return &BoundBuiltin{obj: obj, name: name}, nil
 		case py.MappingProxy: // of a constant: inspect.Signature.parameters
 			return newMappingProxy(tx, r)

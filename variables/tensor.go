@@ -121,7 +121,7 @@ func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, err
 	if o.Src == nil && (t.Src != nil || o.Node.Index > t.Node.Index) {
 		later = o
 	}
-	if later.Src == nil && !later.Node.Inplace && tx.World().MakesAnother(tx.Scope(), later.Node.Target.Text) {
+	if later.isNew(tx) {
 		return false, nil
 	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of two tensors")
@@ -292,6 +292,8 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 	switch d.Kind() {
 	case py.MethodDescr, py.WrapperDescr, py.Function:
 		return &BoundBuiltin{obj: t, name: name}, nil
+	case py.ClassMethod:
+		return bindClassAttr(tx, t, class, name, d, guards.NewTypeAttrSource(classSource(tx, class), name))
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a tensor", name)
 }
@@ -323,6 +325,9 @@ func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableT
 func (t *TensorVariable) torchMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); ok && name != "as_subclass" {
 		again := func() (VariableTracker, error) { return t.plainMethod(tx, name, args, kwargs) }
+		if name == "__iter__" { // what it iterates over are plain tensors
+			again = nil
+		}
 		if r, ok, err := dispatchTorch(tx, fn, append([]VariableTracker{t}, args...), kwargs, again); ok || err != nil {
 			return r, err
 		}

@@ -140,6 +140,7 @@ def _special() -> dict[Any, str]:
         "is_autocast_cache_enabled",
         "_C._is_autocast_available",
         "_C._get_privateuse1_backend_name",
+        "_C._is_torch_function_enabled",
         "_C._is_torch_function_mode_enabled",
     )
     put("set_state", *_torch_state.SETTERS)
@@ -269,7 +270,7 @@ def _classify(obj: Any, module: str) -> str:
         return ""
     if isinstance(obj, types.FunctionType):
         if module == "godynamo" or module.startswith("godynamo."):
-            return "inline" if module.startswith("godynamo._polyfills") else "opaque"
+            return "inline" if module.startswith(("godynamo._polyfills", "godynamo.overrides")) else "opaque"
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
             return "stand_in"
         if obj.__code__ is _DISPATCHING and _caches_plainly(obj):

@@ -145,12 +145,13 @@ def asked(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     mode: one of ours is asked first, its class reads None. kwargs of None: the handler is called without.
     """
     _calls.clear()
+    call = functools.partial(fn, *args, **kwargs)  # which gives C no empty dict of keywords
     try:
         if mode:
             with _Mode():
-                fn(*args, **kwargs)
+                call()
         else:
-            fn(*args, **kwargs)
+            call()
     except Exception:
         pass
     told = tuple(_calls)

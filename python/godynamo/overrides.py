@@ -1,0 +1,164 @@
+"""``__torch_function__`` for Python functions of one's own: public functions that ask relevant arguments for a handler first.
+
+::
+
+    def gemm_dispatcher(input, mat2, out=None):
+        return (input, mat2, out)
+
+    @torch_function_dispatch(gemm_dispatcher, module="mylib")
+    def gemm(input, mat2, out=None):
+        return torch.mm(input, mat2, out=out)
+
+A function made so is captured like any other: without handlers its implementation, else what the handler does.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+
+__all__ = [
+    "get_overloaded_types_and_args",
+    "implement_torch_function",
+    "torch_function_dispatch",
+    "verify_matching_signatures",
+]
+
+_TENSOR_ONLY = (torch.Tensor,)
+_TORCH_FUNCTION = torch.Tensor.__torch_function__.__func__
+_NO_TORCH_FUNCTION = torch._C._disabled_torch_function_impl
+
+ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
+
+
+def get_overloaded_types_and_args(relevant_args: Iterable[Any]) -> tuple[tuple[type, ...], list[Any]]:
+    """The distinct types with ``__torch_function__`` among the arguments, in order, and the first argument of each.
+
+    The arguments come left to right, those of a subclass before those of its bases. Types that have switched the handler off
+    (``torch._C._disabled_torch_function_impl``, as nn.Parameter has) do not count.
+    """
+    types: list[type] = []
+    args: list[Any] = []
+    for arg in relevant_args:
+        cls = type(arg)
+        if cls in types or not hasattr(cls, "__torch_function__") or cls.__torch_function__ is _NO_TORCH_FUNCTION:
+            continue
+        types.append(cls)
+        index = len(args)
+        for i, other in enumerate(args):
+            if issubclass(cls, type(other)):
+                index = i
+                break
+        args.insert(index, arg)
+    return tuple(types), args
+
+
+def _has_default_handler(arg: Any) -> bool:
+    return getattr(type(arg).__torch_function__, "__func__", None) is _TORCH_FUNCTION
+
+
+def implement_torch_function(
+    implementation: Callable[..., Any],
+    public_api: Callable[..., Any],
+    relevant_args: Iterable[Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    """Call the first handler of a relevant argument that does not give NotImplemented, or else the implementation.
+
+    The implementation is called where no argument has a handler, none but torch.Tensor's own, and where handlers are switched off
+    (``torch._C.DisableTorchFunctionSubclass``, which torch.Tensor's own handler enters).
+
+    Raises TypeError when all handlers gave NotImplemented, and what a handler raises.
+    """
+    types, overloaded_args = get_overloaded_types_and_args(relevant_args)
+    if (
+        not overloaded_args
+        or types == _TENSOR_ONLY
+        or all(_has_default_handler(arg) for arg in overloaded_args)
+        or not torch._C._is_torch_function_enabled()
+    ):
+        return implementation(*args, **kwargs)
+    for overloaded_arg in overloaded_args:
+        # The public function, not the implementation: handlers compare by identity.
+        result = overloaded_arg.__torch_function__(public_api, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    func_name = f"{public_api.__module__}.{public_api.__name__}"
+    raise TypeError(
+        f"no implementation found for '{func_name}' on types that implement "
+        f"__torch_function__: {list(map(type, overloaded_args))}"
+    )
+
+
+def verify_matching_signatures(implementation: Callable[..., Any], dispatcher: Callable[..., Any]) -> None:
+    """Check that a dispatcher has its implementation's signature, with None for all defaults. Raises RuntimeError otherwise."""
+    implementation_spec = ArgSpec(*inspect.getfullargspec(implementation)[:4])
+    dispatcher_spec = ArgSpec(*inspect.getfullargspec(dispatcher)[:4])
+    if (
+        implementation_spec.args != dispatcher_spec.args
+        or implementation_spec.varargs != dispatcher_spec.varargs
+        or implementation_spec.keywords != dispatcher_spec.keywords
+        or bool(implementation_spec.defaults) != bool(dispatcher_spec.defaults)
+        or (
+            implementation_spec.defaults is not None
+            and len(implementation_spec.defaults) != len(dispatcher_spec.defaults)
+        )
+    ):
+        raise RuntimeError(f"implementation and dispatcher for {implementation} have different function signatures")
+    if implementation_spec.defaults is not None and dispatcher_spec.defaults != (None,) * len(dispatcher_spec.defaults):
+        raise RuntimeError("dispatcher functions can only use None for default argument values")
+
+
+_wrapped_func_source = textwrap.dedent("""
+    @functools.wraps(implementation)
+    def {name}(*args, **kwargs):
+        relevant_args = dispatcher(*args, **kwargs)
+        return implement_torch_function(
+            implementation, {name}, relevant_args, args, kwargs)
+    """)
+
+
+def torch_function_dispatch(
+    dispatcher: Callable[..., Iterable[Any]],
+    module: str | None = None,
+    verify: bool = True,
+    docs_from_dispatcher: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a decorator that turns an implementation into a public function whose arguments' handlers are asked first.
+
+    dispatcher: takes the public function's arguments and returns a tuple of those that count. module: the public function's
+    ``__module__``. verify: check that both signatures match (RuntimeError, see verify_matching_signatures).
+    docs_from_dispatcher: the implementation gets the dispatcher's doc string. The public function has the implementation as
+    ``_implementation``.
+    """
+
+    def decorator(implementation: Callable[..., Any]) -> Callable[..., Any]:
+        if verify:
+            verify_matching_signatures(implementation, dispatcher)
+        if docs_from_dispatcher:
+            implementation.__doc__ = dispatcher.__doc__
+        # Generated, so that the function goes by its own name in tracebacks: its implementation may be written in C, and the
+        # dispatcher may refuse a call before.
+        source = _wrapped_func_source.format(name=implementation.__name__)
+        source_object = compile(source, filename="<__torch_function__ internals>", mode="exec")
+        scope = {
+            "implementation": implementation,
+            "dispatcher": dispatcher,
+            "functools": functools,
+            "implement_torch_function": implement_torch_function,
+        }
+        exec(source_object, scope)
+        public_api: Any = scope[implementation.__name__]
+        if module is not None:
+            public_api.__module__ = module
+        public_api._implementation = implementation
+        return public_api  # type: ignore[no-any-return]
+
+    return decorator
