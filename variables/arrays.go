@@ -13,6 +13,9 @@ func (t *TorchVariable) arrayTensor(tx Translator, array VariableTracker) (Varia
 	if !ok || l.Realized() || l.Src == nil || l.obj.Type() != w.arrayType || w.PythonOps {
 		return nil, unsupported(exc.CallUnsupported, "torch.from_numpy of %s", Describe(tx, array))
 	}
+	if err := withoutModes(tx, "torch.from_numpy"); err != nil {
+		return nil, err
+	}
 	if on, err := w.TorchFunctionModeActive(s); err != nil || on {
 		return nil, unsupported(exc.TensorSubclass, "a torch function mode is active")
 	}

@@ -71,6 +71,13 @@ func queued(tx Translator, what string, values []VariableTracker) error {
 
 // told records an effect that shows values to the world.
 func told(tx Translator, values []VariableTracker, emit func(e Emitter) error) error {
+	for _, v := range values {
+		if _, known := AsConstant(tx, v); !known { // printing a tensor computes
+			if err := withoutModes(tx, "a value that is shown"); err != nil {
+				return err
+			}
+		}
+	}
 	if err := tx.Output().Effect(tx, values, emit); err != nil {
 		return err
 	}

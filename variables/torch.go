@@ -103,7 +103,14 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	case t.class == "state":
 		tx.Output().AddGuards(guards.GlobalState())
 		return foldCall(tx, t.Fn, args, kwargs)
+	case strings.HasPrefix(t.class, "modes_") && len(kwargs) == 0:
+		return t.modeCall(tx, name, args)
 	case t.class == "set_state" && len(kwargs) == 0:
+		if strings.HasPrefix(name, "torch.") {
+			if err := withoutModes(tx, name); err != nil {
+				return nil, err
+			}
+		}
 		return tx.Output().SwitchState(tx, t.Fn, name, args)
 	case t.class == "enter_state" && len(kwargs) == 0:
 		if err := tx.Output().EntersState(); err != nil {
@@ -356,6 +363,9 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 	tx.Output().AddGuards(guards.GlobalState())
 	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {
 		return nil, unsupported(exc.TensorSubclass, "a torch function mode is active")
+	}
+	if mode, err := activeMode(tx); err != nil || mode != nil {
+		return BoolConst(true), err
 	}
 	for _, a := range args {
 		items := []VariableTracker{a}

@@ -123,8 +123,11 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 	return py.Object{}, nil
 }
 
-// handled tells whether operations on the tensor call a handler now.
+// handled tells whether operations on the tensor call a handler now, be it a mode's.
 func (t *TensorVariable) handled(tx Translator) (bool, error) {
+	if mode, err := activeMode(tx); err != nil || mode != nil {
+		return true, err
+	}
 	if t.Class.IsNull() {
 		return false, nil
 	}
@@ -138,26 +141,35 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw, again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), kwValues(kwargs)...)
 	classes, err := overriding(tx, all)
-	if err != nil || len(classes) == 0 {
+	if err != nil {
+		return nil, true, err
+	}
+	mode, err := activeMode(tx)
+	if err != nil || len(classes) == 0 && mode == nil {
 		return nil, err != nil, err
 	}
-	if again != nil && len(classes) == 1 && defaultHandler(tx, classes[0]) {
+	if mode == nil && again != nil && len(classes) == 1 && defaultHandler(tx, classes[0]) {
 		v, err := withDefaultHandler(tx, classes[0], all, again)
 		return v, true, err
 	}
-	calls, err := askTorch(tx, classes, fn, args, kwargs)
+	calls, err := askTorch(tx, classes, mode != nil, fn, args, kwargs)
 	if err != nil {
 		return nil, true, err
 	}
 	if len(calls) == 0 {
-		return nil, true, unsupported(exc.TensorSubclass, "%s of a %s", tx.Scope().Repr(fn), py.TypeName(classes[0]))
+		return nil, true, unsupported(exc.TensorSubclass, "%s, which calls no handler", tx.Scope().Repr(fn))
 	}
 	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction { // it calls what does
 		v, err := tx.Inline(NewFunction(fn, constSource(tx, fn, "___function")), args, kwargs)
 		return v, true, err
 	}
 	for _, c := range calls {
-		v, err := c.run(tx)
+		var v VariableTracker
+		if c.class.IsNull() {
+			v, err = c.runMode(tx, mode)
+		} else {
+			v, err = c.run(tx)
+		}
 		if err != nil {
 			return nil, true, err
 		}

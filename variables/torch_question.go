@@ -17,15 +17,15 @@ type torchQuestion struct {
 
 // handlerCall is one call of a handler: class.__torch_function__(func, types, args, kwargs).
 type handlerCall struct {
-	class        py.Object
+	class        py.Object // zero: of the mode that is active
 	fn           py.Object
 	told         VariableTracker // of fn
 	types        []VariableTracker
 	given, named VariableTracker // named nil: without kwargs
 }
 
-// askTorch gives the calls of handlers that fn(*args, **kwargs) makes as long as each gives NotImplemented.
-func askTorch(tx Translator, classes []py.Object, fn py.Object, args []VariableTracker, kwargs []Kw) ([]handlerCall, error) {
+// askTorch gives the calls of handlers that fn(*args, **kwargs) makes as long as each gives NotImplemented; mode: that of a mode comes first.
+func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args []VariableTracker, kwargs []Kw) ([]handlerCall, error) {
 	s, w := tx.Scope(), tx.World()
 	for _, c := range classes {
 		w.RestsOnBases(tx, c)
@@ -47,7 +47,7 @@ func askTorch(tx Translator, classes []py.Object, fn py.Object, args []VariableT
 	if err != nil {
 		return nil, err
 	}
-	told, err := s.Call(w.handlerAsked, fn, s.Tuple(objs[:len(args)]...), kw, py.Bool(false))
+	told, err := s.Call(w.handlerAsked, fn, s.Tuple(objs[:len(args)]...), kw, py.Bool(mode))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,9 @@ func (q *torchQuestion) call(parts []py.Object) (handlerCall, error) {
 		c.told = torchFunction(q.tx, c.fn)
 	}
 	var ok bool
-	if c.class, ok = q.mirrored(parts[0]); !ok {
+	if parts[0] == pyNone {
+		c.class = py.Object{}
+	} else if c.class, ok = q.mirrored(parts[0]); !ok {
 		return c, unsupported(exc.TensorSubclass, "a handler that is not the operands'")
 	}
 	for _, t := range q.tx.Scope().Items(parts[2]) {
@@ -186,6 +188,10 @@ func (c *handlerCall) run(tx Translator) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.callHandler(tx, handler)
+}
+
+func (c *handlerCall) callHandler(tx Translator, handler VariableTracker) (VariableTracker, error) {
 	args := []VariableTracker{c.told, NewTuple(c.types, nil), c.given}
 	if c.named != nil {
 		args = append(args, c.named)

@@ -38,6 +38,9 @@ func (tx *InstructionTranslator) swap(inst *bytecode.Instruction) error {
 func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	if tx.parent == nil {
+		if step, ok := tx.out.world.EnteredAt(); ok {
+			return tx.out.breakAt(step, exc.Break(exc.CallUnsupported, "a torch function mode that stays entered"))
+		}
 		tx.out.endsHere(v)
 		return tx.writeReturn(v)
 	}

@@ -230,6 +230,9 @@ func sanitize(name string) string {
 
 // CallFunction implements variables.Output.
 func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
+	if err := o.world.ModesSee(tx, name, args); err != nil {
+		return nil, err
+	}
 	a, k, err := o.operands(tx, name, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -244,6 +247,9 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 
 // CallMethod implements variables.Output.
 func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
+	if err := o.world.ModesSee(tx, name, args); err != nil {
+		return nil, err
+	}
 	a, k, err := o.operands(tx, name, args, kwargs)
 	if err != nil {
 		return nil, err

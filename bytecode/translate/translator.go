@@ -246,6 +246,9 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			o.leftBefore, o.leftStep = left, step
 		}
 		if why, ok := tx.log.failedAt(step); ok {
+			if entered, ok := o.world.EnteredAt(); ok {
+				return o.breakAt(entered, why)
+			}
 			if u, ok := why.(*exc.Unsupported); h.breaks || ok && u.Before {
 				return tx.breakHere(inst, why)
 			}

@@ -141,7 +141,6 @@ def _special() -> dict[Any, str]:
         "_C._is_autocast_available",
         "_C._get_privateuse1_backend_name",
         "_C._is_torch_function_enabled",
-        "_C._is_torch_function_mode_enabled",
     )
     put("set_state", *_torch_state.SETTERS)
     put(
@@ -155,6 +154,11 @@ def _special() -> dict[Any, str]:
     )
     # Their answers are the process's: is_available() never changes, is_initialized() is guarded.
     put("asked", "distributed.is_available", "distributed.is_initialized")
+    put("modes_push", "_C._push_on_torch_function_stack")
+    put("modes_pop", "_C._pop_torch_function_stack")
+    put("modes_number", "_C._len_torch_function_stack")
+    put("modes_at", "_C._get_function_stack_at")
+    put("modes_active", "_C._is_torch_function_mode_enabled")
     put("from_numpy", "from_numpy")
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
     put(
@@ -832,6 +836,7 @@ def facts() -> dict[str, Any]:
         "make_subclass": _torch_function.make_subclass,
         "as_subclass": _torch_function.as_subclass,
         "plain_example": _torch_function.plain_example,
+        "modes_off": _torch_function.modes_off,
         "alias": torch.ops.aten.alias.default,
         "detach": torch.detach,
         "wrap_result": _torch_function.wrapped,

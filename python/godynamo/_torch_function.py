@@ -96,6 +96,11 @@ def enabled() -> bool:
     return bool(torch._C._is_torch_function_enabled())
 
 
+def modes_off() -> bool:
+    """Whether operations on this thread call no handlers of modes either."""
+    return bool(torch._C._is_torch_function_all_disabled())
+
+
 def _handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     _calls.append((cls, func, types, args, kwargs))
     return NotImplemented

@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 _TENSOR_ONLY = (torch.Tensor,)
-_TORCH_FUNCTION = torch.Tensor.__torch_function__.__func__
+_default: Any = torch.Tensor.__torch_function__
+_TORCH_FUNCTION = _default.__func__
 _NO_TORCH_FUNCTION = torch._C._disabled_torch_function_impl
 
 ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")

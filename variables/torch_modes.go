@@ -1,0 +1,102 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// enteredMode is a TorchFunctionMode that the program has entered. It is never entered for real: its handler is inlined in front of each
+// operation. A frame that would have to be split while one is entered is split in front of entering it; from there on CPython runs it,
+// as it does all that is called while modes are entered.
+type enteredMode struct {
+	mode VariableTracker
+	step int // of the outermost frame, that entered it
+}
+
+// EnteredAt is the step that entered the outermost of the modes which are entered; false when there is none.
+func (w *World) EnteredAt() (step int, ok bool) {
+	if len(w.modes) == 0 {
+		return 0, false
+	}
+	return w.modes[0].step, true
+}
+
+// activeMode is the mode that operations are handed to now, nil for none. An operation that calls no handler but torch.Tensor's own is past that.
+func activeMode(tx Translator) (VariableTracker, error) {
+	w := tx.World()
+	if len(w.modes) == 0 || w.handlersAside > 0 {
+		return nil, nil
+	}
+	off, err := tx.Scope().Call(w.modesOff)
+	if err != nil || off == py.True() {
+		return nil, err
+	}
+	return w.modes[len(w.modes)-1].mode, nil
+}
+
+// withoutModes refuses what a mode that is entered would see, and is not handed to it.
+func withoutModes(tx Translator, what string) error {
+	mode, err := activeMode(tx)
+	if err == nil && mode != nil {
+		err = unsupported(exc.TensorSubclass, "%s while a torch function mode is entered", what)
+	}
+	return err
+}
+
+// ModesSee refuses an operation of the graph that a mode would see: those that come this far without having been handed to it. Items of
+// a sequence of results are none.
+func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker) error {
+	if len(args) > 0 {
+		if _, ok := args[0].(*TensorSequence); ok {
+			return nil
+		}
+	}
+	return withoutModes(tx, operation)
+}
+
+// modeCall is a call of one of torch's functions on the stack of modes.
+func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
+	w := tx.World()
+	tx.Output().AddGuards(guards.GlobalState()) // no mode is entered outside
+	switch {
+	case t.class == "modes_push" && len(args) == 1:
+		mode, err := Realize(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := mode.(*ObjectVariable); !ok || w.PythonOps {
+			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, mode))
+		}
+		w.modes = append(w.modes, enteredMode{mode, tx.Output().Step()})
+		return NoneConst(), nil
+	case t.class == "modes_pop" && len(args) == 0 && len(w.modes) > 0:
+		last := len(w.modes) - 1
+		mode := w.modes[last].mode
+		w.modes = w.modes[:last:last]
+		return mode, nil
+	case t.class == "modes_number" && len(args) == 0:
+		return IntConst(tx, len(w.modes)), nil
+	case t.class == "modes_at" && len(args) == 1:
+		if i, ok := ConstInt(tx, mustRealize(tx, args[0])); ok && i >= 0 && i < len(w.modes) {
+			return w.modes[i].mode, nil
+		}
+	case t.class == "modes_active" && len(args) == 0:
+		mode, err := activeMode(tx)
+		return BoolConst(mode != nil), err
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s", name)
+}
+
+// runMode inlines the handler of the mode that is active, with that one set aside.
+func (c *handlerCall) runMode(tx Translator, mode VariableTracker) (VariableTracker, error) {
+	handler, err := GetAttr(tx, mode, "__torch_function__")
+	if err != nil {
+		return nil, err
+	}
+	w := tx.World()
+	entered := w.modes
+	w.modes = entered[: len(entered)-1 : len(entered)-1]
+	defer func() { w.modes = entered }()
+	return c.callHandler(tx, handler)
+}
