@@ -346,6 +346,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 				return nil, err
 			}
 			if found {
+				o.guardMissing(tx, name) // in the module's own __dict__ or its class it would come first
 				return v, nil
 			}
 		}

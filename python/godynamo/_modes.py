@@ -42,9 +42,31 @@ def _in_mode(fn: Any, mode: int, kind: str) -> Any:
         return type(fn)(_in_mode(fn.__func__, mode, kind))
     if _modules.is_module(fn):
         return _modules.handle(fn, _wrap(_modules.bound_call(fn), mode, kind), _Mode(mode, kind))
+    if isinstance(fn, type) and kind == "disabled":
+        return _disabled_class(fn, mode)
     if isinstance(fn, type) or not callable(fn):
         raise TypeError(f"a function, method or module is needed, not {fn!r}")
     return _wrap(fn, mode, kind)
+
+
+def _disabled_class(cls: type, mode: int) -> type:
+    """The class itself: making an instance, and calling one that is a module, is not translated."""
+    from . import _modules
+
+    names = ("__init__", "__call__") if issubclass(cls, _modules.torch.nn.Module) else ("__init__",)
+    for name in names:
+        found = getattr(cls, name)
+        if isinstance(found, types.FunctionType):  # object's own counts its arguments by what the class has
+            setattr(cls, name, _wrap(found, mode, "disabled"))
+    return cls
+
+
+def is_disabled(handle: Any) -> bool:
+    """Whether disable() has made this handle of a module."""
+    from . import _modules
+
+    again = _modules.made_by(handle)
+    return isinstance(again, _Mode) and again._mode == core.MODE_DISABLED
 
 
 def _wrap(fn: Function, mode: int, kind: str) -> Function:
@@ -73,8 +95,8 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
     """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph
     break.
 
-    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper; with
-    ``recursive=False`` it is :func:`skip`.
+    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper, of a class the class itself;
+    with ``recursive=False`` it is :func:`skip`. ``optimize`` gives back a module that was disabled as it is.
 
     >>> @godynamo.disable
     ... def plain(x):

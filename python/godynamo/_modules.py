@@ -35,6 +35,11 @@ def original(obj: Any) -> Any:
     return obj
 
 
+def made_by(obj: Any) -> Any:
+    """What optimizes a copy of a handle, None for what is no handle."""
+    return object.__getattribute__(obj, "_godynamo_again") if issubclass(type(obj), (_Handle, _Proxy)) else None
+
+
 def bound_call(module: Any) -> Callable[..., Any]:
     """``module``'s call as its type has it, bound to the original."""
     module = original(module)

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _modules, config
+from . import _modes, _modules, config
 from ._core import available, core
 from ._options import Options
 
@@ -108,6 +108,8 @@ class Optimizer:
         return f"<godynamo.optimize(backend={self.options.backend_name!r})>"
 
     def _module(self, module: Any) -> Any:
+        if _modes.is_disabled(module):
+            return module
         module = _modules.original(module)
         call = type(module).__call__
         if not isinstance(call, types.FunctionType):
