@@ -358,6 +358,16 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 			return v, err
 		}
 	}
+	if kind, ok, err := placesKind(tx, name, append([]VariableTracker{t}, args...), kwargs); ok || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		node, err := tx.Output().CallMethod(tx, name, append([]VariableTracker{t}, args...), kwargs)
+		if err != nil {
+			return nil, err
+		}
+		return wrapNode(tx, node, kind)
+	}
 	kinds, err := argKinds(tx, args)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/guards"
@@ -260,13 +261,18 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	kinds, err := argKinds(tx, args)
+	kind, ok, err := placesKind(tx, strings.TrimPrefix(name, "torch."), args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	kind, err := tx.World().ResultKind(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds)
-	if err != nil {
-		return nil, err
+	if !ok {
+		kinds, err := argKinds(tx, args)
+		if err != nil {
+			return nil, err
+		}
+		if kind, err = tx.World().ResultKind(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds); err != nil {
+			return nil, err
+		}
 	}
 	if kind == "unknown" && t.Fn.Kind() == py.Function { // a Python wrapper of torch's: what it calls may be known
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
@@ -300,22 +306,39 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	return graphCall(tx, t.Fn, name, args, kwargs, kind)
 }
 
-// callOut is an operation that writes its result into a tensor, which it gives back, resized where it must be.
+// callOut is an operation that writes its results into tensors, which it gives back, resized where they must be.
 func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker, kind string) (VariableTracker, error) {
 	v, err := Realize(tx, out)
 	if err != nil {
 		return nil, err
 	}
-	x, ok := v.(*TensorVariable)
-	if !ok || kind != "tensor" {
+	given := []VariableTracker{v}
+	if s, ok := v.(*TupleVariable); ok && kind == "tensors:"+itoa(len(s.items)) {
+		if given, err = RealizeAll(tx, s.items); err != nil {
+			return nil, err
+		}
+	} else if kind != "tensor" {
+		given = nil
+	}
+	changed := make([]*TensorVariable, len(given))
+	for i, v := range given {
+		changed[i], _ = v.(*TensorVariable)
+	}
+	if len(given) == 0 || slices.Contains(changed, nil) {
 		return nil, unsupported(exc.CallUnsupported, "%s with out=", name)
 	}
 	node, err := tx.Output().CallFunction(tx, t.Fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	node.Inplace, x.meta, x.Changed = true, nil, true
-	return x, nil
+	node.Inplace = true
+	for _, x := range changed {
+		x.meta, x.Changed = nil, true
+	}
+	if kind == "tensor" {
+		return given[0], nil
+	}
+	return &TensorSequence{Node: node, n: len(given), items: given}, nil
 }
 
 // argKinds are the letters of all arguments.

@@ -180,22 +180,28 @@ func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
 	return true
 }
 
-// foreseeSize gives the fake session the result of an operation whose size depends on data, where it can be foreseen.
-func (o *OutputGraph) foreseeSize(tx variables.Translator) (bool, error) {
-	if o.meta == nil || o.meta.rows >= len(o.graph.Nodes()) {
+// foreseeSize gives the fake session the result of the operation whose size, which depends on data, makes that of n unknown, where it can
+// be foreseen. What was computed from it is computed again.
+func (o *OutputGraph) foreseeSize(tx variables.Translator, n *fxgraph.Node) (bool, error) {
+	if o.meta == nil {
 		return false, nil
 	}
-	n := o.graph.Nodes()[o.meta.rows]
-	if o.inputOf[n] != nil || n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod {
+	r, err := o.scope.CallMethod(o.meta.object, "root", o.scope.Int(int64(n.Index)))
+	if err != nil {
+		return false, err
+	}
+	root, ok := py.AsInt(r)
+	if !ok || root < 0 {
 		return false, nil
 	}
+	n = o.graph.Nodes()[root]
 	v, ok, err := o.foresee(tx, n, n, "size")
 	if !ok || err != nil {
 		return false, err
 	}
-	if _, err := o.scope.CallMethod(o.meta.object, "input", o.scope.Int(int64(n.Index)), v); err != nil {
+	if _, err := o.scope.CallMethod(o.meta.object, "input", o.scope.Int(root), v); err != nil {
 		return false, err
 	}
-	o.meta.rows++
+	o.meta.rows = int(root) + 1
 	return true, nil
 }

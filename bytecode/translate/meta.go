@@ -18,7 +18,7 @@ type metaSession struct {
 func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable) (*variables.TensorMeta, error) {
 	v, err := o.Sample(t)
 	for err != nil {
-		known, failed := o.foreseeSize(tx)
+		known, failed := o.foreseeSize(tx, t.Node)
 		if failed != nil {
 			return nil, failed
 		}

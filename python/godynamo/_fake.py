@@ -9,10 +9,37 @@ from typing import Any
 
 import torch
 import torch.utils._pytree
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from . import _torch_function, _torch_state
 from ._runtime import Ref
 from ._saved_tensors import unseen
+
+
+class _Unseen:
+    """No value yet."""
+
+
+_UNSEEN = _Unseen()
+
+
+class _Unknown:
+    """Stands for the result of an operation whose sizes depend on data, or are given by it, and for what is computed from it."""
+
+    def __init__(self, root: int, error: Exception) -> None:
+        self.root = root  #: the operation's index
+        self.error = error
+
+
+def _changes(op: str, target: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether an operation may change an operand: told by its name, as torch's are."""
+    name = target if op == "call_method" else getattr(target, "__name__", "")
+    return name.endswith("_") or name in _IN_PLACE or "out" in kwargs
+
+
+_IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()} | {
+    "setitem"
+}
 
 
 class Session:
@@ -23,11 +50,10 @@ class Session:
     """
 
     def __init__(self) -> None:
-        from torch._subclasses.fake_tensor import FakeTensorMode
-
         self._mode = FakeTensorMode(allow_non_fake_inputs=False)
         self._values: dict[int, Any] = {}
         self._examples: dict[int, torch.Tensor] = {}  # the inputs themselves
+        self._stuck = -1  # see root()
         self._state: _torch_state.State | None = None  # of the nodes, once one of them has switched a mode
 
     def set_state(self, state: _torch_state.State) -> None:
@@ -45,10 +71,17 @@ class Session:
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
         """Run one node row (see _runtime.compile_fx) and keep its fake result. Raises what the operation raises."""
         op, _name, target, args, kwargs = row[:5]
-        if index in self._values:  # seen by result()
+        if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # seen by result(), or before
             return
         a = self._resolve(args)
         k = self._resolve(kwargs)
+        for operand in torch.utils._pytree.tree_leaves((a, k)):
+            if isinstance(operand, _Unknown):
+                if _changes(op, target, k):
+                    self._stuck = operand.root
+                    raise operand.error
+                self._values[index] = operand
+                return
         if target in ("as_subclass", _torch_function.as_subclass, _torch_function.converted):
             self._values[index] = a[0]  # its class is known; the rest is as it was
             return
@@ -65,6 +98,8 @@ class Session:
             # What inference mode saves and puts back must not hold the fake mode.
             with unseen(), contextlib.nullcontext() if target in _torch_state.ENTERING else self._mode:
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
+        except (DynamicOutputShapeException, DataDependentOutputException) as error:
+            value = _Unknown(index, error)
         finally:
             noisy.disabled = before
             if outside is not None:
@@ -73,8 +108,17 @@ class Session:
         self._values[index] = value
 
     def value(self, index: int) -> Any:
-        """The fake value of a node that has run."""
-        return self._values[index]
+        """The fake value of a node that has run. Raises the operation's error where its sizes depend on data."""
+        found = self._values[index]
+        if isinstance(found, _Unknown):
+            raise found.error
+        return found
+
+    def root(self, index: int) -> int:
+        """The operation whose sizes, which depend on data, make this node's unknown, or keep it from being run; -1: none."""
+        stuck, self._stuck = self._stuck, -1
+        found = self._values.get(index)
+        return found.root if isinstance(found, _Unknown) else stuck
 
     def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
         """What a function of the user's (allow_in_graph) gives at this node, and whether it changed a tensor it was given.

@@ -67,8 +67,9 @@ def op_name(op: Any) -> str:
     return str(getattr(op, "__name__", type(op).__name__))
 
 
-def copies(tree: Any) -> Any:
-    """Copies of all tensors, leaves of autograd's that share memory where the tensors do; all else as it is."""
+def copies(tree: Any, detached: bool = False) -> Any:
+    """Copies of all tensors, leaves of autograd's that share memory where the tensors do; all else as it is. ``detached``: none
+    of them asks for a gradient."""
     memo: dict[int, Any] = {}
     kept: list[Any] = []
 
@@ -78,7 +79,7 @@ def copies(tree: Any) -> Any:
         if id(t) not in memo:
             kept.append(t)
             made = copy.deepcopy(t.detach(), memo) if t.layout is torch.strided else t.detach().clone()
-            made.requires_grad_(t.requires_grad)
+            made.requires_grad_(t.requires_grad and not detached)
             memo[id(t)] = made
         return memo[id(t)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from library_judge import Case, caller_of
+from library_judge import Case, caller_of, copies
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 
@@ -20,6 +20,8 @@ MOST_SAMPLES = 300
 #: samples of the forms besides the function
 FORM_SAMPLES = 2
 ERRORS = 4
+#: reference inputs of an operator and dtype
+REFERENCES = 4
 
 
 def _unseeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -63,11 +65,56 @@ def cases(op: Any, most: int) -> Iterator[Case]:
             if number < FORM_SAMPLES and isinstance(sample.input, torch.Tensor):
                 for form, fn in _forms(op):
                     yield _case(f"{kind} {number} {form}", fn, args, sample.kwargs, valued)
+            if number < FORM_SAMPLES and op.supports_out and "out" not in sample.kwargs:
+                for form, out in _outs(op, args, sample.kwargs):
+                    given = copies((args, {**sample.kwargs, "out": out}), detached=True)
+                    yield _case(f"{kind} {number} {form}", op.op, *given, valued)
+        yield from _further(op, dtype, with_grad, valued)
     if op.error_inputs_func is not None:
         for number, error in enumerate(spread(list(op.error_inputs("cpu")), ERRORS)):
             sample = error.sample_input
             args = (sample.input, *sample.args)
             yield _case(f"error {number}", op.op, args, sample.kwargs, valued, counted=False)
+
+
+def _further(op: Any, dtype: torch.dtype, with_grad: bool, valued: bool) -> Iterator[Case]:
+    """Reference inputs (more shapes, broadcasting, extreme values), and sparse samples, which CPython may be left with."""
+    kind = str(dtype).removeprefix("torch.")
+    torch.manual_seed(0)
+    for number, sample in enumerate(spread(_samples(op, "reference_inputs", dtype, with_grad), REFERENCES)):
+        yield _case(f"{kind} reference {number}", op.op, (sample.input, *sample.args), sample.kwargs, valued)
+    for layout in ("sparse_coo", "sparse_csr"):
+        found = _samples(op, "sample_inputs_" + layout, dtype, False) if dtype.is_floating_point else []
+        for number, sample in enumerate(spread(found, FORM_SAMPLES)):
+            args = (sample.input, *sample.args)
+            yield _case(f"{layout} {number}", op.op, args, sample.kwargs, valued, counted=False)
+
+
+def _samples(op: Any, kind: str, dtype: torch.dtype, with_grad: bool) -> list[Any]:
+    """What one of the table's functions gives; nothing where it has none for the operator, or asks for what it must not."""
+    if getattr(op, kind + "_func", None) is None:
+        return []
+    try:
+        return list(itertools.islice(getattr(op, kind)("cpu", dtype, requires_grad=with_grad), MOST_SAMPLES))
+    except (NotImplementedError, ValueError):
+        return _samples(op, kind, dtype, False) if with_grad else []
+
+
+def _outs(op: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
+    """What the operator may write its result into: memory of the right size, in another order, and of no size."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        found = op.op(*copies(args), **copies(kwargs))
+    results = found if isinstance(found, (list, tuple)) else (found,)
+    if not all(isinstance(t, torch.Tensor) and t.layout is torch.strided for t in results):
+        return
+    one = (lambda ts: ts[0]) if results is not found else tuple
+    yield "out", one([torch.zeros_like(t) for t in results])
+    yield (
+        "out transposed",
+        one([torch.zeros_like(t.mT.contiguous()).mT if t.ndim > 1 else torch.zeros_like(t) for t in results]),
+    )
+    yield "out resized", one([t.new_empty(0) for t in results])
 
 
 def _case(name: str, fn: Callable[..., Any], args: Any, kwargs: Any, valued: bool, counted: bool = True) -> Case:

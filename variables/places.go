@@ -1,0 +1,47 @@
+package variables
+
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// placesKind is the result kind of nonzero(as_tuple=...) and of where(condition): one tensor, or one for each dimension, of sizes that
+// depend on data. false for other calls.
+func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw) (kind string, ok bool, err error) {
+	switch {
+	case name == "where" && len(args) == 1 && len(kwargs) == 0:
+	case name == "nonzero" && len(args) == 1:
+		at := slices.IndexFunc(kwargs, func(kw Kw) bool { return kw.Name == "as_tuple" })
+		if at < 0 {
+			return "", false, nil
+		}
+		v, err := Realize(tx, kwargs[at].Value)
+		if err != nil {
+			return "", false, err
+		}
+		tuple, known := AsConstant(tx, v)
+		if !known || tuple.Kind() != py.BoolKind || tuple == py.True() && len(kwargs) > 1 {
+			return "", false, nil
+		}
+		if tuple != py.True() {
+			return "tensor", true, nil
+		}
+	default:
+		return "", false, nil
+	}
+	v, err := Realize(tx, args[0])
+	if err != nil {
+		return "", false, err
+	}
+	x, ok := v.(*TensorVariable)
+	if !ok {
+		return "", false, nil
+	}
+	m, err := x.Meta(tx)
+	if err != nil {
+		return "", false, err
+	}
+	x.need(tx, "ndim")
+	return "tensors:" + itoa(max(len(m.Shape), 1)), true, nil
+}
