@@ -53,7 +53,7 @@ def _disabled_class(cls: type, mode: int) -> type:
     """The class itself: making an instance, and calling one that is a module, is not translated."""
     from . import _modules
 
-    names = ("__init__", "__call__") if issubclass(cls, _modules.torch.nn.Module) else ("__init__",)
+    names = ("__init__", "__call__") if _modules.is_module_class(cls) else ("__init__",)
     for name in names:
         found = getattr(cls, name)
         if isinstance(found, types.FunctionType):  # object's own counts its arguments by what the class has

@@ -28,6 +28,11 @@ def is_module(obj: Any) -> bool:
     return issubclass(type(obj), torch.nn.Module) or issubclass(type(obj), _Proxy)
 
 
+def is_module_class(cls: type) -> bool:
+    """Whether instances of ``cls`` are nn.Modules."""
+    return issubclass(cls, torch.nn.Module)
+
+
 def original(obj: Any) -> Any:
     """The module behind a handle; any other module as it is."""
     if issubclass(type(obj), (_Handle, _Proxy)):
