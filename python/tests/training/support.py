@@ -1,0 +1,142 @@
+"""What the tests of training share: a small transformer, whole training runs, and a comparison with eager."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+import godynamo
+from godynamo import utils
+from godynamo.testing import CompileCounter
+
+VOCABULARY, LENGTH, STEPS = 17, 8, 20
+
+
+def whole(gm: torch.fx.GraphModule, example_inputs: Any) -> Callable[..., Any]:
+    """A backend that is given whole graphs and runs them as they are."""
+    gm.graph.lint()
+    return gm.forward
+
+
+class Block(torch.nn.Module):
+    """A layer with attention and dropout."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.norm1 = torch.nn.LayerNorm(width)
+        self.attention = torch.nn.MultiheadAttention(width, heads, dropout=0.1, batch_first=True)
+        self.norm2 = torch.nn.LayerNorm(width)
+        self.mlp = torch.nn.Sequential(
+            torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm1(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        return x + self.mlp(self.norm2(x))
+
+
+class Transformer(torch.nn.Module):
+    """Predicts the next token."""
+
+    def __init__(self, width: int = 16, heads: int = 2, layers: int = 2) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(VOCABULARY, width)
+        self.positions = torch.nn.Parameter(torch.randn(LENGTH, width) * 0.1)
+        self.blocks = torch.nn.ModuleList([Block(width, heads) for _ in range(layers)])
+        self.head = torch.nn.Linear(width, VOCABULARY)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(ids) + self.positions[: ids.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def batch(i: int) -> torch.Tensor:
+    """The i-th batch of token sequences, the same in each run: each counts on from another token."""
+    start = torch.randint(0, VOCABULARY, (4, 1), generator=torch.Generator().manual_seed(i))
+    return (start + torch.arange(LENGTH + 1)) % VOCABULARY
+
+
+def loss_of(model: Callable[..., torch.Tensor], ids: torch.Tensor) -> torch.Tensor:
+    """The loss of a batch."""
+    return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+
+
+class Run:
+    """What a training run leaves: losses, parameters, buffers, optimizer state, the random generator."""
+
+    def __init__(self, losses: list[float], model: torch.nn.Module, optimizer: Any = None) -> None:
+        self.losses = losses
+        self.tensors = [*model.parameters(), *model.buffers()]
+        if optimizer is not None:
+            self.tensors += [t for s in optimizer.state.values() for t in s.values() if isinstance(t, torch.Tensor)]
+        self.drawn = torch.get_rng_state()
+
+    def same(self, other: Run) -> None:
+        """All of it is bit by bit the other's."""
+        assert self.losses == other.losses
+        assert torch.equal(self.drawn, other.drawn)
+        assert len(self.tensors) == len(other.tensors)
+        assert all(torch.equal(a, b) for a, b in zip(self.tensors, other.tensors, strict=True))
+
+    def close(self, other: Run, tolerance: float = 1e-3) -> None:
+        """All of it is the other's to a tolerance."""
+        torch.testing.assert_close(self.losses, other.losses, rtol=tolerance, atol=tolerance)
+        for a, b in zip(self.tensors, other.tensors, strict=True):
+            torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+def both(make: Callable[[], Callable[..., Any]], *calls: tuple[Any, ...], backend: Any = "eager") -> CompileCounter:
+    """Runs what ``make`` gives eagerly and under godynamo on the same calls, from the same seed, and compares ``facts`` of the results.
+
+    ``make`` is called for each run, so that state of the one is not seen by the other. Gives a counter of graphs.
+    """
+    counter = CompileCounter() if backend == "counted" else backend
+    torch.manual_seed(0)
+    fn = make()
+    expected = [outcome(fn, args) for args in calls]
+    drawn = torch.get_rng_state()
+    torch.manual_seed(0)
+    optimized = godynamo.optimize(make(), backend=counter)
+    found = [outcome(optimized, args) for args in calls]
+    for i, (a, b) in enumerate(zip(expected, found, strict=True)):
+        assert a == b, f"call {i}: eager {a}, godynamo {b}"
+    assert torch.equal(drawn, torch.get_rng_state())
+    return counter
+
+
+def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """What a call comes to, as data."""
+    args = tuple(a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args)
+    try:
+        value = fn(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return facts(value), [facts(a.grad) for a in args if isinstance(a, torch.Tensor)]
+
+
+def facts(value: Any) -> Any:
+    """A value as data that == compares: tensors by bits, dtype, shape, requires_grad."""
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype), tuple(value.shape), value.requires_grad, repr(value.detach().tolist())
+    if isinstance(value, (list, tuple)):
+        return [facts(v) for v in value]
+    if isinstance(value, dict):
+        return {k: facts(v) for k, v in value.items()}
+    return repr(value)
+
+
+def breaks() -> dict[str, int]:
+    """The reasons of splits so far."""
+    return dict(utils.counters["graph_break"])
+
+
+def quiet() -> None:
+    """Leave out the warnings about functions with many shapes of arguments."""
+    logging.getLogger("godynamo").setLevel(logging.ERROR)
