@@ -26,7 +26,7 @@ venv: ## make or update the shared virtual environment
 	@scripts/venv.sh >/dev/null
 
 build: venv ## compile _C and libgodynamo.so into python/godynamo/
-	@mkdir -p build && flock build/.lock $(PY) setup.py --quiet build_ext --inplace
+	@mkdir -p build && flock build/.lock $(PY) setup.py --quiet egg_info build_ext --inplace
 
 demo: build ## the seed's toy example: graphs, guards, 100 calls, hits and misses
 	@$(PY) scripts/demo.py

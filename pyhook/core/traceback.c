@@ -316,8 +316,12 @@ gd_graph_raised(gd_GuardedCode *e)
             PyErr_SetInterrupt(); /* comes again, a little earlier in the user's code */
         }
     }
-    else if (in_graph) {
-        PyObject *answer = gd_call_python("may_run_again", Py_None);
+    if (in_graph) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyObject *answer = gd_call_python("may_run_again", value != NULL ? value : Py_None);
+        if (answer == Py_None) { /* the backend is at fault */
+            in_block = 0;
+        }
         in_graph = answer == Py_True;
         Py_XDECREF(answer);
         PyErr_Clear();

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from . import exc, testing, utils
     from ._backends import list_backends, lookup_backend, register_backend
     from ._explain import cache_entries, cache_stats, explain, guards
+    from ._export import export
     from ._marks import (
         allow_in_graph,
         assume_constant_result,
@@ -47,6 +48,7 @@ __all__ = [
     "disallow_in_graph",
     "exc",
     "explain",
+    "export",
     "graph_break",
     "guards",
     "is_compiling",
@@ -70,6 +72,7 @@ _LAZY = {
     "exc": "exc",
     "testing": "testing",
     "utils": "utils",
+    "export": "_export",
     **dict.fromkeys(("list_backends", "lookup_backend", "register_backend"), "_backends"),
     **dict.fromkeys(("cache_entries", "cache_stats", "explain", "guards"), "_explain"),
     **dict.fromkeys(

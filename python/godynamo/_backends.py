@@ -393,33 +393,72 @@ def compile_fx(
         # A fresh one: the backend may have got halfway through changing its own.
         return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
     utils.record_time("backend", time.perf_counter() - built)
-    compiled = _outside(compiled)
+    compiled = _outside(compiled, backend_name, _outputs_of(rows))
     if config.verify_correctness:
         return _Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled
 
 
-def _outside(compiled: Callable[..., Any]) -> Callable[..., Any]:
+def _outputs_of(rows: Sequence[Any]) -> int:
+    """How many values a graph returns."""
+    outputs = rows[-1][3][0]
+    return len(outputs) if isinstance(outputs, (tuple, list)) else 1
+
+
+def _edited_outputs(compiled: Any) -> int | None:
+    """How many values a GraphModule that a backend returned gives; None for what is no GraphModule, or its forward."""
+    gm = getattr(compiled, "__self__", compiled)
+    if not isinstance(gm, torch.fx.GraphModule):
+        return None
+    (output,) = [n for n in gm.graph.nodes if n.op == "output"]
+    return len(output.args[0]) if isinstance(output.args[0], (tuple, list)) else None
+
+
+def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[..., Any]:
     """Keep the eval-frame hook out of what a backend returned: frames in it would be captured, and handed to the backend, again.
 
-    FX's, torch's and inductor's own code the hook leaves alone by itself; those are called directly.
+    FX's, torch's and inductor's own code the hook leaves alone by itself; those are called directly. What others return is looked
+    at after each call: exc.InvalidBackendResult names a backend whose code returns another number of values than its graph has.
     """
     if isinstance(compiled, torch.fx.GraphModule):
         _without_report(compiled)
-    if _trace_rules.skipped_callable(compiled):
+    given = _edited_outputs(compiled)
+    if given is not None and given != outputs:
+        compiled = _wrong_number(name, given, outputs)
+    elif _trace_rules.skipped_callable(compiled):
         return compiled
     hook_installed, set_mode, disabled = core.hook_installed, core.set_mode, core.MODE_DISABLED
 
     def outside(*inputs: Any) -> Any:
         if not hook_installed():
-            return compiled(*inputs)
-        before = set_mode(disabled)
-        try:
-            return compiled(*inputs)
-        finally:
-            set_mode(before)
+            result = compiled(*inputs)
+        else:
+            before = set_mode(disabled)
+            try:
+                result = compiled(*inputs)
+            finally:
+                set_mode(before)
+        if not isinstance(result, _SEQUENCES) or len(result) != outputs:
+            raise exc.InvalidBackendResult(_wrong_result(name, result, outputs))
+        return result
 
     return outside
+
+
+_SEQUENCES = (tuple, list)
+
+
+def _wrong_result(name: str, result: Any, outputs: int) -> str:
+    if isinstance(result, _SEQUENCES):
+        return f"what backend {name!r} compiled returned {len(result)} values for a graph with {outputs}"
+    return f"what backend {name!r} compiled must return a tuple of {outputs} values, not a {type(result).__name__}"
+
+
+def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
+    def wrong(*_: Any) -> Any:
+        raise exc.InvalidBackendResult(f"backend {name!r} returned a graph with {given} outputs for one with {outputs}")
+
+    return wrong
 
 
 def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -37,9 +39,25 @@ def unregister(obj: Any) -> None:
 
 
 def kind_of(obj: Any) -> str:
-    """The word registered for this very object, or ""."""
+    """The word registered for this very object, here or by torch.compiler's functions of the same names, or ""."""
     row = _kinds.get(id(obj))
-    return row[1] if row is not None and row[0]() is obj else ""
+    if row is not None and row[0]() is obj:
+        return row[1]
+    return _torch_mark(obj) if type(obj) is types.FunctionType else ""
+
+
+def _torch_mark(fn: types.FunctionType) -> str:
+    """What torch.compiler.allow_in_graph, disallow_in_graph and assume_constant_result have said about a function."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is None:  # nothing has been said to torch
+        return ""
+    if fn.__dict__.get("_dynamo_marked_constant") and not fn.__module__.startswith("torch"):
+        return "fold"
+    for table, word in (("_allowed_callable_ids", "op:any"), ("_disallowed_callable_ids", "opaque")):
+        ids = getattr(getattr(rules, table, None), "function_ids", None)
+        if ids and id(fn) in ids:
+            return word
+    return ""
 
 
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:

@@ -239,12 +239,16 @@ def graph_failed(info: dict[str, Any]) -> None:
     )
 
 
-def may_run_again(_: None) -> bool:
+def may_run_again(error: BaseException | None) -> bool | None:
     """Whether operations of a graph that raised left no trace outside: the user's saved-tensor hooks may have seen them.
 
-    Checkpointing even ends its second forward pass by an exception from such a hook.
+    Checkpointing even ends its second forward pass by an exception from such a hook. None: the backend is at fault, and the user
+    is told, unless ``config.suppress_errors``.
     """
     from . import _saved_tensors
+
+    if isinstance(error, exc.InvalidBackendResult):
+        return True if config.suppress_errors else None
 
     return not _saved_tensors.hooks_active()
 

@@ -93,7 +93,7 @@ class Run:
 
 
 def both(make: Callable[[], Callable[..., Any]], *calls: tuple[Any, ...], backend: Any = "eager") -> CompileCounter:
-    """Runs what ``make`` gives eagerly and under godynamo on the same calls, from the same seed, and compares ``facts`` of the results.
+    """Runs what ``make`` gives eagerly and under godynamo on the same calls and from the same seed; ``facts`` are compared.
 
     ``make`` is called for each run, so that state of the one is not seen by the other. Gives a counter of graphs.
     """

@@ -325,7 +325,9 @@ TRANSFORMS = {
     "grad": lambda x: torch.func.grad(energy)(x),
     "grad of grad": lambda x: torch.func.grad(lambda a: torch.func.grad(energy)(a).sum())(x),
     "grad_and_value": lambda x: torch.func.grad_and_value(energy)(x),
-    "argnums and aux": lambda x: torch.func.grad(lambda a, b: ((a * b).sum(), b + 1), argnums=(0, 1), has_aux=True)(x, x + 1),
+    "argnums and aux": lambda x: torch.func.grad(lambda a, b: ((a * b).sum(), b + 1), argnums=(0, 1), has_aux=True)(
+        x, x + 1
+    ),
     "vmap": lambda x: torch.vmap(lambda row: row.sum() * row)(x),
     "vmap of two": lambda x: torch.func.vmap(lambda a, b: a @ b, in_dims=(0, 1))(x, x.t()),
     "vmap of vmap": lambda x: torch.vmap(torch.vmap(lambda a: a * 2))(x),
