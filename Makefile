@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch roundtrip identity cpython opinfo modules models old-torch conformance check clean
+	golden fuzz-language fuzz-torch roundtrip identity cpython opinfo modules paritybench models old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -105,6 +105,10 @@ opinfo: build ## torch's op_db, each operator's samples against eager, forward a
 
 modules: build ## every module of torch.nn against eager, in training and evaluation: MODULES="RNN Conv*" N=inputs a mode
 	@$(PY) python/tests/torch_library/library_run.py modules --only "$(MODULES)" $(if $(N),--samples $(N)) --json build/modules.json
+
+paritybench: build ## modules of hundreds of projects, from a checkout of pytorch-jit-paritybench: DIR=... ONLY="facebook*" N=modules a file
+	@GODYNAMO_PARITYBENCH_DIR="$(DIR)" $(PY) python/tests/torch_library/library_run.py paritybench --only "$(ONLY)" \
+		--samples $(or $(N),100) --timeout 600 --json build/paritybench.json
 
 models: build ## the model zoo: right, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/models_run.py $(MODELS_ARGS)

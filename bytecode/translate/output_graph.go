@@ -21,6 +21,7 @@ type event struct {
 	// frame runs again in CPython, from its start; see OutputGraph.protect.
 	protected bool
 	state     py.Object // torch's modes to put back when it raises; null: they stay
+	modes     py.Object // torch's modes in force; null: as at the frame's start
 	fresh     bool      // an effect on an object that nothing else has yet
 	reads     bool      // an effect that reads what is in a tensor
 	shared    bool      // an effect that operations may see: it changes memory that a tensor may share
@@ -299,7 +300,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 		}
 		n.Stack[0].Col = int(ch.inst.Pos.Col)
 	}
-	e := &event{node: n, chain: ch}
+	e := &event{node: n, chain: ch, modes: o.state.now}
 	if o.current != nil {
 		e.protected, e.state = o.current.protection()
 	}

@@ -19,6 +19,7 @@ import (
 type torchState struct {
 	module  py.Object
 	entry   py.Object                               // snapshot at the frame's start; null: nothing was switched
+	now     py.Object                               // snapshot after the last switch
 	after   map[*variables.ObjectVariable]py.Object // snapshot after leaving a manager that is entered
 	regions []restoreRegion
 	// unscoped counts switches that no manager will take back.
@@ -77,7 +78,7 @@ func (o *OutputGraph) noteState() error {
 		return err
 	}
 	o.AddGuards(guards.GlobalState())
-	o.state.entry = before
+	o.state.entry, o.state.now = before, before
 	if o.meta != nil {
 		_, err = o.scope.CallMethod(o.meta.object, "set_state", before)
 	}
@@ -113,6 +114,9 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 	r, err := o.scope.Call(fn, objs...)
 	if err != nil {
 		return nil, variables.Observe(err)
+	}
+	if o.state.now, err = o.stateCall("snapshot"); err != nil {
+		return nil, err
 	}
 	a, k, err := o.proxies(tx, "", args, nil)
 	if err != nil {
@@ -280,7 +284,28 @@ func (c *Codegen) writeRestores() error {
 }
 
 // switchedUnscoped tells frames with one whole graph that would lose a switch when the graph raises: the state at the start is put
-// back then, which is right when the user's code runs again, and wrong otherwise where the switch was not a manager's.
+// back then, which is right when the user's code runs again, and wrong otherwise where an operation leaves another one: behind a switch that
+// is not a manager's, or behind the exit of a manager that was entered before the piece.
 func (o *OutputGraph) switchedUnscoped() bool {
-	return !o.backend.Inline() && !o.state.entry.IsNull() && o.numOps > 0 && !o.rerunnable() && o.state.unscoped > 0
+	if o.backend.Inline() || o.state.entry.IsNull() || o.numOps == 0 || o.rerunnable() {
+		return false
+	}
+	if o.state.unscoped > 0 {
+		return true
+	}
+	for _, e := range o.events {
+		if e.node == nil || e.node.State {
+			continue
+		}
+		left := e.state
+		if left.IsNull() {
+			left = e.modes
+		}
+		if !left.IsNull() && left != o.state.entry {
+			if same, err := o.scope.Compare(variables.CompareEq, left, o.state.entry); err != nil || same != py.True() {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -50,6 +50,12 @@ class TorchPlain(Plain):
         return (type(m).__name__, parts, self(own), [len(x._forward_hooks) for x in m.modules()])
 
     def _tensor(self, t: torch.Tensor) -> Any:
+        try:
+            return self._facts(t)
+        except RuntimeError as error:  # a view that was invalidated does not even tell its grad_fn
+            return ("invalid", str(error))
+
+    def _facts(self, t: torch.Tensor) -> Any:
         inference = t.is_inference()
         known: list[Any] = [
             type(t).__name__,

@@ -1,6 +1,6 @@
 """Judges units one after the other and writes down each as it ends: after a crash the last line names the unit.
 
-library_child.py ops|modules RESULTS UNITS SAMPLES      UNITS is a JSON file with their names
+library_child.py ops|modules|paritybench RESULTS UNITS SAMPLES      UNITS is a JSON file with their names
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any
 import torch
 from library_judge import Case, judge
 
+TABLES = {"ops": "op_cases", "modules": "module_cases", "paritybench": "paritybench_cases"}
+
 
 def tables(what: str) -> Any:
-    """The module that has ``units()`` and ``cases(unit, most)``; of another name than these two for tests of this harness."""
-    return importlib.import_module({"ops": "op_cases", "modules": "module_cases"}.get(what, what))
+    """The module that has ``units()`` and ``cases(unit, most)``; of another name than these for tests of this harness."""
+    return importlib.import_module(TABLES.get(what, what))
 
 
 def judged(cases: Iterator[Case]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""make opinfo, make modules: torch's own tables of operators and modules, each under eager and under godynamo.
+"""make opinfo, modules, paritybench: tables of operators and modules, each under eager and under godynamo.
 
-    library_run.py ops|modules [--only PATTERN] [--samples N] [--json FILE] [--jobs N] [--timeout SECONDS]
+    library_run.py ops|modules|paritybench [--only PATTERN] [--samples N] [--json FILE] [--jobs N] [--timeout SECONDS]
 
 Units run in children that are watched: a crash or a hang costs one unit. Exits with 1 when a unit is not right.
 """
@@ -132,7 +132,7 @@ def summary(rows: list[Row], what: str) -> str:
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["ops", "modules"])
+    parser.add_argument("what", choices=["ops", "modules", "paritybench"])
     parser.add_argument("--only", default="", help="units whose name matches one of these patterns")
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--json", type=Path)

@@ -132,3 +132,72 @@ def test_a_crash_and_a_hang_cost_one_unit_each(tmp_path, monkeypatch):
         "again": 1,
     }
     assert summary(rows, "ops").splitlines()[-3] == "ops: 2 of 4 right, 2 of 2 in one graph"
+
+
+GENERATED = """
+import sys
+_module = sys.modules[__name__]
+del sys
+from _paritybench_helpers import _mock_config, patch_functional
+from unittest.mock import mock_open, MagicMock
+import torch, torch.nn as nn, torch.nn.functional as F
+open = mock_open()
+yaml = logging = sys = argparse = MagicMock()
+_global_config = args = cfg = config = _mock_config()
+xrange = range
+
+class Gate(nn.Module):
+    def __init__(self, dim, p=0.5):
+        super(Gate, self).__init__()
+        self.lin, self.drop = nn.Linear(dim, dim), nn.Dropout(p)
+    def forward(self, x):
+        return self.drop(torch.sigmoid(self.lin(x))) * x
+
+class Splits(nn.Module):
+    def forward(self, x):
+        return x * x.sum().item()
+
+class NeedsMore(nn.Module):
+    def __init__(self, missing):
+        super().__init__()
+
+class Raises(nn.Module):
+    def forward(self, x):
+        return x @ x.reshape(-1)
+
+from _paritybench_helpers import _mock_layer, _paritybench_base, _fails_compile
+TESTCASES = [
+    (Gate, lambda: ([], {'dim': 4}), lambda: ([torch.rand([4, 4])], {}), True),
+    (Splits, lambda: ([], {}), lambda: ([torch.rand([4])], {})),
+    (NeedsMore, lambda: ([], {}), lambda: ([torch.rand([4])], {}), False),
+    (Raises, lambda: ([], {}), lambda: ([torch.rand([2, 2])], {}), False),
+]
+
+class Test_some_project(_paritybench_base):
+    def test_000(self):
+        self._check(*TESTCASES[0])
+"""
+HELPERS = """
+class _mock_config(dict): pass
+class _paritybench_base: pass
+patch_functional = _mock_layer = _fails_compile = None
+"""
+
+
+def test_files_of_paritybench_are_run(tmp_path, monkeypatch):
+    generated = tmp_path / "generated"
+    generated.mkdir()
+    (generated / "_paritybench_helpers.py").write_text(HELPERS)
+    for name in ("Author_project", "Zoe_project"):
+        (generated / f"test_{name}.py").write_text(GENERATED)
+    (generated / "test_broken_one.py").write_text("import nothing_of_this_name")
+    monkeypatch.setenv("GODYNAMO_PARITYBENCH_DIR", str(tmp_path))
+    from library_child import tables
+
+    names = list(tables("paritybench").units())
+    assert names == ["Author_project", "broken_one"]
+    good, broken = run_units("paritybench", names, samples=100)
+    assert (good["cases"], good["right"], good["ran"], good["one"], good["wrong"]) == (6, 6, 4, 2, [])
+    assert set(good["split"]) == {"1 Splits train", "1 Splits eval"}
+    assert any("item()" in reason for reason in good["breaks"])
+    assert "nothing_of_this_name" in broken["error"]

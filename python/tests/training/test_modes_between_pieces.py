@@ -103,3 +103,26 @@ def test_random_numbers_stay_drawn_where_an_operation_outside_of_try_raises(back
     f = godynamo.optimize(fn, backend=backend)
     for x in (torch.ones(2, 4), torch.ones(2, 4).double(), torch.ones(2, 4)):
         assert raised(f, x) == raised(fn, x)
+
+
+@BACKENDS
+def test_the_exit_of_a_manager_of_an_earlier_piece_holds_when_the_graph_raises(backend):
+    class Thing:
+        pass
+
+    def fn(x, y):
+        with torch.no_grad():
+
+            class Other(Thing):
+                pass
+
+        with torch.enable_grad():
+            z = torch.nn.functional.alpha_dropout(y, 0.3, True)
+            return z, x @ x
+
+    f = godynamo.optimize(fn, backend=backend)
+    for x in (torch.ones(2, 2), torch.ones(2, 4), torch.ones(2, 2)):
+        for call in (fn, f):
+            raised(call, x, torch.ones(2, 4))
+            assert torch.is_grad_enabled()
+        assert raised(f, x, torch.ones(2, 4)) == raised(fn, x, torch.ones(2, 4))
