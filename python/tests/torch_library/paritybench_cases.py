@@ -27,7 +27,9 @@ def folder() -> Path:
     for place in (root / "generated", root):
         if any(place.glob("test_*.py")):
             return place
-    raise SystemExit(f"no generated/test_*.py under {root}: make paritybench DIR=<a checkout of pytorch-jit-paritybench>")
+    raise SystemExit(
+        f"no generated/test_*.py under {root}: make paritybench DIR=<a checkout of pytorch-jit-paritybench>"
+    )
 
 
 def units() -> dict[str, Path]:

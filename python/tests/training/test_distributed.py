@@ -21,7 +21,13 @@ def free_port():
 
 def run(what, how):
     """What both ranks print, by rank."""
-    env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    env = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "WORLD_SIZE": "2",
+        "OMP_NUM_THREADS": "1",
+    }
     children = [
         subprocess.Popen(
             [sys.executable, str(PROGRAM), what, how],
