@@ -36,7 +36,7 @@ func forgetMeta(v VariableTracker) {
 		v = l.real
 	}
 	if t, ok := v.(*TensorVariable); ok {
-		t.meta, t.Changed = nil, true
+		t.change()
 	} else if c, ok := v.(Container); ok {
 		for _, child := range c.Children() {
 			forgetMeta(child)

@@ -339,7 +339,7 @@ func numberOperands(tx Translator, name string, operands []VariableTracker) erro
 		if !wholeGraphOperators[name] || !beside || letter == 'i' && x.limit == 0 || letter == 'b' {
 			return unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
-		m, err := t.Meta(tx)
+		m, err := t.Sizes(tx)
 		if err != nil {
 			return err
 		}

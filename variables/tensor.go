@@ -18,6 +18,7 @@ type TensorVariable struct {
 	Class   py.Object // zero: torch.Tensor
 	Real    py.Object // of an input of a subclass, whose example is a plain tensor: the object itself
 	meta    *TensorMeta
+	sizes   *TensorMeta                // by rules: without strides and requires_grad
 	Changed bool                       // an in-place operation ran on it: the example no longer tells its metadata
 	attrs   map[string]VariableTracker // Python attributes that the program has stored
 	known   map[string]VariableTracker // and those that it has read
@@ -107,6 +108,24 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	return t.meta, nil
 }
 
+// change says that an operation ran on it in place: nothing that was known of it need be so still.
+func (t *TensorVariable) change() { t.meta, t.sizes, t.Changed = nil, nil, true }
+
+// Sizes is Meta without strides and requires_grad: by rules where they have an answer.
+func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
+	if t.meta != nil || tx.World().Calls > 0 || !t.Example.IsNull() && !t.Changed {
+		return t.Meta(tx)
+	}
+	if t.sizes == nil {
+		m, ok := tx.Output().Sizes(t)
+		if !ok {
+			return t.Meta(tx)
+		}
+		t.sizes = m
+	}
+	return t.sizes, nil
+}
+
 // sameTensor decides `is` between two tensors: one node, one object; an input against what the graph computed afresh differs,
 // unless an operation may hand its argument through.
 func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, error) {
@@ -141,7 +160,7 @@ func (t *TensorVariable) Len(tx Translator) (int, error) {
 		}
 		return 0, unsupported(exc.TensorSubclass, "len of a %s", py.TypeName(t.Class))
 	}
-	m, err := t.Meta(tx)
+	m, err := t.Sizes(tx)
 	if err != nil {
 		return 0, err
 	}
@@ -196,23 +215,32 @@ func product(vs []int) int {
 
 // metaAttr answers attributes that are metadata.
 func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
-	read := map[string]func(m *TensorMeta) VariableTracker{
-		"shape":         func(m *TensorMeta) VariableTracker { return intTuple(tx, m.Shape, tx.World().SizeType) },
-		"ndim":          func(m *TensorMeta) VariableTracker { return IntConst(tx, len(m.Shape)) },
-		"dtype":         func(m *TensorMeta) VariableTracker { return NewConstant(m.Dtype, nil) },
-		"device":        func(m *TensorMeta) VariableTracker { return NewConstant(m.Device, nil) },
-		"layout":        func(m *TensorMeta) VariableTracker { return NewConstant(m.Layout, nil) },
-		"requires_grad": func(m *TensorMeta) VariableTracker { return BoolConst(m.RequiresGrad) },
-	}[name]
-	if read == nil {
+	ask := t.Sizes
+	switch name {
+	case "shape", "ndim", "dtype", "device", "layout":
+	case "requires_grad":
+		ask = t.Meta
+	default:
 		return nil, false, nil
 	}
-	m, err := t.Meta(tx)
+	m, err := ask(tx)
 	if err != nil {
 		return nil, true, err
 	}
 	t.need(tx, name)
-	return read(m), true, nil
+	switch name {
+	case "shape":
+		return intTuple(tx, m.Shape, tx.World().SizeType), true, nil
+	case "ndim":
+		return IntConst(tx, len(m.Shape)), true, nil
+	case "dtype":
+		return NewConstant(m.Dtype, nil), true, nil
+	case "device":
+		return NewConstant(m.Device, nil), true, nil
+	case "layout":
+		return NewConstant(m.Layout, nil), true, nil
+	}
+	return BoolConst(m.RequiresGrad), true, nil
 }
 
 // fields of gd_tensor_spec that each question rests on.
@@ -243,6 +271,26 @@ var flagAttrs = map[string]bool{
 	"is_nested": true, "is_mps": true, "is_xpu": true, "itemsize": true, "nbytes": true,
 }
 
+// flag answers a flag of a computed tensor whose sizes come from rules, which know dense strided tensors alone.
+func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool) {
+	if t.meta != nil || !t.Example.IsNull() {
+		return nil, false
+	}
+	m, ok := tx.Output().Sizes(t)
+	if !ok {
+		return nil, false
+	}
+	t.need(tx, "device")
+	switch name {
+	case "is_sparse", "is_mkldnn", "is_quantized", "is_nested":
+		return BoolConst(false), true
+	case "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu":
+		kind, err := tx.Scope().GetAttr(m.Device, "type")
+		return BoolConst(py.GoString(kind) == name[len("is_"):]), err == nil
+	}
+	return nil, false
+}
+
 // tensorAttrs are attributes whose value is a tensor made from this one.
 var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, "real": true, "imag": true, "data": true}
 
@@ -271,6 +319,9 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 		return NewTensor(node), nil
 	}
 	if flagAttrs[name] && tx.World().Calls == 0 {
+		if v, ok := t.flag(tx, name); ok {
+			return v, nil
+		}
 		if !t.Example.IsNull() {
 			tx.Output().NeedField(t, 255)
 		}
@@ -396,7 +447,7 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 		return nil, err
 	}
 	if kind == "self" || (strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")) {
-		t.meta, t.Changed = nil, true
+		t.change()
 		node.Inplace = true
 		return t, nil
 	}
@@ -413,6 +464,11 @@ func kwNames(kwargs []Kw) []string {
 	return out
 }
 
+// ofDtype are methods that ask for an attribute of the dtype.
+var ofDtype = map[string]string{
+	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed", "element_size": "itemsize",
+}
+
 // metaMethod answers methods that only ask for metadata.
 func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	switch name {
@@ -423,6 +479,11 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 		}
 		if !t.Example.IsNull() {
 			tx.Output().NeedField(t, 255)
+		}
+		if m, ok := tx.Output().Sizes(t); ok && ofDtype[name] != "" {
+			t.need(tx, "dtype")
+			v, err := tx.Scope().GetAttr(m.Dtype, ofDtype[name])
+			return NewConstant(v, nil), true, err
 		}
 		sample, err := tx.Output().Sample(t)
 		if err != nil {
@@ -436,7 +497,11 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	default:
 		return nil, false, nil
 	}
-	m, err := t.Meta(tx)
+	ask := t.Sizes
+	if name == "stride" {
+		ask = t.Meta
+	}
+	m, err := ask(tx)
 	if err != nil {
 		return nil, true, err
 	}
@@ -565,7 +630,7 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 		return nil, err
 	}
 	if inplace && self {
-		t.meta, t.Changed = nil, true
+		t.change()
 		node.Inplace = true
 		return t, nil
 	}
@@ -641,6 +706,11 @@ func wrapNode(tx Translator, node *fxgraph.Node, kind string) (VariableTracker, 
 		return &TensorSequence{Node: node, n: n}, nil
 	}
 	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, kind)
+}
+
+// PythonType implements Typed.
+func (t *TensorSequence) PythonType(tx Translator) (py.Object, error) {
+	return tx.Output().NodeType(t.Node)
 }
 
 // TensorSequence is a tuple, list or named tuple of tensors that one operation returned; its items are getitem nodes.

@@ -290,7 +290,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, err
 		}
 		if x, ok := first.(*TensorVariable); ok {
-			x.meta, x.Changed = nil, true
+			x.change()
 			node.Inplace = true
 			return x, nil
 		}

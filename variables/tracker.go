@@ -267,8 +267,13 @@ type Output interface {
 	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item"), where it follows from a tensor of the
 	// frame's and a guard can compute it again; false where the frame is to be split.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
+	// Sizes are a tensor's shape, dtype, device and layout where rules tell them, and nothing else; false where they do not. What they rest on
+	// is guarded.
+	Sizes(v *TensorVariable) (*TensorMeta, bool)
 	// Sample is a tensor with this one's metadata: the frame's own, or a fake one.
 	Sample(t *TensorVariable) (py.Object, error)
+	// NodeType is the type of what a node gives, by FakeTensor.
+	NodeType(node *fxgraph.Node) (py.Object, error)
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _fake.Session.result of a node that calls a function of the user's.

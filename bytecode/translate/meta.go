@@ -2,6 +2,7 @@ package translate
 
 import (
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -38,13 +39,30 @@ func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
 	if !t.Example.IsNull() && !t.Changed {
 		return t.Example, nil
 	}
-	o.needAll()
+	o.needOfAll(fieldAll)
 	return o.fake(t.Node)
+}
+
+// NodeType implements variables.Output.
+func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
+	if shapes.GivesTuple(n.Target.Text) {
+		return o.world.TupleType, nil
+	}
+	o.needOfAll(fieldAll)
+	v, err := o.fake(n)
+	if err != nil {
+		return py.Object{}, err
+	}
+	return v.Type(), nil
 }
 
 // NodeValue implements variables.Output.
 func (o *OutputGraph) NodeValue(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
-	o.needAll()
+	if list, ok := o.byRule(n).(shapes.List); ok {
+		o.needOfAll(fieldsOfSizes)
+		return o.scope.Int(int64(len(list))), nil
+	}
+	o.needOfAll(fieldAll)
 	v, err := o.fake(n)
 	if err != nil {
 		return py.Object{}, err
@@ -97,7 +115,7 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 
 // NodeResult implements variables.Output.
 func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
-	o.needAll()
+	o.needOfAll(fieldAll)
 	if err := o.runFakes(n); err != nil {
 		return py.Object{}, err
 	}

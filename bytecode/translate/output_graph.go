@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -58,6 +59,7 @@ type OutputGraph struct {
 	numSlots int
 	holders  holders
 	meta     *metaSession
+	sizes    *sizeSession
 
 	current       *InstructionTranslator // the translator that is running, for positions
 	freezing      map[variables.VariableTracker]bool
@@ -190,9 +192,13 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object, src gu
 // fields of gd_tensor_spec (core/golib.h).
 const (
 	fieldType   = 1
+	fieldGrad   = 16
 	fieldSizes  = 64
 	fieldStride = 128
 	fieldAll    = 255
+
+	// what the rules for sizes rest on
+	fieldsOfSizes = fieldAll &^ (fieldStride | fieldGrad)
 )
 
 // NeedField implements variables.Output. A field asked of a computed tensor rests on the metadata of all inputs.
@@ -201,12 +207,18 @@ func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 		a.Fields |= field
 		return
 	}
-	o.needAll()
+	if o.sizes != nil && field&(fieldStride|fieldGrad) == 0 {
+		if _, ok := o.sizes.values[t.Node].(*shapes.Tensor); ok {
+			o.needOfAll(fieldsOfSizes)
+			return
+		}
+	}
+	o.needOfAll(fieldAll)
 }
 
-func (o *OutputGraph) needAll() {
+func (o *OutputGraph) needOfAll(fields uint16) {
 	for _, a := range o.tensorArgs {
-		a.Fields |= fieldAll
+		a.Fields |= fields
 	}
 }
 

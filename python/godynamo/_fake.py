@@ -42,6 +42,23 @@ _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or
 }
 
 
+def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
+    """Torch's state as the rules for sizes take it: (default dtype, default device, torch.strided).
+
+    None where a mode is on that changes what operations give: autocast, a mode of ours or of the user's that takes torch functions or
+    dispatches, functorch's transforms.
+    """
+    c = torch._C
+    if (
+        c._is_any_autocast_enabled()
+        or c._len_torch_function_stack() > 0
+        or c._len_torch_dispatch_stack() > 0
+        or c._functorch.peek_interpreter_stack() is not None
+    ):
+        return None
+    return torch.get_default_dtype(), torch.device("cpu"), torch.strided
+
+
 class Session:
     """Runs the nodes of one graph on fake tensors, each once, in program order.
 

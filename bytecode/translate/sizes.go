@@ -1,0 +1,232 @@
+package translate
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// sizeSession follows sizes, dtypes and devices through the graph by rule (fxgraph/shapes), when the program asks for one of them.
+// A node without an answer is Unknown, and so is what is computed from it: FakeTensor is asked about those (meta.go).
+type sizeSession struct {
+	context shapes.Context
+	off     bool // from here on no rule holds: a mode was switched, or a tensor's sizes may have been changed in place
+	done    int  // nodes of the graph looked at
+	values  map[*fxgraph.Node]shapes.Value
+	known   map[py.Object]shapes.Value // constants that take asking Python
+	dtypes  map[shapes.Dtype]py.Object
+	devices map[shapes.Device]py.Object
+	strided py.Object
+}
+
+// gradModes are switches that no size, dtype or device depends on.
+var gradModes = map[string]bool{"torch._set_grad_enabled": true, "torch._C._set_grad_enabled": true, "torch.set_grad_enabled": true}
+
+// byRule is what the rules know of a node.
+func (o *OutputGraph) byRule(n *fxgraph.Node) shapes.Value {
+	if o.sizes == nil {
+		o.sizes = o.newSizeSession()
+	}
+	s := o.sizes
+	nodes := o.graph.Nodes()
+	for ; s.done < len(nodes); s.done++ {
+		s.values[nodes[s.done]] = o.follow(nodes[s.done])
+	}
+	return s.values[n]
+}
+
+// Sizes implements variables.Output.
+func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta, bool) {
+	v, ok := o.byRule(t.Node).(*shapes.Tensor)
+	if !ok {
+		return nil, false
+	}
+	s := o.sizes
+	return &variables.TensorMeta{Shape: v.Shape, Dtype: s.dtype(o.scope, v.Dtype), Device: s.devices[v.Device], Layout: s.strided}, true
+}
+
+func (o *OutputGraph) newSizeSession() *sizeSession {
+	s := &sizeSession{
+		values: map[*fxgraph.Node]shapes.Value{}, known: map[py.Object]shapes.Value{},
+		dtypes: map[shapes.Dtype]py.Object{}, devices: map[shapes.Device]py.Object{},
+	}
+	m, err := o.scope.Import("godynamo._fake")
+	if err == nil {
+		var state py.Object
+		if state, err = o.scope.CallMethod(m, "plain_state"); err == nil && state.Kind() == py.Tuple {
+			items := o.scope.Items(state)
+			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu"}
+			s.devices["cpu"], s.strided = items[1], items[2]
+			return s
+		}
+	}
+	s.off = true
+	return s
+}
+
+// follow is what a node gives.
+func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
+	s := o.sizes
+	if in, ok := o.inputOf[n]; ok {
+		return o.inputSizes(in)
+	}
+	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
+		s.off = true
+		clear(s.values) // what is known may have changed
+	}
+	if s.off || n.State || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
+		return shapes.Unknown{}
+	}
+	args := make([]shapes.Value, len(n.Args))
+	for i, a := range n.Args {
+		args[i] = o.sizeOperand(a)
+	}
+	var kwargs []shapes.Kwarg
+	for _, kw := range n.Kwargs {
+		kwargs = append(kwargs, shapes.Kwarg{Name: kw.Name, Value: o.sizeOperand(kw.Value)})
+	}
+	if n.Target.Text == "operator.getitem" && o.isList(n.Args[1]) {
+		return shapes.Unknown{} // an index like a tensor, not like a tuple
+	}
+	rule := shapes.Function
+	if n.Op == fxgraph.CallMethod {
+		rule = shapes.Method
+	}
+	v, _ := rule(s.context, n.Target.Text, args, kwargs)
+	return v
+}
+
+func (o *OutputGraph) isList(a fxgraph.Arg) bool {
+	lit, is := a.(fxgraph.Lit)
+	if is {
+		return lit.Pool >= 0 && o.pool[lit.Pool].Kind() == py.List
+	}
+	_, is = a.(fxgraph.List)
+	return is
+}
+
+// inputSizes reads a dense strided tensor of torch's own classes.
+func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
+	w, s := o.world, o.sizes
+	if typ := in.Example.Type(); typ != w.TensorType && typ != w.ParameterType {
+		return shapes.Unknown{}
+	}
+	m, err := o.readMeta(in.Example)
+	if err != nil || m.Layout != s.strided {
+		return shapes.Unknown{}
+	}
+	d, ok := s.constant(o.scope, m.Device).(shapes.Device)
+	if !ok {
+		return shapes.Unknown{}
+	}
+	name := s.dtypeName(o.scope, m.Dtype)
+	if !name.Known() {
+		return shapes.Unknown{}
+	}
+	return &shapes.Tensor{Shape: m.Shape, Dtype: name, Device: d}
+}
+
+func (o *OutputGraph) sizeOperand(a fxgraph.Arg) shapes.Value {
+	switch x := a.(type) {
+	case *fxgraph.Node:
+		return o.sizes.values[x]
+	case fxgraph.Lit:
+		if x.Pool < 0 {
+			return shapes.Unknown{}
+		}
+		return o.sizes.constant(o.scope, o.pool[x.Pool])
+	case fxgraph.List:
+		return o.sizeOperands(x.Items)
+	case fxgraph.Tuple:
+		return o.sizeOperands(x.Items)
+	case fxgraph.Slice:
+		return shapes.Slice{Start: o.sizeOperand(x.Start), Stop: o.sizeOperand(x.Stop), Step: o.sizeOperand(x.Step)}
+	}
+	return shapes.Unknown{}
+}
+
+func (o *OutputGraph) sizeOperands(items []fxgraph.Arg) shapes.Value {
+	out := make(shapes.List, len(items))
+	for i, it := range items {
+		out[i] = o.sizeOperand(it)
+	}
+	return out
+}
+
+// constant is an object of the pool as the rules see it.
+func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
+	switch obj.Kind() {
+	case py.NoneKind:
+		return shapes.None{}
+	case py.BoolKind:
+		return shapes.Bool(obj == py.True())
+	case py.Int:
+		if n, ok := py.AsInt(obj); ok {
+			return shapes.Int(n)
+		}
+	case py.Float:
+		return shapes.Float(0) // of its kind alone
+	case py.Str:
+		return shapes.Str(py.GoString(obj))
+	case py.EllipsisKind:
+		return shapes.Ellipsis{}
+	case py.Tuple, py.List, py.TupleSub:
+		items := scope.Items(obj)
+		out := make(shapes.List, len(items))
+		for i, it := range items {
+			out[i] = s.constant(scope, it)
+		}
+		return out
+	case py.Other:
+		v, ok := s.known[obj]
+		if !ok {
+			v = s.named(scope, obj)
+			s.known[obj] = v
+		}
+		return v
+	}
+	return shapes.Unknown{}
+}
+
+// named is a dtype or a device.
+func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
+	switch py.TypeName(obj.Type()) {
+	case "torch.dtype":
+		return s.dtypeName(scope, obj)
+	case "torch.device":
+		text, err := scope.CallMethod(obj, "__str__")
+		if err != nil {
+			break
+		}
+		d := shapes.Device(py.GoString(text))
+		if d != "cpu" && d != "meta" && !strings.Contains(string(d), ":") {
+			break // whichever is current
+		}
+		if _, ok := s.devices[d]; !ok {
+			s.devices[d] = obj
+		}
+		return d
+	}
+	return shapes.Unknown{}
+}
+
+func (s *sizeSession) dtypeName(scope *py.Scope, obj py.Object) shapes.Dtype {
+	d := shapes.Dtype(strings.TrimPrefix(scope.Repr(obj), "torch."))
+	s.dtypes[d] = obj
+	return d
+}
+
+// dtype is the object of a dtype that a rule named.
+func (s *sizeSession) dtype(scope *py.Scope, d shapes.Dtype) py.Object {
+	obj, ok := s.dtypes[d]
+	if !ok {
+		if m, err := scope.Import("torch"); err == nil {
+			obj, _ = scope.GetAttr(m, string(d))
+		}
+		s.dtypes[d] = obj
+	}
+	return obj
+}

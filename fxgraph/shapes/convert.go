@@ -1,0 +1,213 @@
+package shapes
+
+// toDtype is x.float() and its like.
+func toDtype(d Dtype) rule {
+	return func(c *call) Value {
+		c.only(1)
+		t := c.tensor(0, "input")
+		c.ignore("memory_format")
+		return t.as(d)
+	}
+}
+
+// typeAs is x.type_as(other).
+func typeAs(c *call) Value {
+	c.only(2)
+	t, other := c.tensor(0, "input"), c.tensor(1, "other")
+	return &Tensor{t.Shape, other.Dtype, other.Device}
+}
+
+// to is x.to(dtype), x.to(device), x.to(device, dtype), x.to(other), each followed by what decides nothing here.
+func to(c *call) Value {
+	t := *c.tensor(0, "input")
+	rest := c.args[1:]
+	if len(rest) > 0 {
+		if other, ok := rest[0].(*Tensor); ok {
+			t.Dtype, t.Device = other.Dtype, other.Device
+			rest = rest[1:]
+		}
+	}
+	for _, v := range rest {
+		switch v := v.(type) {
+		case Dtype, Device, Str:
+			c.convert(&t, v)
+		case Bool, None:
+		default:
+			c.bad = true
+		}
+	}
+	for _, name := range []string{"dtype", "device"} {
+		if v := c.at(-1, name); !none(v) {
+			c.convert(&t, v)
+		}
+	}
+	c.ignore("non_blocking", "copy", "memory_format")
+	return &t
+}
+
+func (c *call) convert(t *Tensor, v Value) {
+	switch v := v.(type) {
+	case Dtype:
+		t.Dtype = c.dtype(v, t.Dtype)
+	case Device:
+		t.Device = v
+	case Str:
+		if Device(v) != t.Device { // "cuda" may be any of them
+			c.bad = true
+		}
+	default:
+		c.bad = true
+	}
+}
+
+// made is a new tensor of a shape; dtype, device and what decides nothing come by name.
+func (c *call) made(shape []int, dtype Dtype, device Device) *Tensor {
+	t := &Tensor{shape, c.dtype(c.at(-1, "dtype"), dtype), device}
+	if v := c.at(-1, "device"); !none(v) {
+		switch v := v.(type) {
+		case Device:
+			t.Device = v
+		case Str:
+			t.Device = Device(v)
+			c.bad = c.bad || v != "cpu" // others may be without their index
+		default:
+			c.bad = true
+		}
+	}
+	if v := c.at(-1, "layout"); v != nil {
+		c.bad = true
+	}
+	c.ignore("requires_grad", "pin_memory", "memory_format", "generator")
+	if t.Device == "" || numel(shape) < 0 {
+		c.bad = true
+	}
+	for _, s := range shape {
+		if s < 0 {
+			c.bad = true
+		}
+	}
+	return t
+}
+
+// filled is torch.zeros(*size) and its like.
+func filled(c *call) Value {
+	return c.made(c.variadic(0, "size"), c.DefaultDtype, c.CPU)
+}
+
+// full is torch.full(size, fill_value): the value decides the dtype.
+func full(c *call) Value {
+	c.only(2)
+	size := c.ints(c.at(0, "size"))
+	d := Dtype("")
+	switch c.at(1, "fill_value").(type) {
+	case Bool:
+		d = torchBool
+	case Int:
+		d = torchInt64
+	case Float:
+		d = c.DefaultDtype
+	default:
+		c.bad = true
+	}
+	return c.made(size, d, c.CPU)
+}
+
+// like is torch.zeros_like and its like.
+func like(c *call) Value {
+	t := c.tensor(0, "input")
+	c.only(1)
+	return c.made(t.Shape, t.Dtype, t.Device)
+}
+
+// fullLike is torch.full_like(input, fill_value).
+func fullLike(c *call) Value {
+	t := c.tensor(0, "input")
+	c.only(2)
+	c.at(1, "fill_value")
+	return c.made(t.Shape, t.Dtype, t.Device)
+}
+
+// newFilled is x.new_zeros(*size) and its like.
+func newFilled(c *call) Value {
+	t := c.tensor(0, "")
+	return c.made(c.variadic(1, "size"), t.Dtype, t.Device)
+}
+
+// newFull is x.new_full(size, fill_value).
+func newFull(c *call) Value {
+	t := c.tensor(0, "")
+	c.only(3)
+	size := c.ints(c.at(1, "size"))
+	c.at(2, "fill_value")
+	return c.made(size, t.Dtype, t.Device)
+}
+
+// arange is torch.arange([start,] end[, step]) of ints.
+func arange(c *call) Value {
+	c.only(3)
+	var bounds []int
+	for _, v := range c.args {
+		n, ok := v.(Int)
+		if !ok {
+			return c.fail()
+		}
+		bounds = append(bounds, int(n))
+	}
+	given := func(name string, otherwise int) int { return c.integer(-1, name, otherwise) }
+	start, end, step := 0, 0, 1
+	switch len(bounds) {
+	case 0:
+		if start, end, step = given("start", 0), given("end", -1), given("step", 1); end < 0 {
+			return c.fail()
+		}
+	case 1:
+		end, step = bounds[0], given("step", 1)
+		if v := c.at(-1, "end"); v != nil {
+			return c.fail()
+		}
+	case 2:
+		start, end, step = bounds[0], bounds[1], given("step", 1)
+	case 3:
+		start, end, step = bounds[0], bounds[1], bounds[2]
+	}
+	if step <= 0 || end < start {
+		return c.fail()
+	}
+	return c.made([]int{(end - start + step - 1) / step}, torchInt64, c.CPU)
+}
+
+// literal is torch.tensor of numbers and nested lists of them.
+func literal(c *call) Value {
+	c.only(1)
+	shape, d, ok := nested(c.at(0, "data"), c.DefaultDtype)
+	if !ok {
+		return c.fail()
+	}
+	return c.made(shape, d, c.CPU)
+}
+
+func nested(v Value, floats Dtype) ([]int, Dtype, bool) {
+	switch v := v.(type) {
+	case Bool:
+		return nil, torchBool, true
+	case Int:
+		return nil, torchInt64, true
+	case Float:
+		return nil, floats, true
+	case List:
+		if len(v) == 0 {
+			return []int{0}, floats, true
+		}
+		var inner []int
+		var d Dtype
+		for i, item := range v {
+			s, one, ok := nested(item, floats)
+			if !ok || (i > 0 && !equal(s, inner)) {
+				return nil, "", false
+			}
+			inner, d = s, promote(d, one)
+		}
+		return append([]int{len(v)}, inner...), d, true
+	}
+	return nil, "", false
+}

@@ -1,0 +1,165 @@
+package shapes
+
+import "strings"
+
+func linear(c *call) Value {
+	c.only(3)
+	x, w := c.tensor(0, "input"), c.tensor(1, "weight")
+	tensors := []*Tensor{x, w}
+	if b := c.at(2, "bias"); !none(b) {
+		t, ok := b.(*Tensor)
+		if !ok || len(t.Shape) > 1 || len(w.Shape) == 2 && len(t.Shape) == 1 && t.Shape[0] != w.Shape[0] {
+			return c.fail()
+		}
+		tensors = append(tensors, t)
+	}
+	c.oneDtype(tensors...)
+	c.oneDevice(tensors...)
+	if len(x.Shape) == 0 || len(w.Shape) != 2 || x.Shape[len(x.Shape)-1] != w.Shape[1] {
+		return c.fail()
+	}
+	return x.with(x.replaced(len(x.Shape)-1, w.Shape[0]))
+}
+
+func matmul(c *call) Value {
+	c.only(2)
+	a, b := c.tensor(0, "input"), c.tensor(1, "other")
+	c.oneDtype(a, b)
+	c.oneDevice(a, b)
+	if c.bad || len(a.Shape) == 0 || len(b.Shape) == 0 {
+		return c.fail()
+	}
+	left, right := a.Shape, b.Shape
+	if len(left) == 1 {
+		left = []int{1, left[0]}
+	}
+	if len(right) == 1 {
+		right = []int{right[0], 1}
+	}
+	n, m := len(left), len(right)
+	if left[n-1] != right[m-2] {
+		return c.fail()
+	}
+	out := c.broadcast(left[:n-2], right[:m-2])
+	if len(a.Shape) > 1 {
+		out = append(out, left[n-2])
+	}
+	if len(b.Shape) > 1 {
+		out = append(out, right[m-1])
+	}
+	return a.with(out)
+}
+
+// product is mm and bmm: two tensors of n dimensions, the first n-2 alike.
+func (c *call) product(a, b *Tensor, n int) *Tensor {
+	c.oneDtype(a, b)
+	c.oneDevice(a, b)
+	if len(a.Shape) != n || len(b.Shape) != n || a.Shape[n-1] != b.Shape[n-2] || !equal(a.Shape[:n-2], b.Shape[:n-2]) {
+		c.bad = true
+		return noTensor
+	}
+	return a.with(append(append([]int{}, a.Shape[:n-1]...), b.Shape[n-1]))
+}
+
+func mm(n int) rule {
+	return func(c *call) Value {
+		c.only(2)
+		return c.product(c.tensor(0, "input"), c.tensor(1, "mat2"), n)
+	}
+}
+
+// addmm is input + a @ b.
+func addmm(n int, first, second string) rule {
+	return func(c *call) Value {
+		c.only(3)
+		t := c.tensor(0, "input")
+		p := c.product(c.tensor(1, first), c.tensor(2, second), n)
+		c.ignore("beta", "alpha")
+		c.oneDtype(t, p)
+		if c.bad || !equal(c.broadcast(t.Shape, p.Shape), p.Shape) {
+			return c.fail()
+		}
+		return p
+	}
+}
+
+func embedding(c *call) Value {
+	w, ids := c.tensor(0, "weight"), c.tensor(1, "indices")
+	c.ignore("padding_idx", "scale_grad_by_freq", "sparse")
+	c.oneDevice(w, ids)
+	if len(w.Shape) != 2 {
+		return c.fail()
+	}
+	return w.with(append(append([]int{}, ids.Shape...), w.Shape[1]))
+}
+
+// attention is scaled_dot_product_attention.
+func attention(c *call) Value {
+	c.only(6)
+	q, k, v := c.tensor(0, "query"), c.tensor(1, "key"), c.tensor(2, "value")
+	c.at(3, "attn_mask")
+	c.at(4, "dropout_p")
+	c.at(5, "is_causal")
+	c.ignore("scale")
+	grouped := c.boolean(-1, "enable_gqa", false)
+	c.oneDtype(q, k, v)
+	c.oneDevice(q, k, v)
+	n := len(q.Shape)
+	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || q.Shape[n-1] != k.Shape[n-1] || k.Shape[n-2] != v.Shape[n-2] {
+		return c.fail()
+	}
+	batch := n - 2
+	if grouped {
+		batch = n - 3
+	}
+	if !equal(q.Shape[:batch], k.Shape[:batch]) || !equal(q.Shape[:batch], v.Shape[:batch]) {
+		return c.fail()
+	}
+	return q.with(q.replaced(n-1, v.Shape[n-1]))
+}
+
+// einsum is torch.einsum of an equation of letters, with an arrow and without an ellipsis.
+func einsum(c *call) Value {
+	equation, ok := c.at(0, "equation").(Str)
+	operands := List(c.args[min(1, len(c.args)):])
+	if len(operands) == 1 {
+		if list, ok := operands[0].(List); ok {
+			operands = list
+		}
+	}
+	in, out, arrow := strings.Cut(strings.ReplaceAll(string(equation), " ", ""), "->")
+	terms := strings.Split(in, ",")
+	if !ok || !arrow || strings.Contains(in, ".") || len(terms) != len(operands) {
+		return c.fail()
+	}
+	sizes := map[byte]int{}
+	var tensors []*Tensor
+	for i, v := range operands {
+		t, ok := v.(*Tensor)
+		if !ok || len(t.Shape) != len(terms[i]) {
+			return c.fail()
+		}
+		tensors = append(tensors, t)
+		for j, s := range t.Shape {
+			letter := terms[i][j]
+			if was, seen := sizes[letter]; seen && was != s { // a size of 1 may go with another
+				return c.fail()
+			}
+			sizes[letter] = s
+		}
+	}
+	c.oneDtype(tensors...)
+	c.oneDevice(tensors...)
+	if c.bad || !tensors[0].Dtype.floating() { // integers may be summed up
+		return c.fail()
+	}
+	shape := []int{}
+	for j := range len(out) {
+		s, seen := sizes[out[j]]
+		if !seen || strings.IndexByte(out[:j], out[j]) >= 0 {
+			return c.fail()
+		}
+		shape = append(shape, s)
+	}
+	return tensors[0].with(shape)
+}

@@ -1,0 +1,200 @@
+package shapes
+
+// broadcast is the common shape of shapes.
+func (c *call) broadcast(shapes ...[]int) []int {
+	n := 0
+	for _, s := range shapes {
+		n = max(n, len(s))
+	}
+	out := make([]int, n)
+	for i := range out {
+		out[i] = 1
+	}
+	for _, s := range shapes {
+		for i, size := range s {
+			at := &out[n-len(s)+i]
+			switch {
+			case size == *at || size == 1:
+			case *at == 1:
+				*at = size
+			default:
+				c.bad = true
+			}
+		}
+	}
+	return out
+}
+
+func shapesOf(operands ...Value) [][]int {
+	var out [][]int
+	for _, v := range operands {
+		if t, ok := v.(*Tensor); ok {
+			out = append(out, t.Shape)
+		}
+	}
+	return out
+}
+
+// pointwise is the result of an operation on tensors and numbers, element by element.
+func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
+	shapes := shapesOf(operands...)
+	if len(shapes) == 0 || d == "" {
+		c.bad = true
+	}
+	return &Tensor{c.broadcast(shapes...), d, c.device(operands...)}
+}
+
+// same gives a tensor as its first operand; the others decide nothing.
+func same(names ...string) rule {
+	return func(c *call) Value {
+		t := c.tensor(0, "input")
+		c.ignore(names...)
+		return t
+	}
+}
+
+// sameFloat is same for floating and complex tensors.
+func sameFloat(names ...string) rule {
+	return func(c *call) Value {
+		t := c.tensor(0, "input")
+		c.ignore(names...)
+		if !t.Dtype.floating() {
+			return c.fail()
+		}
+		return t
+	}
+}
+
+// floatUnary computes in floating point: integers give the default dtype.
+func floatUnary(c *call) Value {
+	c.only(1)
+	t := c.tensor(0, "input")
+	if t.Dtype.floating() {
+		return t
+	}
+	return t.as(c.DefaultDtype)
+}
+
+// binary gives the result type of its two operands; more may follow by name.
+func binary(names ...string) rule {
+	return func(c *call) Value {
+		c.only(2)
+		a, b := c.at(0, "input"), c.at(1, "other")
+		c.ignore(names...)
+		return c.pointwise(c.resultType(a, b), a, b)
+	}
+}
+
+// arithmetic is binary for what is not defined on two bools (subtraction).
+func arithmetic(names ...string) rule {
+	inner := binary(names...)
+	return func(c *call) Value {
+		v, ok := inner(c).(*Tensor)
+		if !ok || v.Dtype == torchBool {
+			return c.fail()
+		}
+		return v
+	}
+}
+
+// power is binary, but for bases and exponents that are numbers.
+func power(c *call) Value {
+	c.only(2)
+	a, b := c.at(0, "input"), c.at(1, "exponent")
+	return c.pointwise(c.resultType(a, b), a, b)
+}
+
+// trueDivide gives floating point, unless it is to round.
+func trueDivide(c *call) Value {
+	c.only(2)
+	a, b := c.at(0, "input"), c.at(1, "other")
+	d := c.resultType(a, b)
+	if rounds := c.at(-1, "rounding_mode"); none(rounds) && !d.floating() {
+		d = c.DefaultDtype
+	}
+	return c.pointwise(d, a, b)
+}
+
+// comparison gives bools.
+func comparison(c *call) Value {
+	c.only(2)
+	a, b := c.at(0, "input"), c.at(1, "other")
+	c.resultType(a, b)
+	return c.pointwise(torchBool, a, b)
+}
+
+// bitwise gives the result type of integers and bools.
+func bitwise(c *call) Value {
+	v := binary()(c).(*Tensor)
+	if v.Dtype.floating() {
+		return c.fail()
+	}
+	return v
+}
+
+// absolute gives real numbers.
+func absolute(c *call) Value {
+	c.only(1)
+	t := c.tensor(0, "input")
+	if kinds[t.Dtype] == complexKind {
+		return t.as(realOf[t.Dtype])
+	}
+	return t
+}
+
+// test gives a bool for each element.
+func test(c *call) Value {
+	c.only(1)
+	return c.tensor(0, "input").as(torchBool)
+}
+
+// where takes elements of two operands by a third.
+func where(c *call) Value {
+	c.only(3)
+	cond, a, b := c.tensor(0, "condition"), c.at(1, "input"), c.at(2, "other")
+	if cond.Dtype != torchBool {
+		return c.fail()
+	}
+	return c.pointwise(c.resultType(a, b), cond, a, b)
+}
+
+// whereMethod is x.where(condition, other).
+func whereMethod(c *call) Value {
+	c.only(3)
+	a, cond, b := c.tensor(0, "input"), c.tensor(1, "condition"), c.at(2, "other")
+	if cond.Dtype != torchBool {
+		return c.fail()
+	}
+	return c.pointwise(c.resultType(a, b), cond, a, b)
+}
+
+// clamp bounds elements.
+func clamp(c *call) Value {
+	c.only(3)
+	operands := []Value{c.tensor(0, "input")}
+	for i, name := range []string{"min", "max"} {
+		if v := c.at(i+1, name); !none(v) {
+			operands = append(operands, v)
+		}
+	}
+	return c.pointwise(c.resultType(operands...), operands...)
+}
+
+// maskedFill keeps the dtype of its first operand.
+func maskedFill(c *call) Value {
+	c.only(3)
+	t, mask := c.tensor(0, "input"), c.tensor(1, "mask")
+	c.at(2, "value")
+	c.oneDevice(t, mask)
+	return t.with(c.broadcast(t.Shape, mask.Shape))
+}
+
+// inPlaceFirst gives its first operand itself.
+func inPlaceFirst(c *call) Value {
+	t, ok := c.args[0].(*Tensor)
+	if !ok {
+		return c.fail()
+	}
+	c.used = 1<<len(c.kwargs) - 1
+	return t
+}

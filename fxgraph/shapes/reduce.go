@@ -1,0 +1,160 @@
+package shapes
+
+// reduced is the shape without dimensions: all of them where dims is absent, None or empty.
+func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
+	gone := map[int]bool{}
+	switch v := dims.(type) {
+	case nil, None:
+	case Int:
+		gone[c.dim(int(v), len(t.Shape))] = true
+	default:
+		for _, d := range c.ints(v) {
+			d = c.dim(d, len(t.Shape))
+			if gone[d] {
+				c.bad = true
+			}
+			gone[d] = true
+		}
+	}
+	out := []int{}
+	for i, s := range t.Shape {
+		switch {
+		case len(gone) > 0 && !gone[i]:
+			out = append(out, s)
+		case keep:
+			out = append(out, 1)
+		}
+	}
+	return out
+}
+
+// reduction is a function of (input, dim, keepdim); result says the dtype, "" for none.
+func reduction(result func(c *call, t *Tensor) Dtype, names ...string) rule {
+	return func(c *call) Value {
+		c.only(3)
+		t := c.tensor(0, "input")
+		dims := c.at(1, "dim")
+		if dims == nil {
+			dims = c.at(-1, "axis")
+		}
+		shape := c.reduced(t, dims, c.boolean(2, "keepdim", false))
+		d := result(c, t)
+		c.ignore(names...)
+		if d == "" {
+			return c.fail()
+		}
+		return &Tensor{shape, d, t.Device}
+	}
+}
+
+// sums of integers are torchInt64, unless a dtype is asked for.
+func sumDtype(c *call, t *Tensor) Dtype {
+	d := t.Dtype
+	if !d.floating() {
+		d = torchInt64
+	}
+	return c.dtype(c.at(-1, "dtype"), d)
+}
+
+// means are of floating point.
+func meanDtype(c *call, t *Tensor) Dtype {
+	d := c.dtype(c.at(-1, "dtype"), t.Dtype)
+	if !d.floating() {
+		return ""
+	}
+	return d
+}
+
+func ownDtype(_ *call, t *Tensor) Dtype { return t.Dtype }
+
+func floatDtype(_ *call, t *Tensor) Dtype {
+	if kinds[t.Dtype] != floatKind {
+		return ""
+	}
+	return t.Dtype
+}
+
+// any and all give bools, of torchUint8 torchUint8.
+func truthDtype(_ *call, t *Tensor) Dtype {
+	if t.Dtype == torchUint8 {
+		return torchUint8
+	}
+	return torchBool
+}
+
+func indexDtype(*call, *Tensor) Dtype { return torchInt64 }
+
+// nonEmpty is a reduction that has no answer for no elements.
+func nonEmpty(inner rule) rule {
+	return func(c *call) Value {
+		if t, ok := c.at(0, "input").(*Tensor); !ok || numel(t.Shape) == 0 {
+			return c.fail()
+		}
+		return inner(c)
+	}
+}
+
+// argReduction is argmax: of one dimension or of all elements, where keepdim keeps them.
+func argReduction(c *call) Value {
+	if v, ok := c.at(1, "dim").(List); ok && v != nil {
+		return c.fail()
+	}
+	return nonEmpty(reduction(indexDtype))(c)
+}
+
+// single is what (values, indices) = torch.max(x, dim) gives; torch.max(x) gives one value, and torch.max(x, y) the greater ones.
+func single(c *call) Value {
+	if len(c.args) == 1 && len(c.kwargs) == 0 {
+		return nonEmpty(reduction(ownDtype))(c)
+	}
+	if len(c.args) == 2 && len(c.kwargs) == 0 {
+		if _, ok := c.args[1].(*Tensor); ok {
+			return binary()(c)
+		}
+	}
+	d, ok := c.at(1, "dim").(Int)
+	if !ok {
+		return c.fail()
+	}
+	inner := &call{Context: c.Context, args: List{c.at(0, "input"), d, Bool(c.boolean(2, "keepdim", false))}}
+	c.only(3)
+	v, ok := nonEmpty(reduction(ownDtype))(inner).(*Tensor)
+	if !ok || inner.bad {
+		return c.fail()
+	}
+	return List{v, v.as(torchInt64)}
+}
+
+// topk is (values, indices) of the k greatest along a dimension.
+func topk(c *call) Value {
+	c.only(5)
+	t := c.tensor(0, "input")
+	k, d := c.integer(1, "k", -1), c.dim(c.integer(2, "dim", -1), len(t.Shape))
+	c.at(3, "largest")
+	c.at(4, "sorted")
+	if c.bad || k < 0 || k > t.size(d) {
+		return c.fail()
+	}
+	v := t.with(t.replaced(d, k))
+	return List{v, v.as(torchInt64)}
+}
+
+// cumulative keeps the shape; integers are summed as torchInt64.
+func cumulative(c *call) Value {
+	c.only(2)
+	t := c.tensor(0, "input")
+	c.dim(c.integer(1, "dim", 1<<20), len(t.Shape))
+	return t.as(sumDtype(c, t))
+}
+
+// softmax keeps the shape, with a dtype where one is asked for.
+func softmax(c *call) Value {
+	c.only(3)
+	t := c.tensor(0, "input")
+	c.dim(c.integer(1, "dim", 1<<20), len(t.Shape))
+	d := c.dtype(c.at(2, "dtype"), t.Dtype)
+	if !d.floating() {
+		return c.fail()
+	}
+	return t.as(d)
+}

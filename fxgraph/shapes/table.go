@@ -1,0 +1,185 @@
+package shapes
+
+// functions and methods are the rules, by the name that a graph prints. Some take what they need from other rules' names.
+var functions, methods = map[string]rule{}, map[string]rule{}
+
+// inPlace are operations that change the values of an operand and no tensor's sizes, dtype or device.
+var inPlace = map[string]bool{}
+
+// both is known as torch.NAME and as a method.
+func both(r rule, names ...string) {
+	for _, name := range names {
+		functions["torch."+name] = r
+		methods[name] = r
+	}
+}
+
+func function(r rule, names ...string) {
+	for _, name := range names {
+		functions[name] = r
+	}
+}
+
+func method(r rule, names ...string) {
+	for _, name := range names {
+		methods[name] = r
+	}
+}
+
+// changes are names that end in "_", as functions, methods and of torch._C._nn, that give their first operand.
+func changes(names ...string) {
+	for _, name := range names {
+		for _, n := range []string{"torch." + name, "torch._C._nn." + name} {
+			functions[n] = inPlaceFirst
+			inPlace[n] = true
+		}
+		methods[name] = inPlaceFirst
+		inPlace[name] = true
+	}
+}
+
+func init() {
+	// One operand, its shape.
+	both(floatUnary, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "tan", "sinh",
+		"cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "reciprocal", "lgamma", "digamma")
+	both(same(), "relu", "neg", "negative", "detach", "tril", "triu", "sign", "floor", "ceil",
+		"trunc", "positive")
+	both(same("p", "train", "training"), "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+	both(same("shifts", "dims"), "roll", "flip")
+	both(same(), "bitwise_not")
+	function(same(), "operator.invert")
+	function(same(), "operator.neg", "operator.pos")
+	method(same("memory_format"), "contiguous", "clone")
+	function(same("memory_format"), "torch.clone")
+	function(sameFloat("approximate", "negative_slope", "alpha", "scale", "input_scale", "lambd", "beta", "threshold", "min_val", "max_val"),
+		"torch._C._nn.gelu", "torch._C._nn.silu", "torch._C._nn.mish", "torch._C._nn.elu", "torch._C._nn.leaky_relu", "torch._C._nn.hardtanh",
+		"torch._C._nn.relu6", "torch._C._nn.hardswish", "torch._C._nn.hardsigmoid", "torch._C._nn.softplus", "torch._C._nn.softshrink",
+		"torch._C._nn.log_sigmoid", "torch.celu", "torch.selu")
+	function(sameFloat("normalized_shape", "weight", "bias", "eps", "cudnn_enable"), "torch.layer_norm")
+	function(sameFloat("normalized_shape", "weight", "eps"), "torch.rms_norm")
+	function(sameFloat("weight", "bias", "running_mean", "running_var", "training", "use_input_stats", "momentum", "eps", "cudnn_enabled"),
+		"torch.batch_norm", "torch.instance_norm")
+	function(sameFloat("num_groups", "weight", "bias", "eps", "cudnn_enabled"), "torch.group_norm")
+	both(test, "isnan", "isinf", "isfinite", "logical_not")
+	both(absolute, "abs", "absolute")
+	function(absolute, "builtins.abs", "operator.abs")
+	both(softmax, "softmax", "log_softmax")
+	both(cumulative, "cumsum", "cumprod")
+
+	// Several operands, element by element.
+	both(binary("alpha"), "add")
+	both(arithmetic("alpha"), "sub", "subtract")
+	both(binary(), "mul", "multiply", "maximum", "minimum", "fmod", "remainder")
+	function(binary(), "operator.add", "operator.mul", "operator.mod")
+	function(arithmetic(), "operator.sub")
+	both(power, "pow")
+	function(power, "operator.pow")
+	both(trueDivide, "true_divide", "div", "divide")
+	function(trueDivide, "operator.truediv")
+	both(comparison, "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
+	function(comparison, "operator.eq", "operator.ne", "operator.lt", "operator.le", "operator.gt", "operator.ge")
+	both(bitwise, "bitwise_and", "bitwise_or", "bitwise_xor")
+	function(bitwise, "operator.and_", "operator.or_", "operator.xor")
+	function(where, "torch.where")
+	method(whereMethod, "where")
+	both(clamp, "clamp", "clip")
+	both(maskedFill, "masked_fill")
+
+	// In place. What changes sizes (unsqueeze_, resize_, t_, ...) is not here.
+	changes("relu_", "add_", "sub_", "mul_", "div_", "pow_", "neg_", "exp_", "sqrt_", "rsqrt_", "sigmoid_", "tanh_", "clamp_", "clamp_min_",
+		"clamp_max_", "copy_", "fill_", "zero_", "masked_fill_", "dropout_", "silu_", "hardtanh_", "hardswish_", "hardsigmoid_", "relu6_", "elu_",
+		"leaky_relu_", "mish_", "celu_", "selu_", "normal_", "uniform_", "bernoulli_", "index_copy_", "index_add_", "index_fill_", "scatter_",
+		"scatter_add_", "masked_scatter_", "addcmul_", "addcdiv_", "lerp_", "tril_", "triu_", "floor_", "ceil_", "round_", "abs_", "nan_to_num_",
+		"logical_not_", "logical_and_", "logical_or_", "bitwise_and_", "bitwise_or_", "cumsum_", "gelu_", "requires_grad_")
+	for _, name := range []string{"iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor", "ipow", "imod"} {
+		functions["operator."+name] = inPlaceFirst
+		inPlace["operator."+name] = true
+	}
+	inPlace["operator.setitem"] = true
+	inPlace["torch.batch_norm"] = true // its running statistics
+	inPlace["torch.instance_norm"] = true
+	inPlace["torch.embedding_renorm_"] = true
+
+	// Conversions and new tensors.
+	for name, d := range map[string]Dtype{
+		"float": torchFloat32, "double": torchFloat64, "half": torchFloat16, "bfloat16": torchBfloat16, "long": torchInt64, "int": torchInt32, "short": torchInt16, "char": torchInt8,
+		"byte": torchUint8, "bool": torchBool,
+	} {
+		method(toDtype(d), name)
+	}
+	method(typeAs, "type_as")
+	method(to, "to")
+	function(filled, "torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn")
+	function(full, "torch.full")
+	function(like, "torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.rand_like", "torch.randn_like")
+	function(fullLike, "torch.full_like")
+	method(newFilled, "new_zeros", "new_ones", "new_empty")
+	method(newFull, "new_full")
+	function(arange, "torch.arange")
+	function(literal, "torch.tensor")
+
+	// Views, and what is put together.
+	method(view, "view")
+	method(reshapeMethod, "reshape")
+	function(reshape, "torch.reshape")
+	method(sizedAs, "view_as", "reshape_as")
+	method(expand, "expand")
+	method(expandAs, "expand_as")
+	method(repeat, "repeat")
+	both(flatten, "flatten")
+	method(unflatten, "unflatten")
+	both(transpose, "transpose", "swapaxes")
+	both(t2, "t")
+	method(permuteMethod, "permute")
+	function(permute, "torch.permute")
+	both(unsqueeze, "unsqueeze")
+	both(squeeze, "squeeze")
+	both(unbind, "unbind")
+	both(chunk, "chunk")
+	method(split("split_size"), "split")
+	function(split("split_size_or_sections"), "torch.split", "torch.functional.split")
+	both(repeatInterleave, "repeat_interleave")
+	function(attribute, "builtins.getattr")
+	both(narrow, "narrow")
+	both(sel, "select")
+	function(getitem, "operator.getitem")
+	both(gather, "gather")
+	both(indexSelect, "index_select")
+	function(cat, "torch.cat", "torch.concat")
+	function(stack, "torch.stack")
+
+	// Reductions.
+	both(reduction(sumDtype), "sum")
+	both(reduction(meanDtype), "mean")
+	both(nonEmpty(reduction(ownDtype)), "amax", "amin")
+	both(reduction(truthDtype), "any", "all")
+	both(reduction(floatDtype), "logsumexp")
+	both(argReduction, "argmax", "argmin")
+	both(single, "max", "min")
+	both(topk, "topk")
+
+	// Products, windows.
+	function(linear, "torch._C._nn.linear")
+	both(matmul, "matmul")
+	function(matmul, "operator.matmul")
+	both(mm(2), "mm")
+	both(mm(3), "bmm")
+	both(addmm(2, "mat1", "mat2"), "addmm")
+	both(addmm(3, "batch1", "batch2"), "baddbmm")
+	function(einsum, "torch.einsum")
+	function(embedding, "torch.embedding")
+	function(attention, "torch._C._nn.scaled_dot_product_attention")
+	function(conv(1), "torch.conv1d")
+	function(conv(2), "torch.conv2d")
+	function(conv(3), "torch.conv3d")
+	function(pool(1, true), "torch.max_pool1d")
+	function(pool(2, true), "torch.max_pool2d")
+	function(pool(3, true), "torch.max_pool3d")
+	function(pool(1, false, "count_include_pad"), "torch.avg_pool1d")
+	function(pool(2, false, "count_include_pad", "divisor_override"), "torch._C._nn.avg_pool2d")
+	function(pool(3, false, "count_include_pad", "divisor_override"), "torch._C._nn.avg_pool3d")
+	function(adaptive(1), "torch.adaptive_avg_pool1d")
+	function(adaptive(2), "torch._C._nn.adaptive_avg_pool2d")
+	function(adaptive(3), "torch._C._nn.adaptive_avg_pool3d")
+	function(pad, "torch._C._nn.pad")
+}

@@ -1,0 +1,397 @@
+package shapes
+
+// sized is the shape a tensor is viewed in: one size may be -1.
+func (c *call) sized(t *Tensor, sizes []int) Value {
+	out := append([]int{}, sizes...)
+	open, known := -1, 1
+	for i, s := range out {
+		switch {
+		case s == -1 && open < 0:
+			open = i
+		case s < 0:
+			return c.fail()
+		default:
+			known *= s
+		}
+	}
+	n := numel(t.Shape)
+	if open >= 0 {
+		if known == 0 || n%known != 0 {
+			return c.fail()
+		}
+		out[open] = n / known
+		known = n
+	}
+	if known != n {
+		return c.fail()
+	}
+	return t.with(out)
+}
+
+func view(c *call) Value { return c.sized(c.tensor(0, ""), c.variadic(1, "size")) }
+
+func reshapeMethod(c *call) Value { return c.sized(c.tensor(0, ""), c.variadic(1, "shape")) }
+
+func reshape(c *call) Value {
+	c.only(2)
+	return c.sized(c.tensor(0, "input"), c.ints(c.at(1, "shape")))
+}
+
+// sizedAs is x.view_as(other), x.reshape_as(other).
+func sizedAs(c *call) Value {
+	c.only(2)
+	return c.sized(c.tensor(0, ""), c.tensor(1, "other").Shape)
+}
+
+func (c *call) expanded(t *Tensor, sizes []int) Value {
+	ahead := len(sizes) - len(t.Shape)
+	if ahead < 0 {
+		return c.fail()
+	}
+	out := append([]int{}, sizes...)
+	for i := range out {
+		switch {
+		case i < ahead:
+			c.bad = c.bad || out[i] < 0
+		case out[i] == -1:
+			out[i] = t.Shape[i-ahead]
+		case t.Shape[i-ahead] != 1 && t.Shape[i-ahead] != out[i]:
+			return c.fail()
+		}
+	}
+	return t.with(out)
+}
+
+func expand(c *call) Value {
+	t := c.tensor(0, "")
+	c.ignore("implicit")
+	return c.expanded(t, c.variadic(1, "size"))
+}
+
+func expandAs(c *call) Value {
+	c.only(2)
+	return c.expanded(c.tensor(0, ""), c.tensor(1, "other").Shape)
+}
+
+func repeat(c *call) Value {
+	t, times := c.tensor(0, ""), c.variadic(1, "repeats")
+	ahead := len(times) - len(t.Shape)
+	if ahead < 0 {
+		return c.fail()
+	}
+	out := append([]int{}, times...)
+	for i := ahead; i < len(out); i++ {
+		out[i] *= t.Shape[i-ahead]
+	}
+	return t.with(out)
+}
+
+func flatten(c *call) Value {
+	c.only(3)
+	t := c.tensor(0, "input")
+	n := len(t.Shape)
+	first, last := c.dim(c.integer(1, "start_dim", 0), n), c.dim(c.integer(2, "end_dim", -1), n)
+	if n == 0 {
+		return t.with([]int{1})
+	}
+	if c.bad || first > last {
+		return c.fail()
+	}
+	out := append([]int{}, t.Shape[:first]...)
+	out = append(out, numel(t.Shape[first:last+1]))
+	return t.with(append(out, t.Shape[last+1:]...))
+}
+
+func unflatten(c *call) Value {
+	c.only(3)
+	t := c.tensor(0, "input")
+	d, sizes := c.dim(c.integer(1, "dim", 0), len(t.Shape)), c.ints(c.at(2, "sizes"))
+	if c.bad || len(t.Shape) == 0 {
+		return c.fail()
+	}
+	inner, ok := c.sized(t.with(t.Shape[d:d+1]), sizes).(*Tensor)
+	if !ok {
+		return c.fail()
+	}
+	out := append([]int{}, t.Shape[:d]...)
+	return t.with(append(append(out, inner.Shape...), t.Shape[d+1:]...))
+}
+
+func transpose(c *call) Value {
+	c.only(3)
+	t := c.tensor(0, "input")
+	a, b := c.integer(1, "dim0", 1<<20), c.integer(2, "dim1", 1<<20)
+	a, b = c.dim(a, len(t.Shape)), c.dim(b, len(t.Shape))
+	if c.bad || len(t.Shape) == 0 {
+		return t
+	}
+	out := append([]int{}, t.Shape...)
+	out[a], out[b] = out[b], out[a]
+	return t.with(out)
+}
+
+// t is x.t(): of at most two dimensions.
+func t2(c *call) Value {
+	c.only(1)
+	t := c.tensor(0, "input")
+	switch len(t.Shape) {
+	case 0, 1:
+		return t
+	case 2:
+		return t.with([]int{t.Shape[1], t.Shape[0]})
+	}
+	return c.fail()
+}
+
+// attribute is getattr(x, name) of what is a tensor.
+func attribute(c *call) Value {
+	c.only(2)
+	t := c.tensor(0, "")
+	name, _ := c.at(1, "").(Str)
+	n := len(t.Shape)
+	switch {
+	case name == "data", name == "real" && kinds[t.Dtype] != complexKind:
+		return t
+	case (name == "T" && n == 2) || (name == "mT" && n >= 2):
+		out := append([]int{}, t.Shape...)
+		out[n-1], out[n-2] = out[n-2], out[n-1]
+		return t.with(out)
+	}
+	return c.fail()
+}
+
+func (c *call) permuted(t *Tensor, dims []int) Value {
+	if len(dims) != len(t.Shape) {
+		return c.fail()
+	}
+	out, seen := make([]int, len(dims)), make([]bool, len(dims))
+	for i, d := range dims {
+		d = c.dim(d, len(dims))
+		if c.bad || seen[d] {
+			return c.fail()
+		}
+		seen[d] = true
+		out[i] = t.Shape[d]
+	}
+	return t.with(out)
+}
+
+func permuteMethod(c *call) Value { return c.permuted(c.tensor(0, ""), c.variadic(1, "dims")) }
+
+func permute(c *call) Value {
+	c.only(2)
+	return c.permuted(c.tensor(0, "input"), c.ints(c.at(1, "dims")))
+}
+
+func unsqueeze(c *call) Value {
+	c.only(2)
+	t := c.tensor(0, "input")
+	d := c.dim(c.integer(1, "dim", 1<<20), len(t.Shape)+1)
+	if c.bad {
+		return nil
+	}
+	out := append([]int{}, t.Shape[:d]...)
+	return t.with(append(append(out, 1), t.Shape[d:]...))
+}
+
+func squeeze(c *call) Value {
+	c.only(2)
+	t := c.tensor(0, "input")
+	which := func(int) bool { return true }
+	switch v := c.at(1, "dim").(type) {
+	case nil:
+	case Int:
+		d := c.dim(int(v), len(t.Shape))
+		which = func(i int) bool { return i == d }
+	default:
+		dims := map[int]bool{}
+		for _, d := range c.ints(v) {
+			dims[c.dim(d, len(t.Shape))] = true
+		}
+		which = func(i int) bool { return dims[i] }
+	}
+	out := []int{}
+	for i, s := range t.Shape {
+		if s != 1 || !which(i) {
+			out = append(out, s)
+		}
+	}
+	return t.with(out)
+}
+
+func unbind(c *call) Value {
+	c.only(2)
+	t := c.tensor(0, "input")
+	d := c.dim(c.integer(1, "dim", 0), len(t.Shape))
+	if c.bad || len(t.Shape) == 0 {
+		return c.fail()
+	}
+	one := t.with(append(append([]int{}, t.Shape[:d]...), t.Shape[d+1:]...))
+	out := make(List, t.Shape[d])
+	for i := range out {
+		out[i] = one
+	}
+	return out
+}
+
+func (c *call) parts(t *Tensor, d int, sizes []int) Value {
+	out := make(List, len(sizes))
+	for i, s := range sizes {
+		out[i] = t.with(t.replaced(d, s))
+	}
+	return out
+}
+
+// pieces cuts a size into pieces of one size and a rest; of an empty dimension, one.
+func pieces(size, piece int) []int {
+	var out []int
+	for at := 0; at < size; at += piece {
+		out = append(out, min(piece, size-at))
+	}
+	if out == nil {
+		out = []int{0}
+	}
+	return out
+}
+
+func chunk(c *call) Value {
+	c.only(3)
+	t := c.tensor(0, "input")
+	n, d := c.integer(1, "chunks", 0), c.dim(c.integer(2, "dim", 0), len(t.Shape))
+	if c.bad || n <= 0 || len(t.Shape) == 0 || t.Shape[d] == 0 {
+		return c.fail()
+	}
+	return c.parts(t, d, pieces(t.Shape[d], (t.Shape[d]+n-1)/n))
+}
+
+// split is cut by one size or by a list of them; what the operand is called differs between function and method.
+func split(name string) rule {
+	return func(c *call) Value {
+		c.only(3)
+		t := c.tensor(0, "tensor")
+		by, d := c.at(1, name), c.dim(c.integer(2, "dim", 0), len(t.Shape))
+		if c.bad || len(t.Shape) == 0 {
+			return c.fail()
+		}
+		if n, ok := by.(Int); ok {
+			if n <= 0 {
+				return c.fail()
+			}
+			return c.parts(t, d, pieces(t.Shape[d], int(n)))
+		}
+		sizes, sum := c.ints(by), 0
+		for _, s := range sizes {
+			sum += s
+			c.bad = c.bad || s < 0
+		}
+		if sum != t.Shape[d] {
+			return c.fail()
+		}
+		return c.parts(t, d, sizes)
+	}
+}
+
+func narrow(c *call) Value {
+	c.only(4)
+	t := c.tensor(0, "input")
+	d := c.dim(c.integer(1, "dim", 1<<20), len(t.Shape))
+	start, length := c.integer(2, "start", -1), c.integer(3, "length", -1)
+	if c.bad || start < 0 || length < 0 || start+length > t.size(d) {
+		return c.fail()
+	}
+	return t.with(t.replaced(d, length))
+}
+
+func cat(c *call) Value {
+	c.only(2)
+	list, ok := c.at(0, "tensors").(List)
+	d := c.integer(1, "dim", 0)
+	if !ok || len(list) == 0 {
+		return c.fail()
+	}
+	out := []int(nil)
+	for _, v := range list {
+		t, ok := v.(*Tensor)
+		if !ok || len(t.Shape) == 0 {
+			return c.fail()
+		}
+		if len(t.Shape) == 1 && t.Shape[0] == 0 { // an empty vector goes with every shape
+			continue
+		}
+		if out == nil {
+			d = c.dim(d, len(t.Shape))
+			out = append(out, t.Shape...)
+			continue
+		}
+		if c.bad || len(t.Shape) != len(out) {
+			return c.fail()
+		}
+		for j, s := range t.Shape {
+			if j == d {
+				out[j] += s
+			} else if s != out[j] {
+				return c.fail()
+			}
+		}
+	}
+	if out == nil {
+		return c.fail()
+	}
+	return &Tensor{out, c.resultType(list...), c.oneDeviceOf(list)}
+}
+
+// repeatInterleave repeats each slice along a dimension a number of times.
+func repeatInterleave(c *call) Value {
+	c.only(3)
+	t := c.tensor(0, "input")
+	n, v := c.integer(1, "repeats", -1), c.at(2, "dim")
+	if none(v) {
+		if c.bad || n < 0 {
+			return c.fail()
+		}
+		return t.with([]int{numel(t.Shape) * n})
+	}
+	d, ok := v.(Int)
+	at := c.dim(int(d), len(t.Shape))
+	if c.bad || !ok || n < 0 || len(t.Shape) == 0 {
+		return c.fail()
+	}
+	return t.with(t.replaced(at, t.Shape[at]*n))
+}
+
+func (c *call) oneDeviceOf(list List) Device {
+	var first Device
+	for i, v := range list {
+		t, ok := v.(*Tensor)
+		if !ok || (i > 0 && t.Device != first) {
+			c.bad = true
+			return ""
+		}
+		first = t.Device
+	}
+	return first
+}
+
+func stack(c *call) Value {
+	c.only(2)
+	list, ok := c.at(0, "tensors").(List)
+	d := c.integer(1, "dim", 0)
+	if !ok || len(list) == 0 {
+		return c.fail()
+	}
+	first, ok := list[0].(*Tensor)
+	if !ok {
+		return c.fail()
+	}
+	for _, v := range list {
+		if t, ok := v.(*Tensor); !ok || !equal(t.Shape, first.Shape) {
+			return c.fail()
+		}
+	}
+	d = c.dim(d, len(first.Shape)+1)
+	if c.bad {
+		return nil
+	}
+	out := append([]int{}, first.Shape[:d]...)
+	return &Tensor{append(append(out, len(list)), first.Shape[d:]...), c.resultType(list...), c.oneDeviceOf(list)}
+}

@@ -1,0 +1,142 @@
+package shapes
+
+// windows is how many windows fit along a dimension.
+func windows(size, kernel, stride, padding, dilation int, ceil bool) int {
+	span := size + 2*padding - dilation*(kernel-1) - 1
+	if stride <= 0 || span < 0 {
+		return 0
+	}
+	n := span/stride + 1
+	if ceil && span%stride != 0 && n*stride < size+padding { // the last window begins inside of the input or its left padding
+		n++
+	}
+	return n
+}
+
+// conv is a convolution over n dimensions.
+func conv(n int) rule {
+	return func(c *call) Value {
+		c.only(7)
+		x, w := c.tensor(0, "input"), c.tensor(1, "weight")
+		tensors := []*Tensor{x, w}
+		if b := c.at(2, "bias"); !none(b) {
+			t, ok := b.(*Tensor)
+			if !ok {
+				return c.fail()
+			}
+			tensors = append(tensors, t)
+		}
+		c.oneDtype(tensors...)
+		c.oneDevice(tensors...)
+		stride, padding := c.pair(c.at(3, "stride"), n, 1), make([]int, n)
+		same := false
+		switch v := c.at(4, "padding").(type) {
+		case Str:
+			same = v == "same"
+			c.bad = c.bad || v != "same" && v != "valid"
+		case Value:
+			padding = c.pair(v, n, 0)
+		}
+		dilation, groups := c.pair(c.at(5, "dilation"), n, 1), c.integer(6, "groups", 1)
+		if c.bad || len(w.Shape) != n+2 || (len(x.Shape) != n+2 && len(x.Shape) != n+1) || groups <= 0 {
+			return c.fail()
+		}
+		channels := len(x.Shape) - n - 1
+		if x.Shape[channels] != w.Shape[1]*groups || w.Shape[0]%groups != 0 {
+			return c.fail()
+		}
+		out := append(append([]int{}, x.Shape[:channels]...), w.Shape[0])
+		for i := range n {
+			size := x.Shape[channels+1+i]
+			if !same {
+				size = windows(size, w.Shape[2+i], stride[i], padding[i], dilation[i], false)
+			} else if stride[i] != 1 {
+				return c.fail()
+			}
+			if size <= 0 {
+				return c.fail()
+			}
+			out = append(out, size)
+		}
+		return x.with(out)
+	}
+}
+
+// pool is a pooling over n dimensions; where dilation is not its operand, the operand behind padding is ceil_mode.
+func pool(n int, dilates bool, names ...string) rule {
+	return func(c *call) Value {
+		x := c.tensor(0, "input")
+		kernel := c.pair(c.at(1, "kernel_size"), n, 0)
+		stride := kernel
+		if v := c.at(2, "stride"); !none(v) {
+			if list, ok := v.(List); !ok || len(list) > 0 {
+				stride = c.pair(v, n, 0)
+			}
+		}
+		padding, dilation, next := c.pair(c.at(3, "padding"), n, 0), c.pair(nil, n, 1), 4
+		if dilates {
+			dilation, next = c.pair(c.at(4, "dilation"), n, 1), 5
+		}
+		ceil := c.boolean(next, "ceil_mode", false)
+		c.ignore(names...)
+		if c.bad || (len(x.Shape) != n+1 && len(x.Shape) != n+2) {
+			return c.fail()
+		}
+		lead := len(x.Shape) - n
+		out := append([]int{}, x.Shape[:lead]...)
+		for i := range n {
+			size := windows(x.Shape[lead+i], kernel[i], stride[i], padding[i], dilation[i], ceil)
+			if size <= 0 || 2*padding[i] > kernel[i] {
+				return c.fail()
+			}
+			out = append(out, size)
+		}
+		return x.with(out)
+	}
+}
+
+// adaptive is an adaptive pooling to a size for each of n dimensions; None keeps one.
+func adaptive(n int) rule {
+	return func(c *call) Value {
+		c.only(2)
+		x := c.tensor(0, "input")
+		list, ok := c.at(1, "output_size").(List)
+		if !ok {
+			list = List{c.at(1, "output_size")}
+		}
+		if c.bad || (len(list) != 1 && len(list) != n) || (len(x.Shape) != n+1 && len(x.Shape) != n+2) {
+			return c.fail()
+		}
+		out := append([]int{}, x.Shape...)
+		for i := range n {
+			switch v := list[i%len(list)].(type) {
+			case Int:
+				out[len(out)-n+i] = int(v)
+			case None:
+			default:
+				return c.fail()
+			}
+		}
+		return c.made(out, x.Dtype, x.Device)
+	}
+}
+
+// pad adds to the last dimensions, the last one first.
+func pad(c *call) Value {
+	c.only(4)
+	x, by := c.tensor(0, "input"), c.ints(c.at(1, "pad"))
+	c.at(2, "mode")
+	c.at(3, "value")
+	if c.bad || len(by)%2 != 0 || len(by)/2 > len(x.Shape) {
+		return c.fail()
+	}
+	out := append([]int{}, x.Shape...)
+	for i := 0; i < len(by); i += 2 {
+		d := len(out) - 1 - i/2
+		out[d] += by[i] + by[i+1]
+		if out[d] < 0 {
+			return c.fail()
+		}
+	}
+	return x.with(out)
+}
