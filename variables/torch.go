@@ -333,7 +333,7 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	}
 	node.Inplace = true
 	for _, x := range changed {
-		x.meta, x.Changed = nil, true
+		x.change()
 	}
 	if kind == "tensor" {
 		return given[0], nil

@@ -1,6 +1,6 @@
 package shapes
 
-// getitem is x[index] of a tensor, by ints, slices, None, Ellipsis and tensors of integers side by side; and of a list of results.
+// getitem is x[index] of a tensor, by ints, slices, None, Ellipsis and tensors or lists of integers side by side; and of a list of results.
 func getitem(c *call) Value {
 	c.only(2)
 	if list, ok := c.at(0, "").(List); ok {
@@ -16,7 +16,16 @@ func getitem(c *call) Value {
 		index = List{c.at(1, "")}
 	}
 	takes, ellipses, tensors, last := 0, 0, [][]int(nil), 0
+	index = append(List(nil), index...)
 	for i, v := range index {
+		if list, ok := v.(List); ok {
+			shape, d, ok := nested(list, "")
+			if !ok || d != torchInt64 {
+				return c.fail()
+			}
+			v = &Tensor{shape, d, t.Device}
+			index[i] = v
+		}
 		switch v := v.(type) {
 		case Int, Slice:
 			takes++

@@ -45,8 +45,8 @@ _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or
 def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
     """Torch's state as the rules for sizes take it: (default dtype, default device, torch.strided).
 
-    None where a mode is on that changes what operations give: autocast, a mode of ours or of the user's that takes torch functions or
-    dispatches, functorch's transforms.
+    None where a mode is on that changes what operations give: autocast, a mode that takes torch functions or dispatches,
+    functorch's transforms.
     """
     c = torch._C
     if (

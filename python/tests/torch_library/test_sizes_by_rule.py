@@ -7,26 +7,29 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import godynamo
 import op_cases
 import pytest
 import torch
+
+import godynamo
 from godynamo import _fake
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.uint8)
 #: operators of op_db, one at least of whose results rules tell: they must not silently stop
 BY_RULE = """
-    T __getitem__ abs add addmm all amax any arange argmax baddbmm bfloat16 bitwise_and bitwise_not bmm bool cat chunk clamp clone
-    contiguous cumsum div.floor_rounding div.no_rounding_mode einsum empty_like eq exp expand expand_as flatten flip float floor full full_like
-    gather index_select int isnan log_softmax.with_dtype logical_not logsumexp long mT masked_fill matmul max.binary max.reduction_no_dim
+    T __getitem__ abs add addmm all amax any arange argmax baddbmm bfloat16 bitwise_and bitwise_not bmm bool
+    cat chunk clamp clone contiguous cumsum div.floor_rounding div.no_rounding_mode einsum empty_like eq exp
+    expand expand_as flatten flip float floor full full_like gather index_select int isnan
+    log_softmax.with_dtype logical_not logsumexp long mT masked_fill matmul max.binary max.reduction_no_dim
     mean mm mul narrow neg new_full new_ones nn.functional.adaptive_avg_pool2d nn.functional.avg_pool1d
-    nn.functional.avg_pool2d nn.functional.avg_pool3d nn.functional.batch_norm nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
-    nn.functional.dropout nn.functional.embedding nn.functional.gelu nn.functional.group_norm nn.functional.layer_norm nn.functional.linear
-    nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d nn.functional.pad.circular nn.functional.pad.constant
-    nn.functional.relu nn.functional.rms_norm nn.functional.scaled_dot_product_attention nn.functional.silu nn.functional.softplus ones
-    ones_like permute pow repeat repeat_interleave reshape reshape_as roll rsqrt select sigmoid sin softmax softmax.with_dtype
-    sqrt squeeze squeeze.multiple stack sub sum t to transpose tril true_divide unflatten unsqueeze view view_as where
-    zeros zeros_like
+    nn.functional.avg_pool2d nn.functional.avg_pool3d nn.functional.batch_norm nn.functional.conv1d
+    nn.functional.conv2d nn.functional.conv3d nn.functional.dropout nn.functional.embedding nn.functional.gelu
+    nn.functional.group_norm nn.functional.layer_norm nn.functional.linear nn.functional.max_pool1d
+    nn.functional.max_pool2d nn.functional.max_pool3d nn.functional.pad.circular nn.functional.pad.constant
+    nn.functional.relu nn.functional.rms_norm nn.functional.scaled_dot_product_attention nn.functional.silu
+    nn.functional.softplus ones ones_like permute pow repeat repeat_interleave reshape reshape_as roll rsqrt
+    select sigmoid sin softmax softmax.with_dtype sqrt squeeze squeeze.multiple stack sub sum t to transpose
+    tril true_divide unflatten unsqueeze view view_as where zeros zeros_like
 """.split()
 #: they change the sizes of what they are given
 RESIZING = ("as_strided", "resize_", "squeeze", "squeeze.multiple", "t", "transpose", "unsqueeze")
