@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -70,6 +72,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	case py.FrozenSet:
 		if isImmutable(tx, obj) {
 			return wrapFrozenSet(tx, obj, src, equals())
+		}
+		if v, err := frozenFunctions(tx, obj, src); v != nil || err != nil {
+			return v, same(guards.KeepStrong), err
 		}
 	case py.Range:
 		return NewRangeObject(obj, src), equals(), nil
@@ -292,8 +297,7 @@ func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	if isImmutable(tx, k) {
 		return NewConstant(k, nil), nil
 	}
-	switch k.Kind() {
-	case py.TypeKind, py.TypeSub, py.Function, py.Builtin:
+	if isFunctionKey(tx, k) {
 		return wrapKnown(tx, k), nil
 	}
 	return nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
@@ -313,16 +317,62 @@ func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source, gs []guards.
 	return NewConstant(obj, src), append(gs, guards.PyCheck(src, tx.Output().Const(same), "in the order "+s.Repr(s.Tuple(items...)))), nil
 }
 
+// frozenFunctions is a frozenset of functions; nil for those of others, and where a set made of it has another order.
+func frozenFunctions(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
+	real, err := tx.Scope().Call(tx.World().SetType, obj)
+	if err != nil {
+		return nil, observed(err)
+	}
+	v := &SetVariable{Base: Base{Src: src}, real: real, frozen: true}
+	if v.history, err = listOf(tx, real); err != nil {
+		return nil, err
+	}
+	order, err := listOf(tx, obj)
+	if err != nil || !slices.Equal(order, v.history) || !v.holdsFunctions(tx) {
+		return nil, err
+	}
+	return v, nil
+}
+
+// holdsFunctions tells whether the members of a real set are constants and functions, and notes those.
+func (s *SetVariable) holdsFunctions(tx Translator) bool {
+	for _, o := range s.history {
+		if isImmutable(tx, o) {
+			continue
+		}
+		if !isFunctionKey(tx, o) {
+			return false
+		}
+		if s.members == nil {
+			s.members = map[py.Object]VariableTracker{}
+		}
+		s.members[o] = wrapKnown(tx, o)
+	}
+	return true
+}
+
+// isFunctionKey tells functions, methods and classes that are members by identity, or as torch's own descriptors' methods are.
+func isFunctionKey(tx Translator, o py.Object) bool {
+	switch o.Kind() {
+	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr, py.Function:
+		return true
+	case py.TypeKind, py.TypeSub:
+		return py.Is(o.Type(), py.IdentityHash)
+	case py.MethodWrapper:
+		self, ok := tx.World().BoundSelf(tx.Scope(), o)
+		return ok && (self.Kind() == py.GetSet || self.Kind() == py.Property)
+	}
+	return false
+}
+
 func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
 	v, err := newSetObject(tx, obj, src)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, o := range v.history {
-		if !isImmutable(tx, o) {
-			return nil, nil, unsupported(exc.UntrackedObject, "set with an item of type %s", py.TypeName(o.Type()))
-		}
+	if !v.holdsFunctions(tx) {
+		return nil, nil, unsupported(exc.UntrackedObject, "set with an item that is neither a constant nor a function")
 	}
 	frozen, err := s.Call(tx.World().FrozenSetType, v.real)
 	if err != nil {

@@ -48,6 +48,9 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 		}
 		return r.identity(tx, v)
 	case *TensorVariable:
+		if handled, err := x.handled(tx); err != nil || handled {
+			return py.Object{}, unsupported(exc.TensorSubclass, "a %s as a key", py.TypeName(x.class(tx)))
+		}
 		return r.identity(tx, v)
 	case *ObjectVariable:
 		return r.object(tx, x)

@@ -400,9 +400,9 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	case name == "as_subclass" && len(kwargs) == 0:
 		return t.asSubclass(tx, py.Object{}, args)
 	case name == "__getitem__" && len(args) == 1 && len(kwargs) == 0:
-		return t.GetItem(tx, args[0])
+		return t.plainItem(tx, args[0])
 	case name == "__setitem__" && len(args) == 2 && len(kwargs) == 0:
-		return NoneConst(), t.SetItem(tx, args[0], args[1])
+		return NoneConst(), t.plainStore(tx, args[0], args[1])
 	}
 	if len(kwargs) == 0 {
 		if v, ok, err := t.metaMethod(tx, name, args); ok {
@@ -442,7 +442,15 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 		return nil, unsupported(exc.TensorToPython, "Tensor.%s", name)
 	}
 	all := append([]VariableTracker{t}, args...)
-	node, err := tx.Output().CallMethod(tx, name, all, kwargs)
+	if isDunder(name) && !operandsOnly(tx, args) { // it may give NotImplemented
+		return nil, unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
+	}
+	var node *fxgraph.Node
+	if fn, overridden := t.overridden(tx, name); overridden && !tx.Output().WholeGraph() {
+		node, err = tx.Output().CallFunction(tx, fn, "torch.Tensor."+name, all, kwargs)
+	} else {
+		node, err = tx.Output().CallMethod(tx, name, all, kwargs)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -541,9 +549,7 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 
 // GetItem implements ItemGetter.
 func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
-	plain := func() (VariableTracker, error) {
-		return graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{t, key}, nil, "tensor")
-	}
+	plain := func() (VariableTracker, error) { return t.plainItem(tx, key) }
 	if r, ok, err := overriddenOperator(tx, "getitem", false, []VariableTracker{t, key}); ok || err != nil {
 		return r, err
 	}
@@ -559,13 +565,7 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		return unsupported(exc.StoreUnsupported, "del of a tensor's item")
 	}
 	operands := []VariableTracker{t, key, value}
-	plain := func() (VariableTracker, error) {
-		node, err := tx.Output().CallFunction(tx, tx.World().Operator("setitem"), "operator.setitem", operands, nil)
-		if err == nil {
-			node.Inplace = true
-		}
-		return NoneConst(), err
-	}
+	plain := func() (VariableTracker, error) { return NoneConst(), t.plainStore(tx, key, value) }
 	if _, ok, err := overriddenOperator(tx, "setitem", false, operands); ok || err != nil {
 		return err
 	}
@@ -574,6 +574,52 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		_, err = plain()
 	}
 	return err
+}
+
+// plainItem is Tensor.__getitem__, where no handler is called.
+func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	fn, name := tx.World().Operator("getitem"), "operator.getitem"
+	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
+		fn, name = own, "torch.Tensor.__getitem__"
+	}
+	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, "tensor")
+}
+
+// plainStore is Tensor.__setitem__, where no handler is called.
+func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) error {
+	fn, name := tx.World().Operator("setitem"), "operator.setitem"
+	if own, overridden := t.overridden(tx, "__setitem__"); overridden && !tx.Output().WholeGraph() {
+		fn, name = own, "torch.Tensor.__setitem__"
+	}
+	node, err := tx.Output().CallFunction(tx, fn, name, []VariableTracker{t, key, value}, nil)
+	if err == nil {
+		node.Inplace = true
+	}
+	return err
+}
+
+// overridden is the method of torch.Tensor's that the tensor's class has another one in the place of.
+func (t *TensorVariable) overridden(tx Translator, name string) (py.Object, bool) {
+	if t.Class.IsNull() || t.Class == tx.World().ParameterType {
+		return py.Object{}, false
+	}
+	theirs, ok := tx.Scope().TypeLookup(tx.World().TensorType, name)
+	own, _ := tx.Scope().TypeLookup(t.Class, name)
+	return theirs, ok && own != theirs
+}
+
+func isDunder(name string) bool {
+	return len(name) > 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
+}
+
+// operandsOnly tells arguments that operators of tensors take.
+func operandsOnly(tx Translator, args []VariableTracker) bool {
+	for _, a := range args {
+		if v, err := Realize(tx, a); err != nil || !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+			return false
+		}
+	}
+	return true
 }
 
 // tensorOperator adds the node of an operator with at least one tensor operand.

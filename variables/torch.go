@@ -119,7 +119,7 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		}
 		return tx.Output().SwitchState(tx, t.Fn, name, args)
 	case t.class == "converted" && len(args) == 2:
-		return converted(tx, t.Fn, args[0], args[1])
+		return converted(tx, args[0], args[1])
 	case t.class == "recursive_repr" && len(args) == 1 && len(kwargs) == 0 && t.Src != nil:
 		return t.recursive(tx, args[0])
 	case t.class == "exc_info" && len(args)+len(kwargs) == 0:

@@ -283,16 +283,19 @@ func handleTorchFunction(tx Translator, args []VariableTracker, kwargs []Kw) (Va
 	return v, err
 }
 
-// converted is _torch_function.converted.
-func converted(tx Translator, fn py.Object, result, class VariableTracker) (VariableTracker, error) {
+// converted is torch._tensor._convert, or _torch_function.converted.
+func converted(tx Translator, result, class VariableTracker) (VariableTracker, error) {
 	result, err := Realize(tx, result)
 	if err != nil {
 		return nil, err
 	}
+	if c, ok := AsConstant(tx, mustRealize(tx, class)); ok && c == tx.World().TensorType {
+		return result, nil
+	}
 	all := func(items []VariableTracker) ([]VariableTracker, error) {
 		out := make([]VariableTracker, len(items))
 		for i, it := range items {
-			if out[i], err = converted(tx, fn, it, class); err != nil {
+			if out[i], err = converted(tx, it, class); err != nil {
 				return nil, err
 			}
 		}
@@ -311,7 +314,7 @@ func converted(tx Translator, fn py.Object, result, class VariableTracker) (Vari
 			r.become(tx, c)
 			return r, nil
 		}
-		node, err := tx.Output().CallFunction(tx, fn, "converted", []VariableTracker{x, NewConstant(c, nil)}, nil)
+		node, err := tx.Output().CallFunction(tx, tx.World().convert, "converted", []VariableTracker{x, NewConstant(c, nil)}, nil)
 		return &TensorSequence{Node: node, n: x.n, Class: c}, err
 	case *ListVariable:
 		items, err := all(x.items)
@@ -324,7 +327,7 @@ func converted(tx Translator, fn py.Object, result, class VariableTracker) (Vari
 		if x.class != tx.World().SizeType {
 			return nil, unsupported(exc.TensorSubclass, "a %s of results", py.TypeName(x.class))
 		}
-		return foldCall(tx, fn, []VariableTracker{x, class}, nil)
+		return foldCall(tx, tx.World().convert, []VariableTracker{x, class}, nil)
 	}
 	return result, nil
 }

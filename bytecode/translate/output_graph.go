@@ -235,7 +235,7 @@ func sanitize(name string) string {
 	for len(out) > 1 && out[len(out)-1] == '_' {
 		out = out[:len(out)-1]
 	}
-	if name == string(out[2:]) && name != "" {
+	if name == string(out[2:]) && name != "" && name != "self" { // which is the GraphModule's own
 		return name
 	}
 	return string(out)

@@ -177,7 +177,7 @@ def _special() -> dict[Any, str]:
     table[sys.exception] = "current_exception"
     table[typing.get_type_hints] = "type_hints"
     table[inspect.signature] = "signature"
-    table[_torch_function.converted] = "converted"
+    table[_torch_function.converted] = table[torch._tensor._convert] = "converted"
     table[torch.Tensor._make_subclass] = "make_subclass"
     table[torch.overrides.handle_torch_function] = "handle_torch_function"
     table[_torch_state.enter_functions_off] = "enter_state"
@@ -836,6 +836,7 @@ def facts() -> dict[str, Any]:
         "make_subclass": _torch_function.make_subclass,
         "as_subclass": _torch_function.as_subclass,
         "plain_example": _torch_function.plain_example,
+        "convert": _torch_function.converted,
         "modes_off": _torch_function.modes_off,
         "alias": torch.ops.aten.alias.default,
         "detach": torch.detach,
