@@ -68,7 +68,7 @@ func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTrack
 	}
 	real := t.real()
 	if real.IsNull() {
-		if !t.isNew(tx) {
+		if !t.isNew(tx) && !operandsLack(tx, t.Node, name) {
 			return nil, unsupported(exc.AttrUnsupported, "%s of %s, which may be an operand", name, t.describe())
 		}
 		return nil, nil
@@ -129,6 +129,42 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 		w.nodeClass = map[*fxgraph.Node]py.Object{}
 	}
 	w.nodeClass[n] = class
+}
+
+// operandsLack tells whether no tensor that a node may give back has an attribute of its own; guarded then. x.to(dtype) is x or new.
+func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
+	inputs := map[*TensorVariable]bool{}
+	seen := map[*fxgraph.Node]bool{}
+	known := true
+	var visit func(n *fxgraph.Node)
+	visit = func(n *fxgraph.Node) {
+		if seen[n] || n.Op != fxgraph.Placeholder && !n.Inplace && tx.World().GivesNew(tx.Scope(), n.Target.Text) {
+			return
+		}
+		seen[n] = true
+		if n.Op != fxgraph.Placeholder {
+			known = known && (n.Op == fxgraph.CallFunction || n.Op == fxgraph.CallMethod)
+			n.EachInput(visit)
+			return
+		}
+		in := tx.Output().InputOf(n)
+		if in == nil || in.Src == nil {
+			known = false
+			return
+		}
+		if _, has := tx.Scope().InstanceAttr(in.real(), name); has {
+			known = false
+		}
+		inputs[in] = true
+	}
+	visit(n)
+	if !known {
+		return false
+	}
+	for in := range inputs {
+		tx.Output().AddGuards(guards.HasAttr(in.Src, name, false))
+	}
+	return true
 }
 
 // isNew tells tensors that an operation has made: nothing hangs on them yet.

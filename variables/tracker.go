@@ -267,6 +267,8 @@ type Output interface {
 	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item"), where it follows from a tensor of the
 	// frame's and a guard can compute it again; false where the frame is to be split.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
+	// InputOf is the tensor of the frame's behind a placeholder; nil for other nodes.
+	InputOf(n *fxgraph.Node) *TensorVariable
 	// Sizes are a tensor's shape, dtype, device and layout where rules tell them, and nothing else; false where they do not. What they rest on
 	// is guarded.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)

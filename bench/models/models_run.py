@@ -47,12 +47,13 @@ def line(r: dict[str, Any]) -> str:
         return f"{r['name']:34} {r['error'].splitlines()[-1][:100]}"
     us = r["us"]
     eager = us["eager"]
-    theirs = us.get("torch.compile")
+    theirs, guards = us.get("torch.compile"), r.get("guards_us")
     return (
         f"{r['name']:34} {verdict(r):6} {r['graphs']:3}"
         f" {r.get('torch_graphs', '-'):>3} {r['ops']:5} {r['cold']:7.2f}"
         f" {r['torch_cold'] / r['cold'] if 'torch_cold' in r else math.nan:6.1f}"
         f" {eager:9.0f} {us['godynamo'] / eager:6.2f} {theirs / eager if theirs else math.nan:6.2f}"
+        f" {guards if guards is not None else math.nan:6.1f}"
     )
 
 
@@ -87,7 +88,7 @@ def main() -> int:
         print(f"models: no model is called {options.only}; there are {', '.join(zoo.MODELS)}", file=sys.stderr)
         return 2
     print(
-        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6} {'eager us':>9} {'ours':>6} {'torch':>6}"
+        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6} {'eager us':>9} {'ours':>6} {'torch':>6} {'guards':>6}"
     )
     results = []
     for name in names:
@@ -98,13 +99,17 @@ def main() -> int:
     done = [r for r in results if "error" not in r]
     compared = [r for r in done if "torch_cold" in r and "torch.compile" in r["us"]]
     verdicts = [verdict(r) for r in done]
+    guards = [r["guards_us"] for r in done if r.get("guards_us") is not None]
     print(
         f"{len(results)} models: {verdicts.count('right')} right, {verdicts.count('close')} close,"
         f" {len(results) - len(done)} failed; {sum(r['graphs'] == 1 for r in done)} in one graph (torch.compile"
         f" {sum(r.get('torch_graphs') == 1 for r in done)}), {sum(map(more_graphs, done))} in more than torch.compile's one\n"
         f"warm, ratio to eager: {mean([r['us']['godynamo'] / r['us']['eager'] for r in done]):.2f}, torch.compile"
         f" {mean([r['us']['torch.compile'] / r['us']['eager'] for r in compared]):.2f};"
-        f" first call {mean([r['torch_cold'] / r['cold'] for r in compared]):.1f} times faster (geometric means)"
+        f" first call {mean([r['torch_cold'] / r['cold'] for r in compared]):.1f} times faster (geometric means)\n"
+        f"slower than eager: {', '.join(r['name'] for r in done if r['us']['godynamo'] >= r['us']['eager']) or 'none'};"
+        f" than torch.compile: {', '.join(r['name'] for r in compared if r['us']['godynamo'] >= r['us']['torch.compile']) or 'none'};"
+        f" guards at most {max(guards, default=math.nan):.1f} us"
     )
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")

@@ -34,6 +34,9 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 	return o.readMeta(v)
 }
 
+// InputOf implements variables.Output.
+func (o *OutputGraph) InputOf(n *fxgraph.Node) *variables.TensorVariable { return o.inputOf[n] }
+
 // Sample implements variables.Output.
 func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
 	if !t.Example.IsNull() && !t.Changed {
