@@ -72,6 +72,30 @@ def more_graphs(r: dict[str, Any]) -> bool:
     return bool(r.get("torch_graphs") == 1 and r.get("graphs", 0) > 1)
 
 
+def slower(results: list[dict[str, Any]], than: str) -> str:
+    """Names of the models that take as long or longer than with another engine."""
+    names = [r["name"] for r in results if than in r["us"] and r["us"]["godynamo"] >= r["us"][than]]
+    return ", ".join(names) or "none"
+
+
+def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
+    """The lines below the table."""
+    compared = [r for r in done if "torch_cold" in r and "torch.compile" in r["us"]]
+    verdicts = [verdict(r) for r in done]
+    guards = [r["guards_us"] for r in done if r.get("guards_us") is not None]
+    ours = mean([r["us"]["godynamo"] / r["us"]["eager"] for r in done])
+    theirs = mean([r["us"]["torch.compile"] / r["us"]["eager"] for r in compared])
+    first = mean([r["torch_cold"] / r["cold"] for r in compared])
+    one, torch_one = (sum(r.get(key) == 1 for r in done) for key in ("graphs", "torch_graphs"))
+    return (
+        f"{len(results)} models: {verdicts.count('right')} right, {verdicts.count('close')} close,"
+        f" {len(results) - len(done)} failed; {one} in one graph (torch.compile {torch_one}), {sum(map(more_graphs, done))} in more than torch.compile's one\n"
+        f"warm, ratio to eager: {ours:.2f}, torch.compile {theirs:.2f}; first call {first:.1f} times faster (geometric means)\n"
+        f"slower than eager: {slower(done, 'eager')}; than torch.compile: {slower(compared, 'torch.compile')};"
+        f" guards at most {max(guards, default=math.nan):.1f} us"
+    )
+
+
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -88,7 +112,8 @@ def main() -> int:
         print(f"models: no model is called {options.only}; there are {', '.join(zoo.MODELS)}", file=sys.stderr)
         return 2
     print(
-        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6} {'eager us':>9} {'ours':>6} {'torch':>6} {'guards':>6}"
+        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6}"
+        f" {'eager us':>9} {'ours':>6} {'torch':>6} {'guards':>6}"
     )
     results = []
     for name in names:
@@ -97,20 +122,7 @@ def main() -> int:
         for reason in results[-1].get("breaks", ()) if results[-1].get("graphs", 1) > 1 else ():
             print(f"    {reason}")
     done = [r for r in results if "error" not in r]
-    compared = [r for r in done if "torch_cold" in r and "torch.compile" in r["us"]]
-    verdicts = [verdict(r) for r in done]
-    guards = [r["guards_us"] for r in done if r.get("guards_us") is not None]
-    print(
-        f"{len(results)} models: {verdicts.count('right')} right, {verdicts.count('close')} close,"
-        f" {len(results) - len(done)} failed; {sum(r['graphs'] == 1 for r in done)} in one graph (torch.compile"
-        f" {sum(r.get('torch_graphs') == 1 for r in done)}), {sum(map(more_graphs, done))} in more than torch.compile's one\n"
-        f"warm, ratio to eager: {mean([r['us']['godynamo'] / r['us']['eager'] for r in done]):.2f}, torch.compile"
-        f" {mean([r['us']['torch.compile'] / r['us']['eager'] for r in compared]):.2f};"
-        f" first call {mean([r['torch_cold'] / r['cold'] for r in compared]):.1f} times faster (geometric means)\n"
-        f"slower than eager: {', '.join(r['name'] for r in done if r['us']['godynamo'] >= r['us']['eager']) or 'none'};"
-        f" than torch.compile: {', '.join(r['name'] for r in compared if r['us']['godynamo'] >= r['us']['torch.compile']) or 'none'};"
-        f" guards at most {max(guards, default=math.nan):.1f} us"
-    )
+    print(summary(results, done))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     return int(len(done) < len(results) or any(verdict(r)[0] == "W" or more_graphs(r) for r in done))
