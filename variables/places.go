@@ -45,3 +45,41 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 	x.need(tx, "ndim")
 	return "tensors:" + itoa(max(len(m.Shape), 1)), true, nil
 }
+
+// makers are functions that take sizes, and tensors for them.
+var makers = map[string]bool{"torch.zeros": true, "torch.ones": true, "torch.empty": true, "torch.rand": true, "torch.randn": true}
+
+// knownSizes replaces tensors among the sizes that torch's own code gives to a function which makes a tensor by their values, where these
+// can be foreseen: a backend's fake tensors have none.
+func (t *TorchVariable) knownSizes(tx Translator, name string, args []VariableTracker) ([]VariableTracker, error) {
+	if !makers[name] {
+		return args, nil
+	}
+	out := make([]VariableTracker, len(args))
+	for i, a := range args {
+		v, err := Realize(tx, a)
+		if err != nil {
+			return nil, err
+		}
+		switch x := v.(type) {
+		case *TensorVariable:
+			c, ok, err := tx.Output().Foresee(tx, x, "index")
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				v = NewConstant(c, nil)
+			}
+		case *TupleVariable:
+			if x.Src == nil && x.class.IsNull() {
+				items, err := t.knownSizes(tx, name, x.items)
+				if err != nil {
+					return nil, err
+				}
+				v = NewTuple(items, nil)
+			}
+		}
+		out[i] = v
+	}
+	return out, nil
+}

@@ -261,6 +261,10 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	args, err := t.knownSizes(tx, name, args)
+	if err != nil {
+		return nil, err
+	}
 	kind, ok, err := placesKind(tx, strings.TrimPrefix(name, "torch."), args, kwargs)
 	if err != nil {
 		return nil, err

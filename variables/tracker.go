@@ -264,7 +264,7 @@ type Output interface {
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
 	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
-	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item"), where it follows from a tensor of the
+	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item", "index"), where it follows from a tensor of the
 	// frame's and a guard can compute it again; false where the frame is to be split.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
 	// InputOf is the tensor of the frame's behind a placeholder; nil for other nodes.

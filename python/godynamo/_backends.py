@@ -378,7 +378,8 @@ def compile_fx(
 
     rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i. Raises
     exc.BackendCompilerFailed where the backend raises and exc.InvalidBackendResult where it returns no callable; with
-    ``config.suppress_errors`` both are logged and the graph runs as it is.
+    ``config.suppress_errors`` both are logged and the graph runs as it is. So does one that the backend's fake tensors cannot
+    run, since sizes in it depend on data (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``).
     """
     begin = time.perf_counter()
     gm = build_graph_module(rows, example_inputs)
@@ -386,7 +387,11 @@ def compile_fx(
     utils.record_time("graph_module", built - begin)
     try:
         compiled = _call(backend, backend_name, gm, list(example_inputs))
-    except exc.TorchDynamoException:
+    except exc.TorchDynamoException as error:
+        if _depends_on_data(error):
+            log.info("backend %r takes no sizes that depend on data; the graph runs as captured", backend_name)
+            utils.counters["stats"]["graphs_with_data_dependent_sizes"] += 1
+            return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
         if not config.suppress_errors:
             raise
         log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)
@@ -412,6 +417,17 @@ def _edited_outputs(compiled: Any) -> int | None:
         return None
     (output,) = [n for n in gm.graph.nodes if n.op == "output"]
     return len(output.args[0]) if isinstance(output.args[0], (tuple, list)) else None
+
+
+def _depends_on_data(error: BaseException | None) -> bool:
+    """Whether a backend failed since fake tensors have no data: no fault of its own, nor of the graph."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+    while error is not None:
+        if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ _ASK: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "int": int,
     "float": float,
+    "index": operator.index,
     "item": lambda t: t.item(),
     "size": lambda t: t,
 }

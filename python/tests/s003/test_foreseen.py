@@ -7,6 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_sequence
+from torch.utils._pytree import tree_leaves
+
+import godynamo
 
 from .support import check
 
@@ -123,6 +126,39 @@ def test_packed_sequences_of_one_batch_size_are_not_split(name):
         return [o(pack_sequence([torch.randn(n, 3) for n in sizes])) for sizes in [(3, 2, 1), (3, 3, 1), (3, 1, 1)]]
 
     check(program, graphs=3)  # whole graphs are made for sizes, and these differ
+
+
+@pytest.mark.row("S003-16", "S003-10", "S003-25")
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU", "AdaptiveLogSoftmaxWithLoss", "CTCLoss", "user's sizes"])
+def test_a_backend_whose_fake_tensors_have_no_data(name):
+    torch.manual_seed(0)
+    if name == "CTCLoss":
+        lengths = torch.tensor([8, 8]), torch.tensor([3, 2])
+        m, args = nn.CTCLoss(), (torch.randn(8, 2, 5).log_softmax(2), torch.randint(1, 5, (2, 3)), *lengths)
+    elif name == "AdaptiveLogSoftmaxWithLoss":
+        m, args = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10]), (torch.randn(4, 8), torch.tensor([1, 6, 7, 15]))
+    elif name == "user's sizes":
+        m, args = lambda x, n: (torch.zeros(n, 2) + 1, (x > 0).nonzero() * 2), (torch.randn(5), torch.tensor(3))
+    else:
+        m, args = getattr(nn, name)(3, 4), (pack_sequence([torch.randn(n, 3) for n in (3, 2, 1)]),)
+    o = godynamo.optimize(m, backend="aot_eager")
+    for _ in range(2):
+        assert all(torch.equal(a, b) for a, b in zip(tree_leaves(o(*args)), tree_leaves(m(*args)), strict=True) if a is not None)
+
+
+@pytest.mark.row("S003-16")
+def test_sizes_that_are_no_integers_stay_eagers_error():
+    def program(optimize):
+        fast = optimize(lambda t: nn.functional.one_hot(torch.zeros(t, dtype=torch.int64)) if t is None else torch.zeros(2, t))
+        out = []
+        for t in (torch.tensor(2.5), torch.tensor([1, 2]), torch.tensor(3), torch.tensor(True)):
+            try:
+                out.append(fast(t))
+            except (TypeError, RuntimeError) as error:
+                out.append((type(error).__name__, str(error)))
+        return out
+
+    check(program)
 
 
 @pytest.mark.row("S003-10")
