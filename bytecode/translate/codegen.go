@@ -483,6 +483,9 @@ func (c *Codegen) graphCall() error {
 		args[i] = n
 	}
 	o.graph.Output(fxgraph.Tuple{Items: args})
+	if len(o.foreseenBy) > 0 {
+		o.graph.EliminateDeadCode(func(n *fxgraph.Node) bool { return !o.foreseenBy[n] })
+	}
 	loads, inputs, err := o.graphInputs(c)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -42,6 +43,14 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 	if in == nil {
 		return value, false, nil
 	}
+	if o.foreseenBy == nil {
+		o.foreseen, o.foreseenBy = map[string]py.Object{}, map[*fxgraph.Node]bool{}
+	}
+	key := o.sliceKey(nodes, in, ask)
+	if v, ok := o.foreseen[key]; ok {
+		o.computedByGuard(nodes)
+		return v, true, nil
+	}
 	s := o.scope
 	rows := make([]py.Object, len(nodes))
 	for i, node := range nodes {
@@ -63,8 +72,18 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 		return value, false, nil
 	}
 	parts := s.Items(r)
+	o.foreseen[key] = parts[0]
+	o.computedByGuard(nodes)
 	o.AddGuards(guards.GlobalState(), guards.PyCheck(in.Src, o.Const(parts[1]), py.GoString(parts[2])))
 	return parts[0], true, nil
+}
+
+// computedByGuard notes operations that a whole graph need not run for what has been asked of them: the guard has run them on the same
+// tensor, and they raised nothing.
+func (o *OutputGraph) computedByGuard(nodes []*fxgraph.Node) {
+	for _, n := range nodes {
+		o.foreseenBy[n] = !n.Inplace
+	}
 }
 
 // libraryCode tells whether the innermost frame is torch's own.
@@ -121,6 +140,52 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 		return nil, nil
 	}
 	return c.in, nodes
+}
+
+// sliceKey is the same text for the same question about the same tensor.
+func (o *OutputGraph) sliceKey(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
+	at := map[*fxgraph.Node]int{in.Node: -1}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %s", ask, in.Src.Name())
+	var write func(a fxgraph.Arg)
+	list := func(items []fxgraph.Arg) {
+		b.WriteByte('(')
+		for _, a := range items {
+			write(a)
+		}
+		b.WriteByte(')')
+	}
+	write = func(a fxgraph.Arg) {
+		switch x := a.(type) {
+		case *fxgraph.Node:
+			fmt.Fprintf(&b, " %%%d", at[x])
+		case fxgraph.Lit:
+			fmt.Fprintf(&b, " #%d", x.Pool)
+		case fxgraph.List:
+			b.WriteByte('l')
+			list(x.Items)
+		case fxgraph.Tuple:
+			b.WriteByte('t')
+			list(x.Items)
+		case fxgraph.Dict:
+			b.WriteByte('d')
+			list(x.Keys)
+			list(x.Values)
+		case fxgraph.Slice:
+			b.WriteByte('s')
+			list([]fxgraph.Arg{x.Start, x.Stop, x.Step})
+		}
+	}
+	for i, n := range nodes {
+		fmt.Fprintf(&b, "; %v %s", n.Op, n.Target.Text)
+		list(n.Args)
+		for _, k := range n.Kwargs {
+			b.WriteString(" " + k.Name)
+			write(k.Value)
+		}
+		at[n] = i
+	}
+	return b.String()
 }
 
 // add takes in a node and what it rests on.

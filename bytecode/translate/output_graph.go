@@ -88,6 +88,8 @@ type OutputGraph struct {
 	account       *Account // with Options.Explain
 	result        *Result
 	computed      computedValues
+	foreseen      map[string]py.Object // answers so far, by question (foresee.go)
+	foreseenBy    map[*fxgraph.Node]bool
 	cacheSize     int // translations that the frame has already
 }
 

@@ -24,18 +24,6 @@ _ASK: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _resolve(arg: Any, values: dict[int, Any]) -> Any:
-    if isinstance(arg, Ref):
-        return values[arg.index]
-    if type(arg) in (list, tuple):
-        return type(arg)(_resolve(x, values) for x in arg)
-    if type(arg) is dict:
-        return {k: _resolve(v, values) for k, v in arg.items()}
-    if type(arg) is slice:
-        return slice(*(_resolve(x, values) for x in (arg.start, arg.stop, arg.step)))
-    return arg
-
-
 def _told(value: Any) -> Any:
     """What must be the same again."""
     if isinstance(value, torch.Tensor):
@@ -55,13 +43,34 @@ def _servable(x: Any) -> bool:
     )
 
 
-def _ask(rows: Sequence[Row], start: int, end: int, ask: str, x: Any) -> Any:
-    values = {start: x.detach()}
-    with torch.no_grad():
-        for index, (op, _name, target, args, kwargs, *_) in rows:
-            a, k = _resolve(args, values), _resolve(kwargs, values)
-            values[index] = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
-        return _ASK[ask](values[end])
+def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
+    """A function of the tensor for node ``start``: what is asked of node ``end``. It is written out, since a guard calls it."""
+    scope: dict[str, Any] = {"ask": _ASK[ask]}
+
+    def text(arg: Any) -> str:
+        if isinstance(arg, Ref):
+            return f"v{arg.index}"
+        if type(arg) is list:
+            return f"[{', '.join(map(text, arg))}]"
+        if type(arg) is tuple:
+            return f"({''.join(text(a) + ', ' for a in arg)})"
+        if type(arg) is slice:
+            return f"slice({text(arg.start)}, {text(arg.stop)}, {text(arg.step)})"
+        if type(arg) is dict:
+            return f"{{{', '.join(f'{text(k)}: {text(v)}' for k, v in arg.items())}}}"
+        name = f"c{len(scope)}"
+        scope[name] = arg
+        return name
+
+    lines = [f"def run(v{start}):"]
+    for index, (op, _name, target, args, kwargs, *_) in rows:
+        operands = [*map(text, args), *(f"{k}={text(v)}" for k, v in kwargs.items())]
+        fn = f"{operands.pop(0)}.{target}" if op == "call_method" else text(target)
+        lines.append(f"    v{index} = {fn}({', '.join(operands)})")
+    lines.append(f"    return ask(v{end})")
+    exec("\n".join(lines), scope)
+    run: Callable[[Any], Any] = scope["run"]
+    return run
 
 
 def foresee(
@@ -72,8 +81,9 @@ def foresee(
     if not _servable(x):
         return None
     value: Any = None
+    run = _function(rows, start, end, ask)
     with contextlib.suppress(Exception):
-        value = _ask(rows, start, end, ask, x)
+        value = run(x.detach())
     if not isinstance(value, (bool, int, float, torch.Tensor)):
         return None
     want = _told(value)
@@ -83,7 +93,7 @@ def foresee(
         if not _servable(other):
             return False
         try:
-            return bool(_told(_ask(rows, start, end, ask, other)) == want)
+            return bool(_told(run(other.detach())) == want)
         except Exception:
             return False
 
