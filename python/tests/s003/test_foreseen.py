@@ -143,13 +143,19 @@ def test_a_backend_whose_fake_tensors_have_no_data(name):
         m, args = getattr(nn, name)(3, 4), (pack_sequence([torch.randn(n, 3) for n in (3, 2, 1)]),)
     o = godynamo.optimize(m, backend="aot_eager")
     for _ in range(2):
-        assert all(torch.equal(a, b) for a, b in zip(tree_leaves(o(*args)), tree_leaves(m(*args)), strict=True) if a is not None)
+        assert all(
+            torch.equal(a, b)
+            for a, b in zip(tree_leaves(o(*args)), tree_leaves(m(*args)), strict=True)
+            if a is not None
+        )
 
 
 @pytest.mark.row("S003-16")
 def test_sizes_that_are_no_integers_stay_eagers_error():
     def program(optimize):
-        fast = optimize(lambda t: nn.functional.one_hot(torch.zeros(t, dtype=torch.int64)) if t is None else torch.zeros(2, t))
+        fast = optimize(
+            lambda t: nn.functional.one_hot(torch.zeros(t, dtype=torch.int64)) if t is None else torch.zeros(2, t)
+        )
         out = []
         for t in (torch.tensor(2.5), torch.tensor([1, 2]), torch.tensor(3), torch.tensor(True)):
             try:
