@@ -89,7 +89,8 @@ def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
     one, torch_one = (sum(r.get(key) == 1 for r in done) for key in ("graphs", "torch_graphs"))
     return (
         f"{len(results)} models: {verdicts.count('right')} right, {verdicts.count('close')} close,"
-        f" {len(results) - len(done)} failed; {one} in one graph (torch.compile {torch_one}), {sum(map(more_graphs, done))} in more than torch.compile's one\n"
+        f" {len(results) - len(done)} failed; {one} in one graph (torch.compile {torch_one}),"
+        f" {sum(map(more_graphs, done))} in more than torch.compile's one\n"
         f"warm, ratio to eager: {ours:.2f}, torch.compile {theirs:.2f}; first call {first:.1f} times faster (geometric means)\n"
         f"slower than eager: {slower(done, 'eager')}; than torch.compile: {slower(compared, 'torch.compile')};"
         f" guards at most {max(guards, default=math.nan):.1f} us"
