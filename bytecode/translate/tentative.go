@@ -4,7 +4,7 @@ package translate
 // it captured out of the graph again. seen: it left an effect, a value that became real or a trace on a tensor, which cannot be taken back.
 func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
-	effects, calls := o.world.Effects, o.world.Calls
+	effects, calls, nodes := o.world.Effects, o.world.Calls, len(o.graph.Nodes())
 	if err := run(); err != nil {
 		return true, err
 	}
@@ -18,6 +18,9 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 				return true, err
 			}
 		}
+	}
+	if o.meta != nil && o.meta.rows >= nodes {
+		o.meta = nil // knows nodes by their numbers, which are others' from now on
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)

@@ -156,3 +156,28 @@ def test_a_forward_that_raises(backend):
     x = torch.ones(3)
     got, want = godynamo.optimize(raises, backend=backend)(x), raises(x)
     assert torch.equal(got[0], want[0]) and got[1] == want[1]
+
+
+class AsksSizes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        flat = x.reshape(-1)
+        total = flat.sum()
+        return x * 2 if total.dim() == 0 and flat.shape[0] > 3 else x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def test_what_forward_asks_of_its_values_is_not_taken_for_what_comes_after_it():
+    def fn(x):
+        a = AsksSizes.apply(x)
+        b = torch.cat([a, a])
+        c = b.t()
+        return c * c.shape[0], b.shape, c.shape
+
+    f = godynamo.optimize(fn)
+    for x in (torch.ones(2, 3), torch.ones(1, 2), torch.ones(2, 3)):
+        assert torch.equal(f(x)[0], fn(x)[0])
+        assert f(x)[1:] == fn(x)[1:]
