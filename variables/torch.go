@@ -76,6 +76,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 			return r, err
 		}
 		return plain()
+	case t.class == "transform":
+		return makeTransform(tx, t, name, args, kwargs)
 	case t.class == "op:any":
 		return callAllowed(tx, t.Fn, name, args, kwargs)
 	case t.class == "substitute":

@@ -1,14 +1,17 @@
 package translate
 
 // Tentative implements variables.Output: it runs a translation for what it tells (its guards, what its code does), and takes the operations
-// it captured out of the graph again. seen: it left an effect, a value that became real or a trace on a tensor, which cannot be taken back.
+// it captured out of the graph again. seen: it left an effect, a value that became real or a trace on a tensor, which cannot be taken back, or a whole graph would not show an input.
 func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
-	effects, calls, nodes := o.world.Effects, o.world.Calls, len(o.graph.Nodes())
+	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
 	if err := run(); err != nil {
 		return true, err
 	}
 	seen = o.world.Effects != effects || o.world.Calls != calls
+	if !o.backend.Inline() && len(o.inputs) > inputs {
+		seen = true // a tensor from outside, of which a backend would see no input
+	}
 	for _, e := range o.events[from:] {
 		seen = seen || e.node == nil || o.traceOf(e.node) != noTrace
 	}

@@ -143,6 +143,7 @@ def _special() -> dict[Any, str]:
         "_C._is_torch_function_enabled",
     )
     put("set_state", *_torch_state.SETTERS)
+    put("transform", "vmap", *(f"func.{name}" for name in "grad grad_and_value jacrev jacfwd hessian".split()))
     put(
         "torch_function_check",
         "overrides.has_torch_function",

@@ -362,6 +362,100 @@ def test_transforms(name, backend):
     both(make, (X,), (LEAF,), (X * 2,), backend=backend)
 
 
+#: transforms whose call is not one operation
+SPLIT = {"random vmap", "vjp", "jvp", "linearize", "functional_call", "grad of functional_call", "an error in vmap"}
+
+
+@pytest.mark.parametrize("name", [name for name in TRANSFORMS if name not in SPLIT])
+def test_transforms_are_operations_of_one_graph(name):
+    transform, counter = TRANSFORMS[name], CompileCounter()
+    f = godynamo.optimize(lambda x: (transform(x * 1), x + 1), backend=counter)
+    for x in (X, X * 2):
+        assert facts(f(x)) == facts((transform(x * 1), x + 1))
+    assert counter.frame_count == 1
+    assert not breaks()
+
+
+@BACKENDS
+def test_what_a_transformed_function_holds_is_of_each_call(backend):
+    factor = 2.0
+
+    def make():
+        m = torch.nn.Linear(4, 4)
+
+        def fn(x, k, scale):
+            other = x.sum(0)
+
+            def inner(row, *, bias=scale):
+                return (row * other * k).sum() + bias * factor
+
+            def outer(row):
+                return torch.func.grad(inner)(row) + m.weight[0]
+
+            y = torch.vmap(outer)(x) + torch.vmap(torch.mul, in_dims=(0, None))(x, other)
+            y.sum().backward()
+            return y, x.grad, m.weight.grad
+
+        return fn
+
+    one = X.clone().requires_grad_()
+    both(make, (one, 2, 1.0), (one, 3, 1.0), (one * 2, 3, torch.ones(())), (one, 2, 1.5), backend=backend)
+
+
+@BACKENDS
+def test_a_transformed_function_with_effects_is_cpythons(backend):
+    def make():
+        log, calls = [], 0
+
+        def fn(x):
+            nonlocal calls
+
+            def inner(row):
+                nonlocal calls
+                calls += 1
+                log.append(tuple(row.shape))
+                return row * calls
+
+            y = torch.vmap(inner)(x)
+            z = torch.func.grad(lambda a: print("seen", a.dim()) or a.sum())(x)
+            return y, z, calls, list(log)
+
+        return fn
+
+    both(make, (X,), (X * 2,), (X,), backend=backend)
+
+
+@BACKENDS
+def test_a_function_that_a_transform_has_made_is_kept(backend):
+    def make():
+        kept = []
+
+        def fn(x):
+            f = torch.vmap(lambda a: a * 2)
+            kept.append(f)
+            return f(x), kept[0](x), callable(f)
+
+        return fn
+
+    both(make, (X,), (X * 2,), (X,), backend=backend)
+
+
+def test_a_transform_under_aot_autograd_has_its_gradients():
+    def fn(x):
+        k = x.mean(0)
+        return torch.vmap(lambda row: row.sin() * k)(x).sum() + torch.func.grad(energy)(x).pow(2).sum()
+
+    def run(call):
+        x = X.clone().requires_grad_()
+        y = call(x)
+        y.backward()
+        return y, x.grad
+
+    for a, b in zip(run(fn), run(godynamo.optimize(fn, backend="aot_eager"))):
+        torch.testing.assert_close(a, b)
+    assert not breaks()
+
+
 def test_autocast_is_in_the_graph():
     m = mlp()
 
