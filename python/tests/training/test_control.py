@@ -1,4 +1,4 @@
-"""What users say about functions, here and to torch.compiler; scripted code, higher-order and custom operations that they call."""
+"""What users say about functions, here and to torch.compiler; scripted code, higher-order and custom operations they call."""
 
 from __future__ import annotations
 
