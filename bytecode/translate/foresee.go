@@ -40,8 +40,12 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 		return value, false, nil
 	}
 	in, nodes := o.sliceOf(n, at)
-	if in == nil {
+	if in == nil && nodes == nil {
 		return value, false, nil
+	}
+	start, example := int64(-1), py.None()
+	if in != nil {
+		start, example = int64(in.Node.Index), in.Example
 	}
 	if o.foreseenBy == nil {
 		o.foreseen, o.foreseenBy = map[string]py.Object{}, map[*fxgraph.Node]bool{}
@@ -64,7 +68,7 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 	if err != nil {
 		return value, false, err
 	}
-	r, err := s.CallMethod(m, "foresee", s.Tuple(rows...), s.Int(int64(in.Node.Index)), s.Int(int64(n.Index)), s.Name(ask), in.Example)
+	r, err := s.CallMethod(m, "foresee", s.Tuple(rows...), s.Int(start), s.Int(int64(n.Index)), s.Name(ask), example)
 	if err != nil {
 		return value, false, err
 	}
@@ -74,7 +78,10 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 	parts := s.Items(r)
 	o.foreseen[key] = parts[0]
 	o.computedByGuard(nodes)
-	o.AddGuards(guards.GlobalState(), guards.PyCheck(in.Src, o.Const(parts[1]), py.GoString(parts[2])))
+	o.AddGuards(guards.GlobalState())
+	if in != nil {
+		o.AddGuards(guards.PyCheck(in.Src, o.Const(parts[1]), py.GoString(parts[2])))
+	}
 	return parts[0], true, nil
 }
 
@@ -104,12 +111,12 @@ type slice struct {
 	ok    bool
 }
 
-// sliceOf lists the operations that compute n from one tensor of the frame's, in order, and those that change what these make before
+// sliceOf lists the operations that compute n from one tensor of the frame's or none, in order, and those that change what these make before
 // “at“ (nil: until now); nil where they cannot run by themselves, or where the tensor has been changed.
 func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable, nodes []*fxgraph.Node) {
 	c := &slice{out: o, nodes: map[*fxgraph.Node]bool{}, ok: true}
 	c.add(n)
-	if !c.ok || c.in == nil {
+	if !c.ok {
 		return nil, nil
 	}
 	found := false
@@ -121,7 +128,11 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 			continue
 		}
 		switch {
-		case e.node.State || o.traceOf(e.node) == lasts:
+		case e.node.State:
+			if !gradModes[e.node.Target.Text] { // which decide no value
+				return nil, nil
+			}
+		case o.traceOf(e.node) == lasts:
 			return nil, nil
 		case e.node.Inplace && o.changesOwn(e.node):
 			c.changes(e.node)
@@ -136,7 +147,7 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 			break
 		}
 	}
-	if !c.ok || !found || len(nodes) != len(c.nodes) {
+	if !c.ok || !found && o.inputOf[n] == nil || len(nodes) != len(c.nodes) {
 		return nil, nil
 	}
 	return c.in, nodes
@@ -144,9 +155,13 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 
 // sliceKey is the same text for the same question about the same tensor.
 func (o *OutputGraph) sliceKey(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
-	at := map[*fxgraph.Node]int{in.Node: -1}
+	at := map[*fxgraph.Node]int{}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s", ask, in.Src.Name())
+	b.WriteString(ask)
+	if in != nil {
+		at[in.Node] = -1
+		b.WriteString(" of " + in.Src.Name())
+	}
 	var write func(a fxgraph.Arg)
 	list := func(items []fxgraph.Arg) {
 		b.WriteByte('(')

@@ -44,7 +44,7 @@ def _servable(x: Any) -> bool:
 
 
 def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
-    """A function of the tensor for node ``start``: what is asked of node ``end``. It is written out, since a guard calls it."""
+    """A function of the tensor for node ``start`` (-1: of any): what is asked of node ``end``. Written out: a guard calls it."""
     scope: dict[str, Any] = {"ask": _ASK[ask]}
 
     def text(arg: Any) -> str:
@@ -62,7 +62,7 @@ def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[
         scope[name] = arg
         return name
 
-    lines = [f"def run(v{start}):"]
+    lines = [f"def run({f'v{start}' if start >= 0 else '_'}):"]
     for index, (op, _name, target, args, kwargs, *_) in rows:
         operands = [*map(text, args), *(f"{k}={text(v)}" for k, v in kwargs.items())]
         fn = f"{operands.pop(0)}.{target}" if op == "call_method" else text(target)
@@ -77,7 +77,8 @@ def foresee(
     rows: Sequence[Row], start: int, end: int, ask: str, x: Any
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
     """(value, guard predicate, its text): what node ``end`` of ``rows`` (see _runtime.compile_fx) gives for the tensor ``x``,
-    which stands for node ``start``; None where it raises, or is no value of Python's."""
+    which stands for node ``start`` (None: they need none); None where it raises, or is no value of Python's."""
+    x = torch.empty(0) if x is None else x
     if not _servable(x):
         return None
     value: Any = None

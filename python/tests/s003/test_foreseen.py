@@ -231,3 +231,19 @@ def test_in_the_users_own_code_a_branch_is_split_as_ever():
     recorder = check(program)
     assert recorder.graphs == 3
     assert list(recorder.breaks) == ["branch on a tensor's value: result of all"]
+
+
+@pytest.mark.row("S003-18")
+def test_masks_made_inside_and_grad_mode_switched_before():
+    def program(optimize):
+        t = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0)
+
+        def f(a, b):
+            with torch.no_grad():
+                before = t.encoder(a, causal(a.shape[0]))
+            return t(a, b, tgt_mask=causal(b.shape[0])) + before.sum()
+
+        fast = optimize(f)
+        return [fast(torch.randn(4, 2, 8), torch.randn(4, 2, 8)) for _ in range(3)]
+
+    check(program, graphs=1)
