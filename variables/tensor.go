@@ -445,6 +445,12 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	if isDunder(name) && !operandsOnly(tx, args) { // it may give NotImplemented
 		return nil, unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
 	}
+	inplace := kind == "self" || strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")
+	if inplace || isDunder(name) && strings.HasPrefix(name, "__i") {
+		if err := t.mayChange(tx, name); err != nil {
+			return nil, err
+		}
+	}
 	var node *fxgraph.Node
 	if fn, overridden := t.overridden(tx, name); overridden && !tx.Output().WholeGraph() {
 		node, err = tx.Output().CallFunction(tx, fn, "torch.Tensor."+name, all, kwargs)
@@ -454,7 +460,7 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	if err != nil {
 		return nil, err
 	}
-	if kind == "self" || (strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")) {
+	if inplace {
 		t.change()
 		node.Inplace = true
 		return t, nil
@@ -591,6 +597,9 @@ func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) e
 	if own, overridden := t.overridden(tx, "__setitem__"); overridden && !tx.Output().WholeGraph() {
 		fn, name = own, "torch.Tensor.__setitem__"
 	}
+	if err := t.mayChange(tx, "__setitem__"); err != nil {
+		return err
+	}
 	node, err := tx.Output().CallFunction(tx, fn, name, []VariableTracker{t, key, value}, nil)
 	if err == nil {
 		node.Inplace = true
@@ -666,6 +675,9 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 		own := "i" + strings.TrimSuffix(name, "_")
 		if _, inplace = tx.Scope().TypeLookup(tx.World().TensorType, "__"+own+"__"); inplace { // there is no __imatmul__
 			name = own
+			if err := t.mayChange(tx, "__"+own+"__"); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := numberOperands(tx, name, operands); err != nil {

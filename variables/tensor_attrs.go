@@ -224,6 +224,31 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	})
 }
 
+// changesItself are methods that change more of a tensor than what is in it: done to an alias, the tensor stays as it was.
+var changesItself = map[string]bool{
+	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true, "as_strided_": true,
+	"resize_": true, "resize_as_": true, "resize_as_sparse_": true, "set_": true, "requires_grad_": true, "detach_": true, "rename_": true,
+	"share_memory_": true, "movedim_": true,
+}
+
+// mayChange refuses changes in place that a graph of plain tensors would do to an alias of the tensor instead of to itself.
+func (t *TensorVariable) mayChange(tx Translator, name string) error {
+	if !tx.Output().WholeGraph() || t.Class.IsNull() || t.Class == tx.World().ParameterType {
+		return nil
+	}
+	refused := unsupported(exc.TensorSubclass, "%s of a %s, in a graph of plain tensors", name, py.TypeName(t.Class))
+	if changesItself[name] {
+		return refused
+	}
+	if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
+		return err
+	}
+	if m, err := t.Meta(tx); err != nil || m.RequiresGrad {
+		return refused
+	}
+	return nil
+}
+
 // hasAttr is hasattr of a name that torch.Tensor lacks.
 func (t *TensorVariable) hasAttr(tx Translator, name string) (VariableTracker, error) {
 	_, _, err := t.ownAttr(tx, name)

@@ -291,6 +291,11 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
+		if x, ok := first.(*TensorVariable); ok {
+			if err := x.mayChange(tx, name[strings.LastIndex(name, ".")+1:]); err != nil {
+				return nil, err
+			}
+		}
 		node, err := tx.Output().CallFunction(tx, t.Fn, name, args, kwargs)
 		if err != nil {
 			return nil, err

@@ -12,30 +12,30 @@ import (
 // facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
 // python/godynamo/_callables.py (facts()), and live as long as it: types and functions of imported modules.
 type facts struct {
-	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType                                                                                                         py.Object
-	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                                                                                              py.Object
-	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                                                                                                                     py.Object
-	ModuleList, Sequential, ScriptFunction, GenericGetItem                                                                                                                              py.Object
-	TensorType, ParameterType, Uninitialized, SizeType, NNModule, CallableType                                                                                                          py.Object
-	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                                                                                                                                    py.Object
-	GetAttrBuiltin, Sorted, Print, Missing                                                                                                                                              py.Object
-	operators, builtins, torchConstants, singletons                                                                                                                                     py.Object // dicts
-	methodKind, resultKind, callableName, modeActive, isPure, classify                                                                                                                  py.Object // functions
-	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs                                                                                                             py.Object
-	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                                                                                        py.Object
-	dispatched, asked, bufferHooks, registerBuffer, stateContexts                                                                                                                       py.Object
-	DequeType, DefaultDictType, CachedPropertyType                                                                                                                                      py.Object
-	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent                                                                                                          py.Object
-	percentFields, formatFields, reprIs, asciiText                                                                                                                                      py.Object
-	recursiveRepr                                                                                                                                                                       py.Object
-	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing                                                                         py.Object
-	numpyScalars, numpyOperation, numpyComputed                                                                                                                                         py.Object
-	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                                                                                                            py.Object
-	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode                                                                                                                py.Object
-	setClone, layoutIs                                                                                                                                                                  py.Object
-	traceable, hasHandler, plainTensor                                                                                                                                                  py.Object
-	handlersEnabled, handlerMirrors, handlerStandIn, handlerAsked, handleTorchFunction, makeSubclass, newTensor, asSubclass, plainExample, modesOff, convert, alias, detach, wrapResult py.Object
-	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled                                                                                                                   py.Object
+	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType                                                                                                                      py.Object
+	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                                                                                                           py.Object
+	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                                                                                                                                  py.Object
+	ModuleList, Sequential, ScriptFunction, GenericGetItem                                                                                                                                           py.Object
+	TensorType, ParameterType, Uninitialized, SizeType, NNModule, CallableType                                                                                                                       py.Object
+	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                                                                                                                                                 py.Object
+	GetAttrBuiltin, Sorted, Print, Missing                                                                                                                                                           py.Object
+	operators, builtins, torchConstants, singletons                                                                                                                                                  py.Object // dicts
+	methodKind, resultKind, callableName, modeActive, isPure, classify                                                                                                                               py.Object // functions
+	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs                                                                                                                          py.Object
+	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                                                                                                     py.Object
+	dispatched, asked, bufferHooks, registerBuffer, stateContexts                                                                                                                                    py.Object
+	DequeType, DefaultDictType, CachedPropertyType                                                                                                                                                   py.Object
+	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent                                                                                                                       py.Object
+	percentFields, formatFields, reprIs, asciiText                                                                                                                                                   py.Object
+	recursiveRepr                                                                                                                                                                                    py.Object
+	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing                                                                                      py.Object
+	numpyScalars, numpyOperation, numpyComputed                                                                                                                                                      py.Object
+	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                                                                                                                         py.Object
+	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode                                                                                                                             py.Object
+	setClone, layoutIs                                                                                                                                                                               py.Object
+	traceable, hasHandler, plainTensor                                                                                                                                                               py.Object
+	handlersEnabled, handlerMirrors, handlerStandIn, handlerAsked, handleTorchFunction, makeSubclass, newTensor, asSubclass, plainExample, modesOff, gradEnabled, convert, alias, detach, wrapResult py.Object
+	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled                                                                                                                                py.Object
 
 	found       map[namedIn]py.Object // answers of named
 	methodKinds map[methodCall]string // answers of MethodKind
@@ -149,7 +149,7 @@ func (f *facts) table() map[string]*py.Object {
 		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
-		"make_subclass": &f.makeSubclass, "as_subclass": &f.asSubclass, "plain_example": &f.plainExample, "alias": &f.alias, "convert": &f.convert, "modes_off": &f.modesOff, "detach": &f.detach, "wrap_result": &f.wrapResult, "new_tensor": &f.newTensor, "handler_mirrors": &f.handlerMirrors, "handle_torch_function": &f.handleTorchFunction,
+		"make_subclass": &f.makeSubclass, "as_subclass": &f.asSubclass, "plain_example": &f.plainExample, "alias": &f.alias, "grad_enabled": &f.gradEnabled, "convert": &f.convert, "modes_off": &f.modesOff, "detach": &f.detach, "wrap_result": &f.wrapResult, "new_tensor": &f.newTensor, "handler_mirrors": &f.handlerMirrors, "handle_torch_function": &f.handleTorchFunction,
 		"set_clone": &f.setClone, "layout_is": &f.layoutIs,
 		"shadow_methods": &f.shadowMethods, "shadow_copied": &f.shadowCopied, "shadow_is": &f.shadowIs, "shadow_recipe": &f.shadowRecipe,
 		"shadow_called": &f.shadowCalled,

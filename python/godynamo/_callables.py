@@ -838,6 +838,7 @@ def facts() -> dict[str, Any]:
         "as_subclass": _torch_function.as_subclass,
         "plain_example": _torch_function.plain_example,
         "convert": _torch_function.converted,
+        "grad_enabled": torch.is_grad_enabled,
         "modes_off": _torch_function.modes_off,
         "alias": torch.ops.aten.alias.default,
         "detach": torch.detach,

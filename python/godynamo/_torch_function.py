@@ -40,8 +40,14 @@ def has_handler(cls: Any) -> bool:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor as one of torch.Tensor, which shares its memory and its gradient; no handler is called."""
-    return torch.Tensor.as_subclass(tensor, torch.Tensor)
+    """The tensor as one of torch.Tensor, which shares its memory and its gradient; no handler is called.
+
+    Gradients are on for that: the graph may switch them on itself.
+    """
+    if torch.is_grad_enabled():
+        return torch.Tensor.as_subclass(tensor, torch.Tensor)
+    with torch.enable_grad():
+        return torch.Tensor.as_subclass(tensor, torch.Tensor)
 
 
 def plain_example(tensor: torch.Tensor) -> torch.Tensor:
@@ -71,7 +77,12 @@ def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[
     for plain_input, given in zip(inputs, real, strict=True):
         if result is plain_input:
             return given
-    return result if cls is None else converted(result, cls)
+    if cls is None:
+        return result
+    if torch.is_grad_enabled():
+        return converted(result, cls)
+    with torch.enable_grad():  # what was switched inside of the graph
+        return converted(result, cls)
 
 
 def make_subclass(cls: type, data: torch.Tensor, require_grad: bool = False) -> torch.Tensor:
@@ -102,6 +113,8 @@ def modes_off() -> bool:
 
 
 def _handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    if any(call[0] is cls for call in _calls):
+        raise _Refused  # all have: what follows is the operation's way to its error, or another operation
     _calls.append((cls, func, types, args, kwargs))
     return NotImplemented
 
@@ -138,6 +151,10 @@ def stand_in(cls: type | None) -> Any:
     return cls()
 
 
+class _Refused(BaseException):
+    """Ends a question; no ``except Exception`` on the way sees it."""
+
+
 class _Mode(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _handler(None, func, types, args, kwargs)
@@ -145,7 +162,7 @@ class _Mode(torch.overrides.TorchFunctionMode):
 
 def asked(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: bool) -> tuple[_Call, ...]:
     """The calls of handlers that ``fn(*args, **kwargs)`` makes as long as each gives NotImplemented, each as
-    (class, func, types, args, kwargs).
+    (class, func, types, args, kwargs). Each class is asked once: that ends the operation's first dispatch.
 
     mode: one of ours is asked first, its class reads None. kwargs of None: the handler is called without.
     """
@@ -157,7 +174,7 @@ def asked(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
                 call()
         else:
             call()
-    except Exception:
+    except (Exception, _Refused):
         pass
     told = tuple(_calls)
     _calls.clear()

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import godynamo
+from s002.support import nb
 
 from .support import LOG, Bare, Derived, Logged, Other, compare, of, plain
 
@@ -241,3 +242,110 @@ def test_a_method_of_a_subclass_as_the_frame() -> None:
 def test_subclasses_are_copied() -> None:
     got = compare(lambda a: copy.copy(a * 1), lambda: [of(Bare)])
     assert got.backend.all_ops()[0] == "mul"
+
+
+def transposes(x: Any) -> Any:
+    return x, x.t_()
+
+
+def new_leaf(x: Any) -> Any:
+    y = (x * 2).detach().requires_grad_()
+    return y, y.is_leaf
+
+
+def asks_for_a_gradient(x: Any) -> Any:
+    x.requires_grad_()
+    return x
+
+
+def squeezes(x: Any) -> Any:
+    x.squeeze_()
+    return x, x * 2
+
+
+def resizes(x: Any) -> Any:
+    x.resize_(6)
+    return x
+
+
+def doubles(x: Any) -> Any:
+    x.mul_(2)
+    x += 1
+    x[0] = 3
+    return x
+
+
+def doubles_without_gradient(x: Any) -> Any:
+    with torch.no_grad():
+        x.mul_(2)
+    return x
+
+
+def changes_a_view(x: Any) -> Any:
+    y = x.view(-1)
+    y.add_(1)
+    return x, y
+
+
+def changes_what_is_detached(x: Any) -> Any:
+    y = x.detach()
+    y.add_(1)
+    return x, y
+
+
+def switches_gradients_on(x: Any) -> Any:
+    with torch.enable_grad():
+        y = x * 2
+    return y, y.requires_grad, x * 3
+
+
+CHANGES = [
+    transposes,
+    new_leaf,
+    asks_for_a_gradient,
+    squeezes,
+    resizes,
+    doubles,
+    doubles_without_gradient,
+    changes_a_view,
+    changes_what_is_detached,
+    switches_gradients_on,
+]
+
+
+def facts(values: Any) -> Any:
+    """What a program may see of tensors beside their values."""
+    with torch._C.DisableTorchFunction():
+        return [
+            (type(t).__name__, t.is_leaf, t.requires_grad, tuple(t.shape), t.stride(), t._version, t.tolist())
+            for t in values
+            if isinstance(t, torch.Tensor)
+        ]
+
+
+@pytest.mark.row("S001-18", "S001-27")
+@pytest.mark.parametrize("cls", [Bare, Other, torch.Tensor], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("fn", CHANGES, ids=lambda f: f.__name__)
+def test_changes_in_place_are_the_tensors_own(fn: Any, cls: Any) -> None:
+    def run(f: Any, grad: bool, around: Any) -> Any:
+        x = torch.arange(6.0).reshape(2, 3).as_subclass(cls).detach().requires_grad_(grad)
+        try:
+            with around():
+                result = f(x)
+                result = result if isinstance(result, tuple) else (result,)
+                seen = facts([*result, x])
+        except RuntimeError as error:
+            return str(error)
+        if fn is switches_gradients_on and grad:
+            result[0].sum().backward()
+            with torch._C.DisableTorchFunction():
+                return facts([*result, x, x.grad])
+        return seen
+
+    for grad in (False, True):
+        for around in (torch.enable_grad, torch.no_grad):
+            expected = run(fn, grad, around)
+            for backend in ("eager", nb()):
+                compiled = godynamo.optimize(fn, backend=backend)
+                for _ in range(2):
+                    assert run(compiled, grad, around) == expected, (grad, around, backend)
