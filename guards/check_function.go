@@ -1,7 +1,6 @@
 package guards
 
 import (
-	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -41,6 +40,7 @@ type part struct {
 	text   string
 	checks []check
 
+	cost    int     // see cost()
 	order   int     // position by cost alone
 	waiting int     // parts that must come before and have not come yet
 	next    []*part // parts that wait for this one
@@ -52,8 +52,7 @@ const validText = "___guarded_code.valid"
 // NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources whose value the
 // transformed function takes as parameters after the slots, in order. A malformed guard is an error here, at once.
 func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Options) (*CheckFunctionManager, error) {
-	all := slices.Clone(set.Guards())
-	slices.SortStableFunc(all, Guard.Compare)
+	all := sortedGuards(set.Guards())
 	all = slices.DeleteFunc(all, func(g Guard) bool {
 		return g.Source == SourcePolyfill || (!opts.GuardNNModules && g.IsNNModule())
 	})
@@ -86,9 +85,23 @@ func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
 // Text is the whole condition: executable Python in the environment of godynamo._guard_env.
 func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
 
+// sortedGuards are the guards in Guard.Compare's order. Pointers are sorted: a Guard is 200 bytes.
+func sortedGuards(set []Guard) []Guard {
+	pointers := make([]*Guard, len(set))
+	for i := range set {
+		pointers[i] = &set[i]
+	}
+	slices.SortFunc(pointers, (*Guard).compare) // no two of a set are equal
+	out := make([]Guard, len(set))
+	for i, g := range pointers {
+		out[i] = *g
+	}
+	return out
+}
+
 // newPrinter finds the roots and decides which of them the text can call by their bare names.
 func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
-	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{}}
+	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{}, texts: map[Source]string{}}
 	locals := map[string]bool{}
 	for _, name := range slotNames {
 		locals[name] = true
@@ -223,8 +236,20 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 // sorted orders the parts: by rank and depth, but after the parts they rest on. Parts that rest on each other are an error: left
 // out, they would make an entry serve frames it was not made for.
 func (m *CheckFunctionManager) sorted() ([]*part, error) {
-	slices.SortStableFunc(m.parts, func(a, b *part) int {
-		return cmp.Or(cmp.Compare(cost(a), cost(b)), a.guard.Compare(b.guard), cmp.Compare(a.stage, b.stage))
+	for i, p := range m.parts {
+		p.order, p.cost = i, cost(p)
+	}
+	slices.SortFunc(m.parts, func(a, b *part) int {
+		if a.cost != b.cost {
+			return a.cost - b.cost
+		}
+		if c := a.guard.compare(&b.guard); c != 0 {
+			return c
+		}
+		if a.stage != b.stage {
+			return a.stage - b.stage
+		}
+		return a.order - b.order
 	})
 	at := map[string][]*part{} // by place
 	for i, p := range m.parts {

@@ -175,7 +175,7 @@ func (e *emitter) values(values []Source, p *printer) error {
 		e.program.Extra = append(e.program.Extra, want)
 		reg, known := e.regs[v.Name()]
 		if !known {
-			e.beginPart("___loads("+v.text(p)+")", UserLine{})
+			e.beginPart("___loads("+printed(v, p)+")", UserLine{})
 			var err error
 			if reg, err = e.register(v); err != nil {
 				return err

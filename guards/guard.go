@@ -159,14 +159,20 @@ func (g Guard) At(line UserLine) Guard {
 }
 
 // Compare orders guards whatever order they were made in: by family, length of the name, name, kind, key.
-func (g Guard) Compare(other Guard) int {
-	return cmp.Or(
-		cmp.Compare(g.Source, other.Source),
-		cmp.Compare(len(g.Name), len(other.Name)),
-		strings.Compare(g.Name, other.Name),
-		cmp.Compare(g.CreateFn, other.CreateFn),
-		strings.Compare(g.Key, other.Key),
-	)
+func (g Guard) Compare(other Guard) int { return g.compare(&other) }
+
+func (g *Guard) compare(other *Guard) int {
+	switch {
+	case g.Source != other.Source:
+		return cmp.Compare(g.Source, other.Source)
+	case len(g.Name) != len(other.Name):
+		return len(g.Name) - len(other.Name)
+	case g.Name != other.Name:
+		return strings.Compare(g.Name, other.Name)
+	case g.CreateFn != other.CreateFn:
+		return cmp.Compare(g.CreateFn, other.CreateFn)
+	}
+	return strings.Compare(g.Key, other.Key)
 }
 
 // Create runs the guard's GuardBuilder method on the builder of its family.

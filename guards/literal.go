@@ -10,6 +10,9 @@ import (
 
 // quote gives a Python string literal of s, as repr() would for plain ASCII text.
 func quote(s string) string {
+	if isPlain(s) {
+		return "'" + s + "'"
+	}
 	var b strings.Builder
 	b.WriteByte('\'')
 	for i, w := 0, 0; i < len(s); i += w {
@@ -33,6 +36,16 @@ func quote(s string) string {
 	}
 	b.WriteByte('\'')
 	return b.String()
+}
+
+// isPlain reports whether s is printable ASCII in which nothing takes a backslash.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '\'' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func hex2(c byte) string {
@@ -70,14 +83,14 @@ func isReserved(name string) bool { return reserved[name] || strings.HasPrefix(n
 // member prints an attribute.
 func member(base Source, name string, p *printer) string {
 	if isIdentifier(name) {
-		return base.text(p) + "." + name
+		return printed(base, p) + "." + name
 	}
 	return instanceAttr(base, name, p)
 }
 
 // instanceAttr prints what the instance itself has.
 func instanceAttr(base Source, name string, p *printer) string {
-	return "___instance_attr(" + base.text(p) + ", " + quote(name) + ")"
+	return "___instance_attr(" + printed(base, p) + ", " + quote(name) + ")"
 }
 
 // constText prints a constant so that the text can be executed: as its literal, or as a look-up in the entry's pool.

@@ -79,10 +79,12 @@ func (n *setNode) flatten() {
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if seen[top] {
-			continue
+		if top.guard == nil { // a leaf met twice is a guard met twice
+			if seen[top] {
+				continue
+			}
+			seen[top] = true
 		}
-		seen[top] = true
 		switch {
 		case top.guard != nil:
 			flat = addGuard(flat, index, *top.guard)
@@ -98,9 +100,10 @@ func (n *setNode) flatten() {
 }
 
 func addGuard(flat []Guard, index map[GuardID]int, g Guard) []Guard {
-	at, found := index[g.ID()]
+	id := g.ID()
+	at, found := index[id]
 	if !found {
-		index[g.ID()] = len(flat)
+		index[id] = len(flat)
 		return append(flat, g)
 	}
 	if g.CreateFn == CreateTensorMatch && g.Args.Tensor != nil {

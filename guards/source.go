@@ -24,6 +24,21 @@ type printer struct {
 	globals map[string]bool // printed bare
 	cells   map[string]bool // locals that are cells: the bare name is their contents
 	quoted  map[string]bool // locals whose name the text uses for something else
+	texts   map[Source]string
+}
+
+// printed is s.text(p), made once: a path as deep as a module tree is would print each place above it again. Without a printer it is
+// the name.
+func printed(s Source, p *printer) string {
+	if p == nil {
+		return s.Name()
+	}
+	text, ok := p.texts[s]
+	if !ok {
+		text = s.text(p)
+		p.texts[s] = text
+	}
+	return text
 }
 
 // origin holds what every Source has: its printed name is made once.
@@ -128,7 +143,7 @@ func (s *CellSource) text(p *printer) string {
 	if ok {
 		return local.Local
 	}
-	return s.base.text(p) + ".cell_contents"
+	return printed(s.base, p) + ".cell_contents"
 }
 
 // ConstSource is an object that the entry holds: a type or a function the translation went through.
@@ -172,7 +187,7 @@ func (s *RandomValueSource) text(*printer) string { return s.name }
 // familySource changes the GuardSource of a place and nothing else.
 type familySource struct{ origin }
 
-func (s *familySource) text(p *printer) string { return s.base.text(p) }
+func (s *familySource) text(p *printer) string { return printed(s.base, p) }
 
 // NNModuleSource marks a place as inside an nn.Module.
 type NNModuleSource struct{ familySource }

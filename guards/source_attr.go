@@ -73,7 +73,7 @@ func newSlotSource(base Source, name string, offset int, raw bool) *SlotSource {
 
 func (s *SlotSource) text(p *printer) string {
 	if s.raw {
-		b := s.base.text(p)
+		b := printed(s.base, p)
 		return "___type_lookup(type(" + b + "), " + quote(s.Attr) + ").__get__(" + b + ")"
 	}
 	return member(s.base, s.Attr, p)
@@ -90,7 +90,7 @@ func NewInstanceDictSource(base Source) *InstanceDictSource {
 }
 
 func (s *InstanceDictSource) text(p *printer) string {
-	return "___instance_dict(" + s.base.text(p) + ")"
+	return "___instance_dict(" + printed(s.base, p) + ")"
 }
 
 // TypeSource is the type of a value.
@@ -103,7 +103,7 @@ func NewTypeSource(base Source) *TypeSource {
 	return s
 }
 
-func (s *TypeSource) text(p *printer) string { return "type(" + s.base.text(p) + ")" }
+func (s *TypeSource) text(p *printer) string { return "type(" + printed(s.base, p) + ")" }
 
 // TypeAttrSource is what a type's MRO gives for a name, raw: functions unbound, descriptors as they are.
 type TypeAttrSource struct {
@@ -119,7 +119,7 @@ func NewTypeAttrSource(base Source, name string) *TypeAttrSource {
 }
 
 func (s *TypeAttrSource) text(p *printer) string {
-	return "___type_lookup(" + s.base.text(p) + ", " + quote(s.Attr) + ")"
+	return "___type_lookup(" + printed(s.base, p) + ", " + quote(s.Attr) + ")"
 }
 
 // MroSource is an entry of the dict of one class of a type's MRO.
@@ -137,7 +137,7 @@ func NewMroSource(base Source, i int, name string) *MroSource {
 }
 
 func (s *MroSource) text(p *printer) string {
-	return s.base.text(p) + ".__mro__[" + strconv.Itoa(s.Index) + "].__dict__[" + quote(s.Attr) + "]"
+	return printed(s.base, p) + ".__mro__[" + strconv.Itoa(s.Index) + "].__dict__[" + quote(s.Attr) + "]"
 }
 
 // MroClassSource is a class of a type's MRO.
@@ -154,7 +154,7 @@ func NewMroClassSource(base Source, i int) *MroClassSource {
 }
 
 func (s *MroClassSource) text(p *printer) string {
-	return "___mro_class(" + s.base.text(p) + ", " + strconv.Itoa(s.Index) + ")"
+	return "___mro_class(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
 // FuncField is a part of a function, method or exception object.

@@ -16,7 +16,9 @@ func NewDictGetItemSource(base Source, key Const) *GetItemSource {
 	return s
 }
 
-func (s *GetItemSource) text(p *printer) string { return s.base.text(p) + "[" + constText(s.Key) + "]" }
+func (s *GetItemSource) text(p *printer) string {
+	return printed(s.base, p) + "[" + constText(s.Key) + "]"
+}
 
 // ODictGetItemSource is GetItemSource for a dict subclass: the printed form goes around its __getitem__.
 type ODictGetItemSource struct{ GetItemSource }
@@ -29,7 +31,7 @@ func NewODictGetItemSource(base Source, key Const) *ODictGetItemSource {
 }
 
 func (s *ODictGetItemSource) text(p *printer) string {
-	return "___dict_getitem(" + s.base.text(p) + ", " + constText(s.Key) + ")"
+	return "___dict_getitem(" + printed(s.base, p) + ", " + constText(s.Key) + ")"
 }
 
 // IndexSource is an item of a list or tuple, from its storage.
@@ -46,7 +48,7 @@ func NewIndexSource(base Source, i int) *IndexSource {
 }
 
 func (s *IndexSource) text(p *printer) string {
-	return s.base.text(p) + "[" + strconv.Itoa(s.Index) + "]"
+	return printed(s.base, p) + "[" + strconv.Itoa(s.Index) + "]"
 }
 
 // DictKeySource is the i-th key of a dict, in the dict's order.
@@ -63,7 +65,7 @@ func NewDictKeySource(base Source, i int) *DictKeySource {
 }
 
 func (s *DictKeySource) text(p *printer) string {
-	return "list(" + s.base.text(p) + ")[" + strconv.Itoa(s.Index) + "]"
+	return "list(" + printed(s.base, p) + ")[" + strconv.Itoa(s.Index) + "]"
 }
 
 // TupleIteratorGetItemSource is the i-th item a tuple iterator has still to give.
@@ -80,7 +82,7 @@ func NewTupleIteratorGetItemSource(base Source, i int) *TupleIteratorGetItemSour
 }
 
 func (s *TupleIteratorGetItemSource) text(p *printer) string {
-	return "___tuple_iterator_getitem(" + s.base.text(p) + ", " + strconv.Itoa(s.Index) + ")"
+	return "___tuple_iterator_getitem(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
 // GlobalWeakRefSource is the referent of a weak reference kept in a global; None once it died.
@@ -96,7 +98,7 @@ func NewGlobalWeakRefSource(name string) *GlobalWeakRefSource {
 	return s
 }
 
-func (s *GlobalWeakRefSource) text(p *printer) string { return s.base.text(p) + "()" }
+func (s *GlobalWeakRefSource) text(p *printer) string { return printed(s.base, p) + "()" }
 
 // ReferentSource is what a weak reference refers to; None once that died.
 type ReferentSource struct{ origin }
@@ -108,4 +110,4 @@ func NewReferentSource(base Source) *ReferentSource {
 	return s
 }
 
-func (s *ReferentSource) text(p *printer) string { return "___referent(" + s.base.text(p) + ")" }
+func (s *ReferentSource) text(p *printer) string { return "___referent(" + printed(s.base, p) + ")" }
