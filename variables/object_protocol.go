@@ -230,6 +230,9 @@ func (o *ObjectVariable) holdsAlready(tx Translator, name string, value Variable
 	if _, stored := o.attrs[name]; value == nil || stored || o.Obj.IsNull() || o.dict != nil || o.gone[name] {
 		return false, nil
 	}
+	if l, ok := value.(*LazyVariable); ok && l.real == nil && !tx.World().IsTensor(l.obj) {
+		return false, nil // nobody has looked at it, as at a list that is only added to
+	}
 	v, err := Realize(tx, value)
 	if err != nil {
 		return false, err
