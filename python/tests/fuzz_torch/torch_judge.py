@@ -119,10 +119,12 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
         x.requires_grad_()
         if case["inner"]:  # a tensor that can be changed in place
             x = x * 1
+    # torch finds out that a view needs another grad_fn when it is asked for it, and translating asks: an in-place operation on a
+    # view of what needs no gradient, behind one that brings a gradient, raises or not as somebody has looked. Such views are few.
     y = {
-        "none": lambda: torch.linspace(-2.0, 1.5, rows * WIDTH).reshape(rows, WIDTH),
+        "none": lambda: torch.linspace(-2.0, 1.5, rows * WIDTH).reshape(rows, WIDTH).clone(),
         "same": lambda: x,
-        "view": lambda: x.detach().view(WIDTH, rows).t() if rows else x,
+        "view": lambda: x.view(WIDTH, rows).t() if rows else x,
         "row": lambda: x[0] if rows else x,
         "weight": lambda: m.lin.weight,
         "twin": lambda: x.detach(),

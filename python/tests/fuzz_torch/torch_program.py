@@ -55,6 +55,14 @@ AUTOGRAD = (
     "torch.nn.Parameter({t}.detach().clone()) torch.func.vmap(torch.sin)({t}) torch.func.jvp(torch.sin,({t},),({t},))[1] "
     "torch.func.vjp(torch.cos,{t})[0] torch.no_grad()(lambda:{t}*w.sum())() "
     "torch.autograd.forward_ad.unpack_dual({t}).primal"
+    " torch.vmap(lambda~z:z*{t}.sum()+{i})({u}) torch.func.grad(lambda~z:(z*{u}).sum()+{i})({t}) "
+    "torch.vmap(half_in_place)({t}.clone()) "
+    "torch.vmap(lambda~z:F.dropout(z,0.5),randomness='same')({t}) torch.func.jacrev(m.lin)({t}) "
+    "torch.vmap(doubled_row)({t}) "
+    "torch.vmap(lambda~z,k={i}:z+k~if~z.ndim~else~z*{u})({t}) torch.func.grad_and_value(lambda~z:(z*w).sum())({u})[0] "
+    "torch.vmap(torch.func.grad(lambda~z:(z*z*{i}).sum()))({t}) torch.vmap(lambda~z:o.scaled(z))({t}) "
+    "torch.vmap(m.counted)({t}) "
+    "torch.vmap(lambda~z:LOG.append({i})or~z)({t}) torch.func.hessian(lambda~z:(z**3).sum())({t}.flatten()[:3])[0] "
 ).split()
 SHAPED = (
     "torch.cat([{t},{u}]).view(-1,4)[:{r}] torch.stack([{t},{u}])[0] F.layer_norm({t},(4,)) F.softmax({t},-1) "
@@ -101,7 +109,7 @@ STATEMENTS = (
     "o.t={t} w.data=w.data*2 "
     "LOG.append({t}.tolist()) m.load_state_dict(m.state_dict()) torch.add({t},{u},out={t}) torch.mul({t},2,out=y) "
     "w.grad.zero_() "
-    "{t}.grad=None {t}.data={u}.data print(sorted(m.state_dict())) torch.set_rng_state(torch.get_rng_state()) "
+    "{t}.grad=None {t}.data={t}.data*2 print(sorted(m.state_dict())) torch.set_rng_state(torch.get_rng_state()) "
     "m.float() m.double() x.add_({i}) y.mul_(2) w.add_(1) print(changed({t}).dtype) half_in_place({t}) half_in_place(y) "
     "m.lin.weight=torch.nn.Parameter(torch.eye(4)) m.half_hidden={t} m.lin.weight.grad.add_(1) "
     "torch.nn.init.zeros_(m.lin.bias) "

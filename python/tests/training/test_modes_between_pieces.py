@@ -126,3 +126,16 @@ def test_the_exit_of_a_manager_of_an_earlier_piece_holds_when_the_graph_raises(b
             raised(call, x, torch.ones(2, 4))
             assert torch.is_grad_enabled()
         assert raised(f, x, torch.ones(2, 4)) == raised(fn, x, torch.ones(2, 4))
+
+
+@BACKENDS
+def test_an_operation_that_draws_and_raises_inside_of_try_draws_once(backend):
+    def fn(x):
+        try:
+            return torch.nn.functional.dropout(x, 0.5)
+        finally:
+            pass
+
+    f = godynamo.optimize(fn, backend=backend)
+    for x in (torch.ones(4), torch.ones(4, dtype=torch.int64), torch.ones(4)):
+        assert raised(f, x) == raised(fn, x)
