@@ -289,12 +289,13 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
 int
 gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {
+    int done = -1; /* calls of the program's nodes up to this one have held */
+restart:;
     /* The ends of a program have their place: VALID is its first node and nowhere else, TENSORS may be its last. */
     if (GD_UNLIKELY(!e->valid)) {
         return 0;
     }
-    int done = -1; /* calls of nodes up to this one have held */
-    const gd_guard_memo *memo = e->memo;
+    const gd_guard_memo *memo = e->memo; /* a call may have put another in its place */
     const gd_guard_node *nodes = e->nodes;
     int first = 1, n = (int)e->nnodes, i;
     if (memo != NULL) {
@@ -308,7 +309,6 @@ gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
         }
     }
     const gd_guard_node *tensors = n > 0 && nodes[n - 1].op == GD_OP_TENSORS ? &nodes[--n] : NULL;
-restart:
     for (i = first; i < n; i++) {
         const gd_guard_node *node = &nodes[i];
         PyObject *v = regs[node->src];
@@ -335,14 +335,15 @@ restart:
             goto fails; /* no such operation: entries are verified when made */
         }
         continue;
-    may_call:
-        if (i <= done) {
+    may_call:;
+        int at = memo != NULL ? (int)memo->index[i] : i;
+        if (at <= done) {
             continue;
         }
         if (!predicate_holds(e->consts[node->a], v)) {
-            goto fails;
+            return at;
         }
-        done = i;
+        done = at;
         goto restart;
     }
     if (tensors != NULL) {
@@ -351,7 +352,7 @@ restart:
             if (outcome == TENSORS_FAIL) {
                 goto fails;
             }
-            done = i; /* a program with a memo calls nothing */
+            done = i; /* where tensors are checked so there is no memo */
             goto restart;
         }
     }

@@ -576,11 +576,8 @@ gd_memo_learn(gd_GuardedCode *e, PyObject **regs)
 void
 gd_memo_prepare(gd_GuardedCode *e)
 {
-    /* Programs that call Python start again after each call; what they had found by then is not to be relied on. */
+    /* A check that calls Python is among the nodes left over, and the memo is looked at again after it. */
     int calls = 0;
-    for (uint32_t i = 0; i < e->nnodes; i++) {
-        calls |= e->nodes[i].op == GD_OP_PY_CHECK;
-    }
     for (uint32_t i = 0; i < e->ntensors; i++) {
         calls |= e->tensors[i].state != NULL;
     }

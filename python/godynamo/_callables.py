@@ -125,6 +125,7 @@ def _special() -> dict[Any, str]:
 
     put(
         "state",
+        "_C._len_torch_dispatch_stack",
         "is_grad_enabled",
         "is_inference_mode_enabled",
         "get_default_dtype",

@@ -644,16 +644,89 @@ def test_what_keeps_changing_is_given_up() -> None:
     assert "ATTR" not in twins.left()
 
 
-def test_programs_that_call_python_have_none() -> None:
-    p = Program(_function)
-    x = p.slot("x")
+def _two(x: Any, y: Any) -> Any:
+    return x, y
+
+
+def _calling(predicate: Callable[[Any], bool]) -> Any:
+    """An entry whose program reads a chain of attributes below slot x and calls a predicate on slot y."""
+    p = Program(_two)
+    x, y = p.slot("x"), p.slot("y")
+    p.check("is", "PY_CHECK", y, p.const(predicate, STRONG))
+    place = x
+    for _ in range(7):
+        p.type_is(place, Plain)
+        for name in ("late", "later", "latest"):
+            p.has_attr(place, name, False)
+        place = p.attr(place, "next")
+    p.equals(place, 7)
+    return p.entry()
+
+
+def _chain(end: Any) -> Any:
+    for _ in range(6):
+        end = Plain(next=end)
+    return end
+
+
+def test_a_program_that_calls_python_has_a_memo_and_calls_once_each_time() -> None:
+    calls = []
+
+    def predicate(value: Any) -> bool:
+        calls.append(value)
+        return bool(value != "no")
+
+    holder = Plain(next=_chain(7))
+    entry = _calling(predicate)
+    for i in range(WARM):
+        assert _C.guard_check(entry, (holder, i)) == (True, None)
+    memo = _C.guard_memo(entry)
+    assert memo is not None
+    assert "PY_CHECK" in [entry.nodes()[i][0] for i in memo["left"]]
+    assert calls == list(range(WARM))
+    assert not _C.guard_check(entry, (holder, "no"))[0]
+    assert calls.pop() == "no"
+    holder.next.next.next.next = _chain(8).next.next.next
+    assert not _C.guard_check(entry, (holder, 5))[0]
+
+
+def test_what_a_call_changes_of_what_the_memo_rests_on_is_seen() -> None:
+    holder = Plain(next=_chain(7))
+    behaviour: list[Callable[[], None]] = []
+
+    def predicate(_: Any) -> bool:
+        for act in behaviour:
+            act()
+        return True
+
+    def other_end() -> None:
+        holder.next = _chain(8)
+        gc.collect()
+
+    entry = _calling(predicate)
+    for i in range(WARM):
+        assert _C.guard_check(entry, (holder, i)) == (True, None)
+    assert _C.guard_memo(entry) is not None
+    behaviour.append(other_end)
+    assert not _C.guard_check(entry, (holder, 0))[0]
+    # The call itself evaluates the entry and has another memo taken down.
+    behaviour[:] = [lambda: setattr(holder, "next", _chain(7))]
     for _ in range(8):
-        p.type_is(x, int)
-    p.check("True", "PY_CHECK", x, p.const(lambda _: True, STRONG))
-    entry = p.entry()
-    for _ in range(WARM):
-        assert _C.guard_check(entry, (1,))[0]
-    assert _C.guard_memo(entry) is None
+        assert _C.guard_check(entry, (holder, 1)) == (True, None)
+    depth = [0]
+
+    def again() -> None:
+        depth[0] += 1
+        if depth[0] < 3:
+            holder.next = _chain(7)
+            assert _C.guard_check(entry, (holder, 1)) == (True, None)
+        depth[0] -= 1
+
+    behaviour[:] = [again]
+    for _ in range(8):
+        assert _C.guard_check(entry, (holder, 1)) == (True, None)
+    behaviour[:] = [entry.invalidate]
+    assert not _C.guard_check(entry, (holder, 1))[0]
 
 
 def _by_mode(x: Any, mode: str) -> Any:
