@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -168,7 +169,8 @@ func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
 			return shapes.Int(n)
 		}
 	case py.Float:
-		return shapes.Float(0) // of its kind alone
+		f, _ := strconv.ParseFloat(scope.Repr(obj), 64)
+		return shapes.Float(f)
 	case py.Str:
 		return shapes.Str(py.GoString(obj))
 	case py.EllipsisKind:

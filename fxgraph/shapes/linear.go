@@ -108,14 +108,14 @@ func attention(c *call) Value {
 	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || q.Shape[n-1] != k.Shape[n-1] || k.Shape[n-2] != v.Shape[n-2] {
 		return c.fail()
 	}
-	batch := n - 2
-	if grouped {
-		batch = n - 3
+	if grouped { // the heads of key and value are repeated
+		if !equal(q.Shape[:n-3], k.Shape[:n-3]) || !equal(q.Shape[:n-3], v.Shape[:n-3]) {
+			return c.fail()
+		}
+		return q.with(q.replaced(n-1, v.Shape[n-1]))
 	}
-	if !equal(q.Shape[:batch], k.Shape[:batch]) || !equal(q.Shape[:batch], v.Shape[:batch]) {
-		return c.fail()
-	}
-	return q.with(q.replaced(n-1, v.Shape[n-1]))
+	out := c.broadcast(q.Shape[:n-2], k.Shape[:n-2], v.Shape[:n-2])
+	return q.with(append(out, q.Shape[n-2], v.Shape[n-1]))
 }
 
 // einsum is torch.einsum of an equation of letters, with an arrow and without an ellipsis.

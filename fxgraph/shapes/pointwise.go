@@ -198,3 +198,13 @@ func inPlaceFirst(c *call) Value {
 	c.used = 1<<len(c.kwargs) - 1
 	return t
 }
+
+// square is x * x, of bools int64.
+func square(c *call) Value {
+	c.only(1)
+	t := c.tensor(0, "input")
+	if t.Dtype == torchBool {
+		return t.as(torchInt64)
+	}
+	return t
+}

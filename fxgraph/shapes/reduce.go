@@ -158,3 +158,25 @@ func softmax(c *call) Value {
 	}
 	return t.as(d)
 }
+
+// norm is torch.norm(input, p, dim, keepdim).
+func norm(c *call) Value {
+	c.only(4)
+	t := c.tensor(0, "input")
+	c.at(1, "p")
+	shape := c.reduced(t, c.at(2, "dim"), c.boolean(3, "keepdim", false))
+	d := c.dtype(c.at(-1, "dtype"), t.Dtype)
+	if kinds[t.Dtype] != floatKind || kinds[d] != floatKind {
+		return c.fail()
+	}
+	return &Tensor{shape, d, t.Device}
+}
+
+// sorted is (values, indices) along a dimension.
+func sorted(c *call) Value {
+	c.only(3)
+	t := c.tensor(0, "input")
+	c.dim(c.integer(1, "dim", -1), len(t.Shape))
+	c.at(2, "descending")
+	return List{t, t.as(torchInt64)}
+}

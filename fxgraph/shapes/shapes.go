@@ -28,7 +28,7 @@ type (
 	List []Value
 	// Int is an int that is no bool.
 	Int int
-	// Float is a float; its value decides nothing but the length of torch.arange.
+	// Float is a float.
 	Float float64
 	// Bool is True or False.
 	Bool bool

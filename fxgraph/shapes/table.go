@@ -62,6 +62,7 @@ func init() {
 	function(sameFloat("num_groups", "weight", "bias", "eps", "cudnn_enabled"), "torch.group_norm")
 	both(test, "isnan", "isinf", "isfinite", "logical_not")
 	both(absolute, "abs", "absolute")
+	both(square, "square")
 	function(absolute, "builtins.abs", "operator.abs")
 	both(softmax, "softmax", "log_softmax")
 	both(cumulative, "cumsum", "cumprod")
@@ -157,6 +158,9 @@ func init() {
 	both(argReduction, "argmax", "argmin")
 	both(single, "max", "min")
 	both(topk, "topk")
+	both(sorted, "sort")
+	both(norm, "norm")
+	function(norm, "torch.functional.norm")
 
 	// Products, windows.
 	function(linear, "torch._C._nn.linear")
@@ -182,4 +186,11 @@ func init() {
 	function(adaptive(2), "torch._C._nn.adaptive_avg_pool2d")
 	function(adaptive(3), "torch._C._nn.adaptive_avg_pool3d")
 	function(pad, "torch._C._nn.pad")
+	function(im2col, "torch._C._nn.im2col")
+	function(upsample(1, false), "torch._C._nn.upsample_nearest1d")
+	function(upsample(2, false), "torch._C._nn.upsample_nearest2d")
+	function(upsample(3, false), "torch._C._nn.upsample_nearest3d")
+	function(upsample(1, true), "torch._C._nn.upsample_linear1d")
+	function(upsample(2, true), "torch._C._nn.upsample_bilinear2d", "torch._C._nn.upsample_bicubic2d")
+	function(upsample(3, true), "torch._C._nn.upsample_trilinear3d")
 }

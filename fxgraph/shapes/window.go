@@ -140,3 +140,56 @@ func pad(c *call) Value {
 	}
 	return x.with(out)
 }
+
+// im2col is F.unfold: (N, C, H, W) to (N, C times the window, number of windows); without N alike.
+func im2col(c *call) Value {
+	c.only(5)
+	x := c.tensor(0, "input")
+	kernel, dilation := c.pair(c.at(1, "kernel_size"), 2, 0), c.pair(c.at(2, "dilation"), 2, 1)
+	padding, stride := c.pair(c.at(3, "padding"), 2, 0), c.pair(c.at(4, "stride"), 2, 1)
+	lead := len(x.Shape) - 3
+	if c.bad || lead < 0 || lead > 1 {
+		return c.fail()
+	}
+	count := 1
+	for i := range 2 {
+		count *= windows(x.Shape[lead+1+i], kernel[i], stride[i], padding[i], dilation[i], false)
+	}
+	if count <= 0 {
+		return c.fail()
+	}
+	return x.with(append(append([]int{}, x.Shape[:lead]...), x.Shape[lead]*kernel[0]*kernel[1], count))
+}
+
+// upsample enlarges n dimensions to a size or by factors; where an operand says how corners lie it comes between the two.
+func upsample(n int, corners bool) rule {
+	return func(c *call) Value {
+		x, factors := c.tensor(0, "input"), 2
+		if corners {
+			factors = 3
+			c.at(2, "align_corners")
+		}
+		size, by := c.at(1, "output_size"), c.at(factors, "scale_factors")
+		c.only(factors + 1)
+		if c.bad || len(x.Shape) != n+2 {
+			return c.fail()
+		}
+		out := append([]int{}, x.Shape...)
+		if !none(size) {
+			copy(out[2:], c.pair(size, n, 0))
+			return c.made(out, x.Dtype, x.Device)
+		}
+		list, ok := by.(List)
+		if !ok || len(list) != n {
+			return c.fail()
+		}
+		for i, v := range list {
+			f, ok := v.(Float)
+			if !ok {
+				return c.fail()
+			}
+			out[2+i] = int(float64(out[2+i]) * float64(f))
+		}
+		return x.with(out)
+	}
+}

@@ -17,6 +17,8 @@ from godynamo import _fake
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.uint8)
 #: operators of op_db, one at least of whose results rules tell: they must not silently stop
 BY_RULE = """
+    norm square nn.functional.unfold nn.functional.interpolate.nearest nn.functional.interpolate.bilinear
+    nn.functional.interpolate.linear nn.functional.interpolate.trilinear nn.functional.interpolate.bicubic
     T __getitem__ abs add addmm all amax any arange argmax baddbmm bfloat16 bitwise_and bitwise_not bmm bool
     cat chunk clamp clone contiguous cumsum div.floor_rounding div.no_rounding_mode einsum empty_like eq exp
     expand expand_as flatten flip float floor full full_like gather index_select int isnan
@@ -32,7 +34,7 @@ BY_RULE = """
     tril true_divide unflatten unsqueeze view view_as where zeros zeros_like
 """.split()
 #: they change the sizes of what they are given
-RESIZING = ("as_strided", "resize_", "squeeze", "squeeze.multiple", "t", "transpose", "unsqueeze")
+RESIZING = ("as_strided", "resize_", "squeeze", "sort", "topk", "squeeze.multiple", "t", "transpose", "unsqueeze")
 
 
 def describe(y: Any) -> Any:
