@@ -444,6 +444,7 @@ def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[
     elif _trace_rules.skipped_callable(compiled):
         return compiled
     hook_installed, set_mode, disabled = core.hook_installed, core.set_mode, core.MODE_DISABLED
+    is_instance, length = isinstance, len  # as they are now: the program may replace them, and calls this
 
     def outside(*inputs: Any) -> Any:
         if not hook_installed():
@@ -454,7 +455,7 @@ def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[
                 result = compiled(*inputs)
             finally:
                 set_mode(before)
-        if not isinstance(result, _SEQUENCES) or len(result) != outputs:
+        if not is_instance(result, _SEQUENCES) or length(result) != outputs:
             raise exc.InvalidBackendResult(_wrong_result(name, result, outputs))
         return result
 
