@@ -407,7 +407,7 @@ def compile_fx(
 def _outputs_of(rows: Sequence[Any]) -> int:
     """How many values a graph returns."""
     outputs = rows[-1][3][0]
-    return len(outputs) if isinstance(outputs, (tuple, list)) else 1
+    return _length(outputs) if isinstance(outputs, (tuple, list)) else 1
 
 
 def _edited_outputs(compiled: Any) -> int | None:
@@ -416,7 +416,7 @@ def _edited_outputs(compiled: Any) -> int | None:
     if not isinstance(gm, torch.fx.GraphModule):
         return None
     (output,) = [n for n in gm.graph.nodes if n.op == "output"]
-    return len(output.args[0]) if isinstance(output.args[0], (tuple, list)) else None
+    return _length(output.args[0]) if isinstance(output.args[0], (tuple, list)) else None
 
 
 def _depends_on_data(error: BaseException | None) -> bool:
@@ -444,7 +444,6 @@ def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[
     elif _trace_rules.skipped_callable(compiled):
         return compiled
     hook_installed, set_mode, disabled = core.hook_installed, core.set_mode, core.MODE_DISABLED
-    is_instance, length = isinstance, len  # as they are now: the program may replace them, and calls this
 
     def outside(*inputs: Any) -> Any:
         if not hook_installed():
@@ -455,7 +454,7 @@ def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[
                 result = compiled(*inputs)
             finally:
                 set_mode(before)
-        if not is_instance(result, _SEQUENCES) or length(result) != outputs:
+        if not _is_instance(result, _SEQUENCES) or _length(result) != outputs:
             raise exc.InvalidBackendResult(_wrong_result(name, result, outputs))
         return result
 
@@ -463,6 +462,8 @@ def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[
 
 
 _SEQUENCES = (tuple, list)
+#: as they were: programs replace builtins, and what counts outputs runs in the midst of them
+_length, _is_instance = len, isinstance
 
 
 def _wrong_result(name: str, result: Any, outputs: int) -> str:
