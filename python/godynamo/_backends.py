@@ -8,19 +8,21 @@ that costs a second.
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import difflib
 import functools
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from . import _python_graph, _python_ops, _trace_rules, _vf, config, exc, utils
 from ._compile_lock import compile_lock
-from ._core import core
+from ._core import BUILTINS, core
 from ._runtime import Ref
 from ._saved_tensors import unseen
 
@@ -371,6 +373,25 @@ class _Meta(dict[str, Any]):
 # ---- to a backend and back ----
 
 
+@contextlib.contextmanager
+def _own_builtins() -> Iterator[None]:
+    """Give the builtins that a program has replaced back for a while: torch's code generator asks for len(), too."""
+    ours, now = vars(builtins), dict(vars(builtins))
+    if any(now.get(name) is not value for name, value in BUILTINS.items()):
+        ours.update(BUILTINS)
+        try:
+            yield
+        finally:
+            for name in BUILTINS:
+                if name in now:
+                    ours[name] = now[name]
+                else:
+                    del ours[name]
+    else:
+        yield
+
+
+@_own_builtins()
 def compile_fx(
     rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any = None
 ) -> Callable[..., Any]:

@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import sys
 import warnings
 from typing import Any
+
+#: the builtins when this package was imported: programs replace them
+BUILTINS = dict(vars(builtins))
 
 
 class _Absent:

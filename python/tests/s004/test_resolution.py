@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 import math
+import os
+import subprocess
+import sys
 import types
 from math import pi as module_pi
 from typing import Any
@@ -201,6 +204,23 @@ def test_replaced_builtin_is_seen() -> None:
         builtins.len = original
     assert torch.equal(changed, x3() + 50)
     assert torch.equal(f(x3(), [1]), x3() + 1)
+
+
+@pytest.mark.parametrize("name", ["len", "isinstance"])
+def test_a_builtin_that_is_replaced_before_the_first_graph(name: str) -> None:
+    code = f"""
+import builtins, torch, godynamo
+from godynamo.testing import CompileCounter
+torch.relu(torch.ones(1))
+original = builtins.{name}
+ours = lambda *a: 50 if a == ([1],) else original(*a)
+builtins.{name} = ours
+f = godynamo.optimize(lambda x, v: x + 50 if {name}(*v) == 50 else x * 2, backend=CompileCounter())
+print(f(torch.ones(2), ([1],) if "{name}" == "len" else ([1], list)).tolist(), builtins.{name} is ours)
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
+    assert run.stdout.split("\n")[0] == ("[51.0, 51.0] True" if name == "len" else "[2.0, 2.0] True"), run.stderr
 
 
 @row("S004-150")
