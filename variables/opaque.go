@@ -208,6 +208,15 @@ func kwValues(kwargs []Kw) []VariableTracker {
 	return out
 }
 
+// kwDict is the real dict of keyword arguments, whose values are given in their order.
+func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
+	pairs := make([][2]py.Object, len(kwargs))
+	for i, kw := range kwargs {
+		pairs[i] = [2]py.Object{s.Name(kw.Name), values[i]}
+	}
+	return s.Dict(pairs...)
+}
+
 // onlyStored: how many leading arguments a builtin looks at; the others it hands on or stores.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 

@@ -39,11 +39,7 @@ func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args 
 	if err != nil {
 		return nil, err
 	}
-	var pairs [][2]py.Object
-	for i, kw := range kwargs {
-		pairs = append(pairs, [2]py.Object{s.Name(kw.Name), objs[len(args)+i]})
-	}
-	kw, err := s.Dict(pairs...)
+	kw, err := kwDict(s, kwargs, objs[len(args):])
 	if err != nil {
 		return nil, err
 	}

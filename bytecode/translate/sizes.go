@@ -169,8 +169,13 @@ func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
 			return shapes.Int(n)
 		}
 	case py.Float:
-		f, _ := strconv.ParseFloat(scope.Repr(obj), 64)
-		return shapes.Float(f)
+		v, ok := s.known[obj]
+		if !ok {
+			f, _ := strconv.ParseFloat(scope.Repr(obj), 64)
+			v = shapes.Float(f)
+			s.known[obj] = v
+		}
+		return v
 	case py.Str:
 		return shapes.Str(py.GoString(obj))
 	case py.EllipsisKind:

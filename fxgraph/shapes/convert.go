@@ -1,5 +1,7 @@
 package shapes
 
+import "slices"
+
 // toDtype is x.float() and its like.
 func toDtype(d Dtype) rule {
 	return func(c *call) Value {
@@ -202,7 +204,7 @@ func nested(v Value, floats Dtype) ([]int, Dtype, bool) {
 		var d Dtype
 		for i, item := range v {
 			s, one, ok := nested(item, floats)
-			if !ok || (i > 0 && !equal(s, inner)) {
+			if !ok || (i > 0 && !slices.Equal(s, inner)) {
 				return nil, "", false
 			}
 			inner, d = s, promote(d, one)

@@ -1,6 +1,9 @@
 package shapes
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func linear(c *call) Value {
 	c.only(3)
@@ -54,7 +57,7 @@ func matmul(c *call) Value {
 func (c *call) product(a, b *Tensor, n int) *Tensor {
 	c.oneDtype(a, b)
 	c.oneDevice(a, b)
-	if len(a.Shape) != n || len(b.Shape) != n || a.Shape[n-1] != b.Shape[n-2] || !equal(a.Shape[:n-2], b.Shape[:n-2]) {
+	if len(a.Shape) != n || len(b.Shape) != n || a.Shape[n-1] != b.Shape[n-2] || !slices.Equal(a.Shape[:n-2], b.Shape[:n-2]) {
 		c.bad = true
 		return noTensor
 	}
@@ -76,7 +79,7 @@ func addmm(n int, first, second string) rule {
 		p := c.product(c.tensor(1, first), c.tensor(2, second), n)
 		c.ignore("beta", "alpha")
 		c.oneDtype(t, p)
-		if c.bad || !equal(c.broadcast(t.Shape, p.Shape), p.Shape) {
+		if c.bad || !slices.Equal(c.broadcast(t.Shape, p.Shape), p.Shape) {
 			return c.fail()
 		}
 		return p
@@ -109,7 +112,7 @@ func attention(c *call) Value {
 		return c.fail()
 	}
 	if grouped { // the heads of key and value are repeated
-		if !equal(q.Shape[:n-3], k.Shape[:n-3]) || !equal(q.Shape[:n-3], v.Shape[:n-3]) {
+		if !slices.Equal(q.Shape[:n-3], k.Shape[:n-3]) || !slices.Equal(q.Shape[:n-3], v.Shape[:n-3]) {
 			return c.fail()
 		}
 		return q.with(q.replaced(n-1, v.Shape[n-1]))

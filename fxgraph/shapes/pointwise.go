@@ -150,18 +150,16 @@ func test(c *call) Value {
 
 // where takes elements of two operands by a third.
 func where(c *call) Value {
-	c.only(3)
-	cond, a, b := c.tensor(0, "condition"), c.at(1, "input"), c.at(2, "other")
-	if cond.Dtype != torchBool {
-		return c.fail()
-	}
-	return c.pointwise(c.resultType(a, b), cond, a, b)
+	return c.chosen(c.tensor(0, "condition"), c.at(1, "input"), c.at(2, "other"))
 }
 
 // whereMethod is x.where(condition, other).
 func whereMethod(c *call) Value {
+	return c.chosen(c.tensor(1, "condition"), c.tensor(0, "input"), c.at(2, "other"))
+}
+
+func (c *call) chosen(cond *Tensor, a, b Value) Value {
 	c.only(3)
-	a, cond, b := c.tensor(0, "input"), c.tensor(1, "condition"), c.at(2, "other")
 	if cond.Dtype != torchBool {
 		return c.fail()
 	}

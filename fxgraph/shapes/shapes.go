@@ -280,15 +280,3 @@ func (t *Tensor) replaced(d, size int) []int {
 	}
 	return out
 }
-
-func equal(a, b []int) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}

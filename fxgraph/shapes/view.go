@@ -1,5 +1,7 @@
 package shapes
 
+import "slices"
+
 // sized is the shape a tensor is viewed in: one size may be -1.
 func (c *call) sized(t *Tensor, sizes []int) Value {
 	out := append([]int{}, sizes...)
@@ -384,7 +386,7 @@ func stack(c *call) Value {
 		return c.fail()
 	}
 	for _, v := range list {
-		if t, ok := v.(*Tensor); !ok || !equal(t.Shape, first.Shape) {
+		if t, ok := v.(*Tensor); !ok || !slices.Equal(t.Shape, first.Shape) {
 			return c.fail()
 		}
 	}

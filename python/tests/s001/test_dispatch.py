@@ -136,7 +136,7 @@ def test_notimplementederror_is_an_exception_like_any_other() -> None:
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             LOG.append("called")
-            raise NotImplementedError("not here")
+            raise NotImplementedError("not here")  # the row: raised, not returned
 
     compare(lambda x, d: torch.add(x, d), lambda: [of(Raises), Duck(plain())])
     assert LOG == ["called"]
