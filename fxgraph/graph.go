@@ -99,6 +99,8 @@ type Node struct {
 	State bool
 	// Item says that the node takes one of the results of an operation that has several: no operation of its own.
 	Item bool
+	// Several says that an output gives a sequence: a tuple, a list or a named tuple of one operation.
+	Several bool
 	// Index is the position in Graph.Nodes(); -1 when the node was erased.
 	Index int
 	users map[*Node]int // user -> number of operands that are this node

@@ -46,17 +46,20 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, input
 		return py.Object{}, err
 	}
 	g.PlaceholdersFirst()
-	var rows []py.Object
+	var rows, several []py.Object
 	for _, n := range g.Nodes() {
 		row, err := translate.NodeRow(s, n, pool, ref)
 		if err != nil {
 			return py.Object{}, err
 		}
 		rows = append(rows, row)
+		if n.Several {
+			several = append(several, s.Int(int64(n.Index)))
+		}
 	}
 	backend, err := s.GetAttr(b.options, "backend")
 	if err != nil {
 		return py.Object{}, err
 	}
-	return s.CallMethod(runtime, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options)
+	return s.CallMethod(runtime, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options, s.List(several...))
 }

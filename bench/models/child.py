@@ -1,8 +1,14 @@
-"""One model of the zoo in a process of its own: `child.py NAME ROUNDS [--no-torch-compile]` prints one JSON object.
+"""One model of the zoo in a process of its own, which prints one JSON object.
+
+    child.py NAME ROUNDS [--no-torch-compile] [--backend NAME]
 
 Right means: outputs, gradients, buffers and the random numbers drawn afterwards are eager's bit by bit, in evaluation and in
 training, on the first call and on later ones; where backward raises, the same exception. Close: equal to 1e-6, for models that
 compute in another way where torch.compiler.is_compiling() (transformers.mamba).
+
+With --backend only right and wrong are told. "callable" is a function that runs the GraphModule it gets, bit by bit as well.
+torch's own backends compute in another order: close is then within LIMITS of the largest element, and what is further off is
+"torch's" where torch.compile with the same backend is as far off.
 """
 
 from __future__ import annotations
@@ -33,6 +39,15 @@ import timing  # noqa: E402
 
 Run = Callable[[], Any]
 
+#: of the largest element of a tensor, what a result may be off, by backend
+LIMITS = {"eager": 1e-6, "callable": 1e-6, "aot_eager": 1e-4, "inductor": 1e-3}
+
+
+def run_as_captured(gm: torch.fx.GraphModule, _example_inputs: Any) -> Callable[..., Any]:
+    """The backend "callable"."""
+    gm.graph.lint()
+    return lambda *inputs: gm(*inputs)
+
 
 def tensors(value: Any) -> list[torch.Tensor]:
     """All tensors of an output, in order."""
@@ -46,7 +61,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
-    """The greatest difference, 0 bit by bit, infinite where shapes or types differ; None where there is no gradient."""
+    """The greatest difference as part of the largest element: 0 bit by bit, infinite for other shapes or no gradient."""
     if len(a) != len(b):
         return math.inf
     worst = 0.0
@@ -54,7 +69,8 @@ def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
         if x is None or y is None or (x.shape, x.dtype) != (y.shape, y.dtype):
             worst = worst if x is y else math.inf
         elif not torch.equal(x.nan_to_num(), y.nan_to_num()):
-            worst = max(worst, float((x.double() - y.double()).abs().nan_to_num(math.inf).max()))
+            off = float((x.double() - y.double()).abs().nan_to_num(math.inf).max())
+            worst = max(worst, off / max(1.0, float(x.double().abs().nan_to_num(0, 0, 0).max())))
     return worst
 
 
@@ -79,7 +95,14 @@ def step(module: torch.nn.Module, call: Run) -> tuple[Any, ...]:
     )
 
 
-def right(eager: torch.nn.Module, ours: torch.nn.Module, wrap: Callable[[Any], Any], args: Any, kwargs: Any) -> str:
+def right(
+    eager: torch.nn.Module,
+    ours: torch.nn.Module,
+    wrap: Callable[[Any], Any],
+    args: Any,
+    kwargs: Any,
+    limit: float = 1e-6,
+) -> str:
     """Empty, "close", or what differs."""
     verdict = ""
     for training in (False, True):
@@ -90,7 +113,7 @@ def right(eager: torch.nn.Module, ours: torch.nn.Module, wrap: Callable[[Any], A
             want = step(eager, lambda: eager(*args, **kwargs))
             got = step(ours, lambda compiled=compiled: compiled(*args, **kwargs))  # type: ignore[misc]
             for i, what in enumerate(("outputs", "gradients", "buffers")):
-                if (by := differ(want[i], got[i])) > 1e-6:
+                if (by := differ(want[i], got[i])) > limit:
                     return f"{what} in {'training' if training else 'evaluation'}, {turn} call, by {by:.2g}"
                 verdict = "close" if by else verdict
             if not torch.equal(want[3], got[3]) or want[4] != got[4]:
@@ -112,6 +135,40 @@ def ours(name: str, result: dict[str, Any]) -> Callable[[Any], Any]:
     reasons = Counter(str(reason).split("\n")[0] for reason in explanation.break_reasons)
     result["breaks"] = [f"{count} x {reason}"[:200] for reason, count in reasons.most_common(5)]
     return godynamo.optimize
+
+
+def backend_alone(name: str, backend: str) -> dict[str, Any]:
+    """Whether a model is right with a backend; where it is not, whether torch.compile's is, or is as far off."""
+    import godynamo
+
+    torch.set_num_threads(1)
+    with_backend: Any = run_as_captured if backend == "callable" else backend
+    if backend == "inductor":
+        from torch._inductor import config
+
+        config.fallback_random = True  # else it draws random numbers of its own
+
+    def judged(optimize: Callable[..., Any]) -> str:
+        torch.manual_seed(0)
+        module, args, kwargs = zoo.MODELS[name]()
+        return right(
+            module,
+            copy.deepcopy(module),
+            lambda m: optimize(m, backend=with_backend),
+            args,
+            kwargs,
+            LIMITS.get(backend, 1e-3),
+        )
+
+    began = time.perf_counter()
+    result: dict[str, Any] = {"name": name, "backend": backend, "wrong": judged(godynamo.optimize)}
+    result["seconds"] = time.perf_counter() - began
+    if result["wrong"] not in ("", "close"):
+        try:
+            result["torch"] = judged(torch.compile)
+        except Exception as error:
+            result["torch"] = f"{type(error).__name__}: {error}"[:200]
+    return result
 
 
 def theirs(result: dict[str, Any], module: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
@@ -185,7 +242,10 @@ def main() -> None:
     logging.disable(logging.WARNING)
     name, rounds = sys.argv[1], int(sys.argv[2])
     try:
-        result = measure(name, rounds, "--no-torch-compile" not in sys.argv)
+        if "--backend" in sys.argv:
+            result = backend_alone(name, sys.argv[sys.argv.index("--backend") + 1])
+        else:
+            result = measure(name, rounds, "--no-torch-compile" not in sys.argv)
     except Exception as error:
         import traceback
 

@@ -1,8 +1,11 @@
 """`make models`: the zoo, a process a model. Right? In one graph? How fast, beside eager and torch.compile?
 
     bench/models/models_run.py [--only PATTERN] [--rounds N] [--no-torch-compile] [--json FILE] [--timeout SECONDS]
+        [--backend NAME]
 
-Exits with 1 where a model is wrong, fails, or is in more graphs than with torch.compile.
+Exits with 1 where a model is wrong, fails, or is in more graphs than with torch.compile. With a backend (aot_eager, inductor,
+callable) only whether outputs, gradients, buffers and random numbers are eager's; what is as far off as with torch.compile is no
+failure.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, str(HERE / "child.py"), name, str(options.rounds)]
     if options.no_torch_compile:
         command.append("--no-torch-compile")
+    if options.backend:
+        command += ["--backend", options.backend]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     try:
         run = subprocess.run(
@@ -60,6 +65,24 @@ def line(r: dict[str, Any]) -> str:
 def verdict(r: dict[str, Any]) -> str:
     """Right, close, or what is wrong."""
     return "close" if r["wrong"] == "close" else "WRONG " + r["wrong"] if r["wrong"] else "right"
+
+
+def backend_line(r: dict[str, Any]) -> str:
+    """One row of the table of a backend."""
+    if "error" in r:
+        return f"{r['name']:34} {r['error'].splitlines()[-1][:160]}"
+    return f"{r['name']:34} {backend_verdict(r):6} {r['seconds']:7.1f}"
+
+
+def backend_verdict(r: dict[str, Any]) -> str:
+    """Right, close, torch.compile's own, or what is wrong."""
+    if "torch" in r:
+        return (
+            f"torch's: {r['wrong']}"
+            if r["torch"] == r["wrong"]
+            else f"WRONG {r['wrong']} (torch.compile: {r['torch']})"
+        )
+    return verdict(r)
 
 
 def mean(values: list[float]) -> float:
@@ -97,6 +120,19 @@ def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
     )
 
 
+def with_backend(names: list[str], options: argparse.Namespace) -> int:
+    """The table of a backend."""
+    results = []
+    for name in names:
+        results.append(one(name, options))
+        print(backend_line(results[-1]), flush=True)
+    verdicts = ["failed" if "error" in r else backend_verdict(r).split()[0] for r in results]
+    print(f"{len(results)} models: " + ", ".join(f"{verdicts.count(v)} {v}" for v in sorted(set(verdicts))))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    return int("failed" in verdicts or "WRONG" in verdicts)
+
+
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -105,6 +141,7 @@ def main() -> int:
     parser.add_argument("--no-torch-compile", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--timeout", type=float, default=600)
+    parser.add_argument("--backend", help="aot_eager, inductor, callable: whether every model is right with it")
     options = parser.parse_args()
     import zoo
 
@@ -112,6 +149,8 @@ def main() -> int:
     if not names:
         print(f"models: no model is called {options.only}; there are {', '.join(zoo.MODELS)}", file=sys.stderr)
         return 2
+    if options.backend:
+        return with_backend(names, options)
     print(
         f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6}"
         f" {'eager us':>9} {'ours':>6} {'torch':>6} {'guards':>6}"

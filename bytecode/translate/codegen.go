@@ -199,6 +199,7 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		c.loadNode(x.Node)
 		return nil
 	case *variables.TensorSequence:
+		x.Node.Several = true
 		c.loadNode(x.Node)
 		return nil
 	case *variables.OpaqueVariable:

@@ -13,6 +13,7 @@ import contextlib
 import difflib
 import functools
 import logging
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 
 import torch
 
-from . import _python_graph, _python_ops, _trace_rules, _vf, config, exc, utils
+from . import _graph_outputs, _python_graph, _python_ops, _torch_state, _trace_rules, _vf, config, exc, utils
 from ._compile_lock import compile_lock
 from ._core import BUILTINS, core
 from ._runtime import Ref
@@ -228,7 +229,11 @@ def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> An
 
     example_inputs, one a placeholder, are looked at and not kept.
     """
+    return _graph_module(rows, example_inputs)[0]
 
+
+def _graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The GraphModule, and its node of each row."""
     builder = _Builder()
     for row in rows:
         builder.add(row)
@@ -241,7 +246,7 @@ def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> An
     for node in gm.graph.nodes:
         if node.op != "output":
             node.meta = _Meta(node.meta, node.name, values)
-    return gm
+    return gm, builder.nodes
 
 
 @functools.lru_cache(maxsize=1)
@@ -291,31 +296,10 @@ class _ExampleValues:
     def get(self, name: str) -> Any:
         """The fake value of a node; KeyError where it cannot be computed."""
         if self._values is None:
-            self._values = {}
             gm = self._gm()
-            if gm is not None:
-                self._run(gm)
+            make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
+            self._values = {} if gm is None else _graph_outputs.fake_values(gm, make)
         return self._values[name]
-
-    def _run(self, gm: Any) -> None:
-        from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch.fx import Interpreter
-
-        values: dict[str, Any] = {}
-
-        class Recorder(Interpreter):
-            def run_node(self, n: Any) -> Any:
-                values[n.name] = super().run_node(n)
-                return values[n.name]
-
-        mode = FakeTensorMode(allow_non_fake_inputs=True)
-        with unseen(), mode:
-            fakes = [_fake(d) for d in self._inputs]
-            try:
-                Recorder(gm).run(*fakes)
-            except Exception:  # an operation that raises has no example value; those before it have
-                log.debug("example values of a graph end early", exc_info=True)
-        self._values = values
 
 
 def _describe(x: Any) -> Any:
@@ -393,26 +377,54 @@ def _own_builtins() -> Iterator[None]:
 
 @_own_builtins()
 def compile_fx(
-    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any = None
+    rows: Sequence[Any],
+    backend: Backend,
+    backend_name: str,
+    example_inputs: list[Any],
+    options: Any = None,
+    several: Sequence[int] = (),
 ) -> Callable[..., Any]:
     """Hand a captured graph to a backend and check what comes back.
 
-    rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i. Raises
+    rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i.
+    several: which rows among the outputs give sequences; the backend sees their elements (_graph_outputs). Raises
     exc.BackendCompilerFailed where the backend raises and exc.InvalidBackendResult where it returns no callable; with
     ``config.suppress_errors`` both are logged and the graph runs as it is. So does one that the backend's fake tensors cannot
-    run, since sizes in it depend on data (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``).
+    run, since sizes in it depend on data (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``),
+    and one in which the program calls an operator wrongly (``["graphs_that_raise"]``): the exception is eager's, where eager
+    raises it.
     """
+    if several:
+        whole, nodes = _graph_module(rows, example_inputs)
+        values = _graph_outputs.fake_values(whole, _graph_outputs.like(example_inputs))
+        rows, parts = _graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
+        if parts is not None:
+            return _graph_outputs.regrouped(_compiled(rows, backend, backend_name, example_inputs), parts)
+    return _compiled(rows, backend, backend_name, example_inputs)
+
+
+def _compiled(
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any]
+) -> Callable[..., Any]:
     begin = time.perf_counter()
     gm = build_graph_module(rows, example_inputs)
     built = time.perf_counter()
     utils.record_time("graph_module", built - begin)
+    noise = _HeldBack("torch._subclasses.fake_tensor")
     try:
-        compiled = _call(backend, backend_name, gm, list(example_inputs))
+        with noise:
+            compiled = _call(backend, backend_name, gm, list(example_inputs))
+        noise.tell()
     except exc.TorchDynamoException as error:
         if _depends_on_data(error):
             log.info("backend %r takes no sizes that depend on data; the graph runs as captured", backend_name)
             utils.counters["stats"]["graphs_with_data_dependent_sizes"] += 1
             return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+        if isinstance(error, exc.BackendCompilerFailed) and _cannot_run(rows, example_inputs):
+            log.info("an operation of the graph raises; it runs as captured, not with backend %r", backend_name)
+            utils.counters["stats"]["graphs_that_raise"] += 1
+            return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+        noise.tell()
         if not config.suppress_errors:
             raise
         log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)
@@ -448,6 +460,52 @@ def _depends_on_data(error: BaseException | None) -> bool:
         if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException)):
             return True
         error = error.__cause__ or error.__context__
+    return False
+
+
+class _HeldBack(logging.Filter):
+    """Inside of it what a logger is told waits: fake tensors log each operator that is called wrongly as a failure."""
+
+    def __init__(self, logger: str) -> None:
+        super().__init__()
+        self._logger = logging.getLogger(logger)
+        self._records: list[logging.LogRecord] = []
+        self._thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.thread != self._thread:
+            return True
+        self._records.append(record)
+        return False
+
+    def __enter__(self) -> None:
+        self._logger.addFilter(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeFilter(self)
+
+    def tell(self) -> None:
+        """Log what has waited."""
+        for record in self._records:
+            self._logger.handle(record)
+
+
+def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
+    """Whether a graph raises by itself, forward or backward: no backend is to blame for that. It is run on copies to see."""
+    gm = build_graph_module(rows, example_inputs)
+    if any(_graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # these are run once
+        return False
+    outside = _torch_state.snapshot()
+    try:
+        with torch.random.fork_rng(), unseen():
+            outputs = gm.forward(*[_copy(x) for x in example_inputs])
+            wanted = [x for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad]
+            torch.autograd.backward(wanted, [torch.ones_like(x) for x in wanted])
+    except Exception:
+        log.debug("the graph raises by itself", exc_info=True)
+        return True
+    finally:
+        _torch_state.restore(outside)
     return False
 
 
@@ -542,4 +600,7 @@ class _Verified:
 
 
 def _copy(x: Any) -> Any:
-    return x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
+    if not isinstance(x, torch.Tensor):
+        return x
+    copy = x.detach().clone().requires_grad_(x.requires_grad)
+    return copy if x.is_leaf else copy.clone()  # what computes a gradient may be changed in place, a leaf may not

@@ -49,12 +49,17 @@ class Ref:
 
 
 def compile_fx(
-    rows: Sequence[Any], backend: Any, backend_name: str, example_inputs: list[Any], options: Any = None
+    rows: Sequence[Any],
+    backend: Any,
+    backend_name: str,
+    example_inputs: list[Any],
+    options: Any = None,
+    several: Sequence[int] = (),
 ) -> Any:
     """Hand a captured graph to a backend; see _backends.compile_fx."""
     from . import _backends
 
-    return _backends.compile_fx(rows, backend, backend_name, example_inputs, options)
+    return _backends.compile_fx(rows, backend, backend_name, example_inputs, options, several)
 
 
 # ---- the end of a translation ----
