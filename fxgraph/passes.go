@@ -239,18 +239,26 @@ func (g *Graph) ReplaceAllUsesWith(old, repl *Node) int {
 }
 
 func replace(a Arg, old, repl *Node) Arg {
+	return MapNodes(a, func(n *Node) *Node {
+		if n == old {
+			return repl
+		}
+		return n
+	})
+}
+
+// MapNodes is a copy of an operand with f's answers in the place of its nodes.
+func MapNodes(a Arg, f func(*Node) *Node) Arg {
 	each := func(items []Arg) []Arg {
 		out := make([]Arg, len(items))
 		for i, it := range items {
-			out[i] = replace(it, old, repl)
+			out[i] = MapNodes(it, f)
 		}
 		return out
 	}
 	switch x := a.(type) {
 	case *Node:
-		if x == old {
-			return repl
-		}
+		return f(x)
 	case List:
 		return List{each(x.Items)}
 	case Tuple:
@@ -258,7 +266,7 @@ func replace(a Arg, old, repl *Node) Arg {
 	case Dict:
 		return Dict{x.Keys, each(x.Values)}
 	case Slice:
-		return Slice{replace(x.Start, old, repl), replace(x.Stop, old, repl), replace(x.Step, old, repl)}
+		return Slice{MapNodes(x.Start, f), MapNodes(x.Stop, f), MapNodes(x.Step, f)}
 	}
 	return a
 }

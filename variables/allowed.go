@@ -73,6 +73,8 @@ func described(tx Translator, node *fxgraph.Node, description py.Object) (Variab
 	switch py.GoString(d[0]) {
 	case "tensor":
 		return NewTensor(node), nil
+	case "function":
+		return &GraphFunction{Node: node}, nil
 	case "value":
 		if d[1] == py.None() {
 			node.Inplace = true // the call is made for what it does, or for nothing

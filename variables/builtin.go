@@ -514,6 +514,7 @@ func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		return nil, unsupported(exc.IterUnsupported, "next of %s", Describe(tx, v))
 	}
 	tx.World().Writes++
+	tx.World().Wrote(v)
 	item, ok, err := it.Next(tx)
 	if err != nil || ok {
 		return item, err

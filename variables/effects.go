@@ -9,6 +9,7 @@ import (
 // program's own containers that nothing outside has seen need none.
 func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, emit func(e Emitter, vs []VariableTracker) error) error {
 	tx.World().Writes++
+	tx.World().Wrote(v)
 	if d, ok := v.(*DictVariable); ok && d.owner != nil && Materialized(d.owner) && !Materialized(d) {
 		if err := tx.Output().Freeze(tx, d); err != nil {
 			return err

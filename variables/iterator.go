@@ -2,6 +2,7 @@ package variables
 
 import (
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 // CallIterator is a zip, enumerate, map or filter object: it pulls from other iterators as it is asked.
@@ -25,6 +26,14 @@ func (c *CallIterator) Children() []VariableTracker {
 		out = append(out, s.(VariableTracker))
 	}
 	return out
+}
+
+// PythonType implements Typed: the builtin that made it is its class.
+func (c *CallIterator) PythonType(tx Translator) (py.Object, error) {
+	if b, ok := c.fn.(*BuiltinVariable); ok && py.IsSubtype(b.Fn.Type(), tx.World().TypeType) {
+		return b.Fn, nil
+	}
+	return py.Object{}, unsupported(exc.CallUnsupported, "type of %s", c.Kind())
 }
 
 // Next implements Iterator.

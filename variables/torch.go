@@ -78,6 +78,10 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return plain()
 	case t.class == "transform":
 		return makeTransform(tx, t, name, args, kwargs)
+	case strings.HasPrefix(t.class, "taker:"):
+		return t.take(tx, args, kwargs)
+	case t.class == "transformed":
+		return t.transformed(tx, args, kwargs)
 	case t.class == "op:any":
 		return callAllowed(tx, t.Fn, name, args, kwargs)
 	case t.class == "substitute":

@@ -1,15 +1,16 @@
 package variables
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// TransformVariable is what torch.vmap, torch.func.grad and their like give for a function. Its call is one operation of the graph, whose
-// target makes the function anew from a template (python/godynamo/_higher.py) and calls it, so that torch's own transform runs the
-// user's own code. That code is translated once, for what it rests on: one that does something that can be seen is CPython's.
+// TransformVariable is what torch.vmap, torch.func.grad and their like give for a function. Its call is one operation of the graph, in which
+// torch's own transform runs the graph of the function (higher.go).
 type TransformVariable struct {
 	Base
 	maker  *TorchVariable
@@ -24,7 +25,7 @@ func makeTransform(tx Translator, t *TorchVariable, name string, args []Variable
 		return nil, unsupported(exc.CallUnsupported, "%s without a function", name)
 	}
 	for _, a := range append(kwValues(kwargs), args[1:]...) {
-		if _, known := AsConstant(tx, mustRealize(tx, a)); !known {
+		if _, known := plainOption(tx, a); !known {
 			return nil, unsupported(exc.CallUnsupported, "%s with %s", name, Describe(tx, a))
 		}
 	}
@@ -32,13 +33,88 @@ func makeTransform(tx Translator, t *TorchVariable, name string, args []Variable
 	if err != nil {
 		return nil, err
 	}
-	switch f.(type) {
-	case *FunctionVariable, *TransformVariable, *TorchVariable, *PartialVariable:
-	default:
-		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, f))
-	}
 	made := append([]VariableTracker{f}, args[1:]...)
 	return &TransformVariable{maker: t, name: name[strings.LastIndexByte(name, '.')+1:], args: made, kwargs: kwargs}, nil
+}
+
+// plainOption is what torch.vmap or its like is given behind the function: plain data.
+func plainOption(tx Translator, v VariableTracker) (py.Object, bool) {
+	if c, known := AsConstant(tx, mustRealize(tx, v)); known {
+		return c, true
+	}
+	x, ok := mustRealize(tx, v).(*TupleVariable)
+	if !ok {
+		return plainCopy(tx, v)
+	}
+	items := make([]py.Object, len(x.items))
+	for i, it := range x.items {
+		if items[i], ok = plainOption(tx, it); !ok {
+			return items[i], false
+		}
+	}
+	made := tx.Scope().Tuple(items...)
+	if x.class.IsNull() {
+		return made, true
+	}
+	if _, named := tx.World().NamedTupleFields(tx.Scope(), x.class); !named {
+		return made, false
+	}
+	record, err := tx.Scope().CallMethod(x.class, "_make", made)
+	return record, err == nil
+}
+
+// transformed is the call of a function that torch.vmap or its like has made before: what it was made of is in its cells.
+func (t *TorchVariable) transformed(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	s := tx.Scope()
+	if t.Src == nil {
+		return nil, unsupported(exc.CallUnsupported, "a transformed function")
+	}
+	m, err := s.Import("godynamo._higher")
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.CallMethod(m, "made_by", t.Fn)
+	if err != nil {
+		return nil, err
+	}
+	parts := s.Items(r)
+	v := &TransformVariable{maker: NewTorch(parts[0], "transform", nil), name: py.GoString(parts[1])}
+	fields, err := Realize(tx, tx.Build(parts[2], guards.NewFunctionFieldSource(t.Src, guards.FuncClosure)))
+	if err != nil {
+		return nil, err
+	}
+	cells, err := Unpack(tx, fields)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range s.Items(parts[3]) {
+		if name == py.None() {
+			continue
+		}
+		c, err := Realize(tx, cells[i])
+		if err != nil {
+			return nil, err
+		}
+		cell, ok := c.(*CellVariable)
+		if !ok {
+			return nil, unsupported(exc.CallUnsupported, "a transformed function")
+		}
+		content, err := cell.Get(tx)
+		if err != nil || content == nil {
+			return nil, unsupported(exc.CallUnsupported, "a transformed function with an empty cell")
+		}
+		if content, err = Realize(tx, content); err != nil {
+			return nil, err
+		}
+		if text := py.GoString(name); text == "func" {
+			v.args = []VariableTracker{content}
+		} else if _, known := plainOption(tx, content); known {
+			v.kwargs = append(v.kwargs, Kw{text, content})
+		} else {
+			return nil, unsupported(exc.CallUnsupported, "a transformed function with %s", Describe(tx, content))
+		}
+	}
+	return v.Call(tx, args, kwargs)
 }
 
 // Kind implements VariableTracker.
@@ -76,216 +152,236 @@ func (v *TransformVariable) Reconstruct(e Emitter) error {
 
 // Call implements Caller.
 func (v *TransformVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	refused := unsupported(exc.CallUnsupported, "the function that torch's %s has made", v.name)
-	w, s := tx.World(), tx.Scope()
-	if len(kwargs) > 0 || len(args) == 0 || w.Effects > 0 || w.Calls > 0 {
-		return nil, refused
-	}
-	for i, a := range args {
-		t, err := Realize(tx, a)
-		if err != nil {
-			return nil, err
-		}
-		if !isTensor(t) {
-			return nil, refused
-		}
-		args[i] = t
-	}
-	lift := &lifting{tx: tx, refused: refused}
-	var err error
-	if lift.module, err = s.Import("godynamo._higher"); err != nil {
-		return nil, err
-	}
-	template, err := lift.template(v)
+	h, err := newHigher(tx, "torch.func."+v.name)
 	if err != nil {
 		return nil, err
-	}
-	seen, err := tx.Output().Tentative(func() error {
-		samples, err := v.samples(tx, lift, args)
-		if err != nil {
-			return err
-		}
-		_, err = Call(tx, v.args[0], samples, nil)
-		return err
-	})
-	if isObserved(err) || err == nil && seen {
-		return nil, refused
-	}
-	if err != nil {
-		return nil, err
-	}
-	target, err := s.CallMethod(lift.module, "operation", template, s.Str("torch_func_"+v.name))
-	if err != nil {
-		return nil, err
-	}
-	operands := append([]VariableTracker{NewTuple(lift.operands, nil)}, args...)
-	return callAllowed(tx, target, "torch.func."+v.name, operands, nil)
-}
-
-// samples are tensors that look like those the function is called with: under vmap one of each.
-func (v *TransformVariable) samples(tx Translator, lift *lifting, args []VariableTracker) ([]VariableTracker, error) {
-	if v.name != "vmap" {
-		return args, nil
 	}
 	s := tx.Scope()
-	along := s.Int(0)
-	var given VariableTracker
-	if len(v.args) > 1 {
-		given = v.args[1]
-	}
-	for _, kw := range v.kwargs {
-		if kw.Name == "in_dims" {
-			given = kw.Value
-		}
-	}
-	if given != nil {
-		along, _ = AsConstant(tx, mustRealize(tx, given))
-	}
-	dims, err := s.CallMethod(lift.module, "dimensions", along, s.Int(int64(len(args))))
-	if err != nil || dims == py.None() {
-		return nil, lift.refused
-	}
-	out := append([]VariableTracker(nil), args...)
-	for i, d := range s.Items(dims) {
-		if d == py.None() {
-			continue
-		}
-		dim, _ := py.AsInt(d)
-		node, err := tx.Output().CallMethod(tx, "select", []VariableTracker{args[i], IntConst(tx, int(dim)), IntConst(tx, 0)}, nil)
-		if err != nil {
+	var dims []py.Object
+	if v.name == "vmap" {
+		if dims, err = v.dimensions(h, args); err != nil {
 			return nil, err
 		}
-		out[i] = NewTensor(node)
+	}
+	differentiated, err := v.differentiated(h, args)
+	if err != nil {
+		return nil, err
+	}
+	f, err := h.function(v.args[0], args, kwargs, func(i int, t *TensorVariable) (*TensorVariable, error) {
+		if i < len(dims) && dims[i] != py.None() {
+			dim, _ := py.AsInt(dims[i])
+			if m, err := t.Sizes(tx); err == nil && len(m.Shape) > int(max(dim, 0)) && dim >= 0 && m.Shape[dim] == 0 {
+				return h.like(t, "one_of_none", IntConst(tx, int(dim)))
+			}
+			node, err := tx.Output().CallMethod(tx, "select", []VariableTracker{t, IntConst(tx, int(dim)), IntConst(tx, 0)}, nil)
+			if err != nil {
+				return nil, err
+			}
+			return NewTensor(node), nil
+		}
+		if slices.Contains(differentiated, i) {
+			return h.like(t, "differentiated")
+		}
+		return h.like(t, "stand_in")
+	})
+	if err != nil {
+		return nil, err
+	}
+	if v.name == "vmap" && f.body.Elementwise && f.plain {
+		if r, ok, err := v.unbatched(h, f, dims); ok || err != nil {
+			return r, err
+		}
+	}
+	options, names := make([]py.Object, 0, len(v.args)+len(v.kwargs)), kwNames(v.kwargs)
+	for _, a := range append(slices.Clone(v.args[1:]), kwValues(v.kwargs)...) {
+		o, _ := plainOption(tx, a)
+		options = append(options, o)
+	}
+	named, err := s.Dict()
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		s.DictSet(named, name, options[len(v.args)-1+i])
+	}
+	return h.call(f, "transformation", []py.Object{v.maker.Fn, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
+}
+
+// call puts the operation into the graph that a function of _higher's makes for one that takes f.
+func (h *higher) call(f *function, maker string, parts []py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	tx, s := h.tx, h.tx.Scope()
+	name := h.name[strings.LastIndexByte(h.name, '.')+1:]
+	if f.body.Draws {
+		name += "_random" // tells what draws random numbers from what does not
+	}
+	arguments, tensors, err := h.arguments(args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	target, err := s.CallMethod(h.module, maker, append([]py.Object{s.Str("torch_func_" + name), f.template, arguments[0], arguments[1]}, parts...)...)
+	if err != nil {
+		return nil, err
+	}
+	return callAllowed(tx, target, "torch.func."+name, append([]VariableTracker{NewTuple(f.body.Free, nil)}, tensors...), nil)
+}
+
+// option is an argument that torch.vmap or its like was given behind the function.
+func (v *TransformVariable) option(i int, name string, absent VariableTracker) VariableTracker {
+	if len(v.args) > i {
+		return v.args[i]
+	}
+	for _, kw := range v.kwargs {
+		if kw.Name == name {
+			return kw.Value
+		}
+	}
+	return absent
+}
+
+// dimensions are those that torch.vmap goes along, for each leaf of the arguments.
+func (v *TransformVariable) dimensions(h *higher, args []VariableTracker) ([]py.Object, error) {
+	along, _ := plainOption(h.tx, v.option(1, "in_dims", IntConst(h.tx, 0)))
+	skeleton, err := h.skeleton(args)
+	if err != nil {
+		return nil, err
+	}
+	dims, err := h.tx.Scope().CallMethod(h.module, "dimensions", along, skeleton)
+	if err != nil || dims == py.None() {
+		return nil, h.refused("along these dimensions")
+	}
+	return h.tx.Scope().Items(dims), nil
+}
+
+// differentiated are the leaves of the arguments that require a gradient inside of torch.func.grad and its like, which differentiate whatever
+// the grad mode is: so it must be on for what the translation knows to hold.
+func (v *TransformVariable) differentiated(h *higher, args []VariableTracker) ([]int, error) {
+	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
+		return nil, nil
+	}
+	s := h.tx.Scope()
+	h.tx.Output().AddGuards(guards.GlobalState())
+	if on, err := s.Call(h.tx.World().gradEnabled); err != nil || on != py.True() {
+		return nil, h.refused("where gradients are switched off")
+	}
+	argnums, _ := plainOption(h.tx, v.option(1, "argnums", IntConst(h.tx, 0)))
+	skeleton, err := h.skeleton(args)
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := s.CallMethod(h.module, "differentiated_leaves", argnums, skeleton)
+	if err != nil || leaves == py.None() {
+		return nil, h.refused("by these arguments")
+	}
+	var out []int
+	for _, l := range s.Items(leaves) {
+		n, _ := py.AsInt(l)
+		out = append(out, int(n))
 	}
 	return out, nil
 }
 
-// lifting turns a function into a template, and the tensors it holds into operands.
-type lifting struct {
-	tx       Translator
-	module   py.Object
-	operands []VariableTracker
-	refused  error
-	depth    int
-}
-
-// maxLifted bounds functions in functions in functions.
-const maxLifted = 20
-
-func (l *lifting) template(v VariableTracker) (py.Object, error) {
-	l.depth++
-	defer func() { l.depth-- }()
-	if l.depth > maxLifted {
-		return py.Object{}, l.refused
-	}
-	v, err := Realize(l.tx, v)
-	if err != nil {
-		return py.Object{}, err
-	}
-	s := l.tx.Scope()
-	switch x := v.(type) {
-	case *TensorVariable:
-		l.operands = append(l.operands, x)
-		return s.CallMethod(l.module, "operand", s.Int(int64(len(l.operands)-1)))
-	case *TupleVariable:
-		items, err := l.templates(x.Children())
-		if err != nil {
-			return py.Object{}, err
-		}
-		return s.CallMethod(l.module, "together", items)
-	case *FunctionVariable:
-		return l.function(x)
-	case *TransformVariable:
-		return l.called(x.maker.Fn, x.args, x.kwargs)
-	case *PartialVariable:
-		return l.called(l.tx.World().PartialType, append([]VariableTracker{x.Fn}, x.Args...), x.Kwargs)
-	}
-	if c, known := AsConstant(l.tx, v); known {
-		return s.CallMethod(l.module, "constant", c)
-	}
-	return py.Object{}, l.refused
-}
-
-func (l *lifting) templates(vs []VariableTracker) (py.Object, error) {
-	out := make([]py.Object, len(vs))
-	for i, v := range vs {
-		var err error
-		if out[i], err = l.template(v); err != nil {
-			return py.Object{}, err
-		}
-	}
-	return l.tx.Scope().Tuple(out...), nil
-}
-
-func (l *lifting) named(kws []Kw) (py.Object, error) {
-	pairs := make([][2]py.Object, len(kws))
-	for i, kw := range kws {
-		t, err := l.template(kw.Value)
-		if err != nil {
-			return py.Object{}, err
-		}
-		pairs[i] = [2]py.Object{l.tx.Scope().Name(kw.Name), t}
-	}
-	return l.tx.Scope().Dict(pairs...)
-}
-
-func (l *lifting) called(maker py.Object, args []VariableTracker, kwargs []Kw) (py.Object, error) {
-	a, err := l.templates(args)
-	if err != nil {
-		return py.Object{}, err
-	}
-	k, err := l.named(kwargs)
-	if err != nil {
-		return py.Object{}, err
-	}
-	return l.tx.Scope().CallMethod(l.module, "called", maker, a, k)
-}
-
-// function lifts a function that the frame made, or one that holds nothing of its own.
-func (l *lifting) function(f *FunctionVariable) (py.Object, error) {
-	s := l.tx.Scope()
-	if !f.Fn.IsNull() {
-		for _, name := range []string{"__closure__", "__defaults__", "__kwdefaults__"} {
-			if v, err := s.GetAttr(f.Fn, name); err != nil || v != py.None() {
-				return py.Object{}, l.refused
+// unbatched is torch.vmap along the first dimension of a function that works element by element: the function on the whole tensors.
+func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) (VariableTracker, bool, error) {
+	tx := h.tx
+	zero := IntConst(tx, 0)
+	for _, kw := range v.kwargs {
+		if kw.Name == "chunk_size" && kw.Value != nil {
+			if c, known := AsConstant(tx, mustRealize(tx, kw.Value)); !known || c != py.None() {
+				return nil, false, nil
 			}
 		}
-		code, err := s.GetAttr(f.Fn, "__code__")
-		if err != nil {
-			return py.Object{}, err
-		}
-		globals, err := s.GetAttr(f.Fn, "__globals__")
-		if err != nil {
-			return py.Object{}, err
-		}
-		none, err := s.Dict()
-		if err != nil {
-			return py.Object{}, err
-		}
-		return s.CallMethod(l.module, "rebuilt", code, globals, s.Tuple(), none, s.Tuple())
 	}
-	if len(f.attrs) > 0 {
-		return py.Object{}, l.refused
+	if out, known := AsConstant(tx, mustRealize(tx, v.option(2, "out_dims", zero))); !known || out != zero.Value || len(v.args) > 3 {
+		return nil, false, nil
 	}
-	cells := make([]py.Object, len(f.Closure))
-	for i, c := range f.Closure {
-		contents, err := c.Get(l.tx)
-		if err != nil {
-			return py.Object{}, err
+	size := -1
+	for _, t := range f.tensors {
+		m, err := t.(*TensorVariable).Sizes(tx)
+		if err != nil || len(m.Shape) == 0 || size >= 0 && m.Shape[0] != size {
+			return nil, false, nil
 		}
-		if contents == nil {
-			cells[i] = py.None()
-		} else if cells[i], err = l.template(contents); err != nil {
-			return py.Object{}, err
+		t.(*TensorVariable).need(tx, "shape")
+		size = m.Shape[0]
+	}
+	tensors := 0
+	for _, d := range dims {
+		if n, ok := py.AsInt(d); ok && n == 0 {
+			tensors++
 		}
 	}
-	defaults, err := l.templates(f.Defaults)
+	if tensors != len(f.tensors) || tensors != len(dims) {
+		return nil, false, nil
+	}
+	ends, err := f.body.Replay(f.tensors)
 	if err != nil {
-		return py.Object{}, err
+		return nil, false, err
 	}
-	keywords, err := l.named(f.KwDefaults)
+	at := 0
+	r, ok, err := mapLeaves(tx, f.results, func(VariableTracker) (VariableTracker, bool, error) {
+		at++
+		return ends[at-1], true, nil
+	})
+	if err == nil && !ok {
+		err = h.refused("of a function that returns " + Describe(tx, f.results))
+	}
+	return r, true, err
+}
+
+// take is a call of what takes a function and calls it: torch.func.vjp and jvp, torch.utils.checkpoint.checkpoint.
+func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	what := strings.TrimPrefix(t.class, "taker:")
+	if what == "functional_call" {
+		return functionalCall(tx, args, kwargs)
+	}
+	h, err := newHigher(tx, "torch."+what)
 	if err != nil {
-		return py.Object{}, err
+		return nil, err
 	}
-	return s.CallMethod(l.module, "rebuilt", f.Code, f.GlobalsDict, defaults, keywords, s.Tuple(cells...))
+	if len(args) < 2 {
+		return nil, h.refused("with these arguments")
+	}
+	given, how := args[1:], "stand_in"
+	var named []Kw
+	switch what {
+	case "jvp":
+		v, err := Realize(tx, args[1])
+		if err != nil {
+			return nil, err
+		}
+		primals, ok := v.(*TupleVariable)
+		if !ok {
+			return nil, h.refused("with " + Describe(tx, v))
+		}
+		given = primals.items
+	case "vjp":
+		how = "differentiated"
+		tx.Output().AddGuards(guards.GlobalState())
+		if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
+			return nil, h.refused("where gradients are switched off")
+		}
+	case "checkpoint":
+		explicit := false
+		for _, kw := range kwargs {
+			switch kw.Name {
+			case "use_reentrant":
+				explicit = true
+				if c, known := AsConstant(tx, mustRealize(tx, kw.Value)); !known || c != py.False() && tx.Output().WholeGraph() {
+					return nil, h.refused("with use_reentrant") // no backend can trace its autograd function
+				}
+			case "preserve_rng_state", "determinism_check", "debug", "early_stop":
+			case "context_fn":
+				return nil, h.refused("with context_fn")
+			default:
+				named = append(named, kw)
+			}
+		}
+		if !explicit {
+			return nil, h.refused("without use_reentrant")
+		}
+	}
+	f, err := h.function(args[0], given, named, func(_ int, x *TensorVariable) (*TensorVariable, error) { return h.like(x, how) })
+	if err != nil {
+		return nil, err
+	}
+	return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
 }

@@ -75,6 +75,7 @@ type World struct {
 	// Writes counts changes of values and effects so far, Effects the latter alone, Fills those stores into empty cells of the program's
 	// among the Writes: nothing ends by such a store.
 	Writes, Effects, Fills int
+	watched                [][]VariableTracker // what has been written to since each Watch
 	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
 	Casts int
 }
@@ -484,3 +485,31 @@ func (w *World) isTensorClass(class py.Object) bool { return py.IsSubtype(class,
 
 // IsTensor tells tensors of torch.Tensor and its subclasses.
 func (w *World) IsTensor(obj py.Object) bool { return py.IsSubtype(obj.Type(), w.TensorType) }
+
+// Watch has the values noted that are written to from now on, until Watched gives them.
+func (w *World) Watch() { w.watched = append(w.watched, nil) }
+
+// Watched ends the last Watch.
+func (w *World) Watched() []VariableTracker {
+	last := len(w.watched) - 1
+	written := w.watched[last]
+	w.watched = w.watched[:last]
+	if last > 0 {
+		w.watched[last-1] = append(w.watched[last-1], written...)
+	}
+	return written
+}
+
+// Wrote notes that the program has changed a value, or has taken a step of an iterator.
+func (w *World) Wrote(v VariableTracker) {
+	if last := len(w.watched) - 1; last >= 0 {
+		w.watched[last] = append(w.watched[last], v)
+		if c, ok := v.(Container); ok {
+			for _, child := range c.Children() {
+				if _, steps := child.(Iterator); steps {
+					w.Wrote(child)
+				}
+			}
+		}
+	}
+}

@@ -71,6 +71,9 @@ func (Backend) EmitNode(e translate.NodeEmitter, n *fxgraph.Node) error {
 	if n.Target.Text == "builtins.getattr" {
 		return operator(e, n, "getattr")
 	}
+	if written, err := slice(e, n); written || err != nil {
+		return err
+	}
 	e.PushNull()
 	e.LoadPool(n.Target.Pool)
 	names, err := arguments(e, n.Args, n.Kwargs)
@@ -79,6 +82,40 @@ func (Backend) EmitNode(e translate.NodeEmitter, n *fxgraph.Node) error {
 	}
 	e.Call(len(n.Args)+len(names), names)
 	return nil
+}
+
+// slice writes torch.ops.aten.slice along the first dimension as the subscription that gives the same view: 1.7 µs for 4.6. Not where it may
+// be the whole tensor: a subscription makes an alias of that, with another name in autograd's graph.
+func slice(e translate.NodeEmitter, n *fxgraph.Node) (written bool, err error) {
+	if n.Target.Text != "torch.slice" || len(n.Args) < 3 || len(n.Kwargs) > 0 {
+		return false, nil
+	}
+	given := []py.Object{py.None(), py.None(), py.None(), py.None()} // dim, start, end, step
+	bounds := make([]int64, 4)
+	for i, a := range n.Args[1:] {
+		l, known := a.(fxgraph.Lit)
+		if !known {
+			return false, nil
+		}
+		given[i] = e.PoolObject(l.Pool)
+		if given[i].Kind() == py.Int {
+			bounds[i], _ = py.AsInt(given[i])
+		} else if given[i].Kind() != py.NoneKind || i == 0 || i == 3 {
+			return false, nil
+		}
+	}
+	if bounds[0] != 0 || bounds[3] < 0 || len(n.Args) == 5 && bounds[3] == 0 || bounds[3] <= 1 && bounds[1] <= 0 && bounds[2] >= 0 {
+		return false, nil
+	}
+	if err := e.LoadArg(n.Args[0]); err != nil {
+		return false, err
+	}
+	for _, g := range given[1:] {
+		e.LoadConst(g)
+	}
+	e.BuildSlice(3)
+	e.BinarySubscr()
+	return true, nil
 }
 
 func arguments(e translate.NodeEmitter, args []fxgraph.Arg, kwargs []fxgraph.Kwarg) ([]string, error) {

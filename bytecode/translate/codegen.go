@@ -202,6 +202,9 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		x.Node.Several = true
 		c.loadNode(x.Node)
 		return nil
+	case *variables.GraphFunction:
+		c.loadNode(x.Node)
+		return nil
 	case *variables.OpaqueVariable:
 		return c.loadOpaque(x.Node)
 	}

@@ -36,7 +36,7 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 
 // foresee asks for the value of n as it is now, or as it was once the operation “at“ had run.
 func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask string) (value py.Object, ok bool, err error) {
-	if o.cacheSize >= maxAnswers || o.world.Calls > 0 || !o.libraryCode(tx) {
+	if o.bodies > 0 || o.cacheSize >= maxAnswers || o.world.Calls > 0 || !o.libraryCode(tx) {
 		return value, false, nil
 	}
 	in, nodes := o.sliceOf(n, at)

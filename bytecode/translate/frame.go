@@ -87,6 +87,7 @@ type NodeEmitter interface {
 	LoadGlobal(name string)
 	UnpackSequence(n int)
 	BuildTuple(n int)
+	BuildSlice(n int)
 	BuildList(n int)
 	Swap(i int)
 	CallFunctionEx(keywords bool)

@@ -368,6 +368,7 @@ func (tx *InstructionTranslator) forIter(inst *bytecode.Instruction) error {
 	if !ok {
 		return exc.Break(exc.IterUnsupported, "%s", variables.Describe(tx, v))
 	}
+	tx.out.world.Wrote(v)
 	item, ok, err := it.Next(tx)
 	if err != nil {
 		return err

@@ -91,6 +91,7 @@ type OutputGraph struct {
 	foreseen      map[string]py.Object // answers so far, by question (foresee.go)
 	foreseenBy    map[*fxgraph.Node]bool
 	cacheSize     int // translations that the frame has already
+	bodies        int // functions being captured for an operation, see Body
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
@@ -376,6 +377,11 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	}
 	switch x := v.(type) {
 	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable:
+		return nil
+	case *variables.GraphFunction:
+		if !o.backend.Inline() {
+			return exc.Break(exc.Reconstruct, "a function that the graph makes")
+		}
 		return nil
 	case *variables.ConstantVariable, *variables.RangeVariable, *variables.ClassVariable, *variables.BuiltinVariable,
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.OptimizedVariable:

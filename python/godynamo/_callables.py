@@ -35,6 +35,7 @@ from . import (
     _C,
     _caches,
     _effects,
+    _higher,
     _hints,
     _lifetimes,
     _numpy,
@@ -145,6 +146,8 @@ def _special() -> dict[Any, str]:
     )
     put("set_state", *_torch_state.SETTERS)
     put("transform", "vmap", *(f"func.{name}" for name in "grad grad_and_value jacrev jacfwd hessian".split()))
+    for name in ("func.vjp", "func.jvp", "func.functional_call", "utils.checkpoint.checkpoint"):
+        put("taker:" + name.rsplit(".", 1)[1], name)
     put(
         "torch_function_check",
         "overrides.has_torch_function",
@@ -225,6 +228,7 @@ _INLINED_MODULES = (
     "torch.backends.mha",
     "torch.autograd.grad_mode",
     "torch.cuda.amp",
+    "torch._functorch.functional_call",
     "torch.fx.experimental.symbolic_shapes",
 )
 
@@ -283,6 +287,8 @@ def _classify(obj: Any, module: str) -> str:
             return "dispatch"
         if obj.__code__ in _RECURSIVE:
             return "recursive_repr"
+        if module.startswith("torch._functorch.") and _higher.is_made(obj):
+            return "transformed"
         if _pure.is_pure(obj, module):
             return "pure"
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.

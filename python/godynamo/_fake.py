@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +126,12 @@ class Session:
                 _torch_state.restore(outside)
         self._values[index] = value
 
+    def forget(self, start: int) -> None:
+        """From this index on there are other nodes now."""
+        for index in [i for i in self._values if i >= start]:
+            del self._values[index]
+            self._examples.pop(index, None)
+
     def value(self, index: int) -> Any:
         """The fake value of a node that has run. Raises the operation's error where its sizes depend on data."""
         found = self._values[index]
@@ -141,9 +149,9 @@ class Session:
         """What a function of the user's (allow_in_graph) gives at this node, and whether it changed a tensor it was given.
 
         (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like this one;
-        ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("unknown", what). It runs on fake
-        tensors; a function that looks at its tensors' data runs on copies of the inputs, and ones for all else, where nothing but
-        the kinds of what it returns is believed. Raises what the function raises there.
+        ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",); ("unknown", what). It
+        runs on fake tensors; a function that looks at its tensors' data runs on copies of the inputs, and ones for all else,
+        where nothing but the kinds of what it returns is believed. Raises what the function raises there.
         """
         try:
             changed = self._run_watched(index, row, self._resolve)
@@ -209,6 +217,8 @@ def _describe(value: Any, believed: bool) -> tuple[Any, ...]:
         return ("tensor",)
     if value is None:
         return ("value", None)
+    if kind is types.FunctionType or kind is functools.partial:
+        return ("function",)
     if kind in _PLAIN:
         return ("value", value) if believed else ("unknown", kind.__name__)
     if kind in (list, tuple) or (isinstance(value, tuple) and hasattr(kind, "_fields")):

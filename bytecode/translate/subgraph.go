@@ -1,0 +1,283 @@
+package translate
+
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// body is what a function has captured that an operation of the graph is given: operations that have left the graph again.
+type body struct {
+	events   []*event
+	operands []operands      // of the events' nodes, which lose theirs
+	places   []*fxgraph.Node // what stands for the function's arguments
+}
+
+type operands struct {
+	args   []fxgraph.Arg
+	kwargs []fxgraph.Kwarg
+}
+
+// Body implements variables.Output. The function is run once, on tensors that stand for those which the operation will call it with; what it
+// captures becomes a graph of its own, and the tensors of others that it reads become operands of the operation. It may leave nothing behind:
+// no effect, no change of a value that was there before, none of a tensor that it has not made.
+func (o *OutputGraph) Body(tx variables.Translator, samples, run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
+	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
+	effects, calls, nodes, mode := w.Effects, w.Calls, len(o.graph.Nodes()), o.state.now
+	given, err := samples()
+	if err != nil {
+		return nil, err
+	}
+	inside := len(o.events)
+	o.bodies++
+	w.Watch()
+	results, err := run()
+	written := w.Watched()
+	o.bodies--
+	if err != nil {
+		return nil, err
+	}
+	b := &body{events: slices.Clone(o.events[inside:])}
+	for _, v := range given {
+		b.places = append(b.places, v.(*variables.TensorVariable).Node)
+	}
+	left := ""
+	switch {
+	case w.Effects != effects || w.Calls != calls:
+		left = "has an effect"
+	case o.state.now != mode:
+		left = "switches a mode"
+	case o.heldOutside(tx, written):
+		left = "changes a value from outside"
+	}
+	drew := false
+	for _, e := range b.events {
+		if e.node == nil {
+			left = "makes an object"
+			continue
+		}
+		switch t := o.traceOf(e.node); {
+		case e.node.State:
+			left = "switches a mode"
+		case t == lasts:
+			left = "changes a tensor from outside"
+		case t == draws:
+			drew = true
+		}
+	}
+	if left != "" {
+		return nil, exc.Break(exc.CallUnsupported, "a function that %s, given to an operation", left)
+	}
+	out, err := b.result(o, results, drew)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(o.events) - 1; i >= from; i-- {
+		if err := o.graph.Erase(o.events[i].node); err != nil {
+			return nil, err
+		}
+	}
+	o.forget(nodes)
+	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
+	o.counted = min(o.counted, from)
+	return out, nil
+}
+
+// forget has what follows metadata through the graph start again at the n-th node: the later ones have other numbers now.
+func (o *OutputGraph) forget(n int) {
+	if o.meta != nil && o.meta.rows > n {
+		if _, err := o.scope.CallMethod(o.meta.object, "forget", o.scope.Int(int64(n))); err != nil {
+			o.meta = nil
+		} else {
+			o.meta.rows = n
+		}
+	}
+	if o.sizes != nil {
+		o.sizes.done = min(o.sizes.done, n)
+	}
+}
+
+// heldOutside tells whether one of the values that a function has written to is one that a frame outside of it has.
+func (o *OutputGraph) heldOutside(tx variables.Translator, written []variables.VariableTracker) bool {
+	if len(written) == 0 {
+		return false
+	}
+	seen := map[variables.VariableTracker]bool{}
+	var reach func(v variables.VariableTracker)
+	reach = func(v variables.VariableTracker) {
+		if l, ok := v.(*variables.LazyVariable); ok {
+			v = l.Real()
+		}
+		if v == nil || seen[v] {
+			return
+		}
+		seen[v] = true
+		if c, ok := v.(variables.Container); ok {
+			for _, child := range c.Children() {
+				reach(child)
+			}
+		}
+	}
+	for t := tx.(*InstructionTranslator); t != nil; t = t.parent {
+		for _, v := range slices.Concat(t.locals, t.stack) {
+			if v != nil {
+				reach(v)
+			}
+		}
+	}
+	return slices.ContainsFunc(written, func(v variables.VariableTracker) bool {
+		_, generator := v.(*GeneratorVariable)
+		return seen[v] || variables.Materialized(v) || generator && seen[v]
+	})
+}
+
+// result makes the graph of what was captured.
+func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew bool) (*variables.Body, error) {
+	g := fxgraph.NewGraph()
+	at := map[*fxgraph.Node]*fxgraph.Node{}
+	for _, n := range b.places {
+		at[n] = g.Placeholder(n.Name)
+	}
+	out := &variables.Body{Draws: drew}
+	inside := map[*fxgraph.Node]bool{}
+	for _, e := range b.events {
+		inside[e.node] = true
+	}
+	free := func(n *fxgraph.Node) {
+		if at[n] == nil && !inside[n] {
+			at[n] = g.Placeholder(n.Name)
+			v := o.inputOf[n]
+			if v == nil {
+				v = variables.NewTensor(n)
+			}
+			out.Free = append(out.Free, v)
+		}
+	}
+	for _, e := range b.events {
+		e.node.EachInput(free)
+	}
+	for _, e := range b.events {
+		b.operands = append(b.operands, operands{e.node.Args, e.node.Kwargs})
+	}
+	var ends []fxgraph.Arg
+	for _, r := range results {
+		n := r.(*variables.TensorVariable).Node
+		free(n)
+		ends = append(ends, n)
+	}
+	for i, e := range b.events {
+		n := e.node
+		args, kwargs := b.operands[i].mapped(at)
+		switch n.Op {
+		case fxgraph.CallFunction:
+			at[n] = g.CallFunction(n.Target, args, kwargs)
+		case fxgraph.CallMethod:
+			at[n] = g.CallMethod(n.Target.Text, args, kwargs)
+		default:
+			return nil, exc.Break(exc.CallUnsupported, "%s in a function given to an operation", n.Op)
+		}
+		at[n].Stack = n.Stack
+	}
+	for i, e := range ends {
+		ends[i] = at[e.(*fxgraph.Node)]
+	}
+	g.Output(fxgraph.Tuple{Items: ends})
+	ref := o.runtimeRef()
+	var rows []py.Object
+	for _, n := range g.Nodes() {
+		row, err := NodeRow(o.scope, n, o.pool, ref)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	out.Rows = o.scope.Tuple(rows...)
+	out.Elementwise = b.elementwise(o)
+	out.Replay = func(places []variables.VariableTracker) ([]variables.VariableTracker, error) {
+		return b.replay(o, places, results)
+	}
+	return out, nil
+}
+
+func (o operands) mapped(at map[*fxgraph.Node]*fxgraph.Node) ([]fxgraph.Arg, []fxgraph.Kwarg) {
+	to := func(n *fxgraph.Node) *fxgraph.Node { return at[n] }
+	args := make([]fxgraph.Arg, len(o.args))
+	for i, a := range o.args {
+		args[i] = fxgraph.MapNodes(a, to)
+	}
+	kwargs := make([]fxgraph.Kwarg, len(o.kwargs))
+	for i, k := range o.kwargs {
+		kwargs[i] = fxgraph.Kwarg{Name: k.Name, Value: fxgraph.MapNodes(k.Value, to)}
+	}
+	return args, kwargs
+}
+
+// elementwise tells bodies that do the same, element by element, to a whole tensor as to each of its slices along the first dimension: no
+// operation of theirs mixes elements, and the tensors from outside have no dimension that could meet that one.
+func (b *body) elementwise(o *OutputGraph) bool {
+	ranks := -1
+	for _, e := range b.events {
+		if e.node.Inplace || !shapes.Elementwise(e.node.Op == fxgraph.CallMethod, e.node.Target.Text) {
+			return false
+		}
+		same := true
+		e.node.EachInput(func(in *fxgraph.Node) {
+			t, ok := o.byRule(in).(*shapes.Tensor)
+			if !ok {
+				if m, err := o.Meta(o.current, variables.NewTensor(in)); err == nil {
+					t, ok = &shapes.Tensor{Shape: m.Shape}, true
+				}
+			}
+			if !ok || ranks >= 0 && len(t.Shape) != ranks || len(t.Shape) == 0 {
+				same = false
+				return
+			}
+			ranks = len(t.Shape)
+		})
+		if !same {
+			return false
+		}
+	}
+	// every operand is one of the places or of the operations
+	known := map[*fxgraph.Node]bool{}
+	for _, n := range b.places {
+		known[n] = true
+	}
+	own := true
+	for _, e := range b.events {
+		e.node.EachInput(func(in *fxgraph.Node) { own = own && known[in] })
+		known[e.node] = true
+	}
+	return own
+}
+
+// replay captures the operations once more, on other tensors.
+func (b *body) replay(o *OutputGraph, places, results []variables.VariableTracker) ([]variables.VariableTracker, error) {
+	at := map[*fxgraph.Node]*fxgraph.Node{}
+	for i, n := range b.places {
+		at[n] = places[i].(*variables.TensorVariable).Node
+	}
+	for i, e := range b.events {
+		if err := o.protect(o.current); err != nil {
+			return nil, err
+		}
+		args, kwargs := b.operands[i].mapped(at)
+		if e.node.Op == fxgraph.CallMethod {
+			at[e.node] = o.graph.CallMethod(e.node.Target.Text, args, kwargs)
+		} else {
+			at[e.node] = o.graph.CallFunction(e.node.Target, args, kwargs)
+		}
+		n := o.added(at[e.node])
+		o.events[len(o.events)-1].chain = e.chain
+		n.Stack = e.node.Stack
+	}
+	out := make([]variables.VariableTracker, len(results))
+	for i, r := range results {
+		out[i] = variables.NewTensor(at[r.(*variables.TensorVariable).Node])
+	}
+	return out, nil
+}
