@@ -267,6 +267,9 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if tx.Output().TakesApart() && becomesAnother(tx, name, args) {
+		return nil, unsupported(exc.CallUnsupported, "%s, which the backend would take apart", name)
+	}
 	args, err := t.knownSizes(tx, name, args)
 	if err != nil {
 		return nil, err
@@ -354,6 +357,27 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 		return given[0], nil
 	}
 	return &TensorSequence{Node: node, n: len(given), items: given}, nil
+}
+
+// becomesAnother tells operators of recurrent layers that are not the same once AOTAutograd has taken them apart: an LSTM's graph does not
+// run, and between layers the others draw other random numbers.
+func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
+	switch name[strings.LastIndexByte(name, '.')+1:] {
+	case "lstm":
+		return true
+	case "gru", "rnn_tanh", "rnn_relu": // (..., has_biases, num_layers, dropout, train, ...)
+		first := slices.IndexFunc(args, func(a VariableTracker) bool {
+			o, ok := AsConstant(tx, mustRealize(tx, a))
+			return ok && o.Kind() == py.BoolKind
+		})
+		if first < 0 || first+3 >= len(args) {
+			return true
+		}
+		dropout, known := AsConstant(tx, mustRealize(tx, args[first+2]))
+		train, _ := AsConstant(tx, mustRealize(tx, args[first+3]))
+		return !known || train == py.True() && tx.Scope().Repr(dropout) != "0.0" && tx.Scope().Repr(dropout) != "0"
+	}
+	return false
 }
 
 // argKinds are the letters of all arguments.

@@ -289,6 +289,8 @@ type Output interface {
 	OfClass(node *fxgraph.Node, class py.Object)
 	// WholeGraph tells whether the graph is one call, of a backend's.
 	WholeGraph() bool
+	// TakesApart tells whether the backend traces operators down to what they are made of.
+	TakesApart() bool
 	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all can be taken back.
 	Tentative(run func() error) (seen bool, err error)
 	// Body captures, as a graph of its own, what a function does that an operation is given: samples makes the tensors that stand for its

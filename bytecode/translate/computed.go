@@ -28,6 +28,9 @@ type computedValues struct {
 // WholeGraph implements variables.Output.
 func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
 
+// TakesApart implements variables.Output.
+func (o *OutputGraph) TakesApart() bool { return o.opts.TakesApart }
+
 // Compute implements variables.Output.
 func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.VariableTracker, draws bool, emit func(e variables.Emitter) error) (*variables.Slot, error) {
 	if o.opts.PythonOps {

@@ -40,6 +40,7 @@ type Origin struct {
 // Options are the settings of one optimize() call that translating depends on.
 type Options struct {
 	NoPython       bool
+	TakesApart     bool // the backend traces operators down to what they are made of
 	FullGuards     bool // config.tensor_guards == "full", or a backend that takes whole graphs
 	QueueEffects   bool
 	GuardNNModules bool

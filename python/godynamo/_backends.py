@@ -141,11 +141,31 @@ class _Named:
                 self._resolved = torch._TorchCompileWrapper(name, mode, options or None, dynamic)
         return self._resolved
 
+    @property
+    def of_torch(self) -> bool:
+        """Whether it is one of torch's, and none that runs the graph's operators as they are."""
+        name = self._key[0]
+        return name not in _RUN_OPERATORS and name not in _own and name not in _entry_points()
+
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Any:
         return self.resolve()(gm, example_inputs)
 
     def __reduce__(self) -> Any:
         return _Named, self._key
+
+
+#: torch's backends that run the graph's operators themselves
+_RUN_OPERATORS = {"eager", "eager_noexcept", "eager_debug", "pre_dispatch_eager", "ts"}
+
+
+def takes_apart(backend: Any) -> bool:
+    """Whether a backend is one of torch's that trace the graph with AOTAutograd.
+
+    Recurrent layers draw other random numbers there, and an LSTM's graph does not run; torch.compile splits at them, too.
+    """
+    if isinstance(backend, _Named):
+        return backend.of_torch
+    return type(backend).__module__ == "torch._dynamo.backends.common"
 
 
 # ---- from rows to a GraphModule ----

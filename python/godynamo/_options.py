@@ -43,6 +43,15 @@ class Options:
         return bool(config.python_ops if self.python_ops is None else self.python_ops)
 
     @property
+    def takes_apart(self) -> bool:
+        """Whether the backend traces operators down to what they are made of; see _backends.takes_apart."""
+        if self.inline:
+            return False
+        from . import _backends
+
+        return _backends.takes_apart(self.backend)
+
+    @property
     def check_types(self) -> bool:
         """Whether annotations are checked against what Python calls return."""
         return self.python_ops == "checked"
