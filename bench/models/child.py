@@ -14,6 +14,7 @@ torch's own backends compute in another order: close is then within LIMITS of th
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import logging
 import math
@@ -231,10 +232,34 @@ def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
             side: lambda n, call=call: timeit.Timer(lambda: call(*args, **kwargs)).timeit(n)
             for side, call in sides.items()
         }
-        figures = timing.in_turn(runs, rounds, seconds=0.02)
+        samples = timing.rounds_in_turn(runs, rounds, seconds=0.02)
         result["guards_us"] = guards_us(compiled, ours_module, args, kwargs)
-        result["us"] = {side: figure.best * 1e6 for side, figure in figures.items()}
+        result["us"] = {side: timing.figure(taken).best * 1e6 for side, taken in samples.items()}
+        result["ratios"] = {
+            f"{side}/{base}": dataclasses.astuple(timing.ratio(samples[side], samples[base]))
+            for side, base in (("godynamo", "eager"), ("torch.compile", "eager"), ("godynamo", "torch.compile"))
+            if side in samples and base in samples
+        }
+        for side in ("eager", "godynamo"):
+            torch.manual_seed(5)
+            result.setdefault("work", {})[side] = work(lambda call=sides[side]: call(*args, **kwargs))  # type: ignore[misc]
     return result
+
+
+def work(call: Run) -> dict[str, int]:
+    """What a call has torch do, whatever the machine is busy with: calls of operators, those that operators make
+    among them, and the most bytes alive at a time that the call has allocated."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        output = call()
+    now = most = calls = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            most = max(most, now)
+        else:
+            calls += 1
+    del output
+    return {"calls": calls, "bytes": most}
 
 
 def main() -> None:

@@ -3,6 +3,11 @@
     bench/models/models_run.py [--only PATTERN] [--rounds N] [--no-torch-compile] [--json FILE] [--timeout SECONDS]
         [--backend NAME]
 
+The sides take turns, and a warm time is compared round by round: the median of the rounds' ratios and the interval it
+lies in (bench/timing.py). A model counts as slower only where the whole interval is above 1. Calls: how many more of
+torch's operators run in a call than in eager; bytes: the most that are alive at a time, beside eager's. Those two say
+what a busy machine cannot.
+
 Exits with 1 where a model is wrong, fails, or is in more graphs than with torch.compile. With a backend (aot_eager, inductor,
 callable) only whether outputs, gradients, buffers and random numbers are eager's; what is as far off as with torch.compile is no
 failure.
@@ -50,16 +55,24 @@ def line(r: dict[str, Any]) -> str:
     """One row of the table."""
     if "error" in r:
         return f"{r['name']:34} {r['error'].splitlines()[-1][:100]}"
-    us = r["us"]
-    eager = us["eager"]
-    theirs, guards = us.get("torch.compile"), r.get("guards_us")
+    guards, work = r.get("guards_us"), r["work"]
     return (
         f"{r['name']:34} {verdict(r):6} {r['graphs']:3}"
         f" {r.get('torch_graphs', '-'):>3} {r['ops']:5} {r['cold']:7.2f}"
         f" {r['torch_cold'] / r['cold'] if 'torch_cold' in r else math.nan:6.1f}"
-        f" {eager:9.0f} {us['godynamo'] / eager:6.2f} {theirs / eager if theirs else math.nan:6.2f}"
-        f" {guards if guards is not None else math.nan:6.1f}"
+        f" {r['us']['eager']:9.0f} {interval(r, 'godynamo/eager')} {interval(r, 'torch.compile/eager')}"
+        f" {interval(r, 'godynamo/torch.compile')} {guards if guards is not None else math.nan:6.1f}"
+        f" {work['godynamo']['calls'] - work['eager']['calls']:+6}"
+        f" {work['godynamo']['bytes'] / work['eager']['bytes'] if work['eager']['bytes'] else 1:5.2f}"
     )
+
+
+def interval(r: dict[str, Any], what: str) -> str:
+    """The ratio of two sides and where it lies."""
+    if what not in r["ratios"]:
+        return f"{'':14}"
+    median, low, high = r["ratios"][what]
+    return f"{median:4.2f} {low:4.2f}-{high:4.2f}"
 
 
 def verdict(r: dict[str, Any]) -> str:
@@ -95,27 +108,41 @@ def more_graphs(r: dict[str, Any]) -> bool:
     return bool(r.get("torch_graphs") == 1 and r.get("graphs", 0) > 1)
 
 
-def slower(results: list[dict[str, Any]], than: str) -> str:
-    """Names of the models that take as long or longer than with another engine."""
-    names = [r["name"] for r in results if than in r["us"] and r["us"]["godynamo"] >= r["us"][than]]
-    return ", ".join(names) or "none"
+def told(results: list[dict[str, Any]], what: str) -> str:
+    """How many models are faster; names of those that take longer, and of those where the rounds leave it open."""
+    pairs = [(r["name"], r["ratios"][what]) for r in results if what in r["ratios"]]
+    slower = [name for name, (_, low, _) in pairs if low > 1]
+    level = [name for name, (_, low, high) in pairs if low <= 1 <= high]
+    faster = len(pairs) - len(slower) - len(level)
+    return f"faster {faster}, slower {len(slower)}{names(slower)}, not told apart {len(level)}{names(level)}"
+
+
+def names(models: list[str]) -> str:
+    """In brackets."""
+    return f" ({', '.join(models)})" if models else ""
 
 
 def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
     """The lines below the table."""
-    compared = [r for r in done if "torch_cold" in r and "torch.compile" in r["us"]]
     verdicts = [verdict(r) for r in done]
     guards = [r["guards_us"] for r in done if r.get("guards_us") is not None]
-    ours = mean([r["us"]["godynamo"] / r["us"]["eager"] for r in done])
-    theirs = mean([r["us"]["torch.compile"] / r["us"]["eager"] for r in compared])
-    first = mean([r["torch_cold"] / r["cold"] for r in compared])
+    compared = [r for r in done if "torch.compile/eager" in r["ratios"]]
+    ours = mean([r["ratios"]["godynamo/eager"][0] for r in done])
+    theirs = mean([r["ratios"]["torch.compile/eager"][0] for r in compared])
+    first = [r["torch_cold"] / r["cold"] for r in compared]
     one, torch_one = (sum(r.get(key) == 1 for r in done) for key in ("graphs", "torch_graphs"))
+    work = {r["name"]: (r["work"]["eager"], r["work"]["godynamo"]) for r in done}
+    calls = [name for name, (eager, own) in work.items() if own["calls"] > eager["calls"]]
+    memory = [name for name, (eager, own) in work.items() if own["bytes"] > eager["bytes"]]
     return (
         f"{len(results)} models: {verdicts.count('right')} right, {verdicts.count('close')} close,"
         f" {len(results) - len(done)} failed; {one} in one graph (torch.compile {torch_one}),"
         f" {sum(map(more_graphs, done))} in more than torch.compile's one\n"
-        f"warm, ratio to eager: {ours:.2f}, torch.compile {theirs:.2f}; first call {first:.1f} times faster (geometric means)\n"
-        f"slower than eager: {slower(done, 'eager')}; than torch.compile: {slower(compared, 'torch.compile')};"
+        f"warm, ratio to eager: {ours:.2f}, torch.compile {theirs:.2f};"
+        f" first call {mean(first):.1f} times faster (geometric means), at least {min(first, default=math.nan):.1f}\n"
+        f"than eager: {told(done, 'godynamo/eager')}\n"
+        f"than torch.compile: {told(done, 'godynamo/torch.compile')}\n"
+        f"more calls of operators than eager: {len(calls)}{names(calls)}; more memory: {len(memory)}{names(memory)};"
         f" guards at most {max(guards, default=math.nan):.1f} us"
     )
 
@@ -137,7 +164,7 @@ def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="*", help="names of models, with wildcards")
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--no-torch-compile", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--timeout", type=float, default=600)
@@ -152,8 +179,8 @@ def main() -> int:
     if options.backend:
         return with_backend(names, options)
     print(
-        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6}"
-        f" {'eager us':>9} {'ours':>6} {'torch':>6} {'guards':>6}"
+        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6} {'eager us':>9}"
+        f" {'ours/eager':14} {'torch/eager':14} {'ours/torch':14} {'guards':>6} {'calls':>6} {'bytes':>5}"
     )
     results = []
     for name in names:

@@ -52,6 +52,7 @@ type Codegen struct {
 	numTemps  int
 	pos       bytecode.Position
 	marks     []mark
+	ends      []int                  // where an operation or effect is over: behind its last instruction
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
 	catches   bool // hands what the native instruction raises to a resume function
@@ -437,7 +438,16 @@ func (c *Codegen) switchState(e *event) error {
 	return nil
 }
 
+// runEvent writes one event. What nothing reads any more behind it is let go of there (tidy).
 func (c *Codegen) runEvent(e *event) error {
+	if err := c.writeEvent(e); err != nil {
+		return err
+	}
+	c.ends = append(c.ends, len(c.list))
+	return nil
+}
+
+func (c *Codegen) writeEvent(e *event) error {
 	c.at(e.chain, false)
 	for _, d := range e.drops {
 		if d.param {
@@ -552,6 +562,10 @@ func (c *Codegen) graphCall() error {
 	if c.letGo >= 0 {
 		c.letGo += n
 	}
+	for i := range c.ends {
+		c.ends[i] += n
+	}
+	c.ends = append([]int{n}, c.ends...)
 	for _, m := range shift {
 		m.start += n
 		c.marks = append(c.marks, m)

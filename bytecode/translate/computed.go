@@ -150,7 +150,7 @@ func (c *Codegen) computeEarly() ([]int, error) {
 	}
 	for _, e := range c.out.events {
 		if e.early {
-			if err := c.runEvent(e); err != nil {
+			if err := c.writeEvent(e); err != nil {
 				return nil, err
 			}
 		}

@@ -157,7 +157,7 @@ func (tx *InstructionTranslator) symbolicLocals() {
 		read := bytecode.Liveness(tx.d.code)[tx.d.code.Instructions[o.Target]]
 		for i, local := range o.Params {
 			tx.locals[local] = place(i, f.Slots[i], read.Has(local))
-			tx.out.holders.add(i, tx.out.hasFinalizer(f.Slots[i]))
+			tx.out.addHolder(i)
 		}
 		next := len(o.Params)
 		for _, c := range o.Stack {
@@ -173,7 +173,7 @@ func (tx *InstructionTranslator) symbolicLocals() {
 				continue
 			}
 			v := place(next, f.Slots[next], true)
-			tx.out.holders.add(next, tx.out.hasFinalizer(f.Slots[next]))
+			tx.out.addHolder(next)
 			next++
 			if c == 'X' {
 				tx.handled = append(tx.handled, v)

@@ -14,7 +14,8 @@ import (
 //   - what the program has let go of is let go of in front of the next effect (letGo) and in front of the native instruction of
 //     a split (Codegen.tidy). The references of a TailCall pass over to the frame it runs (core/tail_call.c).
 //
-// Tensors are left out: their memory goes with the last use, which is never later than in CPython.
+// A tensor that the piece computes goes with the last operation that reads it (Codegen.tidy), which is never later than in CPython; one
+// that came from the piece before goes in front of the next operation once the program has let go of it.
 
 // maxLifetimeSteps bounds the trackers looked at for one frame; beyond, objects live until the function returns.
 const maxLifetimeSteps = 100_000
@@ -83,13 +84,19 @@ type holders struct {
 	slots  map[int]bool // materialized values
 	// finalizers are the params whose end runs Python code.
 	finalizers map[int]bool
+	tensors    int // params that are tensors
 	steps      int
 }
 
-func (h *holders) add(param int, finalizer bool) {
+// addHolder notes a parameter of a resume function.
+func (o *OutputGraph) addHolder(param int) {
+	h, obj := &o.holders, o.frame.Slots[param]
 	h.params[param] = true
-	if finalizer {
+	if o.hasFinalizer(obj) {
 		h.finalizers[param] = true
+	}
+	if o.world.IsTensor(obj) {
+		h.tensors++
 	}
 }
 
@@ -161,17 +168,40 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	}
 	r := o.reached(values)
 	e := &event{chain: o.position()}
-	for i := range o.frame.Slots {
+	for i, obj := range o.frame.Slots {
 		if h.params[i] && !r.params[i] {
 			delete(h.params, i)
 			e.drops = append(e.drops, drop{param: true, index: i})
 			o.unwatched(i)
+			if o.world.IsTensor(obj) {
+				h.tensors--
+			}
 		}
 	}
 	for i := 0; i < o.numSlots; i++ {
 		if h.slots[i] && !r.slots[i] {
 			delete(h.slots, i)
 			e.drops = append(e.drops, drop{index: i})
+		}
+	}
+	if len(e.drops) > 0 {
+		o.events = append(o.events, e)
+	}
+}
+
+// letGoOfTensors ends the hold on tensors in front of an operation: it may want memory.
+func (o *OutputGraph) letGoOfTensors() {
+	h := &o.holders
+	if h.tensors == 0 || !o.backend.Inline() || o.materializing > 0 || h.steps > maxLifetimeSteps || o.current == nil {
+		return
+	}
+	r := o.reached(nil)
+	e := &event{chain: o.position()}
+	for i, obj := range o.frame.Slots {
+		if h.params[i] && !r.params[i] && o.world.IsTensor(obj) {
+			delete(h.params, i)
+			h.tensors--
+			e.drops = append(e.drops, drop{param: true, index: i})
 		}
 	}
 	if len(e.drops) > 0 {

@@ -308,6 +308,7 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
+	o.letGoOfTensors()
 	ch := o.position()
 	if !o.backend.Inline() && ch != nil {
 		for _, f := range ch.stack() {

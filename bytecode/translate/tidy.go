@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/godynamo/godynamo/bytecode"
@@ -8,8 +9,9 @@ import (
 )
 
 // tidy makes the last pass over the written instructions: it drops stores of values nobody loads, joins a store with the load right
-// behind it, ends holds where the program does, and gives temps as few slots as their lifetimes allow, so that no tensor lives
-// longer than its last use by more than one operation. It returns the number of slots.
+// behind it, ends holds where the program does, and gives temps as few slots as their lifetimes allow. What an operation was the last to
+// read is gone when it is over, be it that the result takes its slot, be it deleted: memory that is free can be used again by the next
+// operation while it is still in the cache. It returns the number of slots.
 func (c *Codegen) tidy() int {
 	c.dropUnused()
 	return c.placeTemps()
@@ -64,6 +66,9 @@ func (c *Codegen) dropUnused() {
 	for i := range c.marks {
 		c.marks[i].start = remap[c.marks[i].start]
 	}
+	for i := range c.ends {
+		c.ends[i] = remap[c.ends[i]]
+	}
 	if c.letGo >= 0 {
 		c.letGo = remap[c.letGo]
 	}
@@ -91,11 +96,20 @@ func (c *Codegen) placeTemps() int {
 	inserted := map[int][]*bytecode.Instruction{}
 	var held []int // locals that the native instruction leaves bound
 	spans := map[int]span{}
+	var over []int // slots whose value nothing reads any more
+	ends := c.ends
 	for i, in := range c.list {
+		for ; len(ends) > 0 && ends[0] <= i; ends = ends[1:] {
+			for _, p := range over {
+				delete(occupied, p)
+				inserted[i] = append(inserted[i], bytecode.New(opcode.DELETE_FAST, spaceTemp|p).At(in.Pos))
+			}
+			over = over[:0]
+		}
 		if i == c.letGo {
 			var dead []int
 			dead, held = c.split(i, last, occupied)
-			inserted[i] = deletes(dead, in.Pos)
+			inserted[i] = append(inserted[i], deletes(dead, in.Pos)...)
 		}
 		if in == c.catch {
 			caught := spaceTemp | place[c.caught]
@@ -105,7 +119,7 @@ func (c *Codegen) placeTemps() int {
 					break
 				}
 			}
-			inserted[i] = deletes(append(held, caught), in.Pos)
+			inserted[i] = append(inserted[i], deletes(append(held, caught), in.Pos)...)
 		}
 		v, ok := localOf(in)
 		if !ok || !isTemp(v) {
@@ -125,11 +139,15 @@ func (c *Codegen) placeTemps() int {
 		switch in.Op {
 		case opcode.STORE_FAST:
 			occupied[p] = v
+			over = slices.DeleteFunc(over, func(o int) bool { return o == p })
 		case opcode.DELETE_FAST:
 			delete(occupied, p)
 		}
 		if until(v) == i {
 			free = append(free, p)
+			if in.Op == opcode.LOAD_FAST {
+				over = append(over, p)
+			}
 		}
 		in.Arg = spaceTemp | p
 	}

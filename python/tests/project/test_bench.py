@@ -50,6 +50,20 @@ def test_sides_take_turns_and_the_first_one_changes():
     assert figures["other"].best == 2 * figures["eager"].best
 
 
+def test_a_ratio_is_the_rounds_median_and_leaves_out_what_rarely_misses_it():
+    base = [1.0] * 12
+    taken = timing.ratio([0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 0.9, 0.9, 1.1, 1.2, 1.3, 9.0], base)
+    assert (taken.median, taken.low, taken.high) == (0.9, 0.7, 1.2)  # 2 of 12 on each side: 96 of 100
+    assert timing.ratio([0.5] + [2.0] * 5, [1.0] * 6).low == 0.5  # 6 are needed for 95 of 100
+    with pytest.raises(ValueError, match="no rounds"):
+        timing.ratio([], [])
+
+
+def test_a_slow_minute_hits_both_sides_of_a_ratio():
+    taken = timing.ratio([1.0, 10.0, 1.0, 20.0, 1.0, 30.0], [2.0, 20.0, 2.0, 40.0, 2.0, 60.0])
+    assert (taken.low, taken.median, taken.high) == (0.5, 0.5, 0.5)
+
+
 def test_comparison_gives_difference_and_ratio_to_eager():
     made = {"eager": timing.figure([2e-6]), "godynamo": timing.figure([1e-6, 3e-6])}
     compared = timing.compare(made)
