@@ -16,6 +16,7 @@ type Body struct {
 	Rows        py.Object         // the nodes, as _backends.build_graph_module takes them: placeholders for the arguments, then for Free
 	Free        []VariableTracker // tensors that it reads from outside
 	Draws       bool              // random numbers
+	Uses        []bool            // which arguments it looks at
 	Elementwise bool              // see fxgraph/shapes.Elementwise
 	// Replay captures the same operations on other tensors, outside.
 	Replay func(places []VariableTracker) ([]VariableTracker, error)
@@ -133,6 +134,7 @@ type higher struct {
 	tx     Translator
 	module py.Object // godynamo._higher
 	name   string
+	fresh  bool // functions return tensors of their own: no argument, no view of one, none twice
 }
 
 func newHigher(tx Translator, name string) (*higher, error) {
@@ -210,7 +212,7 @@ func (h *higher) function(f VariableTracker, args []VariableTracker, kwargs []Kw
 		return ends, err
 	}
 	var err error
-	if out.body, err = tx.Output().Body(tx, samples, run); err != nil {
+	if out.body, err = tx.Output().Body(tx, h.fresh, samples, run); err != nil {
 		if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
 			return nil, h.refused("of a function whose control flow depends on data")
 		}

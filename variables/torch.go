@@ -78,6 +78,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return plain()
 	case t.class == "transform":
 		return makeTransform(tx, t, name, args, kwargs)
+	case t.class == "hop":
+		return t.hop(tx, args, kwargs)
 	case strings.HasPrefix(t.class, "taker:"):
 		return t.take(tx, args, kwargs)
 	case t.class == "transformed":

@@ -294,8 +294,10 @@ type Output interface {
 	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all can be taken back.
 	Tentative(run func() error) (seen bool, err error)
 	// Body captures, as a graph of its own, what a function does that an operation is given: samples makes the tensors that stand for its
-	// arguments, run calls it on them and gives the tensors among its results.
-	Body(tx Translator, samples, run func() ([]VariableTracker, error)) (*Body, error)
+	// arguments, run calls it on them and gives the tensors among its results. fresh: these share no memory with others.
+	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
+	// OwnMemory tells whether no two of these tensors share memory.
+	OwnMemory(vs []VariableTracker) (bool, error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
 	MaySeeEffect()
 	// ReadsTensors notes that the effect just recorded reads what is in a tensor: no later operation that changes one runs before it.

@@ -25,7 +25,7 @@ type operands struct {
 // Body implements variables.Output. The function is run once, on tensors that stand for those which the operation will call it with; what it
 // captures becomes a graph of its own, and the tensors of others that it reads become operands of the operation. It may leave nothing behind:
 // no effect, no change of a value that was there before, none of a tensor that it has not made.
-func (o *OutputGraph) Body(tx variables.Translator, samples, run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
+func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, mode := w.Effects, w.Calls, len(o.graph.Nodes()), o.state.now
 	given, err := samples()
@@ -71,6 +71,11 @@ func (o *OutputGraph) Body(tx variables.Translator, samples, run func() ([]varia
 	}
 	if left != "" {
 		return nil, exc.Break(exc.CallUnsupported, "a function that %s, given to an operation", left)
+	}
+	if fresh {
+		if err := b.shared(o, results); err != nil {
+			return nil, err
+		}
 	}
 	out, err := b.result(o, results, drew)
 	if err != nil {
@@ -186,6 +191,9 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 		ends[i] = at[e.(*fxgraph.Node)]
 	}
 	g.Output(fxgraph.Tuple{Items: ends})
+	for _, n := range b.places {
+		out.Uses = append(out.Uses, at[n].NumUsers() > 0)
+	}
 	ref := o.runtimeRef()
 	var rows []py.Object
 	for _, n := range g.Nodes() {
@@ -201,6 +209,50 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 		return b.replay(o, places, results)
 	}
 	return out, nil
+}
+
+// shared refuses results that share memory with one another, or with a tensor from outside.
+func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error {
+	if err := o.runFakes(nil); err != nil {
+		return err
+	}
+	s := o.scope
+	inside := map[*fxgraph.Node]bool{}
+	for _, e := range b.events {
+		inside[e.node] = true
+	}
+	var outside, ends []py.Object
+	for _, n := range o.graph.Nodes() {
+		if !inside[n] {
+			outside = append(outside, s.Int(int64(n.Index)))
+		}
+	}
+	for _, r := range results {
+		ends = append(ends, s.Int(int64(r.(*variables.TensorVariable).Node.Index)))
+	}
+	own, err := s.CallMethod(o.meta.object, "own_memory", s.Tuple(ends...), s.Tuple(outside...))
+	if err != nil || own != py.True() {
+		return exc.Break(exc.CallUnsupported, "a function whose results share memory, given to an operation")
+	}
+	return nil
+}
+
+// OwnMemory implements variables.Output.
+func (o *OutputGraph) OwnMemory(vs []variables.VariableTracker) (bool, error) {
+	if err := o.runFakes(nil); err != nil {
+		return false, err
+	}
+	s := o.scope
+	seen := map[*fxgraph.Node]bool{}
+	var ends []py.Object
+	for _, v := range vs {
+		if n := v.(*variables.TensorVariable).Node; !seen[n] {
+			seen[n] = true
+			ends = append(ends, s.Int(int64(n.Index)))
+		}
+	}
+	own, err := s.CallMethod(o.meta.object, "own_memory", s.Tuple(ends...), s.Tuple())
+	return own == py.True(), err
 }
 
 func (o operands) mapped(at map[*fxgraph.Node]*fxgraph.Node) ([]fxgraph.Arg, []fxgraph.Kwarg) {

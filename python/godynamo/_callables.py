@@ -84,6 +84,7 @@ _CALLABLE_TYPES = (
     type,
     torch._ops.OpOverloadPacket,
     torch._ops.OpOverload,
+    torch._ops.HigherOrderOperator,
 )
 
 
@@ -276,6 +277,8 @@ def _classify(obj: Any, module: str) -> str:
         return special
     if obj in _ops() or isinstance(obj, (torch._ops.OpOverloadPacket, torch._ops.OpOverload)):
         return "op"
+    if isinstance(obj, torch._ops.HigherOrderOperator):
+        return "hop"
     if isinstance(obj, types.BuiltinFunctionType):
         return ""
     if isinstance(obj, types.FunctionType):

@@ -132,6 +132,20 @@ class Session:
             del self._values[index]
             self._examples.pop(index, None)
 
+    def own_memory(self, results: tuple[int, ...], others: tuple[int, ...]) -> bool:
+        """Whether the results are tensors that share no memory with each other or with the others."""
+        made = [self._values.get(i) for i in results]
+        if not all(isinstance(t, torch.Tensor) for t in made):
+            return False
+        seen = {
+            t.untyped_storage()._cdata
+            for i in others
+            for t in torch.utils._pytree.tree_leaves(self._values.get(i))
+            if isinstance(t, torch.Tensor)
+        }
+        storages = [t.untyped_storage()._cdata for t in made if isinstance(t, torch.Tensor)]
+        return len({*storages}) == len(storages) and seen.isdisjoint(storages)
+
     def value(self, index: int) -> Any:
         """The fake value of a node that has run. Raises the operation's error where its sizes depend on data."""
         found = self._values[index]
@@ -158,6 +172,8 @@ class Session:
             return changed, _describe(self._values[index], True)
         except Exception:  # whatever fake tensors do not support
             self._values.pop(index, None)
+            if isinstance(row[2], torch._ops.HigherOrderOperator):  # which checks what it is given on them
+                raise
         state = torch.get_rng_state()
         try:
             changed = self._run_watched(index, row, lambda arg: self._resolve(arg, self._concrete))
@@ -179,7 +195,7 @@ class Session:
         mode = self._mode if resolve == self._resolve else contextlib.nullcontext()
         try:
             with unseen(), mode:
-                self._values[index] = row[2](*a, **k)
+                self._values[index] = (_loop_once if row[2] is torch.ops.higher_order.while_loop else row[2])(*a, **k)
         finally:
             noisy.disabled = was
         return any(t._version != version for t, version in before)
@@ -205,6 +221,18 @@ class Session:
         if type(arg) is slice:
             return slice(*(self._resolve(x, node) for x in (arg.start, arg.stop, arg.step)))
         return arg
+
+
+def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
+    """What torch.while_loop gives, whose own rule for fake tensors makes symbols. Raises where a turn changes metadata."""
+    results = body(*carried, *outside)
+    for before, after in zip(carried, results, strict=True):
+        if (before.shape, before.stride(), before.dtype, before.device) != (
+            *(after.shape, after.stride()),
+            *(after.dtype, after.device),
+        ):
+            raise RuntimeError("a loop that changes what its tensors look like")
+    return results
 
 
 _PLAIN = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, torch.Size)

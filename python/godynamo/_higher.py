@@ -14,6 +14,8 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from ._runtime import Ref
+
 Operands = Sequence[Any]
 Template = Callable[[Operands], Any]
 
@@ -69,6 +71,39 @@ def function(rows: Sequence[Any], positions: Sequence[int], result: Template, pl
     return make
 
 
+def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) -> torch.fx.GraphModule:
+    """The graph of a function as a module that takes the operands of an operation.
+
+    order[i] are the placeholders that the i-th is for. bare: it gives its one result, not a tuple.
+    """
+    from ._backends import build_graph_module
+
+    given = [row for row in rows if row[0] == "placeholder"]
+    moved = {at: i for i, places in enumerate(order) for at in places}
+    shift = len(order) - len(given)
+
+    def renumbered(x: Any) -> Any:
+        if isinstance(x, Ref):
+            return Ref(moved[x.index] if x.index < len(given) else x.index + shift)
+        if type(x) is tuple or type(x) is list:
+            return type(x)(renumbered(i) for i in x)
+        if type(x) is dict:
+            return {k: renumbered(v) for k, v in x.items()}
+        if type(x) is slice:
+            return slice(renumbered(x.start), renumbered(x.stop), renumbered(x.step))
+        return x
+
+    places = [
+        given[at[0]] if at else ("placeholder", f"unused_{i}", f"unused_{i}", (), {}, "") for i, at in enumerate(order)
+    ]
+    rest = [(op, n, t, renumbered(a), renumbered(k), *more) for op, n, t, a, k, *more in rows[len(given) :]]
+    gm = build_graph_module([*places, *rest], ())
+    if bare:
+        gm.graph.output_node().args = (gm.graph.output_node().args[0][0],)
+        gm.recompile()
+    return gm  # type: ignore[no-any-return]
+
+
 def _named(run: Callable[..., Any], name: str) -> Callable[..., Any]:
     """With a name that torch.fx can print."""
     run.__name__ = run.__qualname__ = name
@@ -116,6 +151,11 @@ def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
 def stand_in(x: torch.Tensor) -> torch.Tensor:
     """One with the same metadata."""
     return x.detach().requires_grad_(x.requires_grad)
+
+
+def first_slice(x: torch.Tensor) -> torch.Tensor:
+    """What a scan gives its function."""
+    return x.select(0, 0).detach().clone().requires_grad_(x.requires_grad)
 
 
 def differentiated(x: torch.Tensor) -> torch.Tensor:
