@@ -107,7 +107,7 @@ modules: build ## every module of torch.nn against eager, in training and evalua
 	@$(PY) python/tests/torch_library/library_run.py modules --only "$(MODULES)" $(if $(N),--samples $(N)) --json build/modules.json
 
 paritybench: build ## modules of hundreds of projects, from a checkout of pytorch-jit-paritybench: DIR=... ONLY="facebook*" N=modules a file
-	@GODYNAMO_PARITYBENCH_DIR="$(DIR)" $(PY) python/tests/torch_library/library_run.py paritybench --only "$(ONLY)" \
+	@venv=$$(scripts/venv_models.sh) && GODYNAMO_PARITYBENCH_DIR="$(DIR)" "$$venv/bin/python" python/tests/torch_library/library_run.py paritybench --only "$(ONLY)" \
 		--samples $(or $(N),100) --timeout 600 --json build/paritybench.json
 
 models: build ## the model zoo: right, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
