@@ -62,8 +62,11 @@ type Lit struct {
 // List is a Python list of operands.
 type List struct{ Items []Arg }
 
-// Tuple is a Python tuple of operands.
-type Tuple struct{ Items []Arg }
+// Tuple is a Python tuple of operands; Size says that the program's was a torch.Size, which few operations tell from a tuple.
+type Tuple struct {
+	Items []Arg
+	Size  bool
+}
 
 // Dict is a Python dict of operands, in insertion order; Keys[i] belongs to Values[i] and holds no nodes.
 type Dict struct{ Keys, Values []Arg }

@@ -245,7 +245,7 @@ func (p *parser) structure(raw string) (Arg, error) {
 		return List{items}, err
 	case "(":
 		items, err := p.items(')')
-		return Tuple{items}, err
+		return Tuple{Items: items}, err
 	case "slice(":
 		items, err := p.items(')')
 		if err == nil && len(items) != 3 {

@@ -262,7 +262,7 @@ func MapNodes(a Arg, f func(*Node) *Node) Arg {
 	case List:
 		return List{each(x.Items)}
 	case Tuple:
-		return Tuple{each(x.Items)}
+		return Tuple{each(x.Items), x.Size}
 	case Dict:
 		return Dict{x.Keys, each(x.Values)}
 	case Slice:

@@ -69,7 +69,7 @@ func (p *printer) node(n *Node) {
 		return
 	}
 	p.WriteString("(args = ")
-	p.arg(Tuple{n.Args}, 0)
+	p.arg(Tuple{Items: n.Args}, 0)
 	p.WriteString(", kwargs = {")
 	for i, k := range n.Kwargs {
 		if i > 0 {

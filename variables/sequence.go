@@ -139,7 +139,7 @@ func (t *TupleVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 		return nil, unsupported(exc.CallUnsupported, "a %s as an operand", py.TypeName(t.class))
 	}
 	items, err := proxies(tx, t.items)
-	return fxgraph.Tuple{Items: items}, err
+	return fxgraph.Tuple{Items: items, Size: !t.class.IsNull()}, err
 }
 
 // Reconstruct implements Reconstructer.

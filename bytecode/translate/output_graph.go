@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
@@ -286,7 +287,11 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 		if p, err := o.number(tx, operation, v); p != nil || err != nil {
 			return p, err
 		}
-		return variables.AsProxy(tx, v)
+		p, err := variables.AsProxy(tx, v)
+		if err == nil && tellsSizes(operation) {
+			p, err = o.keepSizes(p)
+		}
+		return p, err
 	}
 	var err error
 	for i, v := range args {
@@ -303,6 +308,55 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 		k = append(k, fxgraph.Kwarg{Name: kw.Name, Value: p})
 	}
 	return a, k, nil
+}
+
+// tellsSizes: x.new(x.shape) makes a tensor of that shape, x.new((2, 3)) one of these data, and a function in Python may ask for a
+// type. All else of torch's takes a torch.Size for a tuple, and its graphs' texts show it as one.
+func tellsSizes(operation string) bool {
+	module, _, dotted := strings.Cut(operation, ".")
+	return operation == "new" || operation == "torch.Tensor.new" || dotted && module != "torch" && module != "operator" && module != "builtins" && module != "math"
+}
+
+// keepSizes is the operand with each torch.Size as the constant it is. An error where a computed number is in one.
+func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
+	each := func(items []fxgraph.Arg) (out []fxgraph.Arg, err error) {
+		out = make([]fxgraph.Arg, len(items))
+		for i, it := range items {
+			if out[i], err = o.keepSizes(it); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	var err error
+	switch x := a.(type) {
+	case fxgraph.List:
+		x.Items, err = each(x.Items)
+		return x, err
+	case fxgraph.Dict:
+		x.Values, err = each(x.Values)
+		return x, err
+	case fxgraph.Tuple:
+		if !x.Size {
+			x.Items, err = each(x.Items)
+			return x, err
+		}
+		items := make([]py.Object, len(x.Items))
+		for i, it := range x.Items {
+			lit, ok := it.(fxgraph.Lit)
+			if !ok {
+				return nil, exc.Break(exc.CallUnsupported, "a torch.Size of numbers that are not known")
+			}
+			items[i] = o.pool[lit.Pool]
+		}
+		size, err := o.scope.Call(o.world.SizeType, o.scope.Tuple(items...))
+		if err != nil {
+			return nil, err
+		}
+		c := o.Const(size)
+		return fxgraph.Lit{Pool: c.Index, Text: c.Text}, nil
+	}
+	return a, nil
 }
 
 func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
