@@ -150,6 +150,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	case w.weakrefType:
 		return &WeakrefVariable{Base: Base{Src: src}, obj: obj}, ofType, nil
 	}
+	if w.isNumpyFunction(obj) {
+		return NewBuiltin(obj, "", src), same(guards.KeepStrong), nil
+	}
 	if w.isShadowType(obj.Type()) {
 		return wrapShadow(tx, obj, src, ofType)
 	}

@@ -175,7 +175,7 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	if err != nil {
 		return nil, err
 	}
-	if !pure {
+	if !pure && !tx.World().isNumpyFunction(b.Fn) {
 		if tx.World().PythonOps {
 			return PythonCall(tx, b, args, kwargs)
 		}

@@ -40,8 +40,15 @@ func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 		}
 		value = plain
 	}
-	if tx.World().isNumpy(value) { // torch may take it for more than its value (torch.tensor keeps its type)
+	if tx.World().isNumpyBool(value) {
 		return nil, unsupported(exc.CallUnsupported, "%s as an operand of the graph", Describe(tx, c))
+	}
+	if tx.World().isNumpy(value) { // what takes it for more than its value does not get here: HoldsNumpy
+		plain, err := tx.Scope().CallMethod(value, "item")
+		if err != nil {
+			return nil, observed(err)
+		}
+		value = plain
 	}
 	k := tx.Output().Const(value)
 	return fxgraph.Lit{Pool: k.Index, Text: k.Text}, nil

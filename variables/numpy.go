@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -8,6 +10,28 @@ import (
 // isNumpy tells scalars of numpy's, see python/godynamo/_numpy.py.
 func (w *World) isNumpy(o py.Object) bool {
 	return o.Kind() == py.Other && dictHasType(w.numpyScalars, o.Type())
+}
+
+func (w *World) isNumpyBool(o py.Object) bool {
+	return w.isNumpy(o) && py.TypeName(o.Type()) == "numpy.bool"
+}
+
+// HoldsNumpy tells whether v is a scalar of numpy's, or a container that has one.
+func HoldsNumpy(tx Translator, v VariableTracker) bool {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return false
+	}
+	if c, ok := v.(*ConstantVariable); ok {
+		return tx.World().isNumpy(c.Value)
+	}
+	c, ok := v.(Container)
+	return ok && slices.ContainsFunc(c.Children(), func(it VariableTracker) bool { return HoldsNumpy(tx, it) })
+}
+
+// isNumpyFunction tells functions of numpy's that give numbers for numbers and lists of them.
+func (w *World) isNumpyFunction(o py.Object) bool {
+	return o.Kind() == py.Other && dictHasType(w.numpyFunctions, o)
 }
 
 func (w *World) anyNumpy(objs []py.Object) bool {
@@ -42,7 +66,7 @@ func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (p
 	if k := fn.Kind(); k == py.Builtin || k == py.MethodWrapper {
 		self, bound = w.BoundSelf(s, fn)
 	}
-	if !w.anyNumpy(objs) && !(bound && w.isNumpy(self)) && !dictHasType(w.numpyScalars, fn) {
+	if !w.anyNumpy(objs) && !(bound && w.isNumpy(self)) && !dictHasType(w.numpyScalars, fn) && !w.isNumpyFunction(fn) {
 		return s.CallKw(fn, objs, names)
 	}
 	var pairs [][2]py.Object

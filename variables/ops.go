@@ -240,6 +240,9 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes:
 		return NewConstant(v, nil), nil
 	}
+	if tx.World().isNumpy(v) {
+		return NewConstant(v, nil), nil
+	}
 	return nil, err
 }
 

@@ -634,10 +634,12 @@ func operandsOnly(tx Translator, args []VariableTracker) bool {
 // tensorOperator adds the node of an operator with at least one tensor operand.
 func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
 	operands = append([]VariableTracker(nil), operands...)
-	if c, ok := operands[0].(*ConstantVariable); ok && tx.World().isNumpy(c.Value) { // numpy is asked first
-		return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
-	}
 	for i, v := range operands {
+		// Scalars of numpy's leave operators to the tensor, in front of it too; torch reads a numpy.bool as a float, and refuses to
+		// multiply matrices by a scalar in words that name its type.
+		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) && name == "matmul") {
+			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
+		}
 		operands[i] = plainNumber(tx, v)
 	}
 	if r, ok, err := handledOperator(tx, name, inplace, operands); ok || err != nil {

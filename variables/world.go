@@ -29,7 +29,7 @@ type facts struct {
 	percentFields, formatFields, reprIs, asciiText                                                                                                                                                   py.Object
 	recursiveRepr                                                                                                                                                                                    py.Object
 	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing                                                                                      py.Object
-	numpyScalars, numpyOperation, numpyComputed                                                                                                                                                      py.Object
+	numpyScalars, numpyFunctions, numpyOperation, numpyComputed                                                                                                                                      py.Object
 	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                                                                                                                         py.Object
 	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode                                                                                                                             py.Object
 	setClone, layoutIs                                                                                                                                                                               py.Object
@@ -144,7 +144,7 @@ func (f *facts) table() map[string]*py.Object {
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
-		"numpy_scalars": &f.numpyScalars, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
+		"numpy_scalars": &f.numpyScalars, "numpy_functions": &f.numpyFunctions, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "makes_new": &f.makesNew, "AutogradFunction": &f.AutogradFunction, "autograd_parts": &f.autogradParts, "signature": &f.signature, "function_made": &f.functionMade,
 		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "Random": &f.randomType, "SystemRandom": &f.systemRandom,

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -250,6 +251,9 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 	if err := o.world.ModesSee(tx, name, args); err != nil {
 		return nil, err
 	}
+	if target.Kind() == py.Other && slices.ContainsFunc(args, func(v variables.VariableTracker) bool { return variables.HoldsNumpy(tx, v) }) {
+		return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", name)
+	}
 	a, k, err := o.operands(tx, name, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -287,6 +291,9 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 		if p, err := o.number(tx, operation, v); p != nil || err != nil {
 			return p, err
 		}
+		if tellsNumpy(operation) && variables.HoldsNumpy(tx, v) {
+			return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", operation)
+		}
 		p, err := variables.AsProxy(tx, v)
 		if err == nil && tellsSizes(operation) {
 			p, err = o.keepSizes(p)
@@ -313,8 +320,23 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 // tellsSizes: x.new(x.shape) makes a tensor of that shape, x.new((2, 3)) one of these data, and a function in Python may ask for a
 // type. All else of torch's takes a torch.Size for a tuple, and its graphs' texts show it as one.
 func tellsSizes(operation string) bool {
+	return operation == "new" || operation == "torch.Tensor.new" || inPython(operation)
+}
+
+// inPython tells functions that are not torch's own or a builtin.
+func inPython(operation string) bool {
 	module, _, dotted := strings.Cut(operation, ".")
-	return operation == "new" || operation == "torch.Tensor.new" || dotted && module != "torch" && module != "operator" && module != "builtins" && module != "math"
+	return dotted && module != "torch" && module != "operator" && module != "builtins" && module != "math"
+}
+
+// tellsNumpy: torch.tensor keeps the type of numpy's scalars, x.split refuses them, and so do the schemas of torch.ops
+// (CallFunction); elsewhere they are the numbers they hold.
+func tellsNumpy(operation string) bool {
+	switch operation[strings.LastIndexByte(operation, '.')+1:] {
+	case "tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "new_tensor", "new", "result_type", "Tensor", "split":
+		return true
+	}
+	return inPython(operation)
 }
 
 // keepSizes is the operand with each torch.Size as the constant it is. An error where a computed number is in one.

@@ -812,6 +812,7 @@ def facts() -> dict[str, Any]:
         "set_clone": _C.set_clone,
         "numpy_scalars": dict.fromkeys(_numpy.SCALARS),
         "numpy_operation": _numpy.operation,
+        "numpy_functions": _numpy.FUNCTIONS,
         "numpy_computed": _numpy.computed,
         "binding_error": binding_error,
         "recursive_repr": recursive_repr,

@@ -34,6 +34,24 @@ def _scalars() -> tuple[type, ...]:
 #: types whose instances are constants
 SCALARS = _scalars()
 
+_REDUCTIONS = (
+    "all allclose any argmax argmin around array_equal average clip count_nonzero cross dot inner linalg.det linalg.norm max mean "
+    "median min nanmax nanmean nanmin nansum ndim percentile prod ptp quantile round searchsorted shape size std sum trace var vdot"
+).split()
+
+
+def _functions() -> dict[Any, None]:
+    if np is None:
+        return {}
+    found = [f for f in vars(np).values() if isinstance(f, np.ufunc)]
+    named = [operator.attrgetter(name)(np) for name in _REDUCTIONS if hasattr(np, name.partition(".")[0])]
+    return dict.fromkeys([*found, *(f for f in named if type(f).__module__ == "numpy")])
+
+
+#: functions that only read their arguments and give a number for numbers and lists of them. What gives an array is computed by the
+#: program: each call's is a new one.
+FUNCTIONS = _functions()
+
 #: the class of arrays
 ARRAY: type = np.ndarray if np is not None else type(None)
 

@@ -44,6 +44,8 @@ def maker(construct: Any, training: bool) -> Any:
 
     def make() -> nn.Module:
         torch.manual_seed(SEED)
-        return construct().train(training)
+        module: nn.Module = construct()
+        module.train(training)  # which one of a user's may return nothing from
+        return module
 
     return make
