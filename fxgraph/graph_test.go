@@ -23,14 +23,14 @@ func sample() *Graph {
 	relu := g.CallFunction(Target{2, "torch.nn.functional.relu"}, []Arg{add}, []Kwarg{{"inplace", Lit{3, "False"}}})
 	relu.Stack = []Frame{{Name: "inner", File: "/tmp/a b.py", Line: 3}, {Name: "f", File: "f.py", Line: 12}}
 	cat := g.CallFunction(Target{4, "torch.cat"}, []Arg{List{[]Arg{relu, add, y}}}, []Kwarg{{"dim", Lit{5, "-1"}}})
-	item := g.CallFunction(Target{6, "operator.getitem"}, []Arg{cat, Tuple{[]Arg{
+	item := g.CallFunction(Target{6, "operator.getitem"}, []Arg{cat, Tuple{Items: []Arg{
 		Slice{Lit{7, "None"}, Lit{8, "2"}, Lit{7, "None"}}, Lit{9, "Ellipsis"}, Lit{10, "'a, (b'"}, Lit{11, "(1, 2)"},
 	}}}, nil)
 	m := g.CallMethod("add_", []Arg{item, w}, []Kwarg{{"out", Dict{[]Arg{Lit{12, "'k'"}}, []Arg{x}}}})
 	m.Inplace = true
-	l := g.CallModule("layers.0", []Arg{m, Tuple{[]Arg{x}}, Tuple{}, List{}, Dict{}}, nil)
+	l := g.CallModule("layers.0", []Arg{m, Tuple{Items: []Arg{x}}, Tuple{}, List{}, Dict{}}, nil)
 	odd := g.CallFunction(Target{13, "<lambda>"}, []Arg{l, Lit{14, "open("}, Lit{15, "{1, 2}"}, Lit{16, "a@b"}, Lit{17, ""}}, nil)
-	g.Output(Tuple{[]Arg{l, odd}})
+	g.Output(Tuple{Items: []Arg{l, odd}})
 	return g
 }
 
@@ -100,7 +100,7 @@ func TestDeadCodeGoesButWhatHasAnEffectStays(t *testing.T) {
 	kept.Inplace = true
 	random := g.CallFunction(Target{3, "torch.rand"}, []Arg{Lit{4, "2"}}, nil)
 	c := g.CallFunction(Target{5, "torch.cos"}, []Arg{x}, nil)
-	out := g.Output(Tuple{[]Arg{c}})
+	out := g.Output(Tuple{Items: []Arg{c}})
 
 	erased := g.EliminateDeadCode(func(n *Node) bool { return n.Target.Text == "torch.rand" })
 	require.Equal(t, 2, erased)

@@ -113,7 +113,7 @@ func randomGraph(r *rand.Rand) *Graph {
 		case 2:
 			return List{items(depth)}
 		case 3:
-			return Tuple{items(depth)}
+			return Tuple{Items: items(depth)}
 		case 4:
 			d := Dict{Values: items(depth)}
 			for range d.Values {

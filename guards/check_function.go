@@ -212,13 +212,21 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 	if len(m.tensors) == 0 && !m.needsState {
 		return nil
 	}
-	text, line := "___check_global_state()", m.stateLine
+	text, line, flags := "___check_global_state()", m.stateLine, FlagState
 	if len(m.tensors) > 0 {
 		names := make([]string, len(m.tensors))
+		var distinct []string
 		for i, g := range m.tensors {
 			names[i] = g.Origin.text(m.printer)
+			if g.Args.Tensor.Fields&TensorDistinct != 0 {
+				distinct = append(distinct, names[i])
+			}
 		}
 		text, line = "___check_tensors("+strings.Join(names, ", ")+")", m.tensors[0].Line
+		if len(distinct) > 1 {
+			text += " and ___check_distinct(" + strings.Join(distinct, ", ") + ")"
+			flags |= FlagDistinct
+		}
 	}
 	e.beginPart(text, line)
 	for _, g := range m.tensors {
@@ -229,7 +237,7 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 		t := g.Args.Tensor
 		e.program.Tensors = append(e.program.Tensors, TensorSpec{reg, t.Fields, t.StaticSizes, t.StaticStrides, t.Example})
 	}
-	e.node(Node{Op: OpTensors, Flags: FlagState, B: uint32(len(m.tensors))})
+	e.node(Node{Op: OpTensors, Flags: flags, B: uint32(len(m.tensors))})
 	return nil
 }
 

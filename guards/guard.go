@@ -105,7 +105,8 @@ const (
 	TensorSizes
 	TensorStrides
 
-	TensorAll TensorFields = 255
+	TensorAll      TensorFields = 255
+	TensorDistinct TensorFields = 256 // it is not one object with another tensor of this mark
 )
 
 // TensorArgs are the operands of TENSOR_MATCH. The metadata compared against is read from Example when the entry is made.

@@ -44,6 +44,8 @@ func (o Op) IsAccess() bool { return o < numOps && opTable[o].access }
 const (
 	FlagPresent uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on
 	FlagState   uint8 = 2 // TENSORS: torch's global state is compared too
+
+	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
 )
 
 // Node is one step of a program; C's gd_guard_node has the same 16 bytes.

@@ -288,6 +288,11 @@ func containerOperator(tx Translator, n int, inplace bool, a, b, owner VariableT
 		}
 		return r, ok, err
 	}
+	if isSizeTuple(tx, a) || isSizeTuple(tx, b) {
+		if r, ok, err := sizeOperator(tx, n, a, b); ok || err != nil {
+			return r, ok, err
+		}
+	}
 	switch binaryNames[n] {
 	case "add":
 		return concatenate(tx, inplace, a, b, owner)
@@ -297,6 +302,43 @@ func containerOperator(tx Translator, n int, inplace bool, a, b, owner VariableT
 		return mergeDicts(tx, inplace, a, b, owner)
 	}
 	return nil, false, nil
+}
+
+func isSizeTuple(tx Translator, v VariableTracker) bool {
+	t, ok := v.(*TupleVariable)
+	return ok && t.class == tx.World().SizeType
+}
+
+// sizeOperator is + or * with a torch.Size among the operands: what it gives, and which items it refuses, is torch's choice of version
+// to version, so CPython computes it.
+func sizeOperator(tx Translator, n int, a, b VariableTracker) (VariableTracker, bool, error) {
+	if name := binaryNames[n]; name != "add" && name != "mul" {
+		return nil, false, nil
+	}
+	x, known := AsConstant(tx, a)
+	y, both := AsConstant(tx, b)
+	if !known || !both {
+		if _, isTuple, err := tupleItems(tx, a); !isTuple || err != nil {
+			return nil, false, err
+		}
+		if _, isTuple, err := tupleItems(tx, b); !isTuple || err != nil {
+			return nil, false, err
+		}
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s of a torch.Size and values that are not known", binaryNames[n])
+	}
+	r, err := tx.Scope().Binary(n, x, y)
+	if err != nil {
+		return nil, false, observed(err)
+	}
+	if r.Type() != tx.World().SizeType {
+		return nil, false, nil
+	}
+	items := tx.Scope().Items(r)
+	out := make([]VariableTracker, len(items))
+	for i, it := range items {
+		out[i] = NewConstant(it, nil)
+	}
+	return NewTupleOf(out, r.Type(), nil), true, nil
 }
 
 func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {

@@ -254,7 +254,11 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 	if target.Kind() == py.Other && slices.ContainsFunc(args, func(v variables.VariableTracker) bool { return variables.HoldsNumpy(tx, v) }) {
 		return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", name)
 	}
-	a, k, err := o.operands(tx, name, args, kwargs)
+	named := name
+	if !strings.Contains(name, ".") { // a function of the program's, which no method of tensors has the name of
+		named = "." + name
+	}
+	a, k, err := o.operands(tx, named, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -362,6 +366,10 @@ func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 		if !x.Size {
 			x.Items, err = each(x.Items)
 			return x, err
+		}
+		if !o.backend.Inline() { // torch.fx makes tuples of constants of its subclasses
+			c := o.Const(o.world.SizeType)
+			return o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: "torch.Size"}, []fxgraph.Arg{fxgraph.Tuple{Items: x.Items}}, nil)), nil
 		}
 		items := make([]py.Object, len(x.Items))
 		for i, it := range x.Items {
@@ -588,10 +596,8 @@ func (o *OutputGraph) aliasGuards() {
 		}
 	})
 	if o.opts.FullGuards && o.ChangesTensors() {
-		for i, a := range o.inputs {
-			for _, b := range o.inputs[i+1:] {
-				o.AddGuards(guards.NoAlias(a.Source(), b.Source()))
-			}
+		for _, a := range o.inputs {
+			o.tensorArgs[a].Fields |= guards.TensorDistinct
 		}
 	}
 }

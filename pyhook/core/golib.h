@@ -43,7 +43,9 @@ enum {
     GD_TENSOR_NDIM = 32,
     GD_TENSOR_SIZES = 64,          /* the dims set in static_sizes */
     GD_TENSOR_STRIDES = 128,       /* the dims set in static_strides */
-    GD_TENSOR_ALL = 255
+    GD_TENSOR_ALL = 255,
+    GD_TENSOR_DISTINCT =
+        256       /* not one object with another tensor of this mark; compared where the node has GD_FLAG_DISTINCT */
 };
 
 typedef struct {

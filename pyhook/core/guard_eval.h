@@ -11,7 +11,8 @@
 /* Flags of a node; guards/program.go has the same. */
 enum {
     GD_FLAG_PRESENT = 1, /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on */
-    GD_FLAG_STATE = 2,   /* TENSORS: torch's global state is compared too */
+    GD_FLAG_STATE = 2,    /* TENSORS: torch's global state is compared too */
+    GD_FLAG_DISTINCT = 4, /* TENSORS: those marked GD_TENSOR_DISTINCT are distinct objects */
 };
 
 /* Fields of a function or method, guards.FuncField. */
@@ -51,6 +52,7 @@ typedef struct gd_tensor_check {
     int64_t sizes[GD_INLINE_DIMS], strides[GD_INLINE_DIMS];
     uint64_t static_sizes, static_strides;
     PyObject *state;    /* strong or NULL: what tensor_state said of the example */
+    uintptr_t apart; /* the address of the last time, which no other of GD_TENSOR_DISTINCT had; 0 before the first */
 } gd_tensor_check;
 
 /* Reads the example; 0 or -1 with an exception. The check's `state` is then a reference of the entry's. */

@@ -172,6 +172,13 @@ first_difference(const gd_tensor_check *checks, PyObject *values)
         }
         return text;
     }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
+        for (Py_ssize_t j = 0; checks[i].fields & GD_TENSOR_DISTINCT && j < i; j++) {
+            if (checks[j].fields & GD_TENSOR_DISTINCT && PyTuple_GET_ITEM(values, i) == PyTuple_GET_ITEM(values, j)) {
+                return PyUnicode_FromFormat("tensors %zd and %zd are one object now", j, i);
+            }
+        }
+    }
     return PyUnicode_FromString(failure_texts[GD_OP_TENSORS]);
 }
 

@@ -34,8 +34,9 @@ gd_tensor_check_init(gd_tensor_check *check, const gd_tensor_spec *spec)
     memcpy(check->sizes, v.sizes, sizeof check->sizes);
     memcpy(check->strides, v.strides, sizeof check->strides);
     uint8_t all = dims_mask(UINT64_MAX, v.ndim);
-    check->whole = spec->fields == GD_TENSOR_ALL && check->size_mask == all && check->stride_mask == all
-                   && gd_tensor_layout.device == gd_tensor_layout.dtype + 2 && gd_tensor_layout.dtype % 4 == 0;
+    check->whole = (spec->fields & GD_TENSOR_ALL) == GD_TENSOR_ALL && check->size_mask == all
+                   && check->stride_mask == all && gd_tensor_layout.device == gd_tensor_layout.dtype + 2
+                   && gd_tensor_layout.dtype % 4 == 0;
     memcpy(&check->dtype_device, impl + gd_tensor_layout.dtype, sizeof check->dtype_device);
     return 0;
 }

@@ -424,6 +424,7 @@ def environment(
         "___check_type_id": lambda value, ident: id(type(value)) == ident,
         "___check_obj_id": lambda value, ident: id(value) == ident,
         "___check_tensors": check_tensors,
+        "___check_distinct": lambda *values: len(set(map(id, values))) == len(values),
         "___check_global_state": entry.state_holds,
         "___check_mutation": lambda value, ident: id(value) == ident and entry.unchanged(value),
         "___is_grad_enabled": is_grad_enabled,
