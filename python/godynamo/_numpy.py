@@ -35,8 +35,9 @@ def _scalars() -> tuple[type, ...]:
 SCALARS = _scalars()
 
 _REDUCTIONS = (
-    "all allclose any argmax argmin around array_equal average clip count_nonzero cross dot inner linalg.det linalg.norm max mean "
-    "median min nanmax nanmean nanmin nansum ndim percentile prod ptp quantile round searchsorted shape size std sum trace var vdot"
+    "all allclose any argmax argmin around array_equal average clip count_nonzero cross dot inner linalg.det linalg.norm "
+    "max mean median min nanmax nanmean nanmin nansum ndim percentile prod ptp quantile round searchsorted shape size std "
+    "sum trace var vdot"
 ).split()
 
 
@@ -48,8 +49,8 @@ def _functions() -> dict[Any, None]:
     return dict.fromkeys([*found, *(f for f in named if type(f).__module__ == "numpy")])
 
 
-#: functions that only read their arguments and give a number for numbers and lists of them. What gives an array is computed by the
-#: program: each call's is a new one.
+#: functions that only read their arguments and give a number for numbers and lists of them. What gives an array is computed by
+#: the program: each call's is a new one.
 FUNCTIONS = _functions()
 
 #: the class of arrays

@@ -1,4 +1,4 @@
-"""Where a graph changes tensors in place, whole-graph backends serve only calls whose tensors are distinct objects, as the first was."""
+"""A graph that changes tensors in place serves, with whole-graph backends, only calls whose tensors are distinct objects."""
 
 from __future__ import annotations
 

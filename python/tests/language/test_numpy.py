@@ -113,7 +113,9 @@ def test_captured(name: str, scalar: str) -> None:
     expected = run(fn, value, None)
     for _ in range(2):
         assert run(compiled, value, None) == expected
-    if isinstance(expected[0], list) and not expected[1] and (name, scalar) != ("beside a tensor", "bool"):  # torch's float
+    if (
+        isinstance(expected[0], list) and not expected[1] and (name, scalar) != ("beside a tensor", "bool")
+    ):  # torch's float
         assert not break_reasons() and len(backend) == 1, break_reasons()
 
 

@@ -1,4 +1,4 @@
-"""numpy's functions of numbers, its scalars as operands of torch's operations, and torch.Size where a tuple would mean something else."""
+"""numpy's functions of numbers, its scalars as operands of torch's operations; torch.Size where a tuple means something else."""
 
 from __future__ import annotations
 
@@ -36,20 +36,25 @@ SPLIT = {
 I64, I32, F32, F64, BOOL = np.int64(2), np.int32(1), np.float32(2.5), np.float64(1.5), np.bool_(True)
 
 OPERANDS = """
-x.view(I64, -1); x.reshape((I64, -1)); x.reshape([I64, 4]); x.expand(I64, 4); x.mul(F32); x.add(I64); x.add(x, alpha=F64); torch.add(x, F32)
-torch.full((2,), F32); torch.full((2,), I64); torch.full((I64,), 1); torch.zeros(I64, I32); torch.ones((I64, I32)); x[I32]; x[:I64]; x[I64 - 1:]
-x.sum(I32); x.transpose(I32, 0); torch.arange(I64); torch.arange(F32); torch.linspace(0, F32, I64); x.new_full((2,), F32); torch.where(x > 0, F32, x)
-torch.clamp(x, min=F32); x.clamp(max=I64); torch.pow(F32, x); x.double() + F32; x.masked_fill(x > 0, F32); x.long() + F32; x.long() // I64; x.long() / I64
-torch.nn.functional.dropout(x, p=F32 * 0.1); torch.nn.functional.interpolate(x[None], scale_factor=F64 * 2); torch.nn.functional.pad(x, (I64, I32))
-torch.nn.functional.interpolate(x[None], size=I64); torch.nn.functional.avg_pool1d(x, I64); torch.nn.functional.one_hot(torch.arange(3), I64 + 2)
-torch.topk(x, I64); x.chunk(I64, 1); torch.stack([x, x], I32); x.repeat(I64, I32); x.fill_(F32); x.clone().add_(I64); x.unfold(I32, I64, I64)
-torch.randn(I64, I64); torch.roll(x, I64, I32); torch.div(x, I64, rounding_mode="floor"); torch.randint(0, I64, (I64,)); torch.full_like(x, F32)
-torch.nn.functional.layer_norm(x, (I64 + 2,)); torch.nn.functional.conv1d(x[None], torch.ones(1, 2, I64), stride=I32); torch.lerp(x, x, F32)
+x.view(I64, -1); x.reshape((I64, -1)); x.reshape([I64, 4]); x.expand(I64, 4); x.mul(F32); x.add(I64)
+x.add(x, alpha=F64); torch.add(x, F32); torch.full((2,), F32); torch.full((2,), I64); torch.full((I64,), 1)
+torch.zeros(I64, I32); torch.ones((I64, I32)); x[I32]; x[:I64]; x[I64 - 1:]; x.sum(I32); x.transpose(I32, 0)
+torch.arange(I64); torch.arange(F32); torch.linspace(0, F32, I64); x.new_full((2,), F32); torch.where(x > 0, F32, x)
+torch.clamp(x, min=F32); x.clamp(max=I64); torch.pow(F32, x); x.double() + F32; x.masked_fill(x > 0, F32)
+x.long() + F32; x.long() // I64; x.long() / I64; torch.nn.functional.dropout(x, p=F32 * 0.1)
+torch.nn.functional.interpolate(x[None], scale_factor=F64 * 2); torch.nn.functional.pad(x, (I64, I32))
+torch.nn.functional.interpolate(x[None], size=I64); torch.nn.functional.avg_pool1d(x, I64)
+torch.nn.functional.one_hot(torch.arange(3), I64 + 2); torch.topk(x, I64); x.chunk(I64, 1); torch.stack([x, x], I32)
+x.repeat(I64, I32); x.fill_(F32); x.clone().add_(I64); x.unfold(I32, I64, I64); torch.randn(I64, I64)
+torch.roll(x, I64, I32); torch.div(x, I64, rounding_mode="floor"); torch.randint(0, I64, (I64,))
+torch.full_like(x, F32); torch.nn.functional.layer_norm(x, (I64 + 2,))
+torch.nn.functional.conv1d(x[None], torch.ones(1, 2, I64), stride=I32); torch.lerp(x, x, F32)
 """
 
 KEPT = """
-torch.tensor(F32); torch.tensor([F32, F64]); torch.as_tensor(F32); x.new_tensor(F32); torch.Tensor([F32]); torch.scalar_tensor(F32); x.split(I64, 1)
-torch.result_type(x.long(), F32); torch.ops.aten.mul.Scalar(x, F32); torch.ops.aten.add(x, F32); torch.add(x.long(), BOOL); x.long() * BOOL; x @ F32
+torch.tensor(F32); torch.tensor([F32, F64]); torch.as_tensor(F32); x.new_tensor(F32); torch.Tensor([F32])
+torch.scalar_tensor(F32); x.split(I64, 1); torch.result_type(x.long(), F32); torch.ops.aten.mul.Scalar(x, F32)
+torch.ops.aten.add(x, F32); torch.add(x.long(), BOOL); x.long() * BOOL; x @ F32
 """
 
 
@@ -148,7 +153,22 @@ def test_a_size_is_no_tuple(name):
 
 def sums(x):
     s, t = x.shape, (1,)
-    made = [s + t, t + s, s + s, s * 2, 2 * s, s[1:], s[::-1], sum([s], ()), s[:], s.__add__(t), (*s,), tuple(s), s + (), () + s]
+    made = [
+        s + t,
+        t + s,
+        s + s,
+        s * 2,
+        2 * s,
+        s[1:],
+        s[::-1],
+        sum([s], ()),
+        s[:],
+        s.__add__(t),
+        (*s,),
+        tuple(s),
+        s + (),
+        () + s,
+    ]
     s += t
     t += x.shape
     return [type(v).__name__ for v in (*made, s, t)], made, s, t, x + 1

@@ -1,7 +1,8 @@
 """Cases of pytorch-jit-paritybench: modules of many projects, as its generator has cut them out of their repositories.
 
 The checkout is the user's (GODYNAMO_PARITYBENCH_DIR; GODYNAMO_PARITYBENCH_SECONDS leaves out modules whose call takes longer):
-``generated/test_*.py`` files, each with a table TESTCASES of (class, lambda: (args, kwargs) of the constructor, lambda: (args, kwargs) of the call, ...). Nothing of it is ours.
+``generated/test_*.py`` files, each with a table TESTCASES of (class, lambda: (args, kwargs) of the constructor,
+lambda: (args, kwargs) of the call, ...). Nothing of it is ours.
 """
 
 from __future__ import annotations
