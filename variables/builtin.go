@@ -304,7 +304,10 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	case *ConstantVariable:
 		real = x.Value
 	}
-	if !real.IsNull() && (isTensor(v) || tx.World().PureInstanceCheck(s, cls)) {
+	if !tx.World().PureInstanceCheck(s, cls) {
+		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that decides for itself")
+	}
+	if !real.IsNull() {
 		r, err := s.IsInstance(real, cls)
 		return BoolConst(r), observed(err)
 	}
@@ -312,11 +315,8 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	if err != nil {
 		return nil, err
 	}
-	if !isTensor(v) && !tx.World().PureInstanceCheck(s, cls) {
-		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that decides for itself")
-	}
-	if isTensor(v) {
-		return BoolConst(tx.World().TensorTypeIs(s, t, cls)), nil
+	if x, ok := v.(*TensorVariable); ok {
+		return x.isInstance(tx, t, cls)
 	}
 	tx.World().RestsOnBases(tx, t)
 	r, err := s.IsSubclass(t, cls)
@@ -324,6 +324,25 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		return BoolConst(r), observed(err)
 	}
 	return saysItIs(tx, v, t, cls)
+}
+
+// isInstance is isinstance of a tensor that the graph computes, of type t.
+func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	if typ != w.TensorType || !w.truth(s, w.decidesItself, cls) {
+		return BoolConst(w.TensorTypeIs(s, typ, cls)), nil
+	}
+	m, err := t.Meta(tx)
+	if err != nil {
+		return nil, err
+	}
+	t.need(tx, "dtype")
+	t.need(tx, "device")
+	r, err := s.Call(w.tensorLikeIs, m.Dtype, m.Device, cls)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return BoolConst(r == py.True()), nil
 }
 
 // saysItIs is the second half of isinstance, for a value that is no instance by its type: what it has under __class__ counts too.

@@ -31,7 +31,8 @@ func HoldsNumpy(tx Translator, v VariableTracker) bool {
 
 // isNumpyFunction tells functions of numpy's that give numbers for numbers and lists of them.
 func (w *World) isNumpyFunction(o py.Object) bool {
-	return o.Kind() == py.Other && dictHasType(w.numpyFunctions, o)
+	// The type first: looking for a program's object would call its __hash__.
+	return o.Kind() == py.Other && dictHasType(w.numpyCallables, o.Type()) && dictHasType(w.numpyFunctions, o)
 }
 
 func (w *World) anyNumpy(objs []py.Object) bool {

@@ -399,6 +399,14 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	switch {
 	case name == "as_subclass" && len(kwargs) == 0:
 		return t.asSubclass(tx, py.Object{}, args)
+	case name == "type" && len(args)+len(kwargs) == 0:
+		return t.typeName(tx)
+	case name == "type" && len(args) > 0:
+		asked, err := typeAsked(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		args = append([]VariableTracker{asked}, args[1:]...)
 	case name == "__getitem__" && len(args) == 1 && len(kwargs) == 0:
 		return t.plainItem(tx, args[0])
 	case name == "__setitem__" && len(args) == 2 && len(kwargs) == 0:

@@ -107,6 +107,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
 	case t.class == "dispatch":
 		return t.dispatch(tx, args, kwargs)
+	case t.class == "constant":
+		return foldCall(tx, t.Fn, args, kwargs)
 	case t.class == "asked" && len(args)+len(kwargs) == 0:
 		return t.asked(tx)
 	case t.class == "state":

@@ -21,7 +21,7 @@ type facts struct {
 	GetAttrBuiltin, Sorted, Print, Missing                                                                                                                                                           py.Object
 	operators, builtins, torchConstants, singletons                                                                                                                                                  py.Object // dicts
 	methodKind, resultKind, callableName, modeActive, isPure, classify                                                                                                                               py.Object // functions
-	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs                                                                                                                          py.Object
+	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs, tensorLikeIs, tensorTypeName, decidesItself                                                                             py.Object
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                                                                                                     py.Object
 	dispatched, asked, bufferHooks, registerBuffer, stateContexts                                                                                                                                    py.Object
 	DequeType, DefaultDictType, CachedPropertyType                                                                                                                                                   py.Object
@@ -29,7 +29,7 @@ type facts struct {
 	percentFields, formatFields, reprIs, asciiText                                                                                                                                                   py.Object
 	recursiveRepr                                                                                                                                                                                    py.Object
 	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing                                                                                      py.Object
-	numpyScalars, numpyFunctions, numpyOperation, numpyComputed                                                                                                                                      py.Object
+	numpyScalars, numpyFunctions, numpyCallables, numpyOperation, numpyComputed                                                                                                                      py.Object
 	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                                                                                                                         py.Object
 	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode                                                                                                                             py.Object
 	setClone, layoutIs                                                                                                                                                                               py.Object
@@ -136,7 +136,7 @@ func (f *facts) table() map[string]*py.Object {
 		"singletons": &f.singletons, "method_kind": &f.methodKind, "result_kind": &f.resultKind,
 		"callable_name": &f.callableName, "mode_active": &f.modeActive, "is_pure": &f.isPure, "classify": &f.classify,
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
-		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "bound_self": &f.boundSelf,
+		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "tensor_like_is": &f.tensorLikeIs, "tensor_type_name": &f.tensorTypeName, "decides_itself": &f.decidesItself, "bound_self": &f.boundSelf,
 		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
 		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched, "asked": &f.asked, "buffer_hooks": &f.bufferHooks, "register_buffer": &f.registerBuffer,
@@ -144,7 +144,7 @@ func (f *facts) table() map[string]*py.Object {
 		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
 		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
 		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
-		"numpy_scalars": &f.numpyScalars, "numpy_functions": &f.numpyFunctions, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
+		"numpy_scalars": &f.numpyScalars, "numpy_functions": &f.numpyFunctions, "numpy_callables": &f.numpyCallables, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "makes_new": &f.makesNew, "AutogradFunction": &f.AutogradFunction, "autograd_parts": &f.autogradParts, "signature": &f.signature, "function_made": &f.functionMade,
 		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "Random": &f.randomType, "SystemRandom": &f.systemRandom,

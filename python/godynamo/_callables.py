@@ -42,6 +42,7 @@ from . import (
     _pure,
     _runtime,
     _shadows,
+    _tensor_types,
     _torch_function,
     _torch_state,
 )
@@ -158,8 +159,16 @@ def _special() -> dict[Any, str]:
         "overrides.has_torch_function_unary",
         "overrides.has_torch_function_variadic",
     )
-    # Their answers are the process's: is_available() never changes, is_initialized() is guarded.
-    put("asked", "distributed.is_available", "distributed.is_initialized")
+    # Their answers are the process's: what is available never changes, the rest is guarded.
+    put(
+        "constant",
+        "cuda.is_available",
+        "xpu.is_available",
+        "mps.is_available",
+        "backends.mps.is_available",
+        "backends.mps.is_built",
+    )
+    put("asked", "distributed.is_available", "distributed.is_initialized", "_C._get_default_device")
     put("modes_push", "_C._push_on_torch_function_stack")
     put("modes_pop", "_C._pop_torch_function_stack")
     put("modes_number", "_C._len_torch_function_stack")
@@ -324,7 +333,7 @@ _RECURSIVE = (
 def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
     """(what a function without arguments says of the process, the guard predicate that it says so still)."""
     answer = fn()
-    return answer, lambda fn: fn() is answer
+    return answer, lambda fn: bool(fn() == answer)
 
 
 def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
@@ -477,7 +486,7 @@ def pure_instance_check(cls: Any) -> bool:
         return all(pure_instance_check(c) for c in cls)
     if isinstance(cls, typing._SpecialGenericAlias):  # type: ignore[attr-defined]
         return pure_instance_check(cls.__origin__)
-    if isinstance(cls, types.UnionType):
+    if typing.get_origin(cls) in (typing.Union, types.UnionType):
         return all(pure_instance_check(c) for c in cls.__args__)
     if not isinstance(cls, type):
         return False
@@ -487,17 +496,6 @@ def pure_instance_check(cls: Any) -> bool:
     if check is abc.ABCMeta.__instancecheck__:
         return "__subclasshook__" not in cls.__dict__ or cls.__module__ in ("collections.abc", "typing", "abc")
     return cls.__module__.split(".", 1)[0] in ("torch", "enum", "typing")
-
-
-def tensor_type_is(t: type, cls: Any) -> bool:
-    """isinstance(x, cls) for a tensor x of exact type t that the graph computes."""
-    if isinstance(cls, tuple):
-        return any(tensor_type_is(t, c) for c in cls)
-    if not isinstance(cls, type):
-        return False
-    if cls is torch.nn.Parameter or issubclass(cls, torch.nn.Parameter):
-        return issubclass(t, cls)
-    return issubclass(t, cls)
 
 
 def plain_layout(cls: type) -> bool:
@@ -792,7 +790,10 @@ def facts() -> dict[str, Any]:
         "equal_to": equal_to,
         "named_tuple_fields": named_tuple_fields,
         "pure_instance_check": pure_instance_check,
-        "tensor_type_is": tensor_type_is,
+        "tensor_type_is": _tensor_types.tensor_type_is,
+        "tensor_like_is": _tensor_types.tensor_like_is,
+        "tensor_type_name": _tensor_types.tensor_type_name,
+        "decides_itself": _tensor_types.decides_itself,
         "bound_self": bound_self,
         "is_tensor": torch.is_tensor,
         "plain_layout": plain_layout,
@@ -813,6 +814,7 @@ def facts() -> dict[str, Any]:
         "numpy_scalars": dict.fromkeys(_numpy.SCALARS),
         "numpy_operation": _numpy.operation,
         "numpy_functions": _numpy.FUNCTIONS,
+        "numpy_callables": dict.fromkeys(map(type, _numpy.FUNCTIONS)),
         "numpy_computed": _numpy.computed,
         "binding_error": binding_error,
         "recursive_repr": recursive_repr,

@@ -91,6 +91,8 @@ def find(obj: Any) -> tuple[Any, bool] | None:
     """(stand-in, fold) of a C function or type, None where there is none; see _callables.stand_in."""
     if type(obj).__module__ == "pybind11_builtins":
         name: str | None = "torch_modes"
+    elif type(obj).__module__.partition(".")[0] == "torch" and isinstance(obj, type):
+        name = "torch_legacy"
     elif type(obj) is type or isinstance(obj, _C_FUNCTIONS):
         name = _MODULES.get(_module_of(obj))
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import random
 import types
 import warnings
 from collections import Counter
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy
 import torch
 from torch.utils import _pytree
 
@@ -157,6 +159,8 @@ def outcome(fn: Callable[..., Any], target: Any, case: Case, valued: bool) -> di
     """What one call comes to; ``target`` is the module whose state and parameters count, or None."""
     args, kwargs = copies((case.args, case.kwargs))
     torch.manual_seed(SEED)
+    random.seed(SEED)
+    numpy.random.seed(SEED)
     d = Describer(valued)
     out: dict[str, Any] = {"how": "returned"}
     value = None

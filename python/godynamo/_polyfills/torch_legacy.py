@@ -1,0 +1,100 @@
+"""torch's constructors of before 0.4, by today's: torch.autograd.Variable, torch.FloatTensor and its kin, torch.Tensor.
+
+What they take that today's do not (storages, other tensors' memory, numbers of other types, devices) is left to them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ._base import DECLINE, stands_for
+
+__godynamo_polyfill__ = "module"
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+@stands_for(torch.autograd.Variable)
+def variable(data: Any = None, requires_grad: Any = False, *rest: Any, **other: Any) -> Any:
+    if type(data) not in _PLAIN or rest or other or torch._C._len_torch_function_stack():
+        return DECLINE
+    detached = data.detach()
+    if requires_grad:
+        if not data.is_floating_point():
+            return DECLINE
+        detached.requires_grad_()
+    return detached
+
+
+def _made(dtype: Any, args: tuple[Any, ...], other: dict[str, Any]) -> Any:
+    if other or torch._C._len_torch_function_stack():
+        return DECLINE
+    if len(args) == 1:
+        of = type(args[0])
+        if of is list or of is tuple:
+            return torch.tensor(args[0], dtype=dtype, device="cpu")
+        if of is torch.Size:
+            return torch.empty(args[0], dtype=dtype, device="cpu")
+    for size in args:
+        if type(size) is not int:
+            return DECLINE
+    return torch.empty(args or (0,), dtype=dtype, device="cpu")
+
+
+@stands_for(torch.Tensor)
+def tensor(*args: Any, **other: Any) -> Any:
+    if torch._C._get_default_device() != "cpu":
+        return DECLINE
+    return _made(torch.get_default_dtype(), args, other)
+
+
+@stands_for(torch.FloatTensor)
+def float_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.float32, args, other)
+
+
+@stands_for(torch.DoubleTensor)
+def double_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.float64, args, other)
+
+
+@stands_for(torch.HalfTensor)
+def half_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.float16, args, other)
+
+
+@stands_for(torch.BFloat16Tensor)
+def bfloat16_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.bfloat16, args, other)
+
+
+@stands_for(torch.ByteTensor)
+def byte_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.uint8, args, other)
+
+
+@stands_for(torch.CharTensor)
+def char_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.int8, args, other)
+
+
+@stands_for(torch.ShortTensor)
+def short_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.int16, args, other)
+
+
+@stands_for(torch.IntTensor)
+def int_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.int32, args, other)
+
+
+@stands_for(torch.LongTensor)
+def long_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.int64, args, other)
+
+
+@stands_for(torch.BoolTensor)
+def bool_tensor(*args: Any, **other: Any) -> Any:
+    return _made(torch.bool, args, other)

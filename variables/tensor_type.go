@@ -1,0 +1,44 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// typeName is x.type(): the name of torch's old class for the dtype and the device, "torch.FloatTensor".
+func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
+	m, err := t.Meta(tx)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := t.plainAttr(tx, "layout")
+	if err != nil {
+		return nil, err
+	}
+	t.need(tx, "dtype")
+	t.need(tx, "device")
+	known, ok := AsConstant(tx, layout)
+	if !ok {
+		return nil, unsupported(exc.UnknownResult, "Tensor.type of an unknown layout")
+	}
+	r, err := tx.Scope().Call(tx.World().tensorTypeName, m.Dtype, m.Device, known)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return NewConstant(r, nil), nil
+}
+
+// typeAsked is the argument of x.type(torch.FloatTensor) as its name, which torch takes for the class; v itself where it is none.
+func typeAsked(tx Translator, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	class, ok := AsConstant(tx, v)
+	if !ok || !strings.HasSuffix(py.TypeName(class.Type()), "tensortype") {
+		return v, nil
+	}
+	return StrConst(tx, py.TypeName(class)), nil
+}
