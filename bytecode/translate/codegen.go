@@ -387,7 +387,7 @@ func (c *Codegen) runEvents() error {
 	if c.out.backend.Inline() {
 		events, last := c.out.inOrder()
 		for i, e := range events {
-			if i <= last && !c.random.saved && e.node != nil && c.out.traceOf(e.node) == draws {
+			if i <= last && !c.random.saved && e.node != nil && !e.node.State && c.out.drawsBy(e.node) == draws {
 				c.at(e.chain, false)
 				if err := c.saveRandom(); err != nil {
 					return err

@@ -27,6 +27,11 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	if n.Inplace && !o.changesOwn(n) {
 		t = lasts
 	}
+	return max(t, o.drawsBy(n))
+}
+
+// drawsBy is what a node leaves behind of random numbers, and of what an operand switches on.
+func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	by := noTrace
 	if f, ok := flagged[strings.TrimSuffix(name, "_")]; ok {
@@ -39,7 +44,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	if by == draws && givenGenerator(n) {
 		by = lasts
 	}
-	return max(t, by)
+	return by
 }
 
 // flagged are operations that leave something behind as an operand says: in training.

@@ -139,3 +139,24 @@ def test_an_operation_that_draws_and_raises_inside_of_try_draws_once(backend):
     f = godynamo.optimize(fn, backend=backend)
     for x in (torch.ones(4), torch.ones(4, dtype=torch.int64), torch.ones(4)):
         assert raised(f, x) == raised(fn, x)
+
+
+@BACKENDS
+def test_a_change_in_place_that_draws_and_raises_inside_of_try_draws_once(backend):
+    def fn(x):
+        try:
+            x.normal_()
+        except RuntimeError as error:
+            return str(error), torch.rand(1)
+        return x, torch.rand(1)
+
+    with torch.inference_mode():
+        inference = torch.ones(4)
+    f = godynamo.optimize(fn, backend=backend)
+    for make in (lambda: torch.ones(4), lambda: inference, lambda: torch.ones(4)):
+        results = []
+        for call in (fn, f):
+            torch.manual_seed(0)
+            x = make()
+            results.append((repr(call(x)), repr(x)))
+        assert results[0] == results[1]
