@@ -148,7 +148,9 @@ type GuardID struct {
 }
 
 // ID is the guard's identity.
-func (g Guard) ID() GuardID { return GuardID{g.Name, g.Source, g.CreateFn, g.Key} }
+func (g Guard) ID() GuardID { return g.id() }
+
+func (g *Guard) id() GuardID { return GuardID{g.Name, g.Source, g.CreateFn, g.Key} }
 
 // IsNNModule reports whether the guard is about the inside of an nn.Module.
 func (g Guard) IsNNModule() bool { return g.Source.IsNNModule() }

@@ -1,5 +1,7 @@
 package guards
 
+import "slices"
+
 // Set is a persistent set of guards in the order they were added. The zero value is empty. Adding and uniting cost O(1)
 // and leave the operands as they were; duplicates are removed when the set is read, and the reading is kept.
 type Set struct{ root *setNode }
@@ -37,6 +39,46 @@ func (s Set) Union(others ...Set) Set {
 		}
 	}
 	return s
+}
+
+// Collector gathers the guards of a translation, which are thousands, most of them said many times: what is there is found by its identity
+// and nothing is allocated for it. The zero value is empty.
+type Collector struct {
+	flat    []Guard
+	index   map[GuardID]int
+	tensors []Guard // TENSOR_MATCH for places that have one; their operands may still change, so they are merged in the end
+}
+
+// Add adds gs; see Set.Add.
+func (c *Collector) Add(gs ...Guard) {
+	if c.index == nil {
+		c.index = map[GuardID]int{}
+	}
+	for i := range gs {
+		g := &gs[i]
+		id := g.id()
+		if _, found := c.index[id]; !found {
+			c.index[id] = len(c.flat)
+			c.flat = append(c.flat, *g)
+		} else if g.CreateFn == CreateTensorMatch {
+			c.tensors = append(c.tensors, *g)
+		}
+	}
+}
+
+// Set is the set of what has been added so far; it may be read until the next Add.
+func (c *Collector) Set() Set {
+	if c.index == nil {
+		return Set{}
+	}
+	flat := c.flat
+	if len(c.tensors) > 0 {
+		flat = slices.Clone(flat)
+		for i := range c.tensors {
+			flat = addGuard(flat, c.index, &c.tensors[i])
+		}
+	}
+	return Set{&setNode{flat: flat, index: c.index}}
 }
 
 // Len is the number of distinct guards.
@@ -87,10 +129,10 @@ func (n *setNode) flatten() {
 		}
 		switch {
 		case top.guard != nil:
-			flat = addGuard(flat, index, *top.guard)
+			flat = addGuard(flat, index, top.guard)
 		case top.index != nil:
-			for _, g := range top.flat {
-				flat = addGuard(flat, index, g)
+			for i := range top.flat {
+				flat = addGuard(flat, index, &top.flat[i])
 			}
 		default:
 			stack = append(stack, top.right, top.left)
@@ -99,12 +141,12 @@ func (n *setNode) flatten() {
 	n.flat, n.index = flat, index
 }
 
-func addGuard(flat []Guard, index map[GuardID]int, g Guard) []Guard {
-	id := g.ID()
+func addGuard(flat []Guard, index map[GuardID]int, g *Guard) []Guard {
+	id := g.id()
 	at, found := index[id]
 	if !found {
 		index[id] = len(flat)
-		return append(flat, g)
+		return append(flat, *g)
 	}
 	if g.CreateFn == CreateTensorMatch && g.Args.Tensor != nil {
 		flat[at].Args.Tensor = flat[at].Args.Tensor.merge(g.Args.Tensor)

@@ -47,6 +47,8 @@ var known *facts // one per process; guarded by the GIL
 // World is what one translation knows of the objects around it.
 type World struct {
 	*facts
+	scope   *py.Scope // the translation's
+	told    map[question]string
 	objects map[py.Object]VariableTracker
 	depth   int // nested calls of this package's operations; see enter
 	// identities are the key objects of values that are keys by identity
@@ -89,7 +91,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 		}
 		known = f
 	}
-	return &World{facts: known, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{},
+	return &World{facts: known, scope: s, told: map[question]string{}, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{},
 		looked: map[classLookup]bool{}, fixed: map[py.Object]bool{}, unseen: map[py.Object]*unseen{},
 		printing: map[VariableTracker]bool{}, identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
 		classAttrs: map[py.Object]map[string]VariableTracker{}}, nil
@@ -274,6 +276,21 @@ func (f *facts) must(d py.Object, name string) py.Object {
 	return v
 }
 
+// question is what of the functions of _callables that depend on one object alone is asked about which object.
+type question struct{ ask, about py.Object }
+
+// ask is the answer to such a question, asked once a translation: layers call the same functions.
+func (w *World) ask(s *py.Scope, ask, about py.Object) (string, error) {
+	if word, ok := w.told[question{ask, about}]; ok {
+		return word, nil
+	}
+	word, err := w.text(s, ask, about)
+	if err == nil {
+		w.told[question{ask, w.scope.Hold(about)}] = word
+	}
+	return word, err
+}
+
 func (w *World) text(s *py.Scope, fn py.Object, args ...py.Object) (string, error) {
 	r, err := s.Call(fn, args...)
 	if err != nil {
@@ -339,7 +356,7 @@ func (w *World) ResultKind(s *py.Scope, fn py.Object, nargs int, kwnames []strin
 
 // CallableName is the printed name of a callable, as graph nodes show it.
 func (w *World) CallableName(s *py.Scope, fn py.Object) string {
-	name, err := w.text(s, w.callableName, fn)
+	name, err := w.ask(s, w.callableName, fn)
 	if err != nil || name == "" {
 		return "call"
 	}
@@ -366,12 +383,12 @@ func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 
 // Classify is _callables.classify: what a callable of torch's or ours is to the translator, "" for others.
 func (w *World) Classify(s *py.Scope, obj py.Object) (string, error) {
-	return w.text(s, w.classify, obj)
+	return w.ask(s, w.classify, obj)
 }
 
 // BuiltinName names a function or type of builtins ("len") or operator ("operator.add").
 func (w *World) BuiltinName(s *py.Scope, obj py.Object) (string, bool) {
-	name, err := w.text(s, w.builtinName, obj)
+	name, err := w.ask(s, w.builtinName, obj)
 	return name, err == nil && name != ""
 }
 

@@ -53,6 +53,7 @@ type Codegen struct {
 	pos       bytecode.Position
 	marks     []mark
 	ends      []int                  // where an operation or effect is over: behind its last instruction
+	foreseen  []written              // operations that the guards have run
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
 	catches   bool // hands what the native instruction raises to a resume function
@@ -440,8 +441,12 @@ func (c *Codegen) switchState(e *event) error {
 
 // runEvent writes one event. What nothing reads any more behind it is let go of there (tidy).
 func (c *Codegen) runEvent(e *event) error {
+	start := len(c.list)
 	if err := c.writeEvent(e); err != nil {
 		return err
+	}
+	if e.node != nil && c.out.foreseenBy[e.node] && e.state.IsNull() {
+		c.foreseen = append(c.foreseen, written{e.node, start, len(c.list)})
 	}
 	c.ends = append(c.ends, len(c.list))
 	return nil

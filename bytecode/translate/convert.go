@@ -306,7 +306,7 @@ func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 		return o.nothingToCapture(true)
 	}
 	u.Stack = tx.chainHere().stack()
-	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, nil, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), nil, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	if err != nil {
 		return err
 	}
@@ -350,7 +350,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	}
 	o.aliasGuards()
 	values := c.extras
-	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards, values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ type OutputGraph struct {
 	pool      []py.Object
 	poolIndex map[py.Object]int
 	consts    []guards.Const
-	guards    guards.Set
+	guards    guards.Collector
 	reads     []guards.Source // places read without a look at what they hold
 
 	inputs     []*variables.TensorVariable
@@ -149,7 +149,7 @@ func (o *OutputGraph) AddGuards(gs ...guards.Guard) {
 			gs[i].Line = line
 		}
 	}
-	o.guards = o.guards.Add(gs...)
+	o.guards.Add(gs...)
 }
 
 // Until implements variables.Output.

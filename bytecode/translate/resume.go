@@ -477,15 +477,15 @@ func (tx *InstructionTranslator) callExit(c *Codegen) error {
 
 // arm writes another continuation behind what there is; lead is given its first instruction.
 func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error) error {
-	start := len(c.list)
+	start, marks := len(c.list), len(c.marks)
+	nop := c.emit(opcode.NOP, 0)
 	if err := write(); err != nil {
 		return err
 	}
-	nop := bytecode.New(opcode.NOP, 0).At(c.pos)
-	c.list = append(c.list[:start:start], append([]*bytecode.Instruction{nop}, c.list[start:]...)...)
-	for i := range c.marks {
-		if c.marks[i].start > start {
-			c.marks[i].start++
+	nop.Pos = c.pos
+	for i := range c.marks[marks:] { // the first instruction belongs to what it leads to
+		if m := &c.marks[marks+i]; m.start == start+1 {
+			m.start = start
 		}
 	}
 	lead(nop)

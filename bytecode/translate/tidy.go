@@ -6,6 +6,7 @@ import (
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
 )
 
 // tidy makes the last pass over the written instructions: it drops stores of values nobody loads, joins a store with the load right
@@ -13,6 +14,7 @@ import (
 // read is gone when it is over, be it that the result takes its slot, be it deleted: memory that is free can be used again by the next
 // operation while it is still in the cache. It returns the number of slots.
 func (c *Codegen) tidy() int {
+	c.dropForeseen()
 	c.dropUnused()
 	return c.placeTemps()
 }
@@ -63,6 +65,11 @@ func (c *Codegen) dropUnused() {
 		out = append(out, in)
 	}
 	remap[len(c.list)] = len(out)
+	c.become(out, remap)
+}
+
+// become takes a list in the place of the one that there is; remap: where its instructions, and its end, are now.
+func (c *Codegen) become(list []*bytecode.Instruction, remap []int) {
 	for i := range c.marks {
 		c.marks[i].start = remap[c.marks[i].start]
 	}
@@ -72,7 +79,56 @@ func (c *Codegen) dropUnused() {
 	if c.letGo >= 0 {
 		c.letGo = remap[c.letGo]
 	}
-	c.list = out
+	c.list = list
+}
+
+// written is an operation and its instructions [start, end).
+type written struct {
+	node       *fxgraph.Node
+	start, end int
+}
+
+// dropForeseen removes operations that the guards run (OutputGraph.computedByGuard) and whose results nothing else reads.
+func (c *Codegen) dropForeseen() {
+	if len(c.foreseen) == 0 {
+		return
+	}
+	loads := map[int]int{}
+	for _, in := range c.list {
+		if in.Op == opcode.LOAD_FAST {
+			loads[in.Arg]++
+		}
+	}
+	gone := make([]bool, len(c.list))
+	for i := len(c.foreseen) - 1; i >= 0; i-- { // who reads a result comes behind it
+		w := c.foreseen[i]
+		if loads[spaceTemp|c.tempOfNode(w.node)] > 0 {
+			continue
+		}
+		for k := w.start; k < w.end; k++ {
+			gone[k] = true
+			if c.list[k].Op == opcode.LOAD_FAST {
+				loads[c.list[k].Arg]--
+			}
+		}
+	}
+	remap := make([]int, len(c.list)+1)
+	var out []*bytecode.Instruction
+	for i, in := range c.list {
+		remap[i] = len(out)
+		if !gone[i] {
+			out = append(out, in)
+		}
+	}
+	remap[len(c.list)] = len(out)
+	c.become(out, remap)
+	marks := c.marks[:0]
+	for i, m := range c.marks {
+		if i+1 == len(c.marks) || c.marks[i+1].start > m.start {
+			marks = append(marks, m)
+		}
+	}
+	c.marks = marks
 }
 
 // placeTemps gives temps their slots, and lets go of what nobody needs from the native instruction of a split on.

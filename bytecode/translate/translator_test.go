@@ -171,7 +171,7 @@ func TestOutputGraphHoldsWhatAFrameYields(t *testing.T) {
 		require.Equal(t, 1, o.numOps, "graph")
 		require.Len(t, o.events, 2, "the effect stands before the operation")
 		require.Nil(t, o.events[0].node)
-		require.Positive(t, o.guards.Len())
+		require.Positive(t, o.guards.Set().Len())
 	})
 }
 
