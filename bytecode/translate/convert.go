@@ -42,7 +42,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			restarts = maxPythonRestarts
 		}
 		for i := 0; i < restarts; i++ {
-			r, err := attempt(s, f, opts, compilerFn, inst, log, cacheSize)
+			r, err := attempt(s, f, opts, compilerFn, inst, log)
 			if err == errEffectsLost {
 				log = &SpeculationLog{entries: map[int]error{}, strict: true, unprotected: log.unprotected}
 				continue
@@ -103,7 +103,7 @@ func codeFlags(s *py.Scope, code py.Object) int {
 	return int(n)
 }
 
-func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, log *SpeculationLog, cacheSize int) (*Result, error) {
+func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, log *SpeculationLog) (*Result, error) {
 	w, err := variables.NewWorld(s)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	w.PythonOps = opts.PythonOps
 	w.QueueEffects, w.GuardNNModules = opts.QueueEffects, opts.GuardNNModules
 	o := newOutputGraph(s, w, f, opts, b, inst)
-	o.sawTensor, o.cacheSize = opts.TranslateEverything, cacheSize
+	o.sawTensor = opts.TranslateEverything
 	code := f.Code
 	if f.Origin != nil {
 		code = f.Origin.Code

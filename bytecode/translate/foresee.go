@@ -14,13 +14,11 @@ import (
 // Where such a value follows from one tensor of the frame's by a few cheap operations, and nothing before the question has changed a
 // tensor, it is computed while translating, and a guard computes it again: the code around it stays one graph, which need not compute it.
 // Only torch's code is served so: a user can do without the question, and would be surprised by a translation for each answer. What takes
-// many values is split in the end.
+// many values is split in the end (_foreseen._settled).
 
 const (
 	// maxForeseen bounds the operations between the frame's tensor and the value.
 	maxForeseen = 16
-	// maxAnswers is how many translations a frame may have before values are foreseen no more.
-	maxAnswers = 4
 )
 
 // costly are parts of the names of operations that are not computed twice, and those whose result is not the same twice.
@@ -36,7 +34,7 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 
 // foresee asks for the value of n as it is now, or as it was once the operation “at“ had run.
 func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask string) (value py.Object, ok bool, err error) {
-	if o.bodies > 0 || o.cacheSize >= maxAnswers || o.world.Calls > 0 || !o.libraryCode(tx) {
+	if o.bodies > 0 || o.world.Calls > 0 || !o.libraryCode(tx) {
 		return value, false, nil
 	}
 	in, nodes := o.sliceOf(n, at)
@@ -68,7 +66,8 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 	if err != nil {
 		return value, false, err
 	}
-	r, err := s.CallMethod(m, "foresee", s.Tuple(rows...), s.Int(start), s.Int(int64(n.Index)), s.Name(ask), example)
+	r, err := s.CallMethod(m, "foresee", s.Tuple(rows...), s.Int(start), s.Int(int64(n.Index)), s.Name(ask), example,
+		o.frame.Code, s.Str(question(nodes, in, ask)))
 	if err != nil {
 		return value, false, err
 	}
@@ -151,6 +150,18 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 		return nil, nil
 	}
 	return c.in, nodes
+}
+
+// question tells questions of a frame apart from one translation to the next, where constants have other numbers.
+func question(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
+	text := ask
+	if in != nil {
+		text += " of " + in.Src.Name()
+	}
+	for _, n := range nodes {
+		text += "; " + n.Target.Text
+	}
+	return text
 }
 
 // sliceKey is the same text for the same question about the same tensor.

@@ -92,7 +92,6 @@ type OutputGraph struct {
 	computed      computedValues
 	foreseen      map[string]py.Object // answers so far, by question (foresee.go)
 	foreseenBy    map[*fxgraph.Node]bool
-	cacheSize     int // translations that the frame has already
 	bodies        int // functions being captured for an operation, see Body
 }
 

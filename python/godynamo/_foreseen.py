@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import weakref
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import torch
@@ -24,6 +26,28 @@ _ASK: dict[str, Callable[[Any], Any]] = {
 }
 
 
+#: how often a frame's questions may have been answered otherwise than before; then its values are foreseen no more
+_MAX_CHANGES = 3
+
+#: the answers so far, by the frame's code and the question
+_answers: weakref.WeakKeyDictionary[CodeType, dict[str, set[Any]]] = weakref.WeakKeyDictionary()
+
+
+def forget() -> None:
+    """Every answer; their entries are gone."""
+    _answers.clear()
+
+
+def _settled(code: CodeType, question: str, told: Any) -> bool:
+    """Whether a question is worth a guard on this answer: what has been answered in many ways will be in more."""
+    asked = _answers.setdefault(code, {})
+    known = asked.setdefault(question, set())
+    if known and told not in known and sum(len(a) - 1 for a in asked.values()) >= _MAX_CHANGES:
+        return False
+    known.add(told)
+    return True
+
+
 def _told(value: Any) -> Any:
     """What must be the same again."""
     if isinstance(value, torch.Tensor):
@@ -41,6 +65,11 @@ def _servable(x: Any) -> bool:
         and not torch._C._len_torch_dispatch_stack()
         and torch._C._functorch.peek_interpreter_stack() is None
     )
+
+
+def _plain(x: Any) -> Any:
+    """The tensor outside of autograd."""
+    return x.detach() if x.requires_grad else x
 
 
 def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
@@ -74,27 +103,30 @@ def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[
 
 
 def foresee(
-    rows: Sequence[Row], start: int, end: int, ask: str, x: Any
+    rows: Sequence[Row], start: int, end: int, ask: str, x: Any, code: CodeType, question: str
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
     """(value, guard predicate, its text): what node ``end`` of ``rows`` (see _runtime.compile_fx) gives for the tensor ``x``,
-    which stands for node ``start`` (None: they need none); None where it raises, or is no value of Python's."""
+    which stands for node ``start`` (None: they need none). None where it raises, is no value of Python's, or has been
+    another too often: ``question`` names what is asked in the frame of ``code``."""
     x = torch.empty(0) if x is None else x
     if not _servable(x):
         return None
     value: Any = None
     run = _function(rows, start, end, ask)
     with contextlib.suppress(Exception):
-        value = run(x.detach())
+        value = run(_plain(x))
     if not isinstance(value, (bool, int, float, torch.Tensor)):
         return None
     want = _told(value)
+    if not _settled(code, question, want):
+        return None
 
     def same(other: Any) -> bool:
         """The guard."""
         if not _servable(other):
             return False
         try:
-            return bool(_told(run(other.detach())) == want)
+            return bool(_told(run(_plain(other))) == want)
         except Exception:
             return False
 

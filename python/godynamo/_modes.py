@@ -140,6 +140,9 @@ def reset() -> None:
     utils = sys.modules.get(f"{__package__}.utils")
     if utils is not None:
         utils.clear()
+    foreseen = sys.modules.get(f"{__package__}._foreseen")
+    if foreseen is not None:
+        foreseen.forget()
 
 
 def graph_break() -> None:

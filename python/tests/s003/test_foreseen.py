@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pack_sequence
 from torch.utils._pytree import tree_leaves
 
 import godynamo
+from godynamo.testing import CompileCounter
 
 from .support import check
 
@@ -148,6 +149,57 @@ def test_a_backend_whose_fake_tensors_have_no_data(name):
             for a, b in zip(tree_leaves(o(*args)), tree_leaves(m(*args)), strict=True)
             if a is not None
         )
+
+
+def operators(call):
+    """Names of the operators that a call runs."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call()
+    return [e.name for e in profile.events()]
+
+
+@pytest.mark.row("S003-24")
+def test_what_a_guard_has_computed_is_not_computed_again():
+    loss = nn.GaussianNLLLoss()
+    fast = godynamo.optimize(loss)
+    args = torch.randn(3), torch.randn(3), torch.ones(3)
+    assert torch.equal(fast(*args), loss(*args))
+    fast(*args)
+    want, got = operators(lambda: loss(*args)), operators(lambda: fast(*args))
+    for name in ("aten::lt", "aten::any", "aten::sub", "aten::log"):
+        assert got.count(name) == want.count(name) > 0
+
+
+@pytest.mark.row("S003-18")
+def test_other_translations_do_not_use_up_the_answers():
+    m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 1)
+    counter = CompileCounter()
+    fast, mask = godynamo.optimize(m, backend=counter), causal(4)
+    for batch in range(1, 8):  # sizes are guarded: an entry each
+        x = torch.randn(4, batch, 8)
+        assert torch.allclose(fast(x, mask), m(x, mask), atol=1e-6)
+    assert counter.frame_count == 7  # one graph each, none of them split at the question about the mask
+
+
+@pytest.mark.row("S003-18")
+def test_a_value_that_is_another_each_time_is_split_in_the_end():
+    from godynamo import _foreseen
+
+    m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 1)
+    fast, code = godynamo.optimize(m), causal.__code__
+    try:
+        assert all(_foreseen._settled(code, "size", n) for n in range(4))
+        assert not _foreseen._settled(code, "size", 4)
+        assert not _foreseen._settled(code, "size", 5)
+        assert _foreseen._settled(code, "size", 3)
+        assert _foreseen._settled(code, "another question", 1)
+        assert not _foreseen._settled(code, "another question", 2)
+    finally:
+        godynamo.reset()
+    assert _foreseen._settled(code, "size", 5)
+    x = torch.randn(4, 2, 8)
+    for mask in (causal(4), torch.zeros(4, 4), causal(4), torch.ones(4, 4)) * 2:
+        assert torch.equal(fast(x, mask), m(x, mask))
 
 
 @pytest.mark.row("S003-16")
