@@ -22,6 +22,20 @@ func (w *World) EnteredAt() (step int, ok bool) {
 	return w.modes[0].step, true
 }
 
+// UnderDefaultDevice guards the default device where torch has entered a mode for it outside, the only kind under which frames are captured:
+// operations run under it as they do eagerly.
+func (w *World) UnderDefaultDevice(tx Translator) error {
+	device, err := tx.Scope().Call(w.defaultDevice)
+	if err != nil || device == py.None() {
+		return err
+	}
+	out := tx.Output()
+	src := guards.NewConstSource(out.Const(device), "___default_device")
+	out.AddGuards(guards.GlobalState(), guards.PyCheck(src, out.Const(w.isDefaultDevice), "is the default device"))
+	w.underDevice = true
+	return nil
+}
+
 // activeMode is the mode that operations are handed to now, nil for none. An operation that calls no handler but torch.Tensor's own is past that.
 func activeMode(tx Translator) (VariableTracker, error) {
 	w := tx.World()
@@ -59,6 +73,9 @@ func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker
 func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	w := tx.World()
 	tx.Output().AddGuards(guards.GlobalState()) // no mode is entered outside
+	if w.underDevice {
+		return nil, unsupported(exc.CallUnsupported, "%s under a default device", name)
+	}
 	switch {
 	case t.class == "modes_push" && len(args) == 1:
 		mode, err := Realize(tx, args[0])

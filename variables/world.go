@@ -20,7 +20,7 @@ type facts struct {
 	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                                                                                                                                                 py.Object
 	GetAttrBuiltin, Sorted, Print, Missing                                                                                                                                                           py.Object
 	operators, builtins, torchConstants, singletons                                                                                                                                                  py.Object // dicts
-	methodKind, resultKind, callableName, modeActive, isPure, classify                                                                                                                               py.Object // functions
+	methodKind, resultKind, callableName, modeActive, defaultDevice, isDefaultDevice, isPure, classify                                                                                               py.Object // functions
 	builtinName, equalTo, namedTupleFields, pureInstanceCheck, tensorTypeIs, tensorLikeIs, tensorTypeName, decidesItself                                                                             py.Object
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                                                                                                     py.Object
 	dispatched, asked, bufferHooks, registerBuffer, stateContexts                                                                                                                                    py.Object
@@ -59,6 +59,8 @@ type World struct {
 	standIns map[py.Object]replacement
 	looked   map[classLookup]bool // questions asked of classes, see class_guards.go
 	drew     bool                 // random numbers
+	// underDevice: a default device is set; see UnderDefaultDevice.
+	underDevice bool
 	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
 	handlersAside int
 	modes         []enteredMode
@@ -136,7 +138,7 @@ func (f *facts) table() map[string]*py.Object {
 		"module_setattr": &f.ModuleSetAttr, "getattr": &f.GetAttrBuiltin, "sorted": &f.Sorted, "print": &f.Print,
 		"missing": &f.Missing, "operators": &f.operators, "builtins": &f.builtins, "state_contexts": &f.stateContexts, "torch_constants": &f.torchConstants,
 		"singletons": &f.singletons, "method_kind": &f.methodKind, "result_kind": &f.resultKind,
-		"callable_name": &f.callableName, "mode_active": &f.modeActive, "is_pure": &f.isPure, "classify": &f.classify,
+		"callable_name": &f.callableName, "mode_active": &f.modeActive, "default_device": &f.defaultDevice, "is_default_device": &f.isDefaultDevice, "is_pure": &f.isPure, "classify": &f.classify,
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
 		"pure_instance_check": &f.pureInstanceCheck, "tensor_type_is": &f.tensorTypeIs, "tensor_like_is": &f.tensorLikeIs, "tensor_type_name": &f.tensorTypeName, "decides_itself": &f.decidesItself, "bound_self": &f.boundSelf,
 		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,

@@ -126,6 +126,9 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 		locals: make([]variables.VariableTracker, len(d.code.Locals))}
 	s.OnTypeLookup = func(class py.Object, name string, found py.Object) { w.Looked(tx, class, name, found) }
 	defer func() { s.OnTypeLookup = nil }()
+	if err := w.UnderDefaultDevice(tx); err != nil {
+		return nil, err
+	}
 	tx.symbolicLocals()
 	for _, f := range log.until {
 		f(tx)
@@ -349,6 +352,9 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		return err
 	}
 	o.aliasGuards()
+	if o.numOps > 0 && (!o.backend.Inline() || o.meta != nil || o.sizes != nil) { // torch's modes are in what was computed
+		o.AddGuards(guards.GlobalState())
+	}
 	values := c.extras
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	if err != nil {

@@ -479,6 +479,26 @@ gd_torch_grad_enabled(void)
     return (int)read_row(&grad, NULL);
 }
 
+/* The modes of torch.set_default_device and `with torch.device` give constructors a device and leave all else alone; translations
+ * know them. */
+static int
+only_default_device(uint64_t entered)
+{
+    static PyObject *at, *context;
+    if (context == NULL) {
+        at = torch_attribute("_C._get_function_stack_at");
+        context = at != NULL ? torch_attribute("utils._device.DeviceContext") : NULL;
+    }
+    int is = context != NULL;
+    for (uint64_t i = 0; i < entered && is; i++) {
+        PyObject *mode = PyObject_CallFunction(at, "i", (int)i);
+        is = mode != NULL && (PyObject *)Py_TYPE(mode) == context;
+        Py_XDECREF(mode);
+    }
+    PyErr_Clear();
+    return is;
+}
+
 int
 gd_torch_mode_active(void)
 {
@@ -494,7 +514,8 @@ gd_torch_mode_active(void)
                 continue;
             }
         }
-        if (read_row(&stacks[i], NULL) != 0) {
+        uint64_t entered = read_row(&stacks[i], NULL);
+        if (entered != 0 && !(index[i] == ROW_FUNCTION_MODES && only_default_device(entered))) {
             return 1;
         }
     }

@@ -30,6 +30,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch.overrides
+from torch.utils._device import DeviceContext
 
 from . import (
     _C,
@@ -409,7 +410,27 @@ def callable_name(fn: Any) -> str:
 
 
 def mode_active() -> bool:
-    return bool(torch._C._len_torch_function_stack() > 0)
+    """Whether a torch function mode is entered that may do anything with an operation."""
+    return bool(torch._C._len_torch_function_stack() > 0) and default_device() is None
+
+
+def default_device() -> torch.device | None:
+    """The device that constructors get by torch.set_default_device and ``with torch.device``, where no other mode is entered.
+
+    All that these modes do is to give constructors their device. What is captured under them runs under them, too.
+    """
+    device = None
+    for i in range(torch._C._len_torch_function_stack()):
+        mode = torch._C._get_function_stack_at(i)
+        if type(mode) is not DeviceContext:
+            return None
+        device = mode.device
+    return device
+
+
+def is_default_device(device: torch.device) -> bool:
+    """The guard of what was captured under a default device."""
+    return default_device() == device
 
 
 _BUILTIN_NAMES: dict[Any, str] = {}
@@ -784,6 +805,8 @@ def facts() -> dict[str, Any]:
         "result_kind": result_kind,
         "callable_name": callable_name,
         "mode_active": mode_active,
+        "default_device": default_device,
+        "is_default_device": is_default_device,
         "is_pure": _runtime.is_pure_call,
         "classify": classify,
         "builtin_name": builtin_name,
