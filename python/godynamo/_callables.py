@@ -258,7 +258,10 @@ def classify(obj: Any) -> str:
         return "first"  # its call gives the argument
     if obj is torch._C._VariableFunctions:
         return "namespace"
-    if not issubclass(type(obj), _CALLABLE_TYPES):  # isinstance would ask obj for its __class__
+    # isinstance would ask obj for its __class__; and HigherOrderOperator's metaclass is abc's, whose check crashes on types that
+    # CPython does not make ready (that of code.co_positions() in 3.11).
+    kind = type(obj)
+    if not any(type.__subclasscheck__(known, kind) for known in _CALLABLE_TYPES):
         return ""
     registered = _runtime.registered_kind(obj)
     if registered:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
+
+import godynamo
 
 from .support import Case, Cases, check
 
@@ -180,3 +183,15 @@ def many_turns(x):
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
 def test_iterators(case: Case) -> None:
     check(case)
+
+
+def test_types_that_cpython_has_not_made_ready():
+    """In 3.11 the type of code.co_positions() has no MRO: asking abc about it crashes."""
+
+    def f(x, code):
+        first = next(iter(code.co_positions()))
+        return x + 1, first, type(code.co_positions()).__name__
+
+    code = f.__code__
+    got = godynamo.optimize(f)(torch.ones(2), code)
+    assert got[1:] == f(torch.ones(2), code)[1:]
