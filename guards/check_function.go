@@ -85,7 +85,7 @@ func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
 // Text is the whole condition: executable Python in the environment of godynamo._guard_env.
 func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
 
-// sortedGuards are the guards in Guard.Compare's order. Pointers are sorted: a Guard is 200 bytes.
+// sortedGuards are the guards in Guard.Compare's order. Pointers are sorted: a Guard is many words.
 func sortedGuards(set []Guard) []Guard {
 	pointers := make([]*Guard, len(set))
 	for i := range set {

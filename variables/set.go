@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -234,24 +236,12 @@ func (s *SetVariable) settleOrder(tx Translator) error {
 		if err != nil {
 			return err
 		}
-		if got, err := listOf(tx, again); err == nil && sameObjects(got, want) {
+		if got, err := listOf(tx, again); err == nil && slices.Equal(got, want) {
 			s.history = capped(try)
 			return nil
 		}
 	}
 	return unsupported(exc.Reconstruct, "set whose order depends on what was removed")
-}
-
-func sameObjects(a, b []py.Object) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // Reconstruct implements Reconstructer.

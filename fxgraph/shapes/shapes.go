@@ -1,5 +1,5 @@
 // Package shapes says by rule what an operation gives: sizes, dtype and device of its result from those of its operands. It is asked
-// before torch's FakeTensor, which takes 100 to 200 µs an operation where a rule takes one.
+// before torch's FakeTensor, which runs a dispatcher in Python for each operation (121 µs, MEASUREMENTS.md).
 //
 // A rule answers for what it knows and for nothing else: strides, whether gradients are required and every unusual operand are left
 // to FakeTensor. Where an operation would raise, there is no answer. The rules follow the documentation of torch's functions; the

@@ -16,80 +16,61 @@ from ._base import DECLINE, StandIn, stands_for
 __godynamo_polyfill__ = "module"
 
 
-@stands_for(torch._C._InferenceMode)
-class InferenceMode(StandIn):
-    __real__ = torch._C._InferenceMode
+class Entered(StandIn):
+    """A manager that is the frame's until it is left; ``number`` is what _torch_state knows it by, None outside."""
+
     __public__ = ("__enter__", "__exit__")
+
+    def __init__(self) -> None:
+        self.number: Any = None
+
+    def __exit__(self, *_: Any) -> None:
+        if self.number is not None:
+            _torch_state.leave_entered(self.number)
+        self.number = None
+
+    def _made_by(self) -> tuple[Any, ...]:
+        return (self.__real__,)
+
+    def _escape(self) -> Any:
+        if self.number is None:
+            return self._made_by()
+        return (_torch_state.adopt, self.number)
+
+
+@stands_for(torch._C._InferenceMode)
+class InferenceMode(Entered):
+    __real__ = torch._C._InferenceMode
 
     def __init__(self, mode: Any) -> None:
         self.mode = mode
-        self.number: Any = None
+        self.number = None
 
     def __enter__(self) -> None:
         self.number = _torch_state.enter_inference_mode(self.mode)
 
-    def __exit__(self, *_: Any) -> None:
-        if self.number is not None:
-            _torch_state.leave_entered(self.number)
-        self.number = None
-
-    def _escape(self) -> Any:
-        if self.number is None:
-            return (torch._C._InferenceMode, self.mode)
-        return (_torch_state.adopt, self.number)
-
-
-_torch_state.CONTEXTS[InferenceMode] = False
+    def _made_by(self) -> tuple[Any, ...]:
+        return (self.__real__, self.mode)
 
 
 @stands_for(torch._C.DisableTorchFunctionSubclass)
-class DisableTorchFunctionSubclass(StandIn):
+class DisableTorchFunctionSubclass(Entered):
     __real__: Any = torch._C.DisableTorchFunctionSubclass
-    __public__ = ("__enter__", "__exit__")
-
-    def __init__(self) -> None:
-        self.number: Any = None
 
     def __enter__(self) -> None:
         self.number = _torch_state.enter_functions_off()
 
-    def __exit__(self, *_: Any) -> None:
-        if self.number is not None:
-            _torch_state.leave_entered(self.number)
-        self.number = None
-
-    def _escape(self) -> Any:
-        if self.number is None:
-            return (torch._C.DisableTorchFunctionSubclass,)
-        return (_torch_state.adopt, self.number)
-
-
-_torch_state.CONTEXTS[DisableTorchFunctionSubclass] = False
-
 
 @stands_for(torch._C.DisableTorchFunction)
-class DisableTorchFunction(StandIn):
+class DisableTorchFunction(Entered):
     __real__: Any = torch._C.DisableTorchFunction
-    __public__ = ("__enter__", "__exit__")
-
-    def __init__(self) -> None:
-        self.number: Any = None
 
     def __enter__(self) -> None:
         self.number = _torch_state.enter_all_functions_off()
 
-    def __exit__(self, *_: Any) -> None:
-        if self.number is not None:
-            _torch_state.leave_entered(self.number)
-        self.number = None
 
-    def _escape(self) -> Any:
-        if self.number is None:
-            return (torch._C.DisableTorchFunction,)
-        return (_torch_state.adopt, self.number)
-
-
-_torch_state.CONTEXTS[DisableTorchFunction] = False
+for _manager in (InferenceMode, DisableTorchFunctionSubclass, DisableTorchFunction):
+    _torch_state.CONTEXTS[_manager] = False
 
 
 class Record(StandIn):
