@@ -12,6 +12,8 @@ import types
 from functools import partial
 from typing import Any
 
+import torch
+
 from . import _base
 
 #: the C callable's module → the module here
@@ -37,6 +39,7 @@ PYTHON_MODULES = {
     "torch._tensor": "torch_function",
     "torch.masked._ops": "masked",
 }
+_TORCH_METACLASSES = (type(torch.Tensor), type(torch.FloatTensor), type(torch.autograd.Variable))
 _C_FUNCTIONS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -91,7 +94,7 @@ def find(obj: Any) -> tuple[Any, bool] | None:
     """(stand-in, fold) of a C function or type, None where there is none; see _callables.stand_in."""
     if type(obj).__module__ == "pybind11_builtins":
         name: str | None = "torch_modes"
-    elif type(obj).__module__.partition(".")[0] == "torch" and isinstance(obj, type):
+    elif any(type(obj) is kind for kind in _TORCH_METACLASSES):
         name = "torch_legacy"
     elif type(obj) is type or isinstance(obj, _C_FUNCTIONS):
         name = _MODULES.get(_module_of(obj))

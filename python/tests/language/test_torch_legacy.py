@@ -163,3 +163,18 @@ def test_a_class_that_decides_for_itself_is_asked_each_time():
     for n in range(1, 4):
         assert optimized(torch.ones(2))[:2] == (True, True)
         assert Meta.asked == 2 * n
+
+
+def test_a_metaclass_without_a_module():
+    """What a metaclass has under __module__ is the program's: here no text."""
+
+    class Odd(type):
+        __module__ = property(lambda cls: 1 / 0)
+
+    class Thing(metaclass=Odd):
+        pass
+
+    def f(x):
+        return x + 1, type(Thing())
+
+    assert godynamo.optimize(f)(torch.ones(2))[1] is Thing
