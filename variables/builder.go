@@ -300,7 +300,7 @@ func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	if isImmutable(tx, k) {
 		return NewConstant(k, nil), nil
 	}
-	if isFunctionKey(tx, k) {
+	if isFunctionKey(tx, k) || isTupleOfKeys(tx, k) {
 		return wrapKnown(tx, k), nil
 	}
 	return nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
@@ -366,6 +366,13 @@ func isFunctionKey(tx Translator, o py.Object) bool {
 		return ok && (self.Kind() == py.GetSet || self.Kind() == py.Property)
 	}
 	return false
+}
+
+// isTupleOfKeys tells tuples of plain values and functions or classes, the keys of tables by several types.
+func isTupleOfKeys(tx Translator, o py.Object) bool {
+	return o.Kind() == py.Tuple && !slices.ContainsFunc(tx.Scope().Items(o), func(it py.Object) bool {
+		return !isImmutable(tx, it) && !isFunctionKey(tx, it) && !isTupleOfKeys(tx, it)
+	})
 }
 
 func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
+
+import godynamo
 
 from .support import Case, Cases, check
 
@@ -306,3 +309,46 @@ def global_config(x):
 @pytest.mark.parametrize("case", cases, ids=cases.names())
 def test_dicts(case: Case) -> None:
     check(case)
+
+
+TABLE = {(int, str): 1.0, (float, int): 2.0, ((int,), "a"): 3.0, (len, 1): 5.0}
+
+
+def by_types(x, a, b):
+    found = x + TABLE[type(a), type(b)]
+    return found, (type(a), type(b)) in TABLE, list(TABLE), TABLE.get((list,)), sorted(TABLE.values())
+
+
+def test_keys_of_several_types():
+    """Tables by the types of two operands, as torch.distributions' kl_divergence has; changed between the calls."""
+    x = torch.ones(2)
+    optimized = godynamo.optimize(by_types)
+
+    def same(a, b):
+        got, want = optimized(x, a, b), by_types(x, a, b)
+        return torch.equal(got[0], want[0]) and got[1:] == want[1:]
+
+    before = dict(TABLE)
+    try:
+        assert same(1, "a") and same(1.0, 1)
+        TABLE[int, str] = -1.0
+        assert same(1, "a")
+        TABLE[int, int] = 9.0
+        assert same(1, 1) and same(1, "a")
+        del TABLE[len, 1]
+        TABLE[print, 1] = 5.0
+        assert same(1, "a")
+    finally:
+        TABLE.clear()
+        TABLE.update(before)
+
+
+def test_divergence_of_two_distributions_is_one_graph():
+    def f(x):
+        normal = torch.distributions.Normal
+        return torch.distributions.kl_divergence(normal(x, 1.0), normal(0.0, 2.0))
+
+    x = torch.randn(4)
+    assert torch.equal(godynamo.optimize(f)(x), f(x))
+    explained = godynamo.explain(f)(x)
+    assert (explained.graph_count, explained.break_reasons) == (1, [])
