@@ -123,6 +123,8 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		return NewModule(obj, src), []guards.Guard{guards.PyModuleMatch(src, out.Const(obj))}, nil
 	case py.Code:
 		return NewConstant(obj, src), same(guards.KeepWeak), nil
+	case py.Property: // a value where the class itself is asked; it has no weak references
+		return NewConstant(obj, src), same(guards.KeepStrong), nil
 	case py.Cell:
 		return NewRealCell(obj, src), ofType, nil
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.MethodWrapper, py.ClassMethodDescr:

@@ -31,6 +31,7 @@ _MODULES = {
     "re": "re",
     "types": "namespace",
     "torch._C": "torch_modes",
+    "torch.distributions.utils": "distributions",
 }
 #: modules whose Python functions have stand-ins
 PYTHON_MODULES = {
