@@ -34,6 +34,7 @@ from torch.utils._device import DeviceContext
 
 from . import (
     _C,
+    _answers,
     _caches,
     _effects,
     _higher,
@@ -332,25 +333,6 @@ _RECURSIVE = (
     dataclasses._recursive_repr(repr).__code__,  # type: ignore[attr-defined]
     reprlib.recursive_repr()(repr).__code__,
 )
-
-
-def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
-    """(what a function without arguments says of the process, the guard predicate that it says so still)."""
-    answer = fn()
-    return answer, lambda fn: bool(fn() == answer)
-
-
-def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
-    """(the wrapped function, the text for an object within itself, the guard predicate that none is being printed)."""
-    cells = {name: cell.cell_contents for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)}
-    running: set[Any] = cells["repr_running"]
-    return cells["user_function"], cells.get("fillvalue", "..."), lambda _: not running
-
-
-def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
-    """What a singledispatch function calls for a first argument of this class, and the guard that it still does."""
-    chosen = fn.dispatch(cls)
-    return chosen, lambda other: other.dispatch(cls) is chosen
 
 
 def stand_in(obj: Any) -> tuple[Any, bool] | None:
@@ -827,8 +809,8 @@ def facts() -> dict[str, Any]:
         "stand_in_object": stand_in_object,
         "polyfill": polyfill,
         "call_pure": _pure.call,
-        "dispatched": dispatched,
-        "asked": asked,
+        "dispatched": _answers.dispatched,
+        "asked": _answers.asked,
         "register_buffer": torch.nn.Module.register_buffer,
         "buffer_hooks": torch.nn.modules.module._global_buffer_registration_hooks,
         "deque": collections.deque,
@@ -843,7 +825,7 @@ def facts() -> dict[str, Any]:
         "numpy_callables": dict.fromkeys(map(type, _numpy.FUNCTIONS)),
         "numpy_computed": _numpy.computed,
         "binding_error": binding_error,
-        "recursive_repr": recursive_repr,
+        "recursive_repr": _answers.recursive_repr,
         "function_made": function_made,
         "handles_nothing": handles_nothing,
         "library_class": library_class,
