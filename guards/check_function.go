@@ -356,7 +356,7 @@ func (q *partQueue) Pop() any {
 
 // errTooLarge ends a translation whose guards do not fit a program: the frame is left to CPython.
 func errTooLarge(what string, n int) error {
-	return &exc.SkipFrame{Code: exc.TooLarge, Reason: fmt.Sprintf("guards: %d %s are too many for one program", n, what)}
+	return &exc.SkipFrame{Code: exc.TooLarge, Reason: fmt.Sprintf("guards: %d %s are too many for one program", n, what), Always: true}
 }
 
 // CheckFresh runs the program on the very frame it was made from: a guard that fails there would never hold, and the

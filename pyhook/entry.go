@@ -149,6 +149,9 @@ func (t *translation) failed(err error) int {
 		if t.settings.NoPython {
 			return t.raiseUnsupported(skip.Reason, nil)
 		}
+		if skip.Always && skip.Code == exc.TooLarge {
+			return C.GD_SKIP_HERE
+		}
 		if skip.Always {
 			return C.GD_SKIP
 		}

@@ -46,7 +46,7 @@ type Options struct {
 	GuardNNModules bool
 	PythonOps      bool // Python calls go into the graph, where they would split the frame
 	CheckTypes     bool // what they return is checked where the program annotates it
-	MaxSteps       int  // instructions of one translation, inlined ones included
+	MaxSteps       int  // instructions from one operation to the next, inlined ones included
 	InlineDepth    int
 	Explain        bool // the result says what was captured, instruction by instruction
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.

@@ -66,6 +66,7 @@ type OutputGraph struct {
 	current       *InstructionTranslator // the translator that is running, for positions
 	freezing      map[variables.VariableTracker]bool
 	steps         int
+	stepsAtOp     int // steps when the last operation was added
 	numOps        int
 	sawTensor     bool
 	inlined       []string
@@ -391,6 +392,7 @@ func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
+	o.stepsAtOp = o.steps
 	o.letGoOfTensors()
 	ch := o.position()
 	if !o.backend.Inline() && ch != nil {

@@ -224,11 +224,15 @@ func (tx *InstructionTranslator) run() error {
 	return nil
 }
 
+// longest is how many times Options.MaxSteps a translation may take in all.
+const longest = 20
+
 // step executes exactly one instruction.
 func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	o := tx.out
 	o.steps++
-	if o.steps > o.opts.MaxSteps {
+	// A large model adds operations all along, a loop that never ends does not; one that captures for ever ends too.
+	if o.steps-o.stepsAtOp > o.opts.MaxSteps || o.steps/longest > o.opts.MaxSteps {
 		return &exc.SkipFrame{Code: exc.TooLarge, Reason: "translation of more than " + itoa(o.opts.MaxSteps) + " instructions", Always: true}
 	}
 	if o.steps&0xfff == 0 {

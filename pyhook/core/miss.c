@@ -332,6 +332,11 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
             PyErr_Clear();
         }
         break;
+    case GD_SKIP_HERE: /* modules share the code of Module.__call__: one that is too large says nothing about the others */
+        GD_COUNT(skipped);
+        gd_census_left(cache->code, GD_COUNT_skipped);
+        cache->skip = 1;
+        break;
     case GD_RAISE:
         GD_COUNT(raised);
         *result = NULL;

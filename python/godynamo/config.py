@@ -45,7 +45,7 @@ fork_reload: bool
 inner_limit: int
 #: internal errors after which the process translates nothing more
 max_internal_errors: int
-#: instructions one translation may run through, inlined ones included
+#: instructions a translation may run through from one operation to the next, inlined ones included; 20 times as many in all
 max_translated_instructions: int
 #: depth of inlined calls
 inline_depth_limit: int

@@ -392,7 +392,7 @@ FRAMES = {
     "GD0712": (counts_objects, one_more),
     "GD0713": (makes_parameters, through_a_lazy_module),
 }
-FRAME_SETTINGS = {"GD0703": {"cache_size_limit": 2}, "GD0502": {"max_translated_instructions": 500}}
+FRAME_SETTINGS = {"GD0703": {"cache_size_limit": 2}, "GD0502": {"max_translated_instructions": 100}}
 
 
 def numbers(x):

@@ -1,0 +1,73 @@
+"""Models of thousands of modules, and one that is too large: it says nothing about the others, whose frames run the same code."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import godynamo
+from godynamo import config, utils
+
+
+class Counter:
+    """A backend that takes whole graphs and counts them."""
+
+    __godynamo_backend__ = True
+
+    def __init__(self) -> None:
+        self.graphs = 0
+
+    def __call__(self, gm, example_inputs):
+        self.graphs += 1
+        return gm.forward
+
+
+class Steps(nn.Module):
+    """Runs Python instructions and no operation."""
+
+    def forward(self, x):
+        total = 0
+        for i in range(2000):
+            total += i
+        return x + total
+
+
+@pytest.mark.parametrize("backend", ["eager", "whole graphs"])
+def test_one_module_that_is_too_large_does_not_switch_off_the_others(backend):
+    x = torch.ones(2)
+    with config.patch(max_translated_instructions=5000):
+        large = godynamo.optimize(Steps(), backend=Counter() if backend == "whole graphs" else "eager")
+        for _ in range(3):
+            assert torch.equal(large(x), x + sum(range(2000)))
+    utils.counters.clear()
+    other = godynamo.optimize(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    other(x)
+    assert dict(utils.counters["frames"]) == {"total": 1, "ok": 1}
+
+
+def test_a_long_model_is_one_graph():
+    """Its translation takes more instructions than config.max_translated_instructions, operations all along."""
+    layers = [nn.ReLU() for _ in range(200)]
+    plain = nn.Sequential(nn.Linear(2, 2), *layers)
+    backend = Counter()
+    utils.counters.clear()
+    with config.patch(max_translated_instructions=2000):
+        optimized = godynamo.optimize(plain, backend=backend)
+        x = torch.randn(3, 2)
+        assert torch.equal(optimized(x), plain(x))
+    assert backend.graphs == 1
+    assert dict(utils.counters["frames"]) == {"total": 1, "ok": 1}
+
+
+def test_a_loop_that_captures_for_ever_ends():
+    def f(x, n):
+        for _ in range(n):
+            x = x + 1
+        return x
+
+    utils.counters.clear()
+    with config.patch(max_translated_instructions=100):
+        optimized = godynamo.optimize(f)
+        assert torch.equal(optimized(torch.zeros(2), 3000), torch.full((2,), 3000.0))
+    assert utils.counters["frames"]["ok"] == 0
