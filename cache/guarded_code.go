@@ -19,7 +19,7 @@ type GuardedCode struct {
 	OrigCode py.Object       // the user's code object
 	Program  *guards.Program // its constants index Pool
 	Pool     []py.Object
-	Extra    []uint16       // registers whose values Function takes after the slots, ascending
+	Extra    []uint32       // registers whose values Function takes after the slots, ascending
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
 	Shown    [][]ShownLocal // of each chain

@@ -54,8 +54,8 @@ func TestAGuardThatFailsOnItsOwnFrameIsFoundAtOnce(t *testing.T) {
 // Row: S002-106
 func TestMalformedEntriesAreRefusedBeforeTheyAreMade(t *testing.T) {
 	for name, spoil := range map[string]func(g *GuardedCode){
-		"register out of range": func(g *GuardedCode) { g.Extra = []uint16{999} },
-		"registers descend":     func(g *GuardedCode) { g.Program.NumRegs = 9; g.Extra = []uint16{8, 7} },
+		"register out of range": func(g *GuardedCode) { g.Extra = []uint32{999} },
+		"registers descend":     func(g *GuardedCode) { g.Program.NumRegs = 9; g.Extra = []uint32{8, 7} },
 		"row without chain":     func(g *GuardedCode) { g.Rows = []TracebackRow{{Start: 1, End: 2}} },
 		"constant out of range": func(g *GuardedCode) { g.Pool = nil },
 	} {

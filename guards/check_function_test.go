@@ -154,7 +154,7 @@ func TestValuesAreHandedOverInAscendingRegisters(t *testing.T) {
 	a, b := NewAttrSource(localX, "a"), NewAttrSource(localX, "b")
 	m := managerFor(t, w, 1, []Guard{TypeMatch(b, w.konst(intType, ""))}, b, localX, a, b, NewConstSource(w.konst(two, "2"), "two"))
 	p := m.Program()
-	assert.Equal(t, []uint16{3, 4, 5, 6, 7}, p.Extra)
+	assert.Equal(t, []uint32{3, 4, 5, 6, 7}, p.Extra)
 	assert.Equal(t, []string{validText, "___check_type_id(x.b, 1000)", "___loads(x.a)", "___loads(___object(1001, 'two'))"}, p.Parts)
 	_, ok := p.Eval(w, []Value{instance(map[string]Value{"a": none, "b": two})})
 	assert.True(t, ok)

@@ -9,8 +9,8 @@ import "fmt"
 // fetch first; a value that is a slot, or stands in the list twice, is copied there.
 type emitter struct {
 	program  *Program
-	regs     map[string]uint16 // place → register that holds it
-	reserved map[string]uint16 // place of a value → register kept for it
+	regs     map[string]uint32 // place → register that holds it
+	reserved map[string]uint32 // place of a value → register kept for it
 	consts   map[constKey]uint32
 	nextReg  int
 }
@@ -24,14 +24,14 @@ type constKey struct {
 func newEmitter(numSlots int, values []Source) *emitter {
 	e := &emitter{
 		program:  &Program{NumSlots: numSlots},
-		regs:     map[string]uint16{},
-		reserved: map[string]uint16{},
+		regs:     map[string]uint32{},
+		reserved: map[string]uint32{},
 		consts:   map[constKey]uint32{},
 		nextReg:  numSlots + 2 + len(values),
 	}
 	for i, v := range values {
 		if _, twice := e.reserved[v.Name()]; !twice && !isRoot(v) {
-			e.reserved[v.Name()] = uint16(numSlots + 2 + i)
+			e.reserved[v.Name()] = uint32(numSlots + 2 + i)
 		}
 	}
 	return e
@@ -57,13 +57,13 @@ func (e *emitter) beginPart(text string, line UserLine) {
 
 // node appends a node of the current part.
 func (e *emitter) node(n Node) {
-	n.Part = uint16(len(e.program.Parts) - 1)
+	n.Part = uint32(len(e.program.Parts) - 1)
 	e.program.Nodes = append(e.program.Nodes, n)
 }
 
 // part writes the checks of a part, and before them what fetches its value.
 func (e *emitter) part(p *part) error {
-	var src uint16
+	var src uint32
 	if p.guard.Origin != nil {
 		reg, err := e.register(p.guard.Origin)
 		if err != nil {
@@ -86,11 +86,11 @@ func (e *emitter) part(p *part) error {
 }
 
 // register returns the register that holds the place, after writing the nodes that fetch it.
-func (e *emitter) register(s Source) (uint16, error) {
+func (e *emitter) register(s Source) (uint32, error) {
 	if reg, ok := e.regs[s.Name()]; ok {
 		return reg, nil
 	}
-	var base uint16
+	var base uint32
 	if s.Base() != nil {
 		reg, err := e.register(s.Base())
 		if err != nil {
@@ -107,15 +107,15 @@ func (e *emitter) register(s Source) (uint16, error) {
 }
 
 // slot is a register that holds its place from the start.
-func (e *emitter) slot(n int) (uint16, error) {
+func (e *emitter) slot(n int) (uint32, error) {
 	if n < 0 || n >= e.program.NumSlots+2 {
 		return 0, fmt.Errorf("guards: slot %d of a frame with %d", n, e.program.NumSlots)
 	}
-	return uint16(n), nil
+	return uint32(n), nil
 }
 
 // access appends the node that fetches s from register src and returns the register it writes.
-func (e *emitter) access(s Source, op Op, src uint16, a, b operand) (uint16, error) {
+func (e *emitter) access(s Source, op Op, src uint32, a, b operand) (uint32, error) {
 	na, err := e.operand(a)
 	if err != nil {
 		return 0, err
@@ -129,7 +129,7 @@ func (e *emitter) access(s Source, op Op, src uint16, a, b operand) (uint16, err
 		if e.nextReg >= maxRegs {
 			return 0, errTooLarge("values", e.nextReg)
 		}
-		dst = uint16(e.nextReg)
+		dst = uint32(e.nextReg)
 		e.nextReg++
 	}
 	e.node(Node{Op: op, Dst: dst, Src: src, A: na, B: nb})
@@ -148,8 +148,7 @@ func (e *emitter) operand(o operand) (uint32, error) {
 		e.program.NumCaches++
 		return uint32(e.program.NumCaches - 1), nil
 	case operandReg:
-		reg, err := e.register(o.src)
-		return uint32(reg), err
+		return e.register(o.src)
 	}
 	return o.number, nil
 }
@@ -171,7 +170,7 @@ func (e *emitter) constant(key constKey, keep Keep) uint32 {
 // values hands the values over: fetches those that no guard fetched, copies those that have another register.
 func (e *emitter) values(values []Source, p *printer) error {
 	for i, v := range values {
-		want := uint16(e.program.NumSlots + 2 + i)
+		want := uint32(e.program.NumSlots + 2 + i)
 		e.program.Extra = append(e.program.Extra, want)
 		reg, known := e.regs[v.Name()]
 		if !known {
@@ -201,103 +200,103 @@ func (e *emitter) finish() (*Program, error) {
 	return p, nil
 }
 
-func (s *LocalSource) fetch(e *emitter, _ uint16) (uint16, error) {
+func (s *LocalSource) fetch(e *emitter, _ uint32) (uint32, error) {
 	if s.Slot >= e.program.NumSlots {
 		return 0, fmt.Errorf("guards: %q is slot %d of a frame with %d", s.Local, s.Slot, e.program.NumSlots)
 	}
 	return e.slot(s.Slot)
 }
 
-func (s *GlobalsSource) fetch(e *emitter, _ uint16) (uint16, error) {
+func (s *GlobalsSource) fetch(e *emitter, _ uint32) (uint32, error) {
 	return e.slot(e.program.NumSlots)
 }
 
-func (s *GlobalSource) fetch(e *emitter, _ uint16) (uint16, error) {
-	return e.access(s, OpDictGet, uint16(e.program.NumSlots), named(s.Global), cached())
+func (s *GlobalSource) fetch(e *emitter, _ uint32) (uint32, error) {
+	return e.access(s, OpDictGet, uint32(e.program.NumSlots), named(s.Global), cached())
 }
 
-func (s *BuiltinSource) fetch(e *emitter, _ uint16) (uint16, error) {
-	globals := uint16(e.program.NumSlots)
+func (s *BuiltinSource) fetch(e *emitter, _ uint32) (uint32, error) {
+	globals := uint32(e.program.NumSlots)
 	name, _ := e.operand(named(s.Builtin))
 	cache, _ := e.operand(cached())
 	e.node(Node{Op: OpDictLacks, Src: globals, A: name, B: cache})
 	return e.access(s, OpDictGet, globals+1, named(s.Builtin), cached())
 }
 
-func (s *CellSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *CellSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpCell, base, operand{}, operand{})
 }
 
-func (s *ConstSource) fetch(e *emitter, _ uint16) (uint16, error) {
+func (s *ConstSource) fetch(e *emitter, _ uint32) (uint32, error) {
 	return e.access(s, OpConst, 0, operand{class: operandHeld, konst: s.Const, keep: KeepWeak}, operand{})
 }
 
-func (s *RandomValueSource) fetch(*emitter, uint16) (uint16, error) {
+func (s *RandomValueSource) fetch(*emitter, uint32) (uint32, error) {
 	return 0, fmt.Errorf("guards: %s is made by the call itself and cannot be guarded", s.name)
 }
 
-func (s *familySource) fetch(_ *emitter, base uint16) (uint16, error) { return base, nil }
+func (s *familySource) fetch(_ *emitter, base uint32) (uint32, error) { return base, nil }
 
-func (s *AttrSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *AttrSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpAttr, base, named(s.Attr), cached())
 }
 
-func (s *ModuleAttrSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *ModuleAttrSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpModuleAttr, base, named(s.Attr), cached())
 }
 
-func (s *SlotSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *SlotSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpSlot, base, named(s.Attr), number(s.Offset))
 }
 
-func (s *InstanceDictSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *InstanceDictSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpInstanceDict, base, operand{}, operand{})
 }
 
-func (s *TypeSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *TypeSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpType, base, operand{}, operand{})
 }
 
-func (s *TypeAttrSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *TypeAttrSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpTypeAttr, base, named(s.Attr), operand{})
 }
 
-func (s *MroSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *MroSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpMroAttr, base, named(s.Attr), number(s.Index))
 }
 
-func (s *MroClassSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *MroClassSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpMroClass, base, number(s.Index), operand{})
 }
 
-func (s *FunctionFieldSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *FunctionFieldSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpFuncField, base, number(int(s.Field)), operand{})
 }
 
-func (s *GetItemSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *GetItemSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpDictGet, base, literal(s.Key), cached())
 }
 
-func (s *ODictGetItemSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *ODictGetItemSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpDictGet, base, literal(s.Key), cached())
 }
 
-func (s *IndexSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *IndexSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpIndex, base, number(s.Index), operand{})
 }
 
-func (s *DictKeySource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *DictKeySource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpDictKey, base, number(s.Index), operand{})
 }
 
-func (s *TupleIteratorGetItemSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *TupleIteratorGetItemSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpTupleIterItem, base, number(s.Index), operand{})
 }
 
-func (s *ReferentSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *ReferentSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpWeakref, base, operand{}, operand{})
 }
 
-func (s *GlobalWeakRefSource) fetch(e *emitter, base uint16) (uint16, error) {
+func (s *GlobalWeakRefSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpWeakref, base, operand{}, operand{})
 }

@@ -48,13 +48,13 @@ const (
 	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
 )
 
-// Node is one step of a program; C's gd_guard_node has the same 16 bytes.
+// Node is one step of a program. C packs it into 16 bytes and keeps Part apart, which nothing but a failure asks for.
 type Node struct {
 	Op    Op
 	Flags uint8
-	Dst   uint16 // register an access writes
-	Src   uint16 // register read
-	Part  uint16 // text part it belongs to
+	Dst   uint32 // register an access writes
+	Src   uint32 // register read
+	Part  uint32 // text part it belongs to
 	A, B  uint32
 }
 
@@ -68,7 +68,7 @@ type ConstUse struct {
 
 // TensorSpec is a row of the final tensor check.
 type TensorSpec struct {
-	Reg           uint16
+	Reg           uint32
 	Fields        TensorFields
 	StaticSizes   uint64
 	StaticStrides uint64
@@ -89,13 +89,14 @@ type Program struct {
 	Tensors   []TensorSpec
 	Parts     []string
 	PartLines []UserLine
-	Extra     []uint16 // registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
+	Extra     []uint32 // registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
 }
 
-// Limits that keep every operand inside its field with room to spare; a translation over them is left to CPython.
+// Limits that keep every operand inside its field with room to spare; a translation over them is left to CPython. A module
+// takes some 8 to 20 registers and twice as many parts.
 const (
-	maxRegs  = 1 << 15
-	maxParts = 1 << 16
+	maxRegs  = 1 << 22 // C has 24 bits
+	maxParts = 1 << 24
 )
 
 // Verify checks all that C relies on. A program that fails is never installed.
@@ -133,7 +134,7 @@ type verifier struct {
 	p       *Program
 	written []bool
 	caches  []bool // used by a node already: a cache belongs to one node
-	part    uint16
+	part    uint32
 }
 
 func (v *verifier) node(i int, n *Node) error {
@@ -150,7 +151,7 @@ func (v *verifier) node(i int, n *Node) error {
 	if n.Op == OpTensors && i != len(v.p.Nodes)-1 {
 		return fmt.Errorf("TENSORS stands last")
 	}
-	if err := v.read(uint32(n.Src)); err != nil {
+	if err := v.read(n.Src); err != nil {
 		return err
 	}
 	if err := v.operand(n, opTable[n.Op].a, n.A); err != nil {

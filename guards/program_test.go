@@ -27,7 +27,7 @@ func valid() *Program {
 		Tensors:   []TensorSpec{{Reg: 3, Fields: TensorAll}},
 		Parts:     []string{validText, "p", "t"},
 		PartLines: make([]UserLine, 3),
-		Extra:     []uint16{3, 5},
+		Extra:     []uint32{3, 5},
 	}
 }
 
@@ -66,10 +66,10 @@ func TestVerifyRefusesEverythingCCouldNotTrust(t *testing.T) {
 		"bad keep":                    func(p *Program) { p.Consts[0].Keep = 7 },
 		"pool index below":            func(p *Program) { p.Consts[0].Index = -2 },
 		"weak name":                   func(p *Program) { p.Consts[1].Keep = KeepWeak },
-		"extra descends":              func(p *Program) { p.Extra = []uint16{5, 3} },
-		"extra twice":                 func(p *Program) { p.Extra = []uint16{3, 3} },
-		"extra would be overwritten":  func(p *Program) { p.Extra = []uint16{0} },
-		"extra register not written":  func(p *Program) { p.Extra = []uint16{6} },
+		"extra descends":              func(p *Program) { p.Extra = []uint32{5, 3} },
+		"extra twice":                 func(p *Program) { p.Extra = []uint32{3, 3} },
+		"extra would be overwritten":  func(p *Program) { p.Extra = []uint32{0} },
+		"extra register not written":  func(p *Program) { p.Extra = []uint32{6} },
 		"unaligned slot offset":       func(p *Program) { p.Nodes[2] = Node{Op: OpSlot, Dst: 3, A: 1, B: 3, Part: 1} },
 		"unknown field of a function": func(p *Program) { p.Nodes[2] = Node{Op: OpFuncField, Dst: 3, A: uint32(numFuncFields), Part: 1} },
 	} {
@@ -105,7 +105,7 @@ func FuzzGuardProgram(f *testing.F) {
 	}
 	f.Add(uint8(1), uint8(6), uint8(2), []byte{0, 3}, encode(valid()))
 	for op := Op(0); op < numOps; op++ {
-		f.Add(uint8(2), uint8(8), uint8(1), []byte{4}, encode(&Program{Nodes: []Node{{Op: OpValid}, {Op: op, Dst: 4, Src: uint16(op) % 4, A: 1}}}))
+		f.Add(uint8(2), uint8(8), uint8(1), []byte{4}, encode(&Program{Nodes: []Node{{Op: OpValid}, {Op: op, Dst: 4, Src: uint32(op) % 4, A: 1}}}))
 	}
 	f.Fuzz(func(t *testing.T, slots, regs, caches uint8, extra, code []byte) {
 		p := &Program{NumSlots: int(slots), NumRegs: int(regs), NumCaches: int(caches), Parts: []string{"a", "b", "c"},
@@ -113,11 +113,11 @@ func FuzzGuardProgram(f *testing.F) {
 		p.Consts = []ConstUse{{Index: 0, Keep: KeepWeak}, {Index: -1, Name: "a"}, {Index: 1, Keep: KeepOwner},
 			{Index: 2}, {Index: 3}, {Index: 99}}
 		for i := 0; i+9 <= len(code) && i < 9*200; i += 9 {
-			p.Nodes = append(p.Nodes, Node{Op: Op(code[i]), Flags: code[i+1], Dst: uint16(code[i+2]), Src: uint16(code[i+3]),
-				Part: uint16(code[i+4]), A: uint32(binary.LittleEndian.Uint16(code[i+5:])), B: uint32(binary.LittleEndian.Uint16(code[i+7:]))})
+			p.Nodes = append(p.Nodes, Node{Op: Op(code[i]), Flags: code[i+1], Dst: uint32(code[i+2]), Src: uint32(code[i+3]),
+				Part: uint32(code[i+4]), A: uint32(binary.LittleEndian.Uint16(code[i+5:])), B: uint32(binary.LittleEndian.Uint16(code[i+7:]))})
 		}
 		for _, reg := range extra {
-			p.Extra = append(p.Extra, uint16(reg))
+			p.Extra = append(p.Extra, uint32(reg))
 		}
 		if p.Verify() != nil {
 			return

@@ -15,7 +15,7 @@ type Source interface {
 	// text is Name with the printer's choices, e.g. globals without G[...].
 	text(p *printer) string
 	// fetch writes the nodes that load the value, given that of Base; see emitter.
-	fetch(e *emitter, base uint16) (uint16, error)
+	fetch(e *emitter, base uint32) (uint32, error)
 	reconstruct(r Reconstructor) error
 }
 

@@ -285,11 +285,11 @@ func constObject(s *py.Scope, g *cache.GuardedCode, c guards.ConstUse) py.Object
 
 func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, g *cache.GuardedCode) {
 	p := g.Program
-	nodes := (*C.gd_guard_node)(a.alloc(len(p.Nodes), C.sizeof_gd_guard_node))
+	nodes := (*C.gd_node_spec)(a.alloc(len(p.Nodes), C.sizeof_gd_node_spec))
 	for k, n := range p.Nodes {
-		unsafe.Slice(nodes, len(p.Nodes))[k] = C.gd_guard_node{
-			op: C.uint8_t(n.Op), flags: C.uint8_t(n.Flags), dst: C.uint16_t(n.Dst), src: C.uint16_t(n.Src),
-			part: C.uint16_t(n.Part), a: C.uint32_t(n.A), b: C.uint32_t(n.B),
+		unsafe.Slice(nodes, len(p.Nodes))[k] = C.gd_node_spec{
+			op: C.uint8_t(n.Op), flags: C.uint8_t(n.Flags), dst: C.uint32_t(n.Dst), src: C.uint32_t(n.Src),
+			part: C.uint32_t(n.Part), a: C.uint32_t(n.A), b: C.uint32_t(n.B),
 		}
 	}
 	spec.nodes, spec.nnodes = nodes, C.uint32_t(len(p.Nodes))
@@ -304,7 +304,7 @@ func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, g *cache
 	tensors := (*C.gd_tensor_spec)(a.alloc(len(p.Tensors), C.sizeof_gd_tensor_spec))
 	for k, t := range p.Tensors {
 		unsafe.Slice(tensors, len(p.Tensors))[k] = C.gd_tensor_spec{
-			reg: C.uint16_t(t.Reg), fields: C.uint16_t(t.Fields), static_sizes: C.uint64_t(t.StaticSizes),
+			reg: C.uint32_t(t.Reg), fields: C.uint16_t(t.Fields), static_sizes: C.uint64_t(t.StaticSizes),
 			static_strides: C.uint64_t(t.StaticStrides), example: (*C.PyObject)(g.Pool[t.Example.Index].Ptr()),
 		}
 	}

@@ -384,7 +384,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if err != nil {
 		return err
 	}
-	regs := make([]uint16, len(order))
+	regs := make([]uint32, len(order))
 	for i, e := range order {
 		regs[i] = p.Extra[e]
 	}
@@ -404,7 +404,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 }
 
 // extraOrder sorts the handed-over values by register, as the C core takes them.
-func extraOrder(regs []uint16) []int {
+func extraOrder(regs []uint32) []int {
 	order := make([]int, len(regs))
 	for i := range order {
 		order[i] = i

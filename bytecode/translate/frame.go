@@ -125,7 +125,7 @@ type Result struct {
 	Program     *guards.Program
 	Pool        []py.Object // what Program's constants index
 	Parts       []string
-	ExtraRegs   []uint16
+	ExtraRegs   []uint32
 	Rows        []TracebackRow
 	Chains      []*chain
 	Operations  []Operation // of a graph handed over whole

@@ -16,22 +16,23 @@
 typedef struct _object PyObject;
 #endif
 
-#define GD_ABI_VERSION 2
+#define GD_ABI_VERSION 3
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
- * A program is an array of 16-byte nodes run in order over an array of registers that hold borrowed references.
+ * A program is an array of nodes run in order over an array of registers that hold borrowed references.
  * Registers 0 .. nslots-1 are the frame's slots (see gd_request), nslots is the globals dict, nslots+1 the builtins
  * dict; an access node reads register `src` and writes register `dst`; a check node looks at register `src`.
  * The opcodes are generated from guards/kinds.table into guard_ops_gen.h. */
 typedef struct {
-    uint8_t op;     /* GD_OP_*, guard_ops_gen.h */
-    uint8_t flags;  /* per op */
-    uint16_t dst;   /* register written by an access node */
-    uint16_t src;   /* register read */
-    uint16_t part;  /* index of the text part this node belongs to: the recompile reason when it fails */
-    uint32_t a;     /* operand: constant index, position, first tensor check, ... (per op) */
-    uint32_t b;     /* second operand: index of an inline cache, count, ... (per op) */
-} gd_guard_node;
+    uint8_t op;    /* GD_OP_*, guard_ops_gen.h */
+    uint8_t flags; /* per op */
+    uint16_t reserved;
+    uint32_t dst;  /* register written by an access node */
+    uint32_t src;  /* register read */
+    uint32_t part; /* index of the text part this node belongs to: the recompile reason when it fails */
+    uint32_t a;    /* operand: constant index, position, first tensor check, ... (per op) */
+    uint32_t b;    /* second operand: index of an inline cache, count, ... (per op) */
+} gd_node_spec;
 
 /* What of a tensor is compared (gd_tensor_spec.fields). */
 enum {
@@ -49,9 +50,9 @@ enum {
 };
 
 typedef struct {
-    uint16_t reg;
+    uint32_t reg;
     uint16_t fields;
-    uint32_t reserved;
+    uint16_t reserved;
     uint64_t static_sizes;   /* bit i: size of dimension i is compared */
     uint64_t static_strides; /* bit i: stride of dimension i is compared */
     PyObject *example;       /* borrowed; the metadata is read from it when the entry is made, no reference is kept */
@@ -100,7 +101,7 @@ enum {
 typedef struct {
     PyObject *function; /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL.
                                       Its parameters, all positional: slots 0 .. nslots-1, then extra_regs in order */
-    const gd_guard_node *nodes;
+    const gd_node_spec *nodes;
     uint32_t nnodes;
     uint32_t nregs; /* slots + 2 + written registers */
     uint32_t nslots;

@@ -102,7 +102,7 @@ guard_check(PyObject *module, PyObject *args)
     if (failed < 0) {
         return Py_BuildValue("(OO)", Py_True, Py_None);
     }
-    return Py_BuildValue("(Oi)", Py_False, (int)((gd_GuardedCode *)entry)->nodes[failed].part);
+    return Py_BuildValue("(Oi)", Py_False, (int)((gd_GuardedCode *)entry)->node_parts[failed]);
 }
 
 /* Nanoseconds per evaluation over `count` of them: the figure without Python's own call. */
@@ -249,7 +249,8 @@ entry_nodes(gd_GuardedCode *e, PyObject *unused)
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list != NULL && i < e->nnodes; i++) {
         const gd_guard_node *n = &e->nodes[i];
-        PyObject *row = Py_BuildValue("(siiiiII)", op_names[n->op], n->flags, n->dst, n->src, n->part, n->a, n->b);
+        PyObject *row = Py_BuildValue("(siIIIII)", op_names[n->op], (int)n->flags, (unsigned)n->dst, (unsigned)n->src,
+                                      (unsigned)e->node_parts[i], n->a, n->b);
         if (row == NULL || PyList_Append(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -278,7 +279,7 @@ PyMethodDef gd_entry_methods[] = {
 
 /* What a spec points to while an entry is made. */
 typedef struct {
-    gd_guard_node *nodes;
+    gd_node_spec *nodes;
     gd_const_spec *consts;
     gd_tensor_spec *tensors;
     uint32_t *extra;
@@ -329,13 +330,13 @@ static int
 read_nodes(PyObject *dict, gd_entry_spec *spec, spec_memory *memory)
 {
     PyObject *list = sequence_of(dict, "nodes", memory);
-    if (list == NULL || (memory->nodes = array_for(list, sizeof(gd_guard_node))) == NULL) {
+    if (list == NULL || (memory->nodes = array_for(list, sizeof(gd_node_spec))) == NULL) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); i++) {
         PyObject *op;
-        gd_guard_node *n = &memory->nodes[i];
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "ObHHHII", &op, &n->flags, &n->dst, &n->src, &n->part, &n->a,
+        gd_node_spec *n = &memory->nodes[i];
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "ObIIIII", &op, &n->flags, &n->dst, &n->src, &n->part, &n->a,
                               &n->b)) {
             return -1;
         }
@@ -379,7 +380,7 @@ read_tensors(PyObject *dict, gd_entry_spec *spec, spec_memory *memory)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); i++) {
         gd_tensor_spec *t = &memory->tensors[i];
         unsigned long long sizes, strides;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "HHKKO", &t->reg, &t->fields, &sizes, &strides, &t->example)) {
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "IHKKO", &t->reg, &t->fields, &sizes, &strides, &t->example)) {
             return -1;
         }
         t->static_sizes = sizes;

@@ -40,7 +40,7 @@ enum {
 typedef struct gd_tensor_check {
     PyTypeObject *type; /* of the example; kept through the entry's weak references */
     uint64_t keyset;
-    uint16_t reg;
+    uint32_t reg;
     uint16_t fields;
     uint16_t dtype;
     uint16_t device;    /* type and index as they lie in memory */

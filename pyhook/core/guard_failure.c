@@ -223,8 +223,8 @@ gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs)
     if (reason == NULL) {
         return NULL;
     }
-    PyObject *part = PyTuple_GET_ITEM(e->parts, node->part);
-    PyObject *line = PyTuple_GET_ITEM(e->part_lines, node->part);
+    PyObject *part = PyTuple_GET_ITEM(e->parts, e->node_parts[failed_node]);
+    PyObject *line = PyTuple_GET_ITEM(e->part_lines, e->node_parts[failed_node]);
     PyObject *text;
     if (PyTuple_Check(line) && PyTuple_GET_SIZE(line) == 2) {
         text =

@@ -26,6 +26,8 @@ typedef struct {
     uint32_t *seen; /* hash table of positions in words, plus 1 */
     uint32_t mask;
     uint32_t reg; /* of the node looked at */
+    PyObject **kept; /* hash table of what the entry keeps */
+    uint32_t kept_mask;
 } learner;
 
 static const uint8_t is_access[] = {
@@ -37,10 +39,16 @@ static const uint8_t is_access[] = {
 /* No node watches more words than this: an attribute among inline values. */
 enum { WORDS_PER_NODE = 6 };
 
+static inline uint32_t
+hash_address(const void *at)
+{
+    return (uint32_t)(((uintptr_t)at >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
+}
+
 static void
 watch(learner *l, const void *at)
 {
-    uint32_t i = (uint32_t)(((uintptr_t)at >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 32) & l->mask;
+    uint32_t i = hash_address(at) & l->mask;
     for (; l->seen[i] != 0; i = (i + 1) & l->mask) {
         if (l->words[l->seen[i] - 1].at == at) {
             return;
@@ -51,21 +59,47 @@ watch(learner *l, const void *at)
     l->seen[i] = ++l->nwords;
 }
 
-/* Whether the entry keeps the object, or is told of its death: its address then means it while the entry is valid. */
-static int
-is_kept(const gd_GuardedCode *e, PyObject *v)
+/* Where the object is in the table of what is kept, or would be. */
+static uint32_t
+kept_place(const learner *l, const PyObject *v)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(e->strong); i++) {
-        if (PyTuple_GET_ITEM(e->strong, i) == v) {
-            return 1;
-        }
+    uint32_t i = hash_address(v) & l->kept_mask;
+    while (l->kept[i] != NULL && l->kept[i] != v) {
+        i = (i + 1) & l->kept_mask;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(e->weakrefs); i++) {
-        if (PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(e->weakrefs, i)) == v) {
-            return 1;
-        }
+    return i;
+}
+
+/* 0, or -1 without memory. A list would be gone through for each node: a model of thousands of modules keeps as many objects. */
+static int
+find_kept(learner *l)
+{
+    PyObject *strong = l->e->strong, *weakrefs = l->e->weakrefs;
+    size_t n = (size_t)(PyTuple_GET_SIZE(strong) + PyTuple_GET_SIZE(weakrefs)), size = 16;
+    while (size < 2 * n) {
+        size *= 2;
+    }
+    l->kept = PyMem_Calloc(size, sizeof(PyObject *));
+    l->kept_mask = (uint32_t)size - 1;
+    if (l->kept == NULL) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(strong); i++) {
+        PyObject *v = PyTuple_GET_ITEM(strong, i);
+        l->kept[kept_place(l, v)] = v;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(weakrefs); i++) {
+        PyObject *v = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(weakrefs, i));
+        l->kept[kept_place(l, v)] = v;
     }
     return 0;
+}
+
+/* Whether the entry keeps the object, or is told of its death: its address then means it while the entry is valid. */
+static inline int
+is_kept(const learner *l, const PyObject *v)
+{
+    return l->kept[kept_place(l, v)] == v;
 }
 
 static inline int
@@ -80,7 +114,7 @@ at_address(const learner *l, PyObject *v)
 {
     int eternal = v == Py_None || v == Py_True || v == Py_False || v == Py_Ellipsis
                   || (PyType_Check(v) && is_static((PyTypeObject *)v));
-    return eternal || is_kept(l->e, v) ? OBJECT : ADDRESS;
+    return eternal || is_kept(l, v) ? OBJECT : ADDRESS;
 }
 
 /* Makes sure that v has the type it has now, for reading words whose place the type decides. */
@@ -96,7 +130,7 @@ watch_type(learner *l, PyObject *v)
         return 1;
     }
     watch(l, &v->ob_type);
-    return is_static(type) || is_kept(l->e, (PyObject *)type);
+    return is_static(type) || is_kept(l, (PyObject *)type);
 }
 
 static int
@@ -507,7 +541,7 @@ take_down(gd_GuardedCode *e, PyObject **regs)
         .mask = size - 1,
     };
     gd_guard_memo *memo = NULL;
-    if (bytes != NULL && l.words != NULL && l.readers != NULL && l.seen != NULL) {
+    if (bytes != NULL && l.words != NULL && l.readers != NULL && l.seen != NULL && find_kept(&l) == 0) {
         uint8_t *used = bytes + e->nregs, *left = used + e->nregs;
         uint32_t saved = 0;
         find_roots(&l);
@@ -529,6 +563,7 @@ take_down(gd_GuardedCode *e, PyObject **regs)
     PyMem_Free(l.words);
     PyMem_Free(l.readers);
     PyMem_Free(l.seen);
+    PyMem_Free(l.kept);
     return memo;
 }
 

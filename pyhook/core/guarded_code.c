@@ -19,7 +19,7 @@ static const struct {
 };
 
 static int
-malformed(uint32_t node, const gd_guard_node *n, const char *what)
+malformed(uint32_t node, const gd_node_spec *n, const char *what)
 {
     const char *name = n->op < GD_OP_COUNT ? op_table[n->op].name : "?";
     PyErr_Format(PyExc_ValueError, "malformed guard program: node %u, %s: %s", (unsigned)node, name, what);
@@ -34,7 +34,7 @@ typedef struct {
 
 /* What is wrong with an operand, or NULL. */
 static const char *
-bad_operand(verifier *v, const gd_guard_node *n, uint8_t class, uint32_t x)
+bad_operand(verifier *v, const gd_node_spec *n, uint8_t class, uint32_t x)
 {
     const gd_entry_spec *spec = v->spec;
     switch (class) {
@@ -75,7 +75,7 @@ bad_operand(verifier *v, const gd_guard_node *n, uint8_t class, uint32_t x)
             return "no such tensors";
         }
         for (uint32_t i = n->a; i < n->a + n->b; i++) {
-            uint16_t reg = spec->tensors[i].reg;
+            uint32_t reg = spec->tensors[i].reg;
             if (reg >= spec->nregs || !v->written[reg]) {
                 return "a tensor's register is read before it is written";
             }
@@ -90,7 +90,7 @@ static int
 verify_node(verifier *v, uint32_t i)
 {
     const gd_entry_spec *spec = v->spec;
-    const gd_guard_node *n = &spec->nodes[i];
+    const gd_node_spec *n = &spec->nodes[i];
     if (n->op >= GD_OP_COUNT) {
         return malformed(i, n, "unknown operation");
     }
@@ -142,8 +142,9 @@ static int
 verify(const gd_entry_spec *spec)
 {
     int run_original = (spec->flags & GD_ENTRY_RUN_ORIGINAL) != 0;
-    if (spec->nregs > INT16_MAX || spec->nslots + 2 > spec->nregs || spec->nnodes == 0 || spec->ncaches > spec->nnodes
-        || spec->nextra > spec->nregs || spec->parts == NULL || !PyTuple_CheckExact(spec->parts)
+    if (spec->nregs > GD_MAX_REGS || (uint64_t)spec->nslots + 2 > spec->nregs || spec->nnodes == 0
+        || spec->ncaches > spec->nnodes || spec->nextra > spec->nregs || spec->parts == NULL
+        || !PyTuple_CheckExact(spec->parts)
         || (spec->part_lines != NULL
             && (!PyTuple_CheckExact(spec->part_lines)
                 || PyTuple_GET_SIZE(spec->part_lines) != PyTuple_GET_SIZE(spec->parts)))) {
@@ -387,22 +388,32 @@ lines_or_nones(const gd_entry_spec *spec)
 static int
 fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
 {
-    e->nslots = (uint16_t)spec->nslots;
-    e->nregs = (uint16_t)spec->nregs;
-    e->nextra = (uint16_t)spec->nextra;
+    e->nslots = spec->nslots;
+    e->nregs = spec->nregs;
+    e->nextra = spec->nextra;
     e->nnodes = spec->nnodes;
     e->ncaches = spec->ncaches;
     e->flags = spec->flags;
-    e->nodes = copy_array(spec->nodes, spec->nnodes, sizeof(gd_guard_node));
+    e->nodes = PyMem_Calloc(spec->nnodes, sizeof(gd_guard_node));
+    e->node_parts = PyMem_Calloc(spec->nnodes, sizeof(uint32_t));
     e->caches = PyMem_Calloc(spec->ncaches + 1, sizeof(gd_inline_cache));
-    e->extra_regs = PyMem_Calloc(spec->nextra + 1, sizeof(uint16_t));
+    e->extra_regs = copy_array(spec->extra_regs, spec->nextra, sizeof(uint32_t));
     e->tb_rows = copy_array(spec->tb_rows, spec->chains != NULL ? spec->ntb_rows : 0, sizeof(gd_tb_row));
-    if (e->nodes == NULL || e->caches == NULL || e->extra_regs == NULL || e->tb_rows == NULL) {
+    if (e->nodes == NULL || e->node_parts == NULL || e->caches == NULL || e->extra_regs == NULL || e->tb_rows == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    for (uint32_t i = 0; i < spec->nextra; i++) {
-        e->extra_regs[i] = (uint16_t)spec->extra_regs[i];
+    for (uint32_t i = 0; i < spec->nnodes; i++) {
+        const gd_node_spec *n = &spec->nodes[i];
+        e->nodes[i] = (gd_guard_node){
+            .op = n->op,
+            .src = n->src & 0xFFFFFF, /* both are below nregs where they are used */
+            .flags = n->flags,
+            .dst = n->dst & 0xFFFFFF,
+            .a = n->a,
+            .b = n->b,
+        };
+        e->node_parts[i] = n->part;
     }
     e->ntb_rows = spec->chains != NULL ? spec->ntb_rows : 0;
     e->function = Py_XNewRef(spec->function);
@@ -504,6 +515,7 @@ entry_dealloc(gd_GuardedCode *e)
     Py_XDECREF(e->orig_code);
     gd_memo_drop(e);
     PyMem_Free(e->nodes);
+    PyMem_Free(e->node_parts);
     PyMem_Free(e->caches);
     PyMem_Free(e->consts);
     PyMem_Free(e->hashes);
@@ -561,7 +573,7 @@ static PyMemberDef entry_members[] = {
     {"info", T_OBJECT, offsetof(gd_GuardedCode, info), READONLY, "What explain() shows."},
     {"orig_code", T_OBJECT, offsetof(gd_GuardedCode, orig_code), READONLY, "The user's code object."},
     {"function", T_OBJECT, offsetof(gd_GuardedCode, function), READONLY, "Function of the transformed code, or None."},
-    {"nslots", T_USHORT, offsetof(gd_GuardedCode, nslots), READONLY, "Slots of the frame."},
+    {"nslots", T_UINT, offsetof(gd_GuardedCode, nslots), READONLY, "Slots of the frame."},
     {"flags", T_UINT, offsetof(gd_GuardedCode, flags), READONLY, "ENTRY_RUN_ORIGINAL, ENTRY_NEEDS_HOOK, ..."},
     {NULL, 0, 0, 0, NULL},
 };

@@ -14,14 +14,25 @@ typedef struct {
     PyObject *value; /* borrowed from that dict: valid exactly while the tag is unchanged */
 } gd_inline_cache;
 
+/* A node as it is run: gd_node_spec in 16 bytes. Its part is in gd_GuardedCode.node_parts, which only a failure reads. */
+typedef struct {
+    uint32_t op : 8, src : 24;
+    uint32_t flags : 8, dst : 24;
+    uint32_t a, b;
+} gd_guard_node;
+_Static_assert(sizeof(gd_guard_node) == 16, "a node is 16 bytes");
+
+/* Registers that fit a node, with room to spare; guards/program.go has the same. */
+#define GD_MAX_REGS (1u << 22)
+
 typedef struct gd_GuardedCode {
     PyObject_HEAD
         /* the hot fields first */
         char valid;                 /* cleared when a weakly held object dies or reset() runs; never set again */
     uint8_t memo_wait;          /* successes until a memo is taken down; 0: none will be */
-    uint16_t nslots;            /* registers 0 .. nslots-1 */
-    uint16_t nregs;
-    uint16_t nextra;            /* registers handed over after the slots, ascending */
+    uint32_t nslots;            /* registers 0 .. nslots-1 */
+    uint32_t nregs;
+    uint32_t nextra;            /* registers handed over after the slots, ascending */
     uint32_t nnodes;
     uint32_t flags;             /* GD_ENTRY_* */
     struct gd_guard_memo *memo; /* guard_memo.h; NULL: the whole program runs */
@@ -30,7 +41,7 @@ typedef struct gd_GuardedCode {
     PyObject **consts;          /* what is compared by address may be dead: only `strong` ones may be dereferenced */
     Py_hash_t *hashes;          /* of the consts that are keys or names */
     struct gd_tensor_check *tensors; /* guard_eval.h */
-    uint16_t *extra_regs;
+    uint32_t *extra_regs;
     PyObject *function;         /* strong or NULL (GD_ENTRY_RUN_ORIGINAL) */
     vectorcallfunc vectorcall;  /* of `function` */
     uint64_t hits;
@@ -40,6 +51,7 @@ typedef struct gd_GuardedCode {
     PyObject *weakrefs;         /* tuple of weak references with the invalidating callback */
     PyObject *chains, *operations, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
+    uint32_t *node_parts; /* per node: the part it belongs to */
     uint32_t ntb_rows, nconsts, ntensors, ncaches;
     uint8_t *memo_stale; /* per register: how often a memo ended through what it holds; NULL before the first */
     void *torch_state; /* snapshot compared by the state node; torch_state.c */

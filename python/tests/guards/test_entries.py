@@ -353,7 +353,7 @@ def node(i, *row):
         node(3, "TENSORS", 0, 0, 0, 2, 2**32 - 1, 2),
         {"tensors": [(9, 255, 0, 0, torch.ones(1))]},
         {"nregs": 3},
-        {"nregs": 2**20},
+        {"nregs": 2**23},
         {"ncaches": 100},
         {"extra": [4, 2]},
         {"extra": [0]},

@@ -71,3 +71,28 @@ def test_a_loop_that_captures_for_ever_ends():
         optimized = godynamo.optimize(f)
         assert torch.equal(optimized(torch.zeros(2), 3000), torch.full((2,), 3000.0))
     assert utils.counters["frames"]["ok"] == 0
+
+
+def blocks(n: int) -> nn.Sequential:
+    return nn.Sequential(*(nn.Sequential(nn.Linear(2, 2), nn.ReLU() if i % 2 else nn.LayerNorm(2)) for i in range(n)))
+
+
+@pytest.mark.parametrize("backend", ["eager", "whole graphs"])
+def test_a_model_of_thousands_of_modules_is_captured_and_guarded(backend):
+    """Its guards are more parts than 16 bits count, and more values."""
+    torch.manual_seed(0)
+    plain = blocks(2000)
+    graphs = Counter()
+    optimized = godynamo.optimize(plain, backend=graphs if backend == "whole graphs" else "eager")
+    x = torch.randn(3, 2)
+    utils.counters.clear()
+    for _ in range(5):  # the second takes down the memo, the third is served by it
+        assert torch.equal(optimized(x), plain(x))
+    assert dict(utils.counters["frames"]) == {"total": 1, "ok": 1}
+    assert utils.counters["stats"]["calls_captured"] == 4000
+    assert graphs.graphs == (backend == "whole graphs")
+    (entry,) = godynamo.cache_entries(optimized)
+    assert len(entry.parts) > 1 << 16
+    plain[1999][0].bias = None  # among the last that is guarded
+    assert torch.equal(optimized(x), plain(x))
+    assert dict(utils.counters["frames"]) == {"total": 2, "ok": 2}
