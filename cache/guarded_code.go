@@ -53,10 +53,11 @@ type ShownLocal struct {
 	Value        py.Object
 }
 
-// Operation is a node of the graph that the backend was given: its name there, and the index of its chain.
+// Operation is a node of the graph that the backend was given, or of a graph that an operation was given as a function: its name there, and the
+// index of its chain. Outside: how many levels of the chain are not the function's; 0 for the backend's graph.
 type Operation struct {
-	Name  string
-	Chain int
+	Name           string
+	Chain, Outside int
 }
 
 // Installer makes entries; pyhook implements it over the C core.
@@ -90,7 +91,7 @@ func (g *GuardedCode) Validate() error {
 		start = r.Start
 	}
 	for _, op := range g.Operations {
-		if op.Chain < 0 || op.Chain >= len(g.Chains) {
+		if op.Chain < 0 || op.Chain >= len(g.Chains) || op.Outside < 0 || op.Outside > len(g.Chains[op.Chain]) {
 			return fmt.Errorf("cache: operation %s without chain", op.Name)
 		}
 	}

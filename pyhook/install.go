@@ -356,7 +356,11 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	if len(g.Operations) > 0 {
 		operations := make([]py.Object, len(g.Operations))
 		for k, op := range g.Operations {
-			operations[k] = s.Tuple(s.Name(op.Name), chains[op.Chain])
+			if op.Outside > 0 {
+				operations[k] = s.Tuple(s.Name(op.Name), chains[op.Chain], s.Int(int64(op.Outside)))
+			} else {
+				operations[k] = s.Tuple(s.Name(op.Name), chains[op.Chain])
+			}
 		}
 		spec.operations = (*C.PyObject)(s.Tuple(operations...).Ptr())
 	}

@@ -128,7 +128,7 @@ type Result struct {
 	ExtraRegs   []uint32
 	Rows        []TracebackRow
 	Chains      []*chain
-	Operations  []Operation // of a graph handed over whole
+	Operations  []Operation // of a graph handed over whole, and of functions that operations are given
 	NeedsHook   bool
 	HandsOver   bool // the rest of a frame: it takes over the references to its arguments
 	Catches     bool // it hands what its native instruction raises to a resume function
@@ -156,10 +156,11 @@ type TracebackRow struct {
 	Drop, Graph, Protected bool
 }
 
-// Operation is a node of the graph that the backend was given, and the index of its chain.
+// Operation is a node of the graph that the backend was given, or of a graph that an operation was given as a function, and the index of its
+// chain. Outside: how many levels of the chain are not the function's; 0 for the backend's graph.
 type Operation struct {
-	Name  string
-	Chain int
+	Name           string
+	Chain, Outside int
 }
 
 // chain is the user's stack at an operation: outermost first.

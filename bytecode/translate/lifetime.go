@@ -209,6 +209,23 @@ func (o *OutputGraph) letGoOfTensors() {
 	}
 }
 
+// holdAgain takes back what events from the i-th on let go of, which leave the graph: the next operation or effect lets go of it.
+func (o *OutputGraph) holdAgain(i int) {
+	h := &o.holders
+	for _, e := range o.events[i:] {
+		for _, d := range e.drops {
+			if !d.param {
+				h.slots[d.index] = true
+				continue
+			}
+			h.params[d.index] = true
+			if o.world.IsTensor(o.frame.Slots[d.index]) {
+				h.tensors++
+			}
+		}
+	}
+}
+
 // unwatched guards that the end of a parameter that the program lets go of runs no callback; where one would run, the step is
 // split there (finalizerDue).
 func (o *OutputGraph) unwatched(param int) {

@@ -93,7 +93,8 @@ type OutputGraph struct {
 	computed      computedValues
 	foreseen      map[string]py.Object // answers so far, by question (foresee.go)
 	foreseenBy    map[*fxgraph.Node]bool
-	bodies        int // functions being captured for an operation, see Body
+	bodies        int     // functions being captured for an operation, see Body
+	inside        []*body // those that have been
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
@@ -395,7 +396,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 	o.stepsAtOp = o.steps
 	o.letGoOfTensors()
 	ch := o.position()
-	if !o.backend.Inline() && ch != nil {
+	if (!o.backend.Inline() || o.bodies > 0) && ch != nil {
 		for _, f := range ch.stack() {
 			n.Stack = append(n.Stack, fxgraph.Frame{Name: f.Name, File: f.File, Line: f.Line})
 		}

@@ -15,6 +15,8 @@ type body struct {
 	events   []*event
 	operands []operands      // of the events' nodes, which lose theirs
 	places   []*fxgraph.Node // what stands for the function's arguments
+	outside  int             // frames around the function's, as a traceback shows them
+	replayed bool
 }
 
 type operands struct {
@@ -41,7 +43,16 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run fun
 	if err != nil {
 		return nil, err
 	}
-	b := &body{events: slices.Clone(o.events[inside:])}
+	o.holdAgain(from)
+	if slices.ContainsFunc(o.events[from:inside], func(e *event) bool { return e.node == nil && e.drops == nil }) {
+		return nil, exc.Break(exc.CallUnsupported, "a function given to an operation with arguments that are made for it")
+	}
+	b := &body{outside: tx.(*InstructionTranslator).chainHere().depth}
+	for _, e := range o.events[inside:] {
+		if e.drops == nil {
+			b.events = append(b.events, e)
+		}
+	}
 	for _, v := range given {
 		b.places = append(b.places, v.(*variables.TensorVariable).Node)
 	}
@@ -82,11 +93,14 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run fun
 		return nil, err
 	}
 	for i := len(o.events) - 1; i >= from; i-- {
-		if err := o.graph.Erase(o.events[i].node); err != nil {
-			return nil, err
+		if n := o.events[i].node; n != nil {
+			if err := o.graph.Erase(n); err != nil {
+				return nil, err
+			}
 		}
 	}
 	o.forget(nodes)
+	o.inside = append(o.inside, b)
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
 	return out, nil
@@ -185,7 +199,7 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 		default:
 			return nil, exc.Break(exc.CallUnsupported, "%s in a function given to an operation", n.Op)
 		}
-		at[n].Stack = n.Stack
+		at[n].Stack, at[n].Name = n.Stack, n.Name // names that no other function's graph has: see tracebackTable
 	}
 	for i, e := range ends {
 		ends[i] = at[e.(*fxgraph.Node)]
@@ -310,6 +324,7 @@ func (b *body) elementwise(o *OutputGraph) bool {
 // replay captures the operations once more, on other tensors.
 func (b *body) replay(o *OutputGraph, places, results []variables.VariableTracker) ([]variables.VariableTracker, error) {
 	at := map[*fxgraph.Node]*fxgraph.Node{}
+	b.replayed = true
 	for i, n := range b.places {
 		at[n] = places[i].(*variables.TensorVariable).Node
 	}

@@ -13,8 +13,11 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 		seen = true // a tensor from outside, of which a backend would see no input
 	}
 	for _, e := range o.events[from:] {
-		seen = seen || e.node == nil || o.traceOf(e.node) != noTrace
+		if e.drops == nil {
+			seen = seen || e.node == nil || o.traceOf(e.node) != noTrace
+		}
 	}
+	o.holdAgain(from)
 	for i := len(o.events) - 1; i >= from; i-- {
 		if n := o.events[i].node; n != nil {
 			if err := o.graph.Erase(n); err != nil {

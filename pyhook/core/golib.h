@@ -124,7 +124,8 @@ typedef struct {
     PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
     PyObject *
         operations; /* borrowed tuple of (name, chain), one per operation of the compiled graph, or NULL: a traceback out
-                             of the graph is given the failed one's chain (GD_TB_GRAPH) */
+                             of the graph is given the failed one's chain (GD_TB_GRAPH). Behind them (name, chain, number of
+                             levels that are not the function's) of the graphs of functions that operations are given */
     PyObject *info; /* borrowed dict: what explain() shows */
     PyObject *orig_code; /* borrowed: the user's code object this entry stands for */
 } gd_entry_spec;

@@ -189,7 +189,7 @@ static struct {
     {"graph_failed", "godynamo._runtime", NULL},
     {"may_run_again", "godynamo._runtime", NULL},
     {"is_user_error", "godynamo._runtime", NULL},
-    {"failed_operation", "godynamo._graph_traceback", NULL},
+    {"user_frames", "godynamo._graph_traceback", NULL},
     {"skip_code", "godynamo._trace_rules", NULL},
     /* clang-format on */
 };

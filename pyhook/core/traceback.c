@@ -88,26 +88,53 @@ copy_entry(PyTracebackObject *tb, PyObject *next)
     return copy;
 }
 
-/* Where a graph's call raised: the failed operation's chain and the entries inward of the graph's own frame. new references
- * (*rest may be NULL), or NULL without an exception where that is not known. inward: the entries inward of the
- * transformed frame. */
+/* The traceback of parts: entries, and (chain, the frame that ran) for the user frames that stand for one. new (NULL without an exception
+ * when there are none), or NULL with an exception */
 static PyObject *
-failed_operation(const gd_GuardedCode *e, PyObject *inward, PyObject **rest)
+assembled(PyObject *parts)
 {
-    if (e->operations == Py_None) {
-        return NULL;
+    PyObject *next = NULL, *chain;
+    PyFrameObject *ran;
+    for (Py_ssize_t i = PyTuple_GET_SIZE(parts); i-- > 0;) {
+        PyObject *part = PyTuple_GET_ITEM(parts, i);
+        if (PyTraceBack_Check(part)) {
+            next = copy_entry((PyTracebackObject *)part, next);
+        }
+        else if (PyTuple_Check(part) && PyArg_ParseTuple(part, "OO!", &chain, &PyFrame_Type, &ran)) {
+            next = user_entries(chain, (shown_frame){ran, 0}, next);
+        }
+        else {
+            Py_CLEAR(next);
+        }
+        if (next == NULL) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_TypeError, "a part of a traceback is an entry or (chain, frame)");
+            }
+            return NULL;
+        }
     }
-    PyObject *chain = NULL, *after;
-    PyObject *question = PyTuple_Pack(2, e->operations, inward);
-    PyObject *answer = question != NULL ? gd_call_python("failed_operation", question) : NULL;
-    if (answer != NULL && PyTuple_Check(answer) && PyArg_ParseTuple(answer, "O!O", &PyTuple_Type, &chain, &after)) {
-        Py_INCREF(chain);
-        *rest = after != Py_None ? Py_NewRef(after) : NULL;
+    return next;
+}
+
+/* Where an operation raised that the entry knows: *chain its user frames, for the call of a graph (else, and where that is not known, it
+ * stays NULL), and *rest, the entries inward of the transformed frame, without those of graphs. Both new; *rest is let go of when it changes. */
+static void
+known_operation(const gd_GuardedCode *e, int graph, PyObject **chain, PyObject **rest)
+{
+    PyObject *found = NULL, *after = NULL, *inward = NULL;
+    PyObject *question = PyTuple_Pack(3, e->operations, *rest, graph ? Py_True : Py_False);
+    PyObject *answer = question != NULL ? gd_call_python("user_frames", question) : NULL;
+    if (answer != NULL && PyTuple_Check(answer) && PyArg_ParseTuple(answer, "OO", &found, &after)
+        && (found == Py_None || PyTuple_Check(found))) {
+        inward = PyTuple_Check(after) ? assembled(after) : after != Py_None ? Py_NewRef(after) : NULL;
+        if (!PyErr_Occurred()) {
+            Py_XSETREF(*rest, inward);
+            *chain = found != Py_None ? Py_NewRef(found) : NULL;
+        }
     }
     Py_XDECREF(answer);
     Py_XDECREF(question);
     PyErr_Clear();
-    return chain;
 }
 
 /* Entries looked at from the outermost on. The transformed frame is the first or nearly so when this is called. */
@@ -148,17 +175,16 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
     if (row == NULL) {
         return NULL;
     }
-    PyObject *rest = (PyObject *)ours->tb_next, *chain = NULL;
+    PyObject *rest = Py_XNewRef((PyObject *)ours->tb_next), *chain = NULL;
     shown_frame ran = {ours->tb_frame, !goes_on};
-    if (row->flags & GD_TB_GRAPH && rest != NULL) {
-        chain = failed_operation(e, rest, &rest);
+    if (!(row->flags & GD_TB_DROP) && rest != NULL && e->operations != Py_None) {
+        known_operation(e, row->flags & GD_TB_GRAPH, &chain, &rest);
     }
     if (chain != NULL) {
         rest = user_entries(chain, ran, rest);
         Py_DECREF(chain);
         return before(entries, found, rest);
     }
-    Py_XINCREF(rest);
     if (!(row->flags & GD_TB_DROP) || rest == NULL) {
         if (!PyTuple_Check(e->chains) || row->chain >= PyTuple_GET_SIZE(e->chains)) {
             Py_XDECREF(rest);

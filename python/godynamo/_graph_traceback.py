@@ -2,6 +2,9 @@
 
 FX gives every node its name in the code it generates and keeps the node's user stack in ``stack_trace``, which copies and most
 passes (AOTAutograd's too) carry along. A backend that compiles to something else leaves nothing to be found here.
+
+An operation that is given functions (torch.vmap, checkpoint, ...: _higher.py) runs a graph for each: the frame of such a graph is
+found in the same way, and the user frames of what it captured stand for it, inward of torch's own.
 """
 
 from __future__ import annotations
@@ -13,29 +16,81 @@ from typing import Any
 
 import torch
 
-from . import _python_ops
+from . import _backends, _higher, _python_ops
 
 # (code, globals, lasti, line) of each user frame, outermost first; the outermost may have the variables to show behind these
 Chain = tuple[tuple[Any, ...], ...]
-Operations = tuple[tuple[str, Chain], ...]
+# (name of the node, its user frames) of the backend's graph; of a function's (name, frames, how many are not the function's)
+Operation = tuple[str, Chain] | tuple[str, Chain, int]
+Operations = tuple[Operation, ...]
+# entries of a traceback, and user frames that stand for one
+Parts = tuple[TracebackType | tuple[Chain, FrameType], ...]
+
+#: how a graph is called
+_CALLS = {
+    torch.fx.graph_module.__file__,
+    torch.nn.modules.module.__file__,
+    _backends.__file__,
+}
 
 
-def failed_operation(question: tuple[Operations, TracebackType]) -> tuple[Chain, TracebackType | None] | None:
-    """The user frames of the operation that raised, and the traceback inward of the graph's frame; None where not found.
+def user_frames(
+    question: tuple[Operations, TracebackType, bool],
+) -> tuple[Chain | None, TracebackType | Parts | None] | None:
+    """The user frames of the operation that raised, and what is inward of them; None where there is nothing of ours.
 
-    question: the graph's operations with the names of their nodes, and the traceback inward of the transformed frame.
-    Called by C (traceback.c).
+    question: operations, the traceback inward of the transformed frame, and whether that called the backend's graph. Without, or
+    where the operation is not found, its frames are None. Called by C (traceback.c).
     """
-    operations, tb = question
-    entry: TracebackType | None = tb
+    operations, tb, whole = question
+    graph = tuple(op for op in operations if len(op) == 2)
+    inside = operations[len(graph) :]
+    chain: Chain | None = None
+    rest: TracebackType | None = tb
+    if whole:
+        entry = rest
+        while entry is not None and chain is None:
+            named = _node_of(entry)
+            chain = _chain(graph, *named) if named is not None else None
+            entry = entry.tb_next
+        if chain is not None:
+            rest = _inward(entry)
+    parts = _inside(inside, rest) if inside else None
+    if parts is not None:
+        return chain, parts
+    return (chain, rest) if chain is not None else None
+
+
+def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None:
+    """A traceback with the user's frames in the place of those of functions' graphs; None where there are none."""
+    parts: list[Any] = []
+    left_out = False
     while entry is not None:
         named = _node_of(entry)
-        if named is not None:
-            chain = _chain(operations, *named)
-            if chain is not None:
-                return chain, _inward(entry.tb_next)
+        levels = _function_levels(operations, *named) if named is not None else None
+        if levels is not None:
+            left_out = True
+            while parts and isinstance(parts[-1], TracebackType) and _file(parts[-1]) in _CALLS:
+                parts.pop()
+            parts.append((levels, entry.tb_frame))
+        elif _file(entry) == _higher.__file__:
+            left_out = True
+        else:
+            parts.append(entry)
         entry = entry.tb_next
-    return None
+    return tuple(parts) if left_out else None
+
+
+def _function_levels(operations: Operations, name: str, stack_trace: str) -> Chain | None:
+    """The function's own frames of one of its graph's operations. Names alone would not do: other graphs have them too."""
+    wanted = stack_trace.strip()
+    found = [op for op in operations if _text(op[1]) == wanted] if wanted else []
+    found = [op for op in found if op[0] == name] or found
+    return found[0][1][found[0][2] :] if found else None  # type: ignore[misc]
+
+
+def _file(entry: TracebackType) -> str:
+    return entry.tb_frame.f_code.co_filename
 
 
 def _node_of(entry: TracebackType) -> tuple[str, str] | None:
@@ -75,9 +130,9 @@ def _stack_trace(frame: FrameType, name: str) -> str:
 def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
     """The chain of a node: by its user stack, among those of one line by its name."""
     if not stack_trace:
-        return next((chain for n, chain in operations if n == name), None)
+        return next((op[1] for op in operations if op[0] == name), None)
     wanted = stack_trace.strip()
-    found = {n: chain for n, chain in operations if _text(chain) == wanted}
+    found = {op[0]: op[1] for op in operations if _text(op[1]) == wanted}
     if name in found:
         return found[name]
     chains = list(found.values())

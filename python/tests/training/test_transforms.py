@@ -10,6 +10,7 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from torch.utils.checkpoint import checkpoint
 
 import godynamo
+from godynamo import _C
 from godynamo.testing import CompileCounter
 
 from .support import both, breaks, facts, whole
@@ -384,3 +385,39 @@ def test_a_checkpoint_computes_again_in_backward():
     held = len(saved)
     y.sum().backward()
     assert held < 3 and not breaks()
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: checkpoint(torch.sin, x, use_reentrant=False),
+        lambda x: torch.vmap(lambda a: a + (lambda b: b.sin() * b)(a).cos())(x),
+        lambda x: torch.func.grad(energy)(x),
+        Doubled.apply,
+    ],
+    ids=["checkpoint", "vmap", "grad", "function"],
+)
+@BACKENDS
+def test_a_resumed_frame_lets_go_of_a_tensor_meanwhile(backend, call):
+    def fn(x, n):
+        w = x * 2
+        torch._dynamo.graph_break()
+        for _ in range(n):
+            y = call(x)
+            w = x  # what the frame was resumed with is not held any more, when the function runs again
+        return w + y
+
+    godynamo.reset()
+    both(lambda: fn, (X, 3), (X * 2, 3), backend=backend)
+    assert list(breaks().values()) == [1]
+    assert _C.counters()["internal_errors"] == 0
