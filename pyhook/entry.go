@@ -155,13 +155,13 @@ func (t *translation) failed(err error) int {
 		if skip.Always {
 			return C.GD_SKIP
 		}
-		return C.GD_PASS
+		return C.GD_LEAVE
 	case translate.AsUnsupported(err, &unsupported):
 		t.tell("skipped", unsupported)
 		if t.settings.NoPython {
 			return t.raiseUnsupported(unsupported.Reason(), unsupported)
 		}
-		return C.GD_PASS
+		return C.GD_LEAVE
 	case errors.As(err, &raised):
 		return C.GD_RAISE
 	case errors.As(err, &python):

@@ -63,6 +63,37 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
     return result;
 }
 
+/* A frame that cannot be translated says nothing of what it calls: that is served, as torch.compile serves it. Since CPython runs
+ * calls slower under a hook, only one call in so many is made under it after that many that found nothing to serve. */
+#define GD_IDLE_CALLS 64
+
+static PyObject *
+call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    gd_FrameCache *cache = w->cache;
+    if (cache == NULL || gd_thread.mode == GD_MODE_DISABLED) {
+        return call_original(w, args, nargsf, kwnames);
+    }
+    gd_ExtraState *extra = gd_extra_get(cache->code);
+    int makes_only = cache->code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+    int tree = extra != NULL && extra->flags & GD_CODE_SKIP_TREE;
+    if (makes_only || tree || (cache->idle >= GD_IDLE_CALLS && ++cache->idle % GD_IDLE_CALLS != 0)) {
+        return call_original(w, args, nargsf, kwnames);
+    }
+    const uint64_t *n = gd_runtime.counters;
+    uint64_t before = n[GD_COUNT_hook_served] + n[GD_COUNT_translations];
+    Py_INCREF(cache);
+    PyObject *result = call_original_hooked(tstate, w, args, nargsf, kwnames);
+    if (n[GD_COUNT_hook_served] + n[GD_COUNT_translations] != before) {
+        cache->idle = 0;
+    }
+    else if (cache->idle < GD_IDLE_CALLS) {
+        cache->idle++;
+    }
+    Py_DECREF(cache);
+    return result;
+}
+
 static __attribute__((noinline)) PyObject *
 finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObject *const *args, size_t nargsf,
        PyObject *kwnames)
@@ -81,6 +112,9 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
         int aside = gd_hook_set_aside(tstate);
         result = call_original(w, args, nargsf, kwnames);
         gd_hook_put_back(tstate, aside);
+    }
+    else if (how == GD_RUN_ORIGINAL_LEFT) {
+        result = call_left(tstate, w, args, nargsf, kwnames);
     }
     else {
         PyObject *graph_error = gd_take_graph_error();
@@ -293,7 +327,7 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     }
     if (w->cache->skip) {
         gd_census_left(code, GD_COUNT_skipped);
-        return call_original(w, args, nargsf, kwnames);
+        return call_left(tstate, w, args, nargsf, kwnames);
     }
     *done = 0;
     return NULL;

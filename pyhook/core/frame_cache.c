@@ -176,6 +176,7 @@ gd_frame_cache_clear(gd_FrameCache *c)
     c->skip = extra != NULL && (extra->flags & GD_CODE_SKIP);
     c->warned = 0;
     c->passes = 0;
+    c->idle = 0;
     c->hits = c->misses = 0;
     Py_CLEAR(c->failures);
     drop_entries(c, 1);

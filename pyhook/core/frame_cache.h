@@ -37,6 +37,7 @@ typedef struct gd_FrameCache {
     char skip; /* never translated: run the user's own code */
     char warned; /* the limit was reported */
     uint16_t passes; /* translations in vain; see GD_MAX_PASSES */
+    uint16_t idle; /* calls of a frame left to CPython that served nothing below it, in a row; see GD_IDLE_CALLS */
     uint64_t hits, misses;
     /* the cold ones */
     PyObject *globals; /* strong: the frames' globals dict */

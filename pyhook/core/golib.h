@@ -191,9 +191,10 @@ typedef struct {
 enum {
     GD_OK = 0, /* entry is new and goes on the list */
     GD_SKIP = 1, /* this code can never be translated: mark it */
-    GD_PASS = 2, /* run this one call in CPython, say nothing about others */
+    GD_PASS = 2, /* run this one call in CPython, and all that it calls; say nothing about others */
     GD_RAISE = 3, /* a Python exception is set: nopython, a backend that failed, KeyboardInterrupt */
-    GD_SKIP_HERE = 4 /* no more attempts for this callable: another's frame of the code may fare better */
+    GD_SKIP_HERE = 4, /* no more attempts for this callable: another's frame of the code may fare better */
+    GD_LEAVE = 5 /* GD_PASS for the frame alone: what it calls is served, as it is with both verdicts above */
 };
 typedef struct {
     int32_t status;

@@ -74,7 +74,7 @@ static int
 refusal(PyThreadState *tstate, const miss *m)
 {
     gd_ExtraState *extra = gd_extra_get(m->cache->code);
-    if (extra != NULL && (extra->flags & GD_CODE_SKIP)) {
+    if (m->cache->skip || (extra != NULL && (extra->flags & GD_CODE_SKIP))) {
         m->cache->skip = 1;
         return GD_COUNT_skipped;
     }
@@ -307,7 +307,7 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         if (reason != GD_COUNT_disabled) { /* the mark that disables is the reason, and it is on the caller */
             gd_census_left(cache->code, reason);
         }
-        return GD_RUN_ORIGINAL;
+        return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
     }
     if (!room_for_entry(&m)) {
         gd_census_left(cache->code, GD_COUNT_limit_reached);
@@ -331,11 +331,13 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         if (gd_code_mark(cache->code, GD_CODE_SKIP | GD_CODE_ASKED) < 0) {
             PyErr_Clear();
         }
+        how = GD_RUN_ORIGINAL_LEFT;
         break;
     case GD_SKIP_HERE: /* modules share the code of Module.__call__: one that is too large says nothing about the others */
         GD_COUNT(skipped);
         gd_census_left(cache->code, GD_COUNT_skipped);
         cache->skip = 1;
+        how = GD_RUN_ORIGINAL_LEFT;
         break;
     case GD_RAISE:
         GD_COUNT(raised);
@@ -347,6 +349,7 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         GD_COUNT(passed);
         gd_census_left(cache->code, GD_COUNT_passed);
         cache->passes++;
+        how = reply.status == GD_LEAVE ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
         break;
     }
     return how;

@@ -18,6 +18,7 @@ enum {
     GD_RUN_ORIGINAL_HOOKED = 2, /* the same, inside an extent of the family: what it calls is served */
     GD_RUN_ORIGINAL_WATCHING = 3, /* the same, with gd_thread.watching raised */
     GD_RUN_ORIGINAL_ALONE = 4, /* the caller runs the user's own code with the hook set aside */
+    GD_RUN_ORIGINAL_LEFT = 5, /* as with HOOKED, while that pays: nothing is known of what it calls */
 };
 
 /* While code runs that looks at the interpreter itself, a frame the hook could serve is the user's own for so many calls. What one
