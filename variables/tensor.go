@@ -228,6 +228,14 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 		return nil, true, err
 	}
 	t.need(tx, name)
+	if name == "requires_grad" {
+		if differs, err := tx.Output().GradFlagMayDiffer(t, m.RequiresGrad); differs || err != nil {
+			if err == nil {
+				err = unsupported(exc.TensorMetadata, "requires_grad of %s, behind an operation in place on a tensor that may share its memory", t.describe())
+			}
+			return nil, true, err
+		}
+	}
 	switch name {
 	case "shape":
 		return intTuple(tx, m.Shape, tx.World().SizeType), true, nil

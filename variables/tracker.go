@@ -296,6 +296,9 @@ type Output interface {
 	// Body captures, as a graph of its own, what a function does that an operation is given: samples makes the tensors that stand for its
 	// arguments, run calls it on them and gives the tensors among its results. fresh: these share no memory with others.
 	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
+	// GradFlagMayDiffer tells whether an operation in place on another tensor may have changed whether t requires gradients: t may be a view
+	// of that, or that a view of t. requires: what it is known to be without.
+	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
 	// OwnMemory tells whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.

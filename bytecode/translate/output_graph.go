@@ -597,7 +597,7 @@ func (o *OutputGraph) aliasGuards() {
 			}
 		}
 	})
-	if o.opts.FullGuards && o.ChangesTensors() {
+	if o.opts.FullGuards && o.ChangesTensors() || o.changesMetadata() {
 		for _, a := range o.inputs {
 			o.tensorArgs[a].Fields |= guards.TensorDistinct
 		}

@@ -3,6 +3,7 @@
  * and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
 #define _GNU_SOURCE
 #include "tensor_layout.h"
+#include "torch_state.h"
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -333,12 +334,12 @@ view_tuple(const gd_tensor_view *v)
                          v->device_index, PyBool_FromLong(v->requires_grad), PyBool_FromLong(v->is_leaf));
 }
 
-/* samples["random"]: (tensor, what view_tuple should give of it). Each is read right, and two of them are told apart by what
+/* samples[name]: (tensor, what view_tuple should give of it). Each is read right, and two of them are told apart by what
  * is read exactly when Python tells them apart. */
 static int
-self_check(PyObject *samples)
+self_check(PyObject *samples, const char *name)
 {
-    PyObject *list = samples_of(samples, "random");
+    PyObject *list = samples_of(samples, name);
     if (list == NULL) {
         return 0;
     }
@@ -378,8 +379,8 @@ environment_function(const char *name)
 static const char *
 probe(PyObject *samples)
 {
-    static const char *const lists[] = {"odd",   "dims", "dtypes",   "devices",      "keysets",
-                                        "plain", "leaf", "computed", "switched_off", "random"};
+    static const char *const lists[] = {"odd",  "dims",     "dtypes",       "devices", "keysets", "plain",
+                                        "leaf", "computed", "switched_off", "random",  "views"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         if (samples_of(samples, lists[i]) == NULL) {
             return lists[i];
@@ -417,7 +418,17 @@ probe(PyObject *samples)
     if (!probe_grad_fn(samples)) {
         return "grad_fn";
     }
-    if (!self_check(samples)) {
+    window meta;
+    if (!follow_meta(PyList_GET_ITEM(samples_of(samples, "leaf"), 0), &meta)) {
+        return "autograd metadata";
+    }
+    gd_tensor_layout.plain_meta = word_at(&meta, 0);
+    void *ask = gd_torch_symbol("_ZNK3c1010TensorImpl13requires_gradEv");
+    if (ask == NULL) {
+        return "requires_grad of a view";
+    }
+    memcpy(&gd_tensor_layout.ask_requires_grad, &ask, sizeof ask);
+    if (!self_check(samples, "random") || !self_check(samples, "views")) {
         return "self-check";
     }
     gd_tensor_layout.base = (PyTypeObject *)Py_NewRef(base);

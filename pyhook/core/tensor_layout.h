@@ -16,6 +16,8 @@ typedef struct {
     uint32_t impl, ndim, sizes, strides, dtype, device, keyset, autograd_meta, grad_fn, requires_grad;
     uint64_t plain_keys; /* key sets within these bits belong to dense, strided tensors */
     PyTypeObject *base;  /* strong: torch._C.TensorBase, the layout's owner */
+    uint64_t plain_meta; /* first word of autograd metadata that is no view's: its vtable */
+    _Bool (*ask_requires_grad)(const void *impl); /* c10::TensorImpl::requires_grad: runs nothing of the user's */
 } gd_tensor_layout_t;
 
 extern gd_tensor_layout_t gd_tensor_layout;
@@ -46,13 +48,15 @@ gd_tensor_impl(PyObject *tensor)
 
 #define GD_TENSOR_FIELD(type, impl, field) (*(const type *)((impl) + gd_tensor_layout.field))
 
+/* A view requires gradients where its base has come to, whatever the view's own fields say. */
 static inline int
 gd_tensor_requires_grad(const char *impl)
 {
     const char *meta = GD_TENSOR_FIELD(char *, impl, autograd_meta);
     return meta != NULL
            && (*(meta + gd_tensor_layout.requires_grad) != 0
-               || *(const void *const *)(meta + gd_tensor_layout.grad_fn) != NULL);
+               || *(const void *const *)(meta + gd_tensor_layout.grad_fn) != NULL
+               || (*(const uint64_t *)meta != gd_tensor_layout.plain_meta && gd_tensor_layout.ask_requires_grad(impl)));
 }
 
 static inline int

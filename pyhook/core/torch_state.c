@@ -180,6 +180,16 @@ find_symbol(const char *name)
     return dlsym(RTLD_DEFAULT, name);
 }
 
+void *
+gd_torch_symbol(const char *name)
+{
+    if (gd_torch_state_ensure() < 0) {
+        PyErr_Clear();
+        return NULL;
+    }
+    return find_symbol(name);
+}
+
 /* The thread's pointers, found at the thread's first look. Either may be NULL where torch has no such symbol. */
 static inline const thread_pointers *
 pointers_of_thread(void)

@@ -22,6 +22,9 @@ int gd_torch_grad_enabled(void);
 /* Whether this thread is inside a TorchFunctionMode, a TorchDispatchMode or a transform of torch.func. Keeps no exception. */
 int gd_torch_mode_active(void);
 
+/* A symbol of torch's libraries; NULL without an exception where there is none. */
+void *gd_torch_symbol(const char *name);
+
 /* dict of name → (present value, how it is read: "symbol" or "python"); new, NULL with an exception. */
 PyObject *gd_torch_state_describe(void);
 

@@ -332,7 +332,17 @@ def _make_samples(torch: Any) -> dict[str, Any]:
         "computed": computed,
         "switched_off": [leaf(i).requires_grad_(False) for i in range(12)],
         "random": [(t, _view_by_attributes(torch, t)) for t in _varied(torch, tensor, leaf, 160)],
+        "views": [(t, _view_by_attributes(torch, t)) for t in _views(tensor)],
     }
+
+
+def _views(tensor: Callable[..., Any]) -> list[Any]:
+    """Views of what requires no gradients, and of what has come to require them since: their own fields do not say so."""
+    plain, leaf, computed = (tensor(2, 3) for _ in range(3))
+    views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
+    leaf.requires_grad_(True)
+    computed.mul_(tensor(3).requires_grad_(True))
+    return views
 
 
 def _varied(torch: Any, tensor: Callable[..., Any], leaf: Callable[[int], Any], count: int) -> list[Any]:
