@@ -248,6 +248,8 @@ _INLINED_MODULES = (
 _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
 
 _cache: dict[Any, str] = {}
+#: of functions that a call of a function of torch's has made (a decorator's): they live no longer than the program holds them
+_cache_of_made: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def classify(obj: Any) -> str:
@@ -269,9 +271,10 @@ def classify(obj: Any) -> str:
         return str(registered)
     if isinstance(obj, type):
         return ""
-    known = _cache.get(obj)
+    cache: Any = _cache if kind is not types.FunctionType or obj.__closure__ is None else _cache_of_made
+    known = cache.get(obj)
     if known is not None:
-        return known
+        return str(known)
     if isinstance(obj, types.FunctionType):
         # Not __module__, which functools.wraps copies: torch.compile's wrapper has the user's.
         module = obj.__globals__.get("__name__") or ""
@@ -280,8 +283,10 @@ def classify(obj: Any) -> str:
     word = _classify(obj, module)
     if isinstance(obj, types.BuiltinFunctionType) and word == "":
         return ""
+    if isinstance(obj, types.MethodWrapperType):
+        return word  # it holds an object of the program's
     if not isinstance(obj, types.FunctionType) or module.split(".", 1)[0] == "torch":
-        _cache[obj] = word
+        cache[obj] = word
     return word
 
 

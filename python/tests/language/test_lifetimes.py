@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C
+from godynamo import _C, _callables
 from godynamo.testing import CompileCounter
 
 LOG: list[Any] = []
@@ -361,3 +361,38 @@ def test_a_large_tensor_is_freed_when_it_is_rebound() -> None:
 
     gone, _ = godynamo.optimize(chain)(torch.zeros(8))
     assert gone == chain(torch.zeros(8))[0]
+
+
+def decorated(x: Any) -> Any:
+    it = Noisy("it")
+
+    @torch.no_grad()
+    def inner(z: Any) -> Any:
+        return z + len(it.name)
+
+    return inner(x)
+
+
+def decorated_otherwise(x: Any) -> Any:
+    it = Noisy("it")
+
+    @torch.autocast("cpu", enabled=False)
+    def inner(z: Any) -> Any:
+        return z + len(it.name)
+
+    return inner(x) + torch.vmap(lambda a: a * len(it.name))(x)
+
+
+@pytest.mark.parametrize("fn", [decorated, decorated_otherwise], ids=lambda f: f.__name__)
+def test_what_a_callable_was_found_to_be_keeps_nothing_alive(fn: Callable[..., Any]) -> None:
+    optimized = godynamo.optimize(fn)
+    for call in (fn, optimized, optimized, optimized):
+        LOG.clear()
+        call(torch.ones(2))
+        assert LOG == ["del it"], call
+
+
+def test_a_method_that_c_has_bound_does_not_outlive_its_object() -> None:
+    LOG.clear()
+    assert not _callables.classify(Noisy("it").__eq__)
+    assert LOG == ["del it"]
