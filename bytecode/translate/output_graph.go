@@ -292,15 +292,16 @@ func (o *OutputGraph) operands(tx variables.Translator, operation string, args [
 
 func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
 	a := make([]fxgraph.Arg, len(args))
+	sizes, numpy := tellsSizes(operation), tellsNumpy(operation)
 	proxy := func(v variables.VariableTracker) (fxgraph.Arg, error) {
 		if p, err := o.number(tx, operation, v); p != nil || err != nil {
 			return p, err
 		}
-		if tellsNumpy(operation) && variables.HoldsNumpy(tx, v) {
+		if numpy && variables.HoldsNumpy(tx, v) {
 			return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", operation)
 		}
 		p, err := variables.AsProxy(tx, v)
-		if err == nil && tellsSizes(operation) {
+		if err == nil && sizes {
 			p, err = o.keepSizes(p)
 		}
 		return p, err

@@ -87,7 +87,6 @@ _CALLABLE_TYPES = (
     type,
     torch._ops.OpOverloadPacket,
     torch._ops.OpOverload,
-    torch._ops.HigherOrderOperator,
 )
 
 
@@ -261,10 +260,10 @@ def classify(obj: Any) -> str:
         return "first"  # its call gives the argument
     if obj is torch._C._VariableFunctions:
         return "namespace"
-    # isinstance would ask obj for its __class__; and HigherOrderOperator's metaclass is abc's, whose check crashes on types that
-    # CPython does not make ready (that of code.co_positions() in 3.11).
-    kind = type(obj)
-    if not any(type.__subclasscheck__(known, kind) for known in _CALLABLE_TYPES):
+    kind = type(obj)  # isinstance would ask obj for its __class__
+    # HigherOrderOperator's metaclass is abc's, whose check crashes on types that CPython does not make ready (that of
+    # code.co_positions() in 3.11).
+    if not issubclass(kind, _CALLABLE_TYPES) and not type.__subclasscheck__(torch._ops.HigherOrderOperator, kind):
         return ""
     registered = _runtime.registered_kind(obj)
     if registered:

@@ -50,51 +50,23 @@ def tensor(*args: Any, **other: Any) -> Any:
     return _made(torch.get_default_dtype(), args, other)
 
 
-@stands_for(torch.FloatTensor)
-def float_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.float32, args, other)
+def _of(dtype: Any) -> Any:
+    def typed(*args: Any, **other: Any) -> Any:
+        return _made(dtype, args, other)
+
+    return typed
 
 
-@stands_for(torch.DoubleTensor)
-def double_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.float64, args, other)
-
-
-@stands_for(torch.HalfTensor)
-def half_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.float16, args, other)
-
-
-@stands_for(torch.BFloat16Tensor)
-def bfloat16_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.bfloat16, args, other)
-
-
-@stands_for(torch.ByteTensor)
-def byte_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.uint8, args, other)
-
-
-@stands_for(torch.CharTensor)
-def char_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.int8, args, other)
-
-
-@stands_for(torch.ShortTensor)
-def short_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.int16, args, other)
-
-
-@stands_for(torch.IntTensor)
-def int_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.int32, args, other)
-
-
-@stands_for(torch.LongTensor)
-def long_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.int64, args, other)
-
-
-@stands_for(torch.BoolTensor)
-def bool_tensor(*args: Any, **other: Any) -> Any:
-    return _made(torch.bool, args, other)
+for _class, _dtype in {
+    torch.FloatTensor: torch.float32,
+    torch.DoubleTensor: torch.float64,
+    torch.HalfTensor: torch.float16,
+    torch.BFloat16Tensor: torch.bfloat16,
+    torch.ByteTensor: torch.uint8,
+    torch.CharTensor: torch.int8,
+    torch.ShortTensor: torch.int16,
+    torch.IntTensor: torch.int32,
+    torch.LongTensor: torch.int64,
+    torch.BoolTensor: torch.bool,
+}.items():
+    stands_for(_class)(_of(_dtype))

@@ -9,19 +9,7 @@ import torch
 from torch import nn
 
 import godynamo
-
-
-class Whole:
-    """A backend that takes whole graphs."""
-
-    __godynamo_backend__ = True
-
-    def __init__(self) -> None:
-        self.graphs = 0
-
-    def __call__(self, gm, example_inputs):
-        self.graphs += 1
-        return gm.forward
+from godynamo.testing import CompileCounter
 
 
 def changes(a, b, c):
@@ -32,7 +20,7 @@ def changes(a, b, c):
 @pytest.mark.parametrize("first", list(itertools.product(range(3), repeat=3)), ids=str)
 def test_one_object_in_several_places(first):
     """Whatever the first call's tensors were, each combination gives eager's result."""
-    optimized = godynamo.optimize(changes, backend=Whole())
+    optimized = godynamo.optimize(changes, backend=CompileCounter())
     for places in (first, *itertools.product(range(3), repeat=3)):
         given, wanted = ([torch.arange(2.0) + i for i in range(3)] for _ in range(2))
         got, want = optimized(*[given[i] for i in places]), changes(*[wanted[i] for i in places])
@@ -41,7 +29,7 @@ def test_one_object_in_several_places(first):
 
 
 def test_texts_and_reasons():
-    optimized = godynamo.optimize(changes, backend=Whole())
+    optimized = godynamo.optimize(changes, backend=CompileCounter())
     a, b, c = (torch.zeros(2) for _ in range(3))
     optimized(a, b, c)
     (entry,) = godynamo.cache_entries(optimized)
@@ -66,11 +54,11 @@ class Deep(nn.Module):
 
 def test_guards_grow_with_the_tensors_and_not_with_their_pairs():
     """200 layers have 1,401 tensors, a million pairs; the entry was refused for the number of its guards."""
-    backend, plain = Whole(), Deep(200)
+    backend, plain = CompileCounter(), Deep(200)
     optimized = godynamo.optimize(plain, backend=backend)
     for _ in range(3):
         optimized(torch.randn(3, 4))
-    assert backend.graphs == 1
+    assert backend.frame_count == 1
     (entry,) = godynamo.cache_entries(optimized)
     assert entry.hits == 3
 
@@ -79,14 +67,14 @@ def test_a_parameter_that_becomes_another_layers():
     """Tied after the first call: the guard sees it, and the result is eager's."""
     torch.manual_seed(0)
     plain = Deep(3)
-    backend = Whole()
+    backend = CompileCounter()
     optimized = godynamo.optimize(plain, backend=backend)
     x = torch.randn(3, 4)
     optimized(x)
     plain.layers[2][1].running_mean = plain.layers[0][1].running_mean
     state = {k: v.clone() for k, v in plain.state_dict().items()}
     got, after = optimized(x), {k: v.clone() for k, v in plain.state_dict().items()}
-    assert backend.graphs == 2
+    assert backend.frame_count == 2
     plain.load_state_dict(state)
     assert torch.equal(got, plain(x))
     assert all(torch.equal(after[k], v) for k, v in plain.state_dict().items())

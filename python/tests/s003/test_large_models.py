@@ -8,19 +8,7 @@ from torch import nn
 
 import godynamo
 from godynamo import config, utils
-
-
-class Counter:
-    """A backend that takes whole graphs and counts them."""
-
-    __godynamo_backend__ = True
-
-    def __init__(self) -> None:
-        self.graphs = 0
-
-    def __call__(self, gm, example_inputs):
-        self.graphs += 1
-        return gm.forward
+from godynamo.testing import CompileCounter
 
 
 class Steps(nn.Module):
@@ -37,7 +25,7 @@ class Steps(nn.Module):
 def test_one_module_that_is_too_large_does_not_switch_off_the_others(backend):
     x = torch.ones(2)
     with config.patch(max_translated_instructions=5000):
-        large = godynamo.optimize(Steps(), backend=Counter() if backend == "whole graphs" else "eager")
+        large = godynamo.optimize(Steps(), backend=CompileCounter() if backend == "whole graphs" else "eager")
         for _ in range(3):
             assert torch.equal(large(x), x + sum(range(2000)))
     utils.counters.clear()
@@ -50,13 +38,13 @@ def test_a_long_model_is_one_graph():
     """Its translation takes more instructions than config.max_translated_instructions, operations all along."""
     layers = [nn.ReLU() for _ in range(200)]
     plain = nn.Sequential(nn.Linear(2, 2), *layers)
-    backend = Counter()
+    backend = CompileCounter()
     utils.counters.clear()
     with config.patch(max_translated_instructions=2000):
         optimized = godynamo.optimize(plain, backend=backend)
         x = torch.randn(3, 2)
         assert torch.equal(optimized(x), plain(x))
-    assert backend.graphs == 1
+    assert backend.frame_count == 1
     assert dict(utils.counters["frames"]) == {"total": 1, "ok": 1}
 
 
@@ -82,7 +70,7 @@ def test_a_model_of_thousands_of_modules_is_captured_and_guarded(backend):
     """Its guards are more parts than 16 bits count, and more values."""
     torch.manual_seed(0)
     plain = blocks(2000)
-    graphs = Counter()
+    graphs = CompileCounter()
     optimized = godynamo.optimize(plain, backend=graphs if backend == "whole graphs" else "eager")
     x = torch.randn(3, 2)
     utils.counters.clear()
@@ -90,7 +78,7 @@ def test_a_model_of_thousands_of_modules_is_captured_and_guarded(backend):
         assert torch.equal(optimized(x), plain(x))
     assert dict(utils.counters["frames"]) == {"total": 1, "ok": 1}
     assert utils.counters["stats"]["calls_captured"] == 4000
-    assert graphs.graphs == (backend == "whole graphs")
+    assert graphs.frame_count == (backend == "whole graphs")
     (entry,) = godynamo.cache_entries(optimized)
     assert len(entry.parts) > 1 << 16
     plain[1999][0].bias = None  # among the last that is guarded
