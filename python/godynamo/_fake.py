@@ -30,7 +30,11 @@ class _Unknown:
 
     def __init__(self, root: int, error: Exception) -> None:
         self.root = root  #: the operation's index
-        self.error = error
+        self._kind, self._args = type(error), error.args
+
+    def error(self) -> Exception:
+        """What the operation raised, anew: one that is kept would keep all frames of the program alive by its traceback."""
+        return self._kind(*self._args)
 
 
 def _changes(op: str, target: Any, kwargs: dict[str, Any]) -> bool:
@@ -98,7 +102,7 @@ class Session:
             if isinstance(operand, _Unknown):
                 if _changes(op, target, k):
                     self._stuck = operand.root
-                    raise operand.error
+                    raise operand.error()
                 self._values[index] = operand
                 return
         if target in ("as_subclass", _torch_function.as_subclass, _torch_function.converted):
@@ -150,7 +154,7 @@ class Session:
         """The fake value of a node that has run. Raises the operation's error where its sizes depend on data."""
         found = self._values[index]
         if isinstance(found, _Unknown):
-            raise found.error
+            raise found.error()
         return found
 
     def root(self, index: int) -> int:

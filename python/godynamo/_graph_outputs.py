@@ -121,10 +121,10 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
     values: dict[str, Any] = {}
     if any(of_python(node.target) for node in gm.graph.nodes):
         return values
-    error = _run_fakes(gm, inputs, None, values)
+    raised = _run_fakes(gm, inputs, None, values)
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
-    if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException)):
+    if raised in (DataDependentOutputException, DynamicOutputShapeException):
         from torch.fx.experimental.symbolic_shapes import ShapeEnv  # not above: it takes longer than most graphs do
 
         _run_fakes(gm, inputs, ShapeEnv(), values)
@@ -133,7 +133,8 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
 
 def _run_fakes(
     gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]], symbols: Any, values: dict[str, Any]
-) -> Exception | None:
+) -> type[Exception] | None:
+    """What it ended with: the class alone, since the exception would keep all frames outward, the program's too."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     class Recorder(torch.fx.Interpreter):
@@ -147,9 +148,11 @@ def _run_fakes(
     mode = FakeTensorMode(shape_env=symbols, allow_non_fake_inputs=True, static_shapes=True)
     try:
         with unseen(), mode:
-            Recorder(gm, garbage_collect_values=False).run(*inputs(mode))
+            recorder = Recorder(gm, garbage_collect_values=False)
+            recorder.extra_traceback = False  # the text for it is made in a frame that is part of a cycle
+            recorder.run(*inputs(mode))
     except Exception as error:  # an operation that raises has no value; those before it have
-        return error
+        return type(error)
     finally:
         noisy.disabled = before
         _torch_state.restore(outside)
