@@ -247,6 +247,21 @@ func replace(a Arg, old, repl *Node) Arg {
 	})
 }
 
+// Copy adds a call like n, on what of says in the place of the nodes that n is called on.
+func (g *Graph) Copy(n *Node, of func(*Node) *Node) *Node {
+	args := make([]Arg, len(n.Args))
+	for i, a := range n.Args {
+		args[i] = MapNodes(a, of)
+	}
+	var kwargs []Kwarg
+	for _, k := range n.Kwargs {
+		kwargs = append(kwargs, Kwarg{k.Name, MapNodes(k.Value, of)})
+	}
+	c := g.add(n.Op, n.Target, args, kwargs)
+	c.Inplace, c.State, c.Item, c.Several = n.Inplace, n.State, n.Item, n.Several
+	return c
+}
+
 // MapNodes is a copy of an operand with f's answers in the place of its nodes.
 func MapNodes(a Arg, f func(*Node) *Node) Arg {
 	each := func(items []Arg) []Arg {

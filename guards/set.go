@@ -81,6 +81,9 @@ func (c *Collector) Set() Set {
 	return Set{&setNode{flat: flat, index: c.index}}
 }
 
+// Said are the distinct guards so far in the order of adding, without the merging of TENSOR_MATCH; the caller must not change the slice.
+func (c *Collector) Said() []Guard { return c.flat }
+
 // Len is the number of distinct guards.
 func (s Set) Len() int { return len(s.Guards()) }
 

@@ -52,6 +52,7 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
 		[2]py.Object{s.Name("python_ops"), s.Tuple(python...)},
 		[2]py.Object{s.Name("inlined"), names(r.Inlined)},
+		[2]py.Object{s.Name("reused_layers"), s.Int(int64(r.Reused))},
 		[2]py.Object{s.Name("resumes"), names(r.ResumeNames)},
 		[2]py.Object{s.Name("nothing_to_capture"), py.Bool(r.Nothing)},
 		[2]py.Object{s.Name("skipped"), s.Str(r.Skipped)},

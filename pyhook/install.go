@@ -275,6 +275,31 @@ func (*installer) Check(s *py.Scope, entry py.Object, slots []py.Object, globals
 	return 0, s.Err()
 }
 
+// NewCheck implements translate.Installer: an entry that runs no function.
+func (i *installer) NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (translate.Check, error) {
+	info, err := s.Dict()
+	if err != nil {
+		return nil, err
+	}
+	entry, err := i.Make(s, &cache.GuardedCode{Program: p, Pool: pool, OrigCode: py.None(), Info: info})
+	if err != nil {
+		return nil, err
+	}
+	return &check{i, s.Adopt(entry)}, nil
+}
+
+// check is an entry's guards alone.
+type check struct {
+	installer *installer
+	entry     py.Object
+}
+
+// Holds implements translate.Check.
+func (c *check) Holds(s *py.Scope, slots []py.Object, globals py.Object) (bool, error) {
+	failed, err := c.installer.Check(s, c.entry, slots, globals)
+	return failed < 0 && err == nil, err
+}
+
 // constObject is a constant of the program: an object of the translation's pool, or a name made for the program.
 func constObject(s *py.Scope, g *cache.GuardedCode, c guards.ConstUse) py.Object {
 	if c.Index < 0 {

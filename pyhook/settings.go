@@ -37,6 +37,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out.CheckTypes = flag(options, "check_types")
 	out.QueueEffects = flag(config, "queue_effects")
 	out.GuardNNModules = flag(config, "guard_nn_modules")
+	out.ReuseLayers = flag(config, "reuse_layers")
 	out.TranslateEverything = flag(config, "translate_everything")
 	mode, e := s.GetAttr(config, "tensor_guards")
 	if e != nil {

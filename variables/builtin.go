@@ -533,6 +533,9 @@ func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		return nil, unsupported(exc.IterUnsupported, "next of %s", Describe(tx, v))
 	}
 	tx.World().Writes++
+	if !Materialized(v) {
+		tx.World().Own++
+	}
 	tx.World().Wrote(v)
 	item, ok, err := it.Next(tx)
 	if err != nil || ok {

@@ -16,6 +16,7 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, em
 		}
 	}
 	if !Materialized(v) {
+		tx.World().Own++
 		return nil
 	}
 	v.base().mutated = true

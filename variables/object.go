@@ -484,6 +484,9 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 	if m == nil {
 		return nil, &exc.Observed{TypeName: "TypeError", Text: "'" + py.TypeName(o.Class) + "' object is not callable"}
 	}
+	if o.Src != nil && !o.Obj.IsNull() && o.isModule(tx) {
+		return tx.Output().CallModule(tx, o, args, kwargs, func() (VariableTracker, error) { return Call(tx, m, args, kwargs) })
+	}
 	return Call(tx, m, args, kwargs)
 }
 

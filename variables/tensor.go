@@ -98,6 +98,9 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	if tx.World().Calls > 0 {
 		return nil, unsupported(exc.TensorMetadata, "%s, which a Python call may have changed", t.describe())
 	}
+	if !t.exemplified() {
+		tx.World().Asked.Meta++
+	}
 	if t.meta == nil {
 		m, err := tx.Output().Meta(tx, t)
 		if err != nil {
@@ -108,14 +111,18 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	return t.meta, nil
 }
 
+// exemplified tells inputs whose real tensor still has their metadata.
+func (t *TensorVariable) exemplified() bool { return !t.Example.IsNull() && !t.Changed }
+
 // change says that an operation ran on it in place: nothing that was known of it need be so still.
 func (t *TensorVariable) change() { t.meta, t.sizes, t.Changed = nil, nil, true }
 
 // Sizes is Meta without strides and requires_grad: by rules where they have an answer.
 func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
-	if t.meta != nil || tx.World().Calls > 0 || !t.Example.IsNull() && !t.Changed {
+	if t.meta != nil || tx.World().Calls > 0 || t.exemplified() {
 		return t.Meta(tx)
 	}
+	tx.World().Asked.Sizes++
 	if t.sizes == nil {
 		m, ok := tx.Output().Sizes(t)
 		if !ok {
@@ -229,6 +236,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	}
 	t.need(tx, name)
 	if name == "requires_grad" {
+		tx.World().Asked.Grad++
 		if differs, err := tx.Output().GradFlagMayDiffer(t, m.RequiresGrad); differs || err != nil {
 			if err == nil {
 				err = unsupported(exc.TensorMetadata, "requires_grad of %s, behind an operation in place on a tensor that may share its memory", t.describe())

@@ -133,6 +133,7 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 
 // operandsLack tells whether no tensor that a node may give back has an attribute of its own; guarded then. x.to(dtype) is x or new.
 func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
+	tx.World().Asked.Origin++
 	inputs := map[*TensorVariable]bool{}
 	seen := map[*fxgraph.Node]bool{}
 	known := true
@@ -169,6 +170,7 @@ func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 
 // isNew tells tensors that an operation has made: nothing hangs on them yet.
 func (t *TensorVariable) isNew(tx Translator) bool {
+	tx.World().Asked.Origin++
 	if t.Src != nil || t.Node.Inplace {
 		return false
 	}

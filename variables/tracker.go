@@ -299,6 +299,9 @@ type Output interface {
 	// GradFlagMayDiffer tells whether an operation in place on another tensor may have changed whether t requires gradients: t may be a view
 	// of that, or that a view of t. requires: what it is known to be without.
 	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
+	// CallModule is what call gives, which runs the code of a module of the frame's; or, where an equal module has been called so before,
+	// what that gave, with this one's tensors.
+	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw, call func() (VariableTracker, error)) (VariableTracker, error)
 	// OwnMemory tells whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.

@@ -30,7 +30,7 @@ type facts struct {
 	recursiveRepr                                                                                                                                                                                    py.Object
 	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing                                                                                      py.Object
 	numpyScalars, numpyFunctions, numpyCallables, numpyOperation, numpyComputed                                                                                                                      py.Object
-	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek                                                                                                                         py.Object
+	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek, moduleKinds                                                                                                            py.Object
 	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode                                                                                                                             py.Object
 	setClone, layoutIs                                                                                                                                                                               py.Object
 	traceable, hasHandler, plainTensor                                                                                                                                                               py.Object
@@ -68,6 +68,7 @@ type World struct {
 	tensorStores  map[string][]*TensorVariable // tensors the program has stored a Python attribute on, by its name
 	unseen        map[py.Object]*unseen        // lists and deques that were only added to
 	fixed         map[py.Object]bool           // classes that nobody changes
+	kinds         py.Object                    // _alike.Kinds, once asked
 	printing      map[VariableTracker]bool     // objects whose __repr__ is running, see TorchVariable.recursive
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
@@ -77,9 +78,11 @@ type World struct {
 	PythonOps bool
 	Calls     int
 	// Writes counts changes of values and effects so far, Effects the latter alone, Fills those stores into empty cells of the program's
-	// among the Writes: nothing ends by such a store.
-	Writes, Effects, Fills int
-	watched                [][]VariableTracker // what has been written to since each Watch
+	// among the Writes: nothing ends by such a store. Own counts those to values that the program made and that nothing outside has seen.
+	Writes, Effects, Fills, Own int
+	// Asked counts questions about tensors that the graph computes.
+	Asked   Asked
+	watched [][]VariableTracker // what has been written to since each Watch
 	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
 	Casts int
 }
@@ -151,7 +154,7 @@ func (f *facts) table() map[string]*py.Object {
 		"numpy_scalars": &f.numpyScalars, "numpy_functions": &f.numpyFunctions, "numpy_callables": &f.numpyCallables, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "makes_new": &f.makesNew, "AutogradFunction": &f.AutogradFunction, "autograd_parts": &f.autogradParts, "signature": &f.signature, "function_made": &f.functionMade,
-		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
+		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "module_kinds": &f.moduleKinds, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"make_subclass": &f.makeSubclass, "as_subclass": &f.asSubclass, "plain_example": &f.plainExample, "alias": &f.alias, "grad_enabled": &f.gradEnabled, "convert": &f.convert, "modes_off": &f.modesOff, "detach": &f.detach, "wrap_result": &f.wrapResult, "new_tensor": &f.newTensor, "handler_mirrors": &f.handlerMirrors, "handle_torch_function": &f.handleTorchFunction,

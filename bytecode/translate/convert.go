@@ -398,7 +398,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun, Catches: c.catches,
 		HandsOver: o.frame.Origin != nil && !rerun,
 		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, GraphText: o.GraphText,
-		Inlined: o.inlined, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
+		Inlined: o.inlined, Reused: o.layers.reused, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
 	}
 	return errDone
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -130,6 +131,10 @@ func (testInstaller) Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Ob
 
 func (testInstaller) NewCode(*py.Scope, *bytecode.Raw, []py.Object) (py.Object, error) {
 	return py.Object{}, &exc.SkipFrame{Reason: "tests make no code"}
+}
+
+func (testInstaller) NewCheck(*py.Scope, *guards.Program, []py.Object) (Check, error) {
+	return nil, &exc.SkipFrame{Reason: "tests make no checks"}
 }
 
 func (testInstaller) Resume(*py.Scope, *Origin, func() (py.Object, error)) (py.Object, error) {

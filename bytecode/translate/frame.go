@@ -44,6 +44,7 @@ type Options struct {
 	FullGuards     bool // config.tensor_guards == "full", or a backend that takes whole graphs
 	QueueEffects   bool
 	GuardNNModules bool
+	ReuseLayers    bool // an equal layer is what an earlier one was, see layers
 	PythonOps      bool // Python calls go into the graph, where they would split the frame
 	CheckTypes     bool // what they return is checked where the program annotates it
 	MaxSteps       int  // instructions from one operation to the next, inlined ones included
@@ -112,8 +113,15 @@ type Installer interface {
 	Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error)
 	// NewCode builds a code object.
 	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
+	// NewCheck makes a check of a program, without a function behind it; the scope keeps it.
+	NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (Check, error)
 	// Resume returns the callable for the rest of a frame; make yields its function when there is none yet.
 	Resume(s *py.Scope, o *Origin, make func() (py.Object, error)) (py.Object, error)
+}
+
+// Check runs guards on slots, in a frame with these globals.
+type Check interface {
+	Holds(s *py.Scope, slots []py.Object, globals py.Object) (bool, error)
 }
 
 // Version of the Python whose code is read and written.
@@ -140,6 +148,7 @@ type Result struct {
 	GraphText   func() string
 	NumGraphs   int
 	Inlined     []string
+	Reused      int        // calls of modules that an equal one's operations stand for
 	PythonOps   []PythonOp // Python operations of the graph, by callee
 	ResumeNames []string
 	Text        string   // of the guards

@@ -95,6 +95,9 @@ type OutputGraph struct {
 	foreseenBy    map[*fxgraph.Node]bool
 	bodies        int     // functions being captured for an operation, see Body
 	inside        []*body // those that have been
+	numBodies     int     // and how many have been
+	tentative     int     // translations under way that may be taken back, see Tentative
+	layers        layers
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
@@ -148,6 +151,9 @@ func (o *OutputGraph) AddGuards(gs ...guards.Guard) {
 	for i := range gs {
 		if gs[i].Line == (guards.UserLine{}) {
 			gs[i].Line = line
+		}
+		if gs[i].CreateFn == guards.CreateNoAlias {
+			o.layers.apart++
 		}
 	}
 	o.guards.Add(gs...)
@@ -392,11 +398,15 @@ func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 }
 
 func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
+	return o.addedAt(n, o.position())
+}
+
+// addedAt records a node whose operation stands at a place of the user's.
+func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
 	o.stepsAtOp = o.steps
 	o.letGoOfTensors()
-	ch := o.position()
 	if (!o.backend.Inline() || o.bodies > 0) && ch != nil {
 		for _, f := range ch.stack() {
 			n.Stack = append(n.Stack, fxgraph.Frame{Name: f.Name, File: f.File, Line: f.Line})

@@ -36,6 +36,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run fun
 	}
 	inside := len(o.events)
 	o.bodies++
+	o.numBodies++
 	w.Watch()
 	results, err := run()
 	written := w.Watched()

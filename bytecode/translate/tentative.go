@@ -5,7 +5,10 @@ package translate
 func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
-	if err := run(); err != nil {
+	o.tentative++
+	err = run()
+	o.tentative--
+	if err != nil {
 		return true, err
 	}
 	seen = o.world.Effects != effects || o.world.Calls != calls

@@ -34,6 +34,7 @@ from torch.utils._device import DeviceContext
 
 from . import (
     _C,
+    _alike,
     _answers,
     _caches,
     _effects,
@@ -840,6 +841,7 @@ def facts() -> dict[str, Any]:
         "referent": weakref.ref.__call__,
         "cache_wrapper": _caches.Wrapper,
         "cache_peek": _caches.peek,
+        "module_kinds": _alike.Kinds,
         "drawing_functions": {
             fn: name
             for cls in (random.SystemRandom, random.Random)

@@ -37,6 +37,8 @@ suppress_errors: bool
 verify_correctness: bool
 #: guard the attributes of nn.Modules
 guard_nn_modules: bool
+#: what a module's call captured serves equal modules of the same frame; False: the code of each is run through
+reuse_layers: bool
 #: ``with optimize(...)`` raises RuntimeError
 raise_on_ctx_manager_usage: bool
 #: a forked child that misses loads a fresh copy of the translator; False: it runs new cases in CPython
@@ -96,6 +98,7 @@ _SETTINGS: dict[str, _Setting] = {
     "suppress_errors": _Setting(False),
     "verify_correctness": _Setting(False),
     "guard_nn_modules": _Setting(True),
+    "reuse_layers": _Setting(True),
     "raise_on_ctx_manager_usage": _Setting(False),
     "fork_reload": _Setting(True, core="fork_reload"),
     "inner_limit": _Setting(4096, core="inner_limit"),

@@ -160,8 +160,9 @@ def ended_by_its_own_function(x):
     return list(Reentrant().it), x + 1
 
 
-# A container that holds itself cannot be made real: CPython runs the frame, and the call in it splits.
-@cases(graphs=0, breaks=1)
+@cases(
+    graphs=0, breaks=1
+)  # a container that holds itself cannot be made real: CPython runs the frame, the call in it splits
 def values_that_hold_themselves(x):
     row, table = [x + 1], {}
     row.append(row)

@@ -1,0 +1,493 @@
+package translate
+
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Equal layers. A module is called, its code runs symbolically, and what it captured is kept as a layer: the operations, the result, and what
+// the translation has guarded of the module so far. All that a translation knows of an object of the frame's it has guarded, so those guards,
+// asked about another module of the class, tell whether its code would do the same: they are compiled once and run by the C core, like an
+// entry's. Where they hold, the operations are added again on the other module's tensors, the guards are said of it, and none of its
+// code is run.
+//
+// What guards do not tell is compared or excluded: the operands, and the metadata asked of computed ones (variables.Pairing); what the program
+// has changed, which must be the same for both and none of the module's; torch's modes; handlers of exceptions around the call; tensors that the
+// frame knows by another name.
+
+// layers are the calls of modules captured so far.
+type layers struct {
+	byClass map[py.Object]*classLayers
+	places  guards.Places
+	apart   int // guards said that two places hold different objects
+	reused  int
+}
+
+// classLayers are those of one class's modules. What they look like is asked once there are enough of them.
+type classLayers struct {
+	met     int // calls
+	large   bool
+	calls   []*layer // not looked at yet
+	kinds   map[int]*equalLayers
+	useless int // checks that were compiled, less those that have served
+}
+
+// equalLayers are those of modules that look alike, the last first.
+type equalLayers struct {
+	met  int
+	list []*layer
+}
+
+// A check costs about what running a layer's code does, so it is compiled for the third module of a kind, and for layers of few operations, which
+// larger ones consist of, for the sixteenth; a kind keeps few calls, which differ in their operands; and a class whose modules look alike and are
+// not is given up.
+const (
+	checkFrom        = 3
+	smallLayer       = 4
+	checkSmallFrom   = 16
+	maxLayers        = 3
+	maxUselessChecks = 4
+)
+
+// met counts a call of a module of a class.
+func (l *layers) met(class py.Object) *classLayers {
+	c := l.byClass[class]
+	if c == nil {
+		c = &classLayers{}
+		if l.byClass == nil {
+			l.byClass = map[py.Object]*classLayers{}
+		}
+		l.byClass[class] = c
+	}
+	c.met++
+	return c
+}
+
+// like gives the layers of modules that look like m; nil as long as there are too few of the class.
+func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
+	if c.useless >= maxUselessChecks || c.met < checkFrom || !c.large && c.met < checkSmallFrom {
+		return nil
+	}
+	if c.kinds == nil {
+		c.kinds = map[int]*equalLayers{}
+	}
+	for _, l := range c.calls {
+		if e := c.kind(o, l.module); e != nil {
+			e.add(l)
+		}
+	}
+	c.calls = nil
+	return c.kind(o, m)
+}
+
+// kind counts a module of a kind; nil for one that looks like no other.
+func (c *classLayers) kind(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
+	kind := o.world.KindOf(o.scope, m.Obj)
+	if kind < 0 {
+		return nil
+	}
+	e := c.kinds[kind]
+	if e == nil {
+		e = &equalLayers{}
+		c.kinds[kind] = e
+	}
+	e.met++
+	return e
+}
+
+func (e *equalLayers) add(l *layer) {
+	if len(e.list) == maxLayers {
+		e.list = e.list[:maxLayers-1]
+	}
+	e.list = append([]*layer{l}, e.list...)
+}
+
+// layer is one captured call.
+type layer struct {
+	module   *variables.ObjectVariable
+	args     []variables.VariableTracker
+	kwargs   []variables.Kw
+	result   variables.VariableTracker
+	from, to int // its operations, among the events
+	inlined  []string
+	asked    variables.Asked
+	apart    bool // its code has asked whether two places hold one object
+	modes    py.Object
+	at       *chain // of the call
+	// writes to what the frame has, so far; handlers of exceptions around it; the state they go back to
+	writes  int
+	inside  bool
+	handled bool
+	state   py.Object
+	check   *layerCheck
+	served  bool
+	differs bool // it cannot be compared
+}
+
+// layerCheck is what has to hold of a module for a layer to be its own.
+type layerCheck struct {
+	Check
+	guards  []guards.Guard
+	reads   []guards.Source
+	tensors []*variables.TensorVariable // of the module
+	changed map[*fxgraph.Node]bool      // operands of operations that change tensors in place
+}
+
+// CallModule implements variables.Output.
+func (o *OutputGraph) CallModule(tx variables.Translator, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (variables.VariableTracker, error) {
+	t, ok := tx.(*InstructionTranslator)
+	if !ok || !o.layersMayBeEqual(t) {
+		return call()
+	}
+	class := o.layers.met(m.Class)
+	equal := class.like(o, m)
+	if equal != nil {
+		for _, l := range equal.list {
+			if equal.met < checkFrom || !l.large() && equal.met < checkSmallFrom {
+				continue
+			}
+			if result, done, err := o.again(t, class, l, m, args, kwargs); done || err != nil {
+				return result, err
+			}
+		}
+	}
+	l, result, err := o.captureLayer(t, m, args, kwargs, call)
+	switch {
+	case l == nil:
+	case equal != nil:
+		equal.add(l)
+	case len(class.calls) < checkSmallFrom && class.useless < maxUselessChecks:
+		class.calls = append(class.calls, l)
+		class.large = class.large || l.large()
+	}
+	return result, err
+}
+
+// layersMayBeEqual tells whether what a module's code does follows here from its operands and from what is guarded of it.
+func (o *OutputGraph) layersMayBeEqual(tx *InstructionTranslator) bool {
+	w := o.world
+	return o.opts.ReuseLayers && o.opts.GuardNNModules && !o.opts.PythonOps && o.account == nil && o.bodies == 0 && o.tentative == 0 &&
+		w.Calls == 0 && w.Casts == 0 && w.PlainTensors() && !tx.hidden
+}
+
+// captureLayer runs a module's code; the layer is nil where what it did cannot be done again.
+func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (*layer, variables.VariableTracker, error) {
+	w := o.world
+	l := &layer{module: m, args: args, kwargs: kwargs, from: len(o.events), modes: o.state.now, at: tx.chainHere(), writes: w.Writes - w.Own,
+		inside: tx.InsideTry()}
+	l.handled, l.state = tx.protection()
+	apart, asked, bodies, foreseen, inlined, until, drew := o.layers.apart, w.Asked, o.numBodies, len(o.foreseen), len(o.inlined), len(o.log.until), w.Drew()
+	result, err := call()
+	if err != nil {
+		return nil, nil, err
+	}
+	l.result, l.to, l.inlined, l.apart = result, len(o.events), o.inlined[inlined:], o.layers.apart != apart
+	l.asked = w.Asked.Less(asked)
+	if l.to == l.from || !o.layersMayBeEqual(tx) || l.asked.Origin > 0 || o.numBodies != bodies ||
+		len(o.foreseen) != foreseen || len(o.log.until) != until || w.Drew() != drew || o.state.now != l.modes ||
+		w.Writes-w.Own != l.writes {
+		return nil, result, nil
+	}
+	return l, result, nil
+}
+
+// large tells layers whose code is worth not running.
+func (l *layer) large() bool { return l.to-l.from > smallLayer }
+
+// capturedAgain tells operations that can be added again on other operands.
+func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
+	n := e.node
+	if n == nil || e.protected != l.handled || e.state != l.state || e.modes != l.modes || n.State || isPythonNode(n) ||
+		n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod {
+		return false
+	}
+	if _, special := o.classOf[n]; special {
+		return false
+	}
+	for ch := e.chain; ch != l.at; ch = ch.parent {
+		if ch == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// again does for m what a layer did, if its code would do that. done: it has been done.
+func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *layer, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw) (result variables.VariableTracker, done bool, err error) {
+	if l.differs || l.modes != o.state.now || m == l.module || l.writes != o.world.Writes-o.world.Own || l.inside != tx.InsideTry() {
+		return nil, false, nil
+	}
+	if handled, _ := tx.protection(); handled != l.handled {
+		return nil, false, nil
+	}
+	if l.asked.Grad > 0 && o.ChangesTensors() {
+		return nil, false, nil
+	}
+	p := variables.NewPairing()
+	if !p.Operands(tx, l.args, args) || !p.Keywords(tx, l.kwargs, kwargs) {
+		return nil, false, nil
+	}
+	if l.check == nil {
+		class.useless++
+		if l.check, err = o.checkOf(tx, l); err != nil {
+			return nil, false, err
+		}
+		if l.check == nil {
+			l.differs = true
+			return nil, false, nil
+		}
+	}
+	if ok, err := l.check.Holds(o.scope, append(append([]py.Object(nil), o.frame.Slots...), m.Obj), o.frame.Globals); !ok {
+		return nil, false, err
+	}
+	rebase := guards.NewRebase(l.module.Source(), m.Source())
+	objects, ok := o.tensorsOf(l.check, rebase, m)
+	if !ok || !p.SameMetadata(tx, l.asked) {
+		return nil, false, nil
+	}
+	if !l.served {
+		l.served = true
+		class.useless--
+	}
+	for _, g := range l.check.guards {
+		if g.CreateFn == guards.CreateTensorMatch {
+			continue // said of the input below
+		}
+		g, _ := rebase.Guard(g)
+		o.guards.Add(g)
+	}
+	for _, src := range l.check.reads {
+		o.Reads(rebase.Source(src))
+	}
+	for i, t := range l.check.tensors {
+		v, err := variables.Realize(tx, tx.Build(objects[i], rebase.Source(t.Source())))
+		if err != nil {
+			return nil, false, err
+		}
+		now := v.(*variables.TensorVariable)
+		o.tensorArgs[now].Fields |= o.tensorArgs[t].Fields
+		p.Stands(t, now)
+	}
+	if err := o.repeat(tx, l, p); err != nil {
+		return nil, false, err
+	}
+	o.layers.reused++
+	p.Changed(l.check.changed)
+	result, ok = p.Result(l.result)
+	if !ok {
+		panic("translate: a layer whose result cannot be given again")
+	}
+	return result, true, nil
+}
+
+// repeat adds a layer's operations again, at another place of the user's.
+func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.Pairing) error {
+	places := map[*chain]*chain{l.at: tx.chainHere()}
+	var place func(c *chain) *chain
+	place = func(c *chain) *chain {
+		to, ok := places[c]
+		if !ok {
+			moved := *c
+			moved.parent, moved.step = place(c.parent), o.rootStep
+			moved.depth = moved.parent.depth + 1
+			to = &moved
+			places[c] = to
+		}
+		return to
+	}
+	for _, e := range o.events[l.from:l.to] {
+		if err := o.protect(tx); err != nil {
+			return err
+		}
+		n := o.graph.Copy(e.node, func(in *fxgraph.Node) *fxgraph.Node {
+			if to, ok := p.Nodes[in]; ok {
+				return to
+			}
+			return in
+		})
+		p.Nodes[e.node] = n
+		o.addedAt(n, place(e.chain))
+	}
+	o.inlined = append(o.inlined, l.inlined...)
+	return nil
+}
+
+// checkOf compiles what the translation has guarded of a layer's module, to be asked about others, which come in a slot behind the frame's; nil where
+// that cannot be said of others.
+func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, error) {
+	c := &layerCheck{}
+	for _, e := range o.events[l.from:l.to] {
+		if !o.capturedAgain(e, l) {
+			return nil, nil
+		}
+	}
+	if !o.givesAgain(tx, l) {
+		return nil, nil
+	}
+	src := l.module.Source()
+	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
+	if !l.apart { // it was its caller that told modules apart
+		c.guards = slices.DeleteFunc(c.guards, func(g guards.Guard) bool { return g.CreateFn == guards.CreateNoAlias })
+	}
+	apart, ok := o.apartFromChanged(src, c.guards)
+	if !ok {
+		return nil, nil
+	}
+	c.guards = append(c.guards, apart...)
+	slots := len(o.frame.Slots)
+	other := guards.NewRebase(src, guards.NewLocalSource("___layer", slots))
+	var all []guards.Guard
+	for _, g := range c.guards {
+		moved, ok := other.Guard(g)
+		if !ok {
+			return nil, nil
+		}
+		if g.CreateFn == guards.CreateTensorMatch {
+			example := *g.Args.Tensor
+			example.Fields, example.StaticSizes, example.StaticStrides = guards.TensorAll, ^uint64(0), ^uint64(0)
+			moved.Args.Tensor = &example
+		}
+		all = append(all, moved)
+	}
+	var reads []guards.Source
+	for _, r := range c.reads {
+		moved := other.Source(r)
+		if moved == nil {
+			return nil, nil
+		}
+		reads = append(reads, moved)
+	}
+	for _, t := range o.inputs {
+		if t.Source() == nil || other.Source(t.Source()) == t.Source() {
+			continue
+		}
+		if !t.Real.IsNull() {
+			return nil, nil
+		}
+		c.tensors = append(c.tensors, t)
+	}
+	if c.changed, ok = o.changedIn(l, c.tensors); !ok {
+		return nil, nil
+	}
+	m, err := guards.NewCheckFunctionManager(slots+1, guards.NewSet(all...), nil, guards.Options{GuardNNModules: true, Reads: reads})
+	if err != nil {
+		return nil, nil // too many for one program, or places that rest on each other
+	}
+	c.Check, err = o.installer.NewCheck(o.scope, m.Program(), o.pool)
+	return c, err
+}
+
+// changedIn are the operands of a layer's operations that change tensors in place. False where an earlier operation may have changed one of
+// the module's tensors: its metadata was not what is guarded.
+func (o *OutputGraph) changedIn(l *layer, tensors []*variables.TensorVariable) (changed map[*fxgraph.Node]bool, ok bool) {
+	ok = true
+	for i, e := range o.events[:l.to] {
+		if e.node == nil || !e.node.Inplace {
+			continue
+		}
+		e.node.EachInput(func(in *fxgraph.Node) {
+			if i >= l.from {
+				if changed == nil {
+					changed = map[*fxgraph.Node]bool{}
+				}
+				changed[in] = true
+				return
+			}
+			ok = ok && !slices.ContainsFunc(tensors, func(t *variables.TensorVariable) bool { return t.Node == in })
+		})
+	}
+	return changed, ok
+}
+
+// apartFromChanged are the guards that what is guarded below a module is none of the objects that the program has changed: those are not any
+// more what their guards say. False where one of them is of the module itself.
+func (o *OutputGraph) apartFromChanged(module guards.Source, gs []guards.Guard) (apart []guards.Guard, ok bool) {
+	ok = true
+	here := guards.NewRebase(module, guards.NewLocalSource("___layer", 0))
+	keep := func(obj py.Object, changed guards.Source) {
+		if here.Source(changed) != changed {
+			ok = false
+			return
+		}
+		typ := obj.Type().ID()
+		for _, g := range gs {
+			if g.Origin != nil && g.Args.Obj.ID == typ && here.Source(g.Origin) != g.Origin {
+				apart = append(apart, guards.NoAlias(g.Origin, changed))
+			}
+		}
+	}
+	o.world.Tracked(func(obj py.Object, v variables.VariableTracker) {
+		if variables.Mutated(v) && v.Source() != nil {
+			keep(obj, v.Source())
+		}
+	})
+	o.world.Unseen(keep)
+	return apart, ok
+}
+
+// givesAgain tries the layer's result on itself.
+func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
+	p := variables.NewPairing()
+	if !p.Operands(tx, l.args, l.args) || !p.Keywords(tx, l.kwargs, l.kwargs) {
+		return false
+	}
+	for _, e := range o.events[l.from:l.to] {
+		p.Nodes[e.node] = e.node
+	}
+	_, ok := p.Result(l.result)
+	return ok
+}
+
+// tensorsOf reads a module's tensors where the layer's were read. False where the frame knows one of them already, by another name or as another
+// of these.
+func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variables.ObjectVariable) ([]py.Object, bool) {
+	objects := make([]py.Object, len(c.tensors))
+	seen := map[py.Object]bool{}
+	for i, t := range c.tensors {
+		src := rebase.Source(t.Source())
+		if src == nil {
+			return nil, false
+		}
+		obj, ok := o.valueAt(src, m)
+		if !ok || seen[obj] || o.world.Tracker(obj) != nil || !o.world.IsTensor(obj) {
+			return nil, false
+		}
+		objects[i], seen[obj] = obj, true
+	}
+	return objects, true
+}
+
+// valueAt reads a place below a module: attributes, items of dicts, lists and tuples.
+func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (py.Object, bool) {
+	switch s := src.(type) {
+	case *guards.NNModuleSource, *guards.NotNNModuleSource:
+		return o.valueAt(src.Base(), m)
+	case *guards.AttrSource:
+		if base, ok := o.valueBelow(src, m); ok {
+			return o.scope.InstanceAttr(base, s.Attr)
+		}
+	case *guards.GetItemSource:
+		if base, ok := o.valueBelow(src, m); ok && s.Key.Index >= 0 {
+			return o.scope.DictGet(base, o.pool[s.Key.Index])
+		}
+	case *guards.IndexSource:
+		if base, ok := o.valueBelow(src, m); ok && s.Index >= 0 && (base.Kind() == py.List || base.Kind() == py.Tuple) {
+			if items := o.scope.Items(base); s.Index < len(items) {
+				return items[s.Index], true
+			}
+		}
+	}
+	return py.Object{}, false
+}
+
+func (o *OutputGraph) valueBelow(src guards.Source, m *variables.ObjectVariable) (py.Object, bool) {
+	base := src.Base()
+	if base.Name() == m.Source().Name() {
+		return m.Obj, true
+	}
+	return o.valueAt(base, m)
+}

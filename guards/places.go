@@ -1,0 +1,92 @@
+package guards
+
+import "slices"
+
+// Places finds what has been said of a place and of all that is read from it, in logs that only grow. It reads each log once, when it is
+// asked first, and then what was added.
+type Places struct {
+	at            map[string]int32
+	all           []place
+	said          []saying
+	guards, reads int // entries of the logs that have been read
+}
+
+// place is a node of the tree of places; numbers are indices, less one, so that 0 is none.
+type place struct {
+	below, beside int32 // first of the places read from it, next one read from the same
+	guards, reads int32 // last of the sayings
+}
+
+type saying struct{ entry, before int32 }
+
+// Below lists the guards on src and on what is read from it, those that compare it with others included, and the reads of such places, each
+// in the order of its log.
+func (p *Places) Below(src Source, gs []Guard, reads []Source) (guards []Guard, read []Source) {
+	if p.at == nil {
+		p.at = make(map[string]int32, len(gs))
+	}
+	for ; p.guards < len(gs); p.guards++ {
+		for _, s := range [2]Source{gs[p.guards].Origin, gs[p.guards].Args.Other} {
+			if s != nil {
+				at := p.place(s)
+				p.all[at].guards = p.say(p.guards, p.all[at].guards)
+			}
+		}
+	}
+	for ; p.reads < len(reads); p.reads++ {
+		at := p.place(reads[p.reads])
+		p.all[at].reads = p.say(p.reads, p.all[at].reads)
+	}
+	var of, seen []int
+	for stack := []int32{p.place(src)}; len(stack) > 0; {
+		top := &p.all[stack[len(stack)-1]]
+		stack = stack[:len(stack)-1]
+		for n := top.below; n != 0; n = p.all[n-1].beside {
+			stack = append(stack, n-1)
+		}
+		of, seen = p.entries(of, top.guards), p.entries(seen, top.reads)
+	}
+	slices.Sort(of)
+	slices.Sort(seen)
+	for _, i := range slices.Compact(of) {
+		guards = append(guards, gs[i])
+	}
+	for _, i := range slices.Compact(seen) {
+		read = append(read, reads[i])
+	}
+	return guards, read
+}
+
+func (p *Places) say(entry int, before int32) int32 {
+	p.said = append(p.said, saying{int32(entry), before})
+	return int32(len(p.said))
+}
+
+func (p *Places) entries(out []int, last int32) []int {
+	for ; last != 0; last = p.said[last-1].before {
+		out = append(out, int(p.said[last-1].entry))
+	}
+	return out
+}
+
+func (p *Places) place(s Source) int32 {
+	if at, ok := p.at[s.Name()]; ok {
+		return at
+	}
+	base := s.Base()
+	for base != nil && base.Name() == s.Name() {
+		base = base.Base()
+	}
+	under := int32(-1)
+	if base != nil {
+		under = p.place(base)
+	}
+	at := int32(len(p.all))
+	p.all = append(p.all, place{})
+	p.at[s.Name()] = at
+	if under >= 0 {
+		p.all[at].beside = p.all[under].below
+		p.all[under].below = at + 1
+	}
+	return at
+}

@@ -1,0 +1,114 @@
+package guards
+
+// Rebase says of one place what was said of another: sources and guards below from become those below to. It makes each source once.
+type Rebase struct {
+	from string
+	to   Source
+	done map[Source]Source
+}
+
+// NewRebase returns the change of from into to.
+func NewRebase(from, to Source) *Rebase {
+	return &Rebase{from: from.Name(), to: to, done: map[Source]Source{}}
+}
+
+// Source is s with from replaced by to: s itself where it is not read from from.
+func (r *Rebase) Source(s Source) Source {
+	if s == nil {
+		return nil
+	}
+	if out, ok := r.done[s]; ok {
+		return out
+	}
+	out := s
+	switch base := s.Base(); {
+	case isFamily(s): // which is called like its base
+		if b := r.Source(base); b != base {
+			out = onBase(s, b)
+		}
+	case s.Name() == r.from:
+		out = r.to
+	case base != nil:
+		if b := r.Source(base); b != base {
+			out = onBase(s, b)
+		}
+	}
+	r.done[s] = out
+	return out
+}
+
+// Guard is g with its places changed; false for sources of a kind that cannot be (see onBase).
+func (r *Rebase) Guard(g Guard) (Guard, bool) {
+	if g.Origin == nil {
+		return g, true
+	}
+	g.Origin = r.Source(g.Origin)
+	if other := g.Args.Other; other != nil {
+		g.Args.Other = r.Source(other)
+		if g.Args.Other == nil {
+			return g, false
+		}
+		if g.Key == other.Name() {
+			g.Key = g.Args.Other.Name()
+		}
+	}
+	if g.Origin == nil {
+		return g, false
+	}
+	g.Name, g.Source = g.Origin.Name(), g.Origin.GuardSource()
+	return g, true
+}
+
+func isFamily(s Source) bool {
+	switch s.(type) {
+	case *NNModuleSource, *NotNNModuleSource:
+		return true
+	}
+	return false
+}
+
+// onBase is a source like s that is read from base; nil for kinds without one that is free to choose.
+func onBase(s, base Source) Source {
+	if base == nil {
+		return nil
+	}
+	switch s := s.(type) {
+	case *NNModuleSource:
+		return NewNNModuleSource(base)
+	case *NotNNModuleSource:
+		return NewNotNNModuleSource(base)
+	case *CellSource:
+		return NewCellSource(base)
+	case *AttrSource:
+		return newAttrSource(base, s.Attr, s.shadows)
+	case *ModuleAttrSource:
+		return NewModuleAttrSource(base, s.Attr)
+	case *SlotSource:
+		return newSlotSource(base, s.Attr, s.Offset, s.raw)
+	case *InstanceDictSource:
+		return NewInstanceDictSource(base)
+	case *TypeSource:
+		return NewTypeSource(base)
+	case *TypeAttrSource:
+		return NewTypeAttrSource(base, s.Attr)
+	case *MroSource:
+		return NewMroSource(base, s.Index, s.Attr)
+	case *MroClassSource:
+		return NewMroClassSource(base, s.Index)
+	case *FunctionFieldSource:
+		return NewFunctionFieldSource(base, s.Field)
+	case *GetItemSource:
+		return NewDictGetItemSource(base, s.Key)
+	case *ODictGetItemSource:
+		return NewODictGetItemSource(base, s.Key)
+	case *IndexSource:
+		return NewIndexSource(base, s.Index)
+	case *DictKeySource:
+		return NewDictKeySource(base, s.Index)
+	case *TupleIteratorGetItemSource:
+		return NewTupleIteratorGetItemSource(base, s.Index)
+	case *ReferentSource:
+		return NewReferentSource(base)
+	}
+	return nil
+}

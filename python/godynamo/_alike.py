@@ -1,0 +1,61 @@
+"""Which modules are worth comparing: a look that is cheap and settles nothing (the guards of a translation do that)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_PLAIN = frozenset((float, bool, str, bytes, complex, type(None)))
+_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+
+
+class Kinds:
+    """Numbers for modules that look alike: of one class, with the same plain attributes, tensors of the same metadata, and parts
+    that look alike. Of integers (a layer's number, which nothing asks for) and of other attributes the type counts.
+
+    For one translation: a module that was looked at is not looked at again. No code of the program's runs.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[int, int] = {}
+        self._kinds: dict[Any, int] = {}
+        self._modules: list[Any] = []  # they keep their ids
+
+    def of(self, module: Any) -> int:
+        """The number of a module's kind, from 0; -1 where its attributes do not tell (a cycle, an unusual ``__dict__``)."""
+        known = self._of.get(id(module))
+        if known is not None:
+            return known
+        self._of[id(module)] = -1
+        self._modules.append(module)
+        attributes = object.__getattribute__(module, "__dict__")
+        if type(attributes) is not dict:
+            return -1
+        look = [type(module), *attributes]
+        for v in attributes.values():
+            self._look(v, look)
+        kind = self._kinds.setdefault(tuple(look), len(self._kinds))
+        self._of[id(module)] = kind
+        return kind
+
+    def _look(self, v: Any, look: list[Any]) -> None:
+        kind = type(v)
+        if kind in _PLAIN:
+            look.append(v)
+        elif kind is dict:
+            if v:
+                for name, w in v.items():
+                    look.append(name if type(name) is str else type(name))
+                    if type(w) is dict:
+                        look.append(len(w))
+                    else:
+                        self._look(w, look)
+        elif kind in _TENSORS:
+            look += (v.shape, v.dtype, v.requires_grad)
+        elif kind is tuple:
+            look.append(v if all(type(i) is int or type(i) in _PLAIN for i in v) else len(v))
+        elif issubclass(kind, torch.nn.Module):
+            look.append(self.of(v))
+        else:
+            look.append(kind)

@@ -1,0 +1,422 @@
+"""What one module's call captured serves equal ones: the same graph, and eager's result where they differ in anything."""
+
+from __future__ import annotations
+
+import copy
+import traceback
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import godynamo
+from godynamo import config
+from godynamo.testing import CompileCounterWithBackend
+
+BACKENDS = ["eager", "whole graphs"]
+
+
+def reused(optimized) -> int:
+    return sum(e.info["reused_layers"] for e in godynamo.cache_entries(optimized))
+
+
+class Block(nn.Module):
+    """A layer with parts, sizes that it asks for, and random numbers."""
+
+    def __init__(self, d=8, p=0.0):
+        super().__init__()
+        self.norm, self.drop = nn.LayerNorm(d), nn.Dropout(p)
+        self.parts = nn.ModuleList([nn.Linear(d, d), nn.Linear(d, d)])
+        self.scale, self.act, self.sizes = 2.0, F.relu, [1, 2]
+
+    def forward(self, x, mask=None, *, shift=1):
+        b, d = x.shape
+        y = self.act(self.parts[0](self.norm(x))).view(b, 2, d // 2).transpose(1, 2)
+        y = self.parts[1](y.reshape(b, d)) * self.scale + shift
+        if mask is not None:
+            y = y * mask
+        return x + self.drop(y)
+
+
+class Stack(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, x):
+        x = x * 1  # computed, as what the other layers get
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def make(n=4, **options):
+    torch.manual_seed(0)
+    return Stack([Block(**options) for _ in range(n)])
+
+
+def once(model, x, reuse, backend):
+    """Values, gradients, buffers and random state after a call; graphs; guards, and operations; how many layers served again."""
+    model = copy.deepcopy(model)
+    x = x.clone().requires_grad_(x.is_floating_point())
+    counter = CompileCounterWithBackend("eager")
+    run, optimized = model, None
+    if reuse is not None:
+        run = optimized = godynamo.optimize(model, backend="eager" if backend == "eager" else counter)
+    torch.manual_seed(1)
+    with config.patch(reuse_layers=bool(reuse)):
+        out = run(x)
+    out.sum().backward()
+    tensors = [out, x.grad, *(p.grad for p in model.parameters()), *model.buffers(), torch.get_rng_state()]
+    graphs = [str(g.graph) for g in counter.graphs]
+    guards = [str(g) for g in godynamo.guards(optimized)] if optimized else []
+    guards += [e.info["ops"] for e in godynamo.cache_entries(optimized)] if optimized else []
+    return tensors, graphs, guards, reused(optimized) if optimized else 0
+
+
+def same(a, b) -> bool:
+    return all(p is q or p is not None and q is not None and torch.equal(p, q) for p, q in zip(a, b, strict=True))
+
+
+def check(model, served, backend="eager", x=None, texts=True):
+    """Eager's result, and the graph and guards that running all code through gives; ``served`` layers were not run through."""
+    x = torch.randn(3, 8) if x is None else x
+    want, *_ = once(model, x, None, backend)
+    plain, graphs, guards, none = once(model, x, False, backend)
+    got, again, guarded, count = once(model, x, True, backend)
+    assert same(plain, want) and same(got, want)
+    assert none == 0
+    assert count == served
+    if texts:
+        assert (again, guarded) == (graphs, guards)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("train", [False, True])
+def test_equal_layers(backend, train):
+    check(make(5, p=0.5).train(train), 3, backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_batch_norm_in_training(backend):
+    torch.manual_seed(0)
+    parts = lambda: (nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(inplace=True), nn.Linear(8, 8), nn.ReLU())  # noqa: E731
+    model = Stack([nn.Sequential(*parts()) for _ in range(5)])
+    check(model, 3, backend)
+
+
+class Wider(Block):
+    pass
+
+
+def rescaled(block):
+    block.scale = 3.0
+
+
+def unequal_type(block):
+    block.scale = 2
+
+
+def longer(block):
+    block.sizes.append(3)
+
+
+def other_activation(block):
+    block.act = F.gelu
+
+
+def evaluated(block):
+    block.drop.eval()
+
+
+def hooked(block):
+    block.parts[1].register_forward_hook(lambda m, args, out: out * 2)
+
+
+def frozen(block):
+    block.norm.weight.requires_grad_(False)
+
+
+def without_bias(block):
+    block.parts[0].bias = None
+
+
+def doubled(block):
+    block.double()
+    block.register_forward_pre_hook(lambda m, args: (args[0].double(),))
+    block.register_forward_hook(lambda m, args, out: out.float())
+
+
+def replaced_part(block):
+    block.parts[0] = nn.Sequential(block.parts[0], nn.Tanh())
+
+
+def own_forward(block):
+    block.forward = lambda x: x - 1
+
+
+def another_class(block):
+    block.__class__ = Wider
+    Wider.extra = lambda self, x: x
+
+
+def strided(block):
+    block.parts[0].weight = nn.Parameter(torch.randn(16, 8)[::2])
+
+
+CHANGES = [rescaled, unequal_type, other_activation, evaluated, hooked, frozen, without_bias, doubled, replaced_part, own_forward,
+           another_class, strided]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("at", range(3))
+def test_a_layer_that_differs(change, at):
+    """In one place: it is run through, the others serve as before."""
+    model = make(4, p=0.5)
+    change(model.blocks[at])
+    x = torch.randn(3, 8)
+    want, *_ = once(model, x, None, "eager")
+    got, *_, count = once(model, x, True, "eager")
+    assert same(got, want)
+    assert count >= 1
+
+
+def test_what_the_layer_does_not_ask_does_not_count():
+    model = make(4)
+    longer(model.blocks[2])
+    check(model, 2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_shared_parameters_and_modules(backend):
+    tied = make(4)
+    tied.blocks[2].parts[0].weight = tied.blocks[0].parts[0].weight
+    shared = make(4)
+    shared.blocks[1].norm = shared.blocks[3].norm = shared.blocks[0].norm
+    repeated = make(2)
+    repeated.blocks.append(repeated.blocks[0])
+    within = make(4)
+    within.blocks[2].parts[1] = within.blocks[2].parts[0]
+    for model in (tied, shared, repeated, within):
+        x = torch.randn(3, 8)
+        want, *_ = once(model, x, None, backend)
+        got, graphs, *_ = once(model, x, True, backend)
+        plain = once(model, x, False, backend)[1]
+        assert same(got, want)
+        assert graphs == plain
+
+
+class Loops(nn.Module):
+    """Calls each block with other operands."""
+
+    def __init__(self, n, call):
+        super().__init__()
+        self.blocks, self.call = nn.ModuleList(Block() for _ in range(n)), call
+        self.count = 0
+
+    def forward(self, x):
+        return self.call(self, x)
+
+
+def constants(self, x):
+    for i, block in enumerate(self.blocks):
+        x = block(x, shift=i // 2)
+    return x
+
+
+def masks(self, x):
+    mask = (x > 0).float()
+    for i, block in enumerate(self.blocks):
+        x = block(x, mask if i % 2 else None)
+    return x
+
+
+def shapes(self, x):
+    for i, block in enumerate(self.blocks):
+        x = block(torch.cat([x, x]) if i % 2 else x)
+    return x
+
+
+def dtypes(self, x):
+    for i, block in enumerate(self.blocks):
+        x = block(x.double().float() if i % 2 else x + 1)
+    return x
+
+
+def two_names(self, x):
+    for block in self.blocks:
+        x = block(x, x)
+    return block(x, x + 1)
+
+
+def counted(self, x):
+    for block in self.blocks:
+        self.count += 1
+        x = block(x, shift=self.count)
+    return x
+
+
+def rescales(self, x):
+    for i, block in enumerate(self.blocks):
+        x = block(x)
+        self.blocks[(i + 1) % len(self.blocks)].scale = float(i)
+    return x
+
+
+def switches(self, x):
+    for i, block in enumerate(self.blocks):
+        with torch.set_grad_enabled(i % 2 == 0):
+            x = block(x)
+    return self.blocks[0](x)
+
+
+def handled(self, x):
+    for block in self.blocks:
+        try:
+            x = block(x)
+        except ValueError:
+            return x
+    return x
+
+
+def grows(self, x):
+    seen = []
+    for block in self.blocks:
+        seen.append(x)
+        x = block(x, seen[0])
+    return x + sum(seen)
+
+
+def changed_in_place(self, x):
+    x = x * 1
+    for block in self.blocks:
+        x = block(x)
+        x += 1
+    return x
+
+
+CALLS = [constants, masks, shapes, dtypes, two_names, counted, rescales, switches, handled, grows, changed_in_place]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("call", CALLS, ids=lambda f: f.__name__)
+def test_operands(call, backend):
+    torch.manual_seed(0)
+    model = Loops(6, call)
+    x = torch.randn(3, 8)
+    want, *_ = once(model, x, None, backend)
+    got, graphs, guards, count = once(model, x, True, backend)
+    assert same(got, want)
+    assert graphs == once(model, x, False, backend)[1]
+    assert (count > 0) == (call not in (counted, rescales, switches))
+
+
+class Asks(nn.Module):
+    """Reads what the program changes outside of the layer."""
+
+    def __init__(self, settings):
+        super().__init__()
+        self.settings, self.fc = settings, nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.fc(x) * self.settings["scale"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_objects_that_the_program_has_changed(own):
+    """One dict of all layers, or one of each of which the program changes one."""
+    one = {"scale": 1}
+    model = Stack([Asks({"scale": 1} if own else one) for _ in range(4)])
+
+    class Changes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stack = model
+
+        def forward(self, x):
+            self.stack.blocks[2].settings["scale"] += 1
+            return self.stack(x)
+
+    x = torch.randn(3, 8)
+    for _ in range(2):
+        plain = copy.deepcopy(Changes())
+        optimized = godynamo.optimize(copy.deepcopy(plain))
+        for _ in range(3):
+            assert torch.equal(optimized(x), plain(x))
+
+
+def test_later_calls_are_guarded():
+    """A layer that was not run through is guarded all the same."""
+    plain = make(6).eval()
+    optimized = godynamo.optimize(plain)
+    x = torch.randn(3, 8)
+    assert torch.equal(optimized(x), plain(x))
+    assert reused(optimized) == 4
+    for change in (rescaled, other_activation, hooked, without_bias, own_forward):
+        change(plain.blocks[3])
+        assert torch.equal(optimized(x), plain(x)), change.__name__
+    plain.blocks[2].parts[0].weight = plain.blocks[1].parts[0].weight
+    assert torch.equal(optimized(x), plain(x))
+    plain.blocks[1].load_state_dict(make(1).blocks[0].state_dict())
+    assert torch.equal(optimized(x), plain(x))
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x, rest):
+        y = self.fc(x).relu() * 2 - rest[1]
+        return y.tanh(), (rest[0], y + 1, None, 3)
+
+
+def test_tuples_in_and_out():
+    class Pairs(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(Pair() for _ in range(6))
+
+        def forward(self, x):
+            x = x * 1
+            rest = (x, x * 2, None, 3)
+            for layer in self.layers:
+                x, rest = layer(x, rest)
+            return x + rest[0] * rest[1] * rest[3]
+
+    check(Pairs(), 4)
+
+
+class Fails(Block):
+    def forward(self, x):
+        return super().forward(x) @ self.other
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_traceback_of_a_layer_that_was_not_run_through(backend):
+    """Sizes that do not fit are seen by the operation alone: the traceback shows the layer's own lines."""
+    blocks = [Fails() for _ in range(6)]
+    for i, b in enumerate(blocks):
+        b.other = torch.eye(8)
+        b.last = i == 5
+    plain = Stack(blocks)
+    optimized = godynamo.optimize(plain, backend=backend if backend == "eager" else CompileCounterWithBackend("eager"))
+    x = torch.randn(3, 8)
+    assert torch.equal(optimized(x), plain(x))
+    assert reused(optimized) >= 3
+
+    def lines(f):
+        with pytest.raises(RuntimeError) as caught:
+            f(torch.randn(3, 8, dtype=torch.float16))
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        return str(caught.value), [(f.name, f.lineno) for f in frames if "godynamo" not in f.filename][2:]
+
+    assert lines(optimized) == lines(plain)
+
+
+def test_a_setting_switches_it_off():
+    with config.patch(reuse_layers=False):
+        optimized = godynamo.optimize(make())
+        optimized(torch.randn(3, 8))
+    assert reused(optimized) == 0

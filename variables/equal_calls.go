@@ -1,0 +1,250 @@
+package variables
+
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Asked counts what a translation has asked about tensors that the graph computes: their sizes, by rule where there is one; all of their
+// metadata; the operation that they come from; and, of any tensor, whether it requires gradients, which changes in place have a say in.
+type Asked struct{ Sizes, Meta, Origin, Grad int }
+
+// Less is what was asked since.
+func (a Asked) Less(before Asked) Asked {
+	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Grad - before.Grad}
+}
+
+// Pairing says which value of a later call stands in the place of which of an earlier one.
+type Pairing struct {
+	Nodes   map[*fxgraph.Node]*fxgraph.Node
+	Tensors [][2]*TensorVariable // computed ones, earlier and later
+	back    map[*fxgraph.Node]*fxgraph.Node
+	values  map[VariableTracker]VariableTracker
+}
+
+// NewPairing returns the empty one.
+func NewPairing() *Pairing {
+	return &Pairing{Nodes: map[*fxgraph.Node]*fxgraph.Node{}, back: map[*fxgraph.Node]*fxgraph.Node{},
+		values: map[VariableTracker]VariableTracker{}}
+}
+
+// Operands pairs the operands of two calls: false where a function may do something else with the later ones. What a frame has is equal where
+// it is one object, computed tensors are in each other's place, and constants and tuples are equal part by part. What the program
+// has made itself and may change is never equal.
+func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool {
+	if len(earlier) != len(later) {
+		return false
+	}
+	for i := range earlier {
+		if !p.operand(tx, earlier[i], later[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Keywords is Operands for keyword arguments, which come in one order.
+func (p *Pairing) Keywords(tx Translator, earlier, later []Kw) bool {
+	if len(earlier) != len(later) {
+		return false
+	}
+	for i := range earlier {
+		if earlier[i].Name != later[i].Name || !p.operand(tx, earlier[i].Value, later[i].Value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
+	a, b = peek(a), peek(b)
+	if a == nil || b == nil {
+		return a == b
+	}
+	if known, ok := p.values[a]; ok {
+		return known == b
+	}
+	equal := false
+	switch x := a.(type) {
+	case *TensorVariable:
+		y, ok := b.(*TensorVariable)
+		equal = ok && (x == y || plainComputed(x) && plainComputed(y)) && p.nodes(x.Node, y.Node)
+		if equal && x.Src == nil {
+			p.Tensors = append(p.Tensors, [2]*TensorVariable{x, y})
+		}
+	case *ConstantVariable:
+		y, ok := b.(*ConstantVariable)
+		equal = ok && equalConstants(tx, x.Value, y.Value)
+	case *TupleVariable:
+		y, ok := b.(*TupleVariable)
+		equal = ok && x.class == y.class && p.Operands(tx, x.items, y.items)
+	case *LazyVariable: // that nobody has looked at
+		y, ok := b.(*LazyVariable)
+		equal = ok && x.obj == y.obj && x.Src.Name() == y.Src.Name()
+	case *BuiltinVariable, *TorchVariable, *ClassVariable, *ModuleVariable:
+		equal = a == b
+	default:
+		equal = a == b && a.Source() != nil // and nothing of the frame's has been changed, see World.Own
+	}
+	if equal {
+		p.values[a] = b
+	}
+	return equal
+}
+
+// peek is what a lazy value has become, if it has been looked at.
+func peek(v VariableTracker) VariableTracker {
+	if l, ok := v.(*LazyVariable); ok && l.real != nil {
+		return l.real
+	}
+	return v
+}
+
+func equalConstants(tx Translator, a, b py.Object) bool {
+	if a == b {
+		return true
+	}
+	switch a.Kind() {
+	case py.Int, py.Float, py.Str:
+		return a.Kind() == b.Kind() && tx.Scope().Repr(a) == tx.Scope().Repr(b)
+	}
+	return false
+}
+
+// plainComputed tells tensors that the graph computes and of which nothing else is known.
+func plainComputed(t *TensorVariable) bool {
+	return t.Src == nil && t.Example.IsNull() && t.Class.IsNull() && t.attrs == nil && t.known == nil && t.made == nil && t.outside == nil
+}
+
+// nodes pairs two nodes, one to one.
+func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
+	to, known := p.Nodes[a]
+	from, used := p.back[b]
+	if known || used {
+		return to == b && from == a
+	}
+	p.Nodes[a], p.back[b] = b, a
+	return true
+}
+
+// SameMetadata tells whether tensors that stand in each other's place have the same sizes, types and devices, or all the same metadata, as was
+// asked about the earlier ones.
+func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
+	if asked.Sizes == 0 && asked.Meta == 0 {
+		return true
+	}
+	for _, pair := range p.Tensors {
+		if pair[0] == pair[1] {
+			continue
+		}
+		var metas [2]*TensorMeta
+		for i, t := range pair {
+			ask := t.Sizes
+			if asked.Meta > 0 {
+				ask = t.Meta
+			}
+			m, err := ask(tx)
+			if err != nil {
+				return false
+			}
+			metas[i] = m
+			t.need(tx, "shape")
+			t.need(tx, "dtype")
+			if asked.Meta > 0 {
+				t.need(tx, "requires_grad")
+			}
+		}
+		if !metas[0].equal(metas[1], asked.Meta > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *TensorMeta) equal(o *TensorMeta, all bool) bool {
+	return slices.Equal(m.Shape, o.Shape) && m.Dtype == o.Dtype && m.Device == o.Device && m.Layout == o.Layout &&
+		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
+}
+
+// Changed says of the later tensors what is so of the earlier ones whose nodes these are: an operation has changed them in place.
+func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
+	for was, now := range p.values {
+		if t, ok := was.(*TensorVariable); ok && earlier[t.Node] && t.Changed {
+			now.(*TensorVariable).change()
+		}
+	}
+}
+
+// Stands notes which tensor of the frame's stands in the place of which.
+func (p *Pairing) Stands(earlier, later *TensorVariable) {
+	p.Nodes[earlier.Node] = later.Node
+	p.values[earlier] = later
+}
+
+// Result is the value that a later call gives, of the earlier one's: tensors by their nodes. False where it holds something else than tensors,
+// constants and tuples.
+func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
+	v = peek(v)
+	if known, ok := p.values[v]; ok {
+		return known, true
+	}
+	var out VariableTracker
+	switch x := v.(type) {
+	case *TensorVariable:
+		switch node, moved := p.Nodes[x.Node]; {
+		case moved && plainComputed(x):
+			out = NewTensor(node)
+		case !moved && x.Src != nil:
+			out = x
+		}
+	case *ConstantVariable:
+		if x.Src == nil || x.Value.Kind() == py.NoneKind || x.Value.Kind() == py.BoolKind {
+			out = x
+		}
+	case *TupleVariable:
+		if x.Src != nil || x.holder != nil || !x.real.IsNull() {
+			break
+		}
+		items := make([]VariableTracker, len(x.items))
+		for i, it := range x.items {
+			item, ok := p.Result(it)
+			if !ok {
+				return nil, false
+			}
+			items[i] = item
+		}
+		out = NewTupleOf(items, x.class, nil)
+	}
+	if out == nil {
+		return nil, false
+	}
+	p.values[v] = out
+	return out, true
+}
+
+// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program's is entered and no handler is set aside.
+func (w *World) PlainTensors() bool {
+	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0
+}
+
+// KindOf numbers modules of the frame's that look alike (_alike.Kinds); nothing rests on it. -1: it looks like no other.
+func (w *World) KindOf(s *py.Scope, module py.Object) int {
+	if w.kinds.IsNull() {
+		kinds, err := s.Call(w.moduleKinds)
+		if err != nil {
+			return -1
+		}
+		w.kinds = kinds
+	}
+	r, err := s.CallMethod(w.kinds, "of", module)
+	if err != nil {
+		return -1
+	}
+	kind, _ := py.AsInt(r)
+	return int(kind)
+}
+
+// Drew tells whether the program has drawn numbers of Python's random module.
+func (w *World) Drew() bool { return w.drew }
