@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
@@ -161,6 +162,46 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
     return results
 
 
+def layers(rounds: int, count: int = 24) -> dict[str, Any]:
+    """Milliseconds of the first call of a transformer of `count` equal layers: a model made for each, in turn.
+
+    "alone" is godynamo running the code of every layer (config.reuse_layers off).
+    """
+    import torch
+
+    import godynamo
+    import workloads
+
+    torch.set_num_threads(1)
+    x = torch.randn(2, 5, 16)
+
+    def first_call(side: str) -> float:
+        torch._dynamo.reset()
+        model = workloads.Transformer(count).eval()
+        with torch.no_grad(), godynamo.config.patch(reuse_layers=side != "alone"):
+            want = model(x)
+            compiled = _transform("godynamo" if side == "alone" else side, "eager")(model)
+            gc.collect()
+            gc.freeze()  # what another side has left behind is not this one's to collect
+            taken = timing.once(lambda: compiled(x))
+            if not torch.equal(compiled(x), want):
+                raise AssertionError(f"{side}: another result than eager's")
+        return taken
+
+    sides = ("torch.compile", "godynamo", "alone")
+    samples: dict[str, list[float]] = {side: [] for side in sides}
+    for i in range(-1, max(3, min(rounds // 4, 10))):  # the first imports and loads what a side needs
+        progress(f"first call of {count} layers, round {i + 1}")
+        for side, taken in samples.items():
+            taken.append(first_call(side))
+    results: dict[str, Any] = {"layers": count}
+    for side, taken in samples.items():
+        results[side] = {"ms": timing.figure(taken[1:]).best * 1e3, "rounds": len(taken) - 1}
+    results["speedup"] = results["torch.compile"]["ms"] / results["godynamo"]["ms"]
+    results["over_alone"] = results["godynamo"]["ms"] / results["alone"]["ms"]
+    return results
+
+
 _IMPORT = """
 import json, resource, sys, time
 import torch
@@ -251,6 +292,7 @@ GROUPS: dict[str, Callable[..., dict[str, Any]]] = {
     "calls": calls,
     "guards": guards,
     "capture": capture,
+    "layers": layers,
     "imports": imports,
     "unrelated": unrelated,
 }

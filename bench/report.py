@@ -34,6 +34,8 @@ GOALS = [
     Goal("unrelated Python (fib), × without", ("unrelated", "fib", "ratio"), 1.02),
     Goal("unrelated Python (methods), × without", ("unrelated", "methods", "ratio"), 1.02),
     Goal("capture of 600 ops, × faster than torch.compile", ("capture", "speedup"), 5, at_least=True),
+    Goal("first call of 24 equal layers, × faster than torch.compile", ("layers", "speedup"), 8, at_least=True),
+    Goal("first call of 24 equal layers, × each layer run through", ("layers", "over_alone"), 0.8),
 ]
 
 
@@ -72,6 +74,7 @@ def _other_figures(result: Mapping[str, Any]) -> list[str]:
     """Rows of what is not a time per call: text, torch.compile's figure, ours."""
     rows = [
         ("first call of a function of 600 operations, ms", ("capture", "{}", "ms")),
+        ("first call of a transformer of 24 equal layers, ms", ("layers", "{}", "ms")),
         ("import over torch, ms", ("imports", "{}", "ms")),
         ("import over torch, MiB", ("imports", "{}", "mib")),
     ]

@@ -26,7 +26,7 @@ import report
 ROOT = Path(__file__).resolve().parent.parent
 LATEST = ROOT / "bench" / "results" / "latest.json"
 README = ROOT / "README.md"
-GROUPS = ("calls", "guards", "capture", "imports", "unrelated")
+GROUPS = ("calls", "guards", "capture", "layers", "imports", "unrelated")
 ROUNDS, QUICK_ROUNDS = 150, 6
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 

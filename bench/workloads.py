@@ -175,6 +175,39 @@ WORKLOADS = [
 ]
 
 
+class _Layer(nn.Module):
+    """A transformer's layer, written as users write it."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, t, d = x.shape
+        y = self.norms[0](x)
+        q, k, v = (f(y).view(b, t, self.heads, -1).transpose(1, 2) for f in (self.query, self.key, self.value))
+        y = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, t, d)
+        x = x + self.out(y)
+        return x + self.mlp(self.norms[1](x))
+
+
+class Transformer(nn.Module):
+    """Equal layers; takes (batch, tokens, 16)."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(_Layer(16, 2) for _ in range(layers))
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+
 def many_ops_source(count: int, salt: int) -> str:
     """Source of a function of `count` tensor operations; salt makes each one a function of its own."""
     lines = [f"def many_{salt}(x, y):"]
