@@ -14,6 +14,27 @@ class Scale(torch.autograd.Function):
         return g * ctx.k + t.sum() * 0.5, None
 
 
+class Part(torch.nn.Module):
+    """One of equal layers, until the program changes it."""
+
+    def __init__(self, width, p):
+        super().__init__()
+        self.lin, self.norm, self.drop = torch.nn.Linear(width, width), torch.nn.LayerNorm(width), torch.nn.Dropout(p)
+        self.register_buffer("seen", torch.zeros(width))
+        self.scale, self.shapes, self.options = 0.5, False, {"shift": 0.25, "again": 1}
+
+    def forward(self, t, other=None, *, k=1):
+        u = self.norm(t) * self.scale + self.options["shift"]
+        for _ in range(self.options["again"]):
+            u = self.lin(u).tanh()
+        if self.shapes:
+            u = u / u.shape[0]
+        if other is not None:
+            u = u - other
+        self.seen.add_(u.detach().float().mean(0))
+        return t + self.drop(u) * k
+
+
 class Net(torch.nn.Module):
     def __init__(self, width, p):
         super().__init__()
@@ -22,6 +43,7 @@ class Net(torch.nn.Module):
         self.norm = torch.nn.BatchNorm1d(width)
         self.layers = torch.nn.ModuleList([torch.nn.Linear(width, width), torch.nn.GELU(), torch.nn.LayerNorm(width)])
         self.tied = self.layers[0]
+        self.parts = torch.nn.ModuleList(Part(width, p) for _ in range(5))
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
         self.register_buffer("mean", torch.zeros(width))
         self.scale = 1.5
@@ -37,6 +59,11 @@ class Net(torch.nn.Module):
         self.steps += 1
         self.calls += 1
         return self.lin(t)
+
+    def stacked(self, t, *others):
+        for i, part in enumerate(self.parts):
+            t = part(t, *others[:1], k=1 + i // 3)
+        return t
 
     def moving(self, t):
         with torch.no_grad():
