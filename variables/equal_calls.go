@@ -8,12 +8,12 @@ import (
 )
 
 // Asked counts what a translation has asked about tensors that the graph computes: their sizes, by rule where there is one; all of their
-// metadata; the operation that they come from; and, of any tensor, whether it requires gradients, which changes in place have a say in.
-type Asked struct{ Sizes, Meta, Origin, Grad int }
+// metadata; the operation that they come from; and questions whose answers rest on what was changed in place before.
+type Asked struct{ Sizes, Meta, Origin, Changes int }
 
 // Less is what was asked since.
 func (a Asked) Less(before Asked) Asked {
-	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Grad - before.Grad}
+	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 
 // Pairing says which value of a later call stands in the place of which of an earlier one.

@@ -32,6 +32,7 @@ func (v *ShadowVariable) Truth(tx Translator) (bool, error) { return tx.Scope().
 // contents is the copy, as long as it tells what the real object holds: a tensor may share its memory (torch.frombuffer), and an
 // operation in place may have changed that.
 func (v *ShadowVariable) contents(tx Translator) (py.Object, error) {
+	tx.World().Asked.Changes++
 	if v.Src != nil && tx.Output().ChangesTensors() {
 		return py.Object{}, unsupported(exc.AttrUnsupported, "%s, whose memory a tensor may share", Describe(tx, v))
 	}

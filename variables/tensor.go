@@ -236,7 +236,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	}
 	t.need(tx, name)
 	if name == "requires_grad" {
-		tx.World().Asked.Grad++
+		tx.World().Asked.Changes++
 		if differs, err := tx.Output().GradFlagMayDiffer(t, m.RequiresGrad); differs || err != nil {
 			if err == nil {
 				err = unsupported(exc.TensorMetadata, "requires_grad of %s, behind an operation in place on a tensor that may share its memory", t.describe())

@@ -180,7 +180,7 @@ func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.Objec
 	l := &layer{module: m, args: args, kwargs: kwargs, from: len(o.events), modes: o.state.now, at: tx.chainHere(), writes: w.Writes - w.Own,
 		inside: tx.InsideTry()}
 	l.handled, l.state = tx.protection()
-	apart, asked, bodies, foreseen, inlined, until, drew := o.layers.apart, w.Asked, o.numBodies, len(o.foreseen), len(o.inlined), len(o.log.until), w.Drew()
+	apart, asked, bodies, inlined, until, drew := o.layers.apart, w.Asked, o.numBodies, len(o.inlined), len(o.log.until), w.Drew()
 	result, err := call()
 	if err != nil {
 		return nil, nil, err
@@ -188,7 +188,7 @@ func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.Objec
 	l.result, l.to, l.inlined, l.apart = result, len(o.events), o.inlined[inlined:], o.layers.apart != apart
 	l.asked = w.Asked.Less(asked)
 	if l.to == l.from || !o.layersMayBeEqual(tx) || l.asked.Origin > 0 || o.numBodies != bodies ||
-		len(o.foreseen) != foreseen || len(o.log.until) != until || w.Drew() != drew || o.state.now != l.modes ||
+		len(o.log.until) != until || w.Drew() != drew || o.state.now != l.modes ||
 		w.Writes-w.Own != l.writes {
 		return nil, result, nil
 	}
@@ -224,7 +224,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 	if handled, _ := tx.protection(); handled != l.handled {
 		return nil, false, nil
 	}
-	if l.asked.Grad > 0 && o.ChangesTensors() {
+	if l.asked.Changes > 0 && o.ChangesTensors() {
 		return nil, false, nil
 	}
 	p := variables.NewPairing()

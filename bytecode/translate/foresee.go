@@ -37,6 +37,7 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 	if o.bodies > 0 || o.world.Calls > 0 || !o.libraryCode(tx) {
 		return value, false, nil
 	}
+	o.world.Asked.Origin++
 	in, nodes := o.sliceOf(n, at)
 	if in == nil && nodes == nil {
 		return value, false, nil
