@@ -1,13 +1,16 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 // arrayTensor is torch.from_numpy of an array of the frame's: a tensor that shares its memory, made by each call in front of the graph, and an
 // input of that. The array's layout is guarded, its contents are not. Nothing is read when it is made, so its place does not matter.
-func (t *TorchVariable) arrayTensor(tx Translator, array VariableTracker) (VariableTracker, error) {
+func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	l, ok := array.(*LazyVariable)
 	if !ok || l.Realized() || l.Src == nil || l.obj.Type() != w.arrayType || w.PythonOps {
@@ -29,7 +32,6 @@ func (t *TorchVariable) arrayTensor(tx Translator, array VariableTracker) (Varia
 	example, same := s.Items(parts)[0], s.Items(parts)[1]
 	out.AddGuards(guards.GlobalState(), guards.TypeMatch(l.Src, out.Const(w.arrayType)),
 		guards.PyCheck(l.Src, out.Const(same), "has the same layout"))
-	fn := t.Fn
 	slot, err := out.Compute(tx, []VariableTracker{l}, false, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(fn)
@@ -43,4 +45,65 @@ func (t *TorchVariable) arrayTensor(tx Translator, array VariableTracker) (Varia
 		return nil, err
 	}
 	return out.ComputedInput(slot, example), nil
+}
+
+// arrayKey is the key of a tensor's item with tensors in the place of arrays of the frame's: torch makes one of each, by copying.
+func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
+	t, ok := obj.(*TensorVariable)
+	if !ok || !t.Class.IsNull() && t.Class != tx.World().ParameterType {
+		return key, nil
+	}
+	if tuple, ok := key.(*TupleVariable); ok && tuple.Src == nil && tuple.class.IsNull() && tuple.real.IsNull() {
+		items := tuple.items
+		for i, item := range tuple.items {
+			v, err := arrayIndex(tx, item)
+			if err != nil {
+				return nil, err
+			}
+			if v != item {
+				items = slices.Clone(items)
+				items[i] = v
+			}
+		}
+		return NewTuple(items, nil), nil
+	}
+	return arrayIndex(tx, key)
+}
+
+// arrayIndex is the tensor for an array of the frame's that stands in a subscript; v itself for what is none, or of another kind than
+// torch takes for an index of one dimension.
+func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	l, ok := v.(*LazyVariable)
+	if !ok || l.Realized() || l.Src == nil || l.obj.Type() != w.arrayType || w.PythonOps {
+		return v, nil
+	}
+	numpy, err := s.Import("godynamo._numpy")
+	if err != nil {
+		return nil, err
+	}
+	how, err := s.CallMethod(numpy, "index_method", l.obj)
+	if err != nil {
+		return nil, err
+	}
+	if how == pyNone {
+		return v, nil
+	}
+	torch, err := s.Import("torch")
+	if err != nil {
+		return nil, err
+	}
+	fn, err := s.GetAttr(torch, "from_numpy")
+	if err != nil {
+		return nil, err
+	}
+	shared, err := arrayTensor(tx, fn, l)
+	if err != nil {
+		return nil, err
+	}
+	node, err := tx.Output().CallMethod(tx, py.GoString(how), []VariableTracker{shared}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return NewTensor(node), nil
 }

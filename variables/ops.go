@@ -404,6 +404,9 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if key, err = arrayKey(tx, obj, key); err != nil {
+		return nil, err
+	}
 	if key, err = Realize(tx, key); err != nil {
 		return nil, err
 	}
@@ -526,6 +529,9 @@ func emptyOf(tx Translator, v VariableTracker) (py.Object, error) {
 func SetItem(tx Translator, obj, key, value VariableTracker) error {
 	obj, err := Realize(tx, obj)
 	if err != nil {
+		return err
+	}
+	if key, err = arrayKey(tx, obj, key); err != nil {
 		return err
 	}
 	if key, err = Realize(tx, key); err != nil {

@@ -69,7 +69,7 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	name := tx.World().CallableName(tx.Scope(), t.Fn)
 	switch {
 	case t.class == "from_numpy" && len(args) == 1 && len(kwargs) == 0:
-		return t.arrayTensor(tx, args[0])
+		return arrayTensor(tx, t.Fn, args[0])
 	case t.class == "op":
 		plain := func() (VariableTracker, error) { return t.callOp(tx, name, args, kwargs) }
 		if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {

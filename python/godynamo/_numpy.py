@@ -69,6 +69,16 @@ def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
     return tensor, lambda other: (other.dtype, other.shape, other.strides) == told and other.flags.writeable
 
 
+def index_method(array: Any) -> str | None:
+    """The method that makes an index of a tensor that shares the array's memory, as torch makes one of an array in a subscript.
+
+    It copies. None where torch takes the array apart, or reads its numbers in another way.
+    """
+    if array.ndim != 1 or not array.dtype.isnative or array.dtype.kind not in "ib":
+        return None
+    return "clone" if array.dtype.kind == "b" or array.dtype.itemsize == 8 else "long"
+
+
 _NAMES = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
 _BINARY: list[Callable[[Any, Any], Any]] = [getattr(operator, name) for name in _NAMES]
 _BINARY += [getattr(operator, "i" + name.rstrip("_")) for name in _NAMES]

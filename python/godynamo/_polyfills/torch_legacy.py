@@ -47,6 +47,8 @@ def _made(dtype: Any, args: tuple[Any, ...], other: dict[str, Any]) -> Any:
 def tensor(*args: Any, **other: Any) -> Any:
     if torch._C._get_default_device() != "cpu":
         return DECLINE
+    if len(args) == 1 and type(args[0]) in _PLAIN and not other and not torch._C._len_torch_function_stack():
+        return torch.ops.aten.alias(args[0]) if args[0].layout is torch.strided else DECLINE
     return _made(torch.get_default_dtype(), args, other)
 
 

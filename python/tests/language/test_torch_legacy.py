@@ -38,6 +38,11 @@ CAPTURED = {
         torch.Tensor(3).zero_() + x,
         torch.Tensor(2, 3).uniform_(),
     ),
+    "torch.Tensor of a tensor": lambda x: (
+        torch.Tensor(x) + 1,
+        torch.Tensor(x * 2),
+        torch.Tensor(x.long()) + 1,
+    ),
     "type": lambda x: (
         x.type(torch.FloatTensor) + 1,
         x.type("torch.DoubleTensor") + 1,
@@ -59,7 +64,7 @@ SPLIT = {
     "volatile": lambda x: Variable(x.data, volatile=True) * 2,
     "integers that require": lambda x: Variable(x.long(), requires_grad=True),
     "nothing": lambda x: (Variable().shape, x + 1),
-    "a tensor": lambda x: torch.Tensor(x) * 2,
+    "a sparse tensor": lambda x: torch.Tensor(x.to_sparse()).layout,
     "a wrong one": lambda x: torch.LongTensor(x),
     "keywords": lambda x: torch.FloatTensor([1.0], device="cpu") + x,
     "a wrong keyword": lambda x: torch.FloatTensor([1.0], size=3) + x,
@@ -113,6 +118,21 @@ def test_variable_shares_memory_and_has_no_history():
     a, b = (torch.ones(2) for _ in range(2))
     got, want = godynamo.optimize(f)(a), f(b)
     assert torch.equal(got[0], want[0]) and got[1:3] == want[1:3] and torch.equal(a, b)
+
+
+def test_a_tensor_of_a_tensor_is_a_view():
+    def f(x):
+        y = torch.Tensor(x)
+        y.add_(1)
+        return y, y is x, y._base is x, y.data_ptr() == x.data_ptr()
+
+    a, b = (torch.ones(2) for _ in range(2))
+    for backend in ("eager", nb()):
+        got, want = godynamo.optimize(f, backend=backend)(a), f(b)
+        assert torch.equal(got[0], want[0]) and got[1:] == want[1:] and torch.equal(a, b)
+    leaf = torch.ones(2, requires_grad=True)
+    (godynamo.optimize(lambda x: torch.Tensor(x) * 3)(leaf)).sum().backward()
+    assert leaf.grad.tolist() == [3, 3]
 
 
 class Meta(type):
