@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/godynamo/godynamo/bytecode"
@@ -62,9 +63,10 @@ type Codegen struct {
 	letGo int
 	// caught is the temp of what the native instruction raised, catch the call of the resume function that handles it: by then this
 	// frame, which the exception's traceback keeps, holds nothing.
-	caught int
-	catch  *bytecode.Instruction
-	random randomRegion
+	caught   int
+	catch    *bytecode.Instruction
+	putsBack putBackRegion
+	leadEnd  int // instructions of the events in front of the first operation
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -388,20 +390,20 @@ func (c *Codegen) runEvents() error {
 	if c.out.backend.Inline() {
 		events, last := c.out.inOrder()
 		for i, e := range events {
-			if i <= last && !c.random.saved && e.node != nil && !e.node.State && c.out.drawsBy(e.node) == draws {
+			if i <= last && !c.putsBack.saved && c.out.isPutBack(e) {
 				c.at(e.chain, false)
-				if err := c.saveRandom(); err != nil {
+				if err := c.saveStateOf(events[i : last+1]); err != nil {
 					return err
 				}
 			}
-			if i <= last && c.random.saved && e.node != nil {
-				e.protected = true // random numbers are put back whatever raises here: then they are drawn anew
+			if i <= last && c.putsBack.saved && e.node != nil {
+				e.protected = true // all is put back whatever raises here: then random numbers are drawn anew
 			}
 			if err := c.runEvent(e); err != nil {
 				return err
 			}
 			if i == last {
-				c.random.end = len(c.list)
+				c.endState()
 				if err := c.handOver(); err != nil {
 					return err
 				}
@@ -409,7 +411,11 @@ func (c *Codegen) runEvents() error {
 		}
 		return nil
 	}
+	c.leadEnd = -1
 	for _, e := range c.out.events {
+		if e.node != nil && c.leadEnd < 0 {
+			c.leadEnd = len(c.list)
+		}
 		if c.out.numOps == 0 && e.node != nil && e.node.State { // there is no graph that would switch it
 			if err := c.switchState(e); err != nil {
 				return err
@@ -485,7 +491,7 @@ func (c *Codegen) writeEvent(e *event) error {
 	return nil
 }
 
-// graphCall puts the call of the compiled graph in front of what has been written.
+// graphCall puts the call of the compiled graph in front of what has been written, but for effects that lead.
 func (c *Codegen) graphCall() error {
 	o := c.out
 	if o.backend.Inline() || o.numOps == 0 {
@@ -513,9 +519,20 @@ func (c *Codegen) graphCall() error {
 	if err != nil {
 		return err
 	}
-	body := c.list
-	shift := c.marks
-	c.list, c.marks = nil, nil
+	at := 0
+	if o.lead > 0 {
+		at = c.leadEnd
+	}
+	body, marks := c.list[at:], c.marks
+	c.list, c.marks = slices.Clone(c.list[:at]), nil
+	for len(marks) > 0 && marks[0].start < at {
+		c.marks, marks = append(c.marks, marks[0]), marks[1:]
+	}
+	if n := len(c.marks); n > 0 && (len(marks) == 0 || marks[0].start > at) {
+		rest := c.marks[n-1]
+		rest.start = at
+		marks = append([]mark{rest}, marks...)
+	}
 	c.pos = bytecode.NoPosition
 	states, err := c.computeEarly()
 	if err != nil {
@@ -530,8 +547,8 @@ func (c *Codegen) graphCall() error {
 			break
 		}
 	}
-	if o.hasProtected && o.drawsRandom() {
-		if err := c.saveRandom(); err != nil {
+	if o.hasProtected {
+		if err := c.saveStateOf(o.events); err != nil {
 			return err
 		}
 	}
@@ -546,8 +563,7 @@ func (c *Codegen) graphCall() error {
 		return err
 	}
 	c.putBack(start, states)
-	c.random.end = len(c.list)
-	if len(outputs) == 0 {
+	if c.putsBack.end = len(c.list); len(outputs) == 0 {
 		c.PopTop()
 	} else {
 		c.emit(opcode.UNPACK_SEQUENCE, len(outputs))
@@ -563,15 +579,20 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	n := len(c.list)
+	n := len(c.list) - at
 	if c.letGo >= 0 {
 		c.letGo += n
 	}
-	for i := range c.ends {
-		c.ends[i] += n
+	before := 0
+	for at > 0 && before < len(c.ends) && c.ends[before] <= at {
+		before++
 	}
-	c.ends = append([]int{n}, c.ends...)
-	for _, m := range shift {
+	ends := append(slices.Clone(c.ends[:before]), at+n)
+	for _, end := range c.ends[before:] {
+		ends = append(ends, end+n)
+	}
+	c.ends = ends
+	for _, m := range marks {
 		m.start += n
 		c.marks = append(c.marks, m)
 	}

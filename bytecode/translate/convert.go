@@ -326,7 +326,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if err := o.abandoned(); err != nil {
 		return err
 	}
-	o.savesRandom()
+	o.savesState()
 	if o.effectsLost() {
 		return errEffectsLost
 	}
@@ -348,7 +348,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 			return err
 		}
 	}
-	if err := c.writeRandomRestore(); err != nil {
+	if err := c.writeStateRestore(); err != nil {
 		return err
 	}
 	o.aliasGuards()

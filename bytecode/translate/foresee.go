@@ -132,7 +132,7 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 			if !gradModes[e.node.Target.Text] { // which decide no value
 				return nil, nil
 			}
-		case o.traceOf(e.node) == lasts:
+		case o.traceOf(e.node) >= copied:
 			return nil, nil
 		case e.node.Inplace && o.changesOwn(e.node):
 			c.changes(e.node)

@@ -80,6 +80,8 @@ type OutputGraph struct {
 	leftBefore    int // left, when the step of the outermost frame began
 	leftStep      int // the first such step with this number
 	hasProtected  bool
+	cheap         map[*fxgraph.Node]bool // see cheapToCopy
+	lead          int                    // events that run in front of a whole graph; see effectsLead
 	state         torchState
 	generators    []*GeneratorVariable
 	materializing int                                  // > 0: effects go to objects being made real
@@ -637,7 +639,7 @@ func (o *OutputGraph) effectsLost() bool {
 	}
 	keep := o.opts.NoPython && !o.python.used() || o.rerunnable()
 	effect, shared, captured, reads := false, false, false, false
-	for _, e := range o.events {
+	for _, e := range o.events[o.lead:] {
 		if e.draws && captured && !keep {
 			return true
 		}

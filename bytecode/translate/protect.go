@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/variables"
@@ -88,27 +90,27 @@ func (o *OutputGraph) readsTooLate() bool {
 
 // changesTensors tells operations that change a tensor in place, be it the piece's own.
 func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
-	return n.Inplace && !n.State || o.traceOf(n) == lasts
+	return n.Inplace && !n.State || o.traceOf(n) >= copied
 }
 
-// rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn but where those are put
+// rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn but where that is put
 // back. Then the user's own code can run instead, with its effects and its exception at their places.
 func (o *OutputGraph) rerunnable() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false
 	}
 	for _, e := range o.events {
-		if e.node != nil && (o.traceOf(e.node) == lasts || !o.hasProtected && o.traceOf(e.node) == draws) {
+		if t := o.eventTrace(e); t == lasts || !o.hasProtected && t != noTrace {
 			return false
 		}
 	}
 	return true
 }
 
-// savesRandom has torch's random state saved in front of a whole graph that draws from it behind an effect: put back, it lets the user's
-// code run again should the graph raise. The frame would be split at the effect else.
-func (o *OutputGraph) savesRandom() {
-	if o.backend.Inline() || o.hasProtected || !o.drawsRandom() {
+// savesState has state saved in front of a whole graph that has an effect before an operation: put back, it lets the user's code run again
+// should the graph raise. The frame would be split at the effect else.
+func (o *OutputGraph) savesState() {
+	if o.effectsLead(); o.lead > 0 || o.backend.Inline() || o.hasProtected || !slices.ContainsFunc(o.events, o.isPutBack) {
 		return
 	}
 	effect := false
@@ -122,12 +124,35 @@ func (o *OutputGraph) savesRandom() {
 	}
 }
 
-// drawsRandom tells graphs that draw random numbers.
-func (o *OutputGraph) drawsRandom() bool {
-	for _, e := range o.events {
-		if e.node != nil && o.traceOf(e.node) == draws {
-			return true
+// effectsLead finds the events in front of the first operation that may run in front of a whole graph, as they do in the program, where all
+// effects stand there that an operation follows: should the graph raise, they have happened as in CPython, and nothing runs again. A graph
+// that leaves no trace goes first all the same: the user's own code then raises in its place, or does not.
+func (o *OutputGraph) effectsLead() {
+	if o.backend.Inline() || o.hasProtected || o.rerunnable() || o.world.PythonOps || len(o.computed.generators) > 0 {
+		return
+	}
+	first, last := -1, -1 // operation
+	for i, e := range o.events {
+		if e.early || e.draws {
+			return
+		}
+		if e.node != nil {
+			last = i
+			if first < 0 {
+				first = i
+			}
 		}
 	}
-	return false
+	effect := false
+	for i, e := range o.events {
+		if i < first {
+			effect = effect || e.effect()
+		}
+		if i < last && e.effect() && (i > first || e.shared) {
+			return
+		}
+	}
+	if effect {
+		o.lead = first
+	}
 }

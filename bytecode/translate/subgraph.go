@@ -75,7 +75,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run fun
 		switch t := o.traceOf(e.node); {
 		case e.node.State:
 			left = "switches a mode"
-		case t == lasts:
+		case t >= copied:
 			left = "changes a tensor from outside"
 		case t == draws:
 			drew = true

@@ -3,10 +3,7 @@ package translate
 import (
 	"strings"
 
-	"github.com/godynamo/godynamo/bytecode"
-	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
-	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 // trace is what an operation leaves behind when a later one raises and the user's code runs again from the start of the piece.
@@ -14,7 +11,8 @@ type trace uint8
 
 const (
 	noTrace trace = iota
-	draws         // random numbers were drawn; torch's generators can be put back (Codegen.saveRandom)
+	draws         // random numbers were drawn; torch's generators can be put back (Codegen.saveState)
+	copied        // tensors of the frame's were changed that are cheap to copy: their values can be put back
 	lasts         // a tensor that others may have was changed
 )
 
@@ -24,8 +22,11 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 		return noTrace // put back where the piece runs again
 	}
 	t := noTrace
-	if n.Inplace && !o.changesOwn(n) {
+	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) {
 		t = lasts
+		if _, ok := o.changedInputs(n); ok {
+			t = copied
+		}
 	}
 	return max(t, o.drawsBy(n))
 }
@@ -55,7 +56,6 @@ var flagged = map[string]struct {
 	"dropout": {draws, set(2, "train", true)}, "alpha_dropout": {draws, set(2, "train", true)}, "feature_dropout": {draws, set(2, "train", true)},
 	"feature_alpha_dropout": {draws, set(2, "train", true)}, "native_dropout": {draws, set(2, "train", true)},
 	"rrelu": {draws, set(3, "training", false)}, "scaled_dot_product_attention": {draws, set(4, "dropout_p", false)},
-	"batch_norm": {lasts, set(5, "training", false)}, "instance_norm": {lasts, set(5, "use_input_stats", false)},
 	"lstm": {draws, recurrentDropout}, "gru": {draws, recurrentDropout}, "rnn_tanh": {draws, recurrentDropout}, "rnn_relu": {draws, recurrentDropout},
 }
 
@@ -183,77 +183,4 @@ func hasOut(n *fxgraph.Node) bool {
 		}
 	}
 	return false
-}
-
-// randomRegion is the run of written instructions that puts torch's generators back when one of them raises.
-type randomRegion struct {
-	start, end, temp int
-	saved            bool
-}
-
-func (c *Codegen) randomFunction(name string) (py.Object, error) {
-	m, err := c.out.scope.Import("godynamo._torch_state")
-	if err != nil {
-		return py.Object{}, err
-	}
-	return c.out.scope.GetAttr(m, name)
-}
-
-// saveRandom writes a call that keeps the state of torch's random generators.
-func (c *Codegen) saveRandom() error {
-	fn, err := c.randomFunction("random_state")
-	if err != nil {
-		return err
-	}
-	c.random.temp = c.newTemp()
-	c.PushNull()
-	c.LoadConst(fn)
-	c.Call(0, nil)
-	c.emit(opcode.STORE_FAST, spaceTemp|c.random.temp)
-	c.random.start, c.random.saved = len(c.list), true
-	return nil
-}
-
-// writeRandomRestore writes the handler of the region, behind everything else. Handlers of torch's modes raise into it.
-func (c *Codegen) writeRandomRestore() error {
-	if !c.random.saved {
-		return nil
-	}
-	fn, err := c.randomFunction("put_random_state")
-	if err != nil {
-		return err
-	}
-	region := &bytecode.ExceptionRegion{Lasti: true}
-	c.enclose(c.random.start, c.random.end, region)
-	return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {
-		c.PushNull()
-		c.LoadConst(fn)
-		c.emit(opcode.LOAD_FAST, spaceTemp|c.random.temp)
-		c.Call(1, nil)
-		c.PopTop()
-		c.emit(opcode.RERAISE, 1)
-		return nil
-	})
-}
-
-// enclose puts a region around written instructions and around the handlers of regions inside of them that end by raising again.
-func (c *Codegen) enclose(start, end int, region *bytecode.ExceptionRegion) {
-	handlers := map[*bytecode.Instruction]bool{}
-	for _, in := range c.list[start:end] {
-		if in.Handler == nil {
-			in.Handler = region
-		} else if in.Handler != region {
-			handlers[in.Handler.Target] = true
-		}
-	}
-	open := false
-	for _, in := range c.list {
-		open = open || handlers[in]
-		if open && in.Handler == nil {
-			in.Handler = region
-		}
-		if in.Op == opcode.RERAISE {
-			open = false
-		}
-	}
 }

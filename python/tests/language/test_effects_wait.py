@@ -149,9 +149,9 @@ def own_mask(x, y, box):
     return z
 
 
-@cases(args=right, breaks=1)
+@cases(args=right)
 def callers_tensor(x, y, box):
-    """What an operation does to the caller's tensor cannot wait."""
+    """What an operation does to the caller's tensor cannot wait: it is put back."""
     x.add_(1)
     try:
         z = x + y

@@ -193,7 +193,7 @@ def let_out_of_an_inlined_call(x):
     return deep(y)
 
 
-@cases(graphs=1, breaks=(3, 4))
+@cases(graphs=2, breaks=3)
 def let_out_through_finally(x):
     y = x + 1
     try:
@@ -252,7 +252,7 @@ def an_effect_before_an_operation_that_raises(x, log):
     return y
 
 
-@cases(args=lambda: ([],), graphs=1, breaks=1)
+@cases(args=lambda: ([],), graphs=1)
 def an_in_place_operation_before_one_that_raises(x, log):
     try:
         x.add_(1)

@@ -1,0 +1,278 @@
+package translate
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// What operations leave behind can be put back where it is little: the state of torch's random generators, and the values of small tensors
+// that came with the frame, of which batch norm's statistics are the usual ones. They are read in front of what leaves a trace, only
+// where the piece may run again behind one: an operation stands inside of try or with, or an effect in front of a whole graph's.
+
+// normalizations change running statistics in training. on says so; the statistics are two operands in a row.
+var normalizations = map[string]func(n *fxgraph.Node) bool{
+	"batch_norm": set(5, "training", false), "instance_norm": set(5, "use_input_stats", false),
+}
+
+// changesStatistics tells normalizations in training that keep running statistics.
+func changesStatistics(n *fxgraph.Node) bool {
+	on, ok := normalizations[shortName(n)]
+	return ok && on(n) && len(statistics(n)) > 0
+}
+
+func shortName(n *fxgraph.Node) string {
+	return n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+}
+
+// statistics are the running statistics among a normalization's operands: torch's own function takes them behind weight and bias, that of
+// torch.nn.functional before them.
+func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
+	add := func(a fxgraph.Arg) {
+		if t, ok := a.(*fxgraph.Node); ok {
+			out = append(out, t)
+		}
+	}
+	first := 3
+	if strings.Contains(n.Target.Text, "functional.") {
+		first = 1
+	}
+	for i := first; i < first+2 && i < len(n.Args); i++ {
+		add(n.Args[i])
+	}
+	for _, k := range n.Kwargs {
+		if k.Name == "running_mean" || k.Name == "running_var" {
+			add(k.Value)
+		}
+	}
+	return out
+}
+
+// arithmetic are operations in place that change values and nothing else of a tensor, given numbers alone.
+var arithmetic = map[string]bool{"add_": true, "sub_": true, "mul_": true, "div_": true, "zero_": true, "fill_": true,
+	"iadd": true, "isub": true, "imul": true, "itruediv": true}
+
+// changedInputs are the tensors that an operation changes in place, when all of them came with the frame and copies of them are cheap.
+func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, ok bool) {
+	if changesStatistics(n) {
+		changed = statistics(n)
+	} else {
+		t, known := changedBy(n)
+		if !known || strings.HasPrefix(n.Target.Text, "^") || !arithmetic[shortName(n)] || hasOut(n) || tensorOperands(n) != 1 {
+			return nil, false
+		}
+		changed = []*fxgraph.Node{t}
+	}
+	for _, t := range changed {
+		if !o.cheapToCopy(t) {
+			return nil, false
+		}
+	}
+	return changed, true
+}
+
+func tensorOperands(n *fxgraph.Node) int {
+	count := 0
+	look := func(*fxgraph.Node) { count++ }
+	for _, a := range n.Args {
+		fxgraph.EachNode(a, look)
+	}
+	for _, k := range n.Kwargs {
+		fxgraph.EachNode(k.Value, look)
+	}
+	return count
+}
+
+// cheapToCopy asks Python once for each tensor of the frame's.
+func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
+	cheap, asked := o.cheap[n]
+	if asked {
+		return cheap
+	}
+	in, ok := o.inputOf[n]
+	if ok && in.Real.IsNull() && !in.Example.IsNull() {
+		m, err := o.scope.Import("godynamo._copies")
+		if err == nil {
+			var answer py.Object
+			answer, err = o.scope.CallMethod(m, "cheap_to_copy", in.Example)
+			cheap = err == nil && answer == py.True()
+		}
+	}
+	if o.cheap == nil {
+		o.cheap = map[*fxgraph.Node]bool{}
+	}
+	o.cheap[n] = cheap
+	return cheap
+}
+
+// isPutBack tells whether something that an operation leaves behind can be put back.
+func (o *OutputGraph) isPutBack(e *event) bool {
+	return e.node != nil && !e.node.State && (o.drawsBy(e.node) == draws || o.traceOf(e.node) == copied)
+}
+
+// eventTrace is traceOf for an event, which may be no operation.
+func (o *OutputGraph) eventTrace(e *event) trace {
+	if e.node == nil {
+		return noTrace
+	}
+	return o.traceOf(e.node)
+}
+
+// putBackRegion is the run of written instructions at whose start the state was read that is put back when one of them raises.
+type putBackRegion struct {
+	start, end      int
+	saved           bool
+	random, tensors int // temps, -1 where there is nothing of the kind
+	copies          py.Object
+}
+
+// saveState writes the calls that read the state of torch's random generators and the values of tensors.
+func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
+	r := &c.putsBack
+	r.random, r.tensors = -1, -1
+	if random {
+		fn, err := c.function("godynamo._torch_state", "random_state")
+		if err != nil {
+			return err
+		}
+		c.PushNull()
+		c.LoadConst(fn)
+		c.Call(0, nil)
+		r.random = c.newTemp()
+		c.emit(opcode.STORE_FAST, spaceTemp|r.random)
+	}
+	if len(tensors) > 0 {
+		class, err := c.function("godynamo._copies", "Copies")
+		if err != nil {
+			return err
+		}
+		examples := make([]py.Object, len(tensors))
+		for i, t := range tensors {
+			in := c.out.inputOf[t]
+			examples[i] = in.Example
+			c.out.NeedField(in, fieldAll) // whether a copy is cheap was asked of this one
+		}
+		if r.copies, err = c.out.scope.Call(class, examples...); err != nil {
+			return err
+		}
+		read, err := c.out.scope.GetAttr(r.copies, "read")
+		if err != nil {
+			return err
+		}
+		c.PushNull()
+		c.LoadConst(read)
+		for _, t := range tensors {
+			c.loadNode(t)
+		}
+		c.Call(len(tensors), nil)
+		r.tensors = c.newTemp()
+		c.emit(opcode.STORE_FAST, spaceTemp|r.tensors)
+	}
+	r.start, r.saved = len(c.list), true
+	return nil
+}
+
+// endState ends the region: the copies are let go of.
+func (c *Codegen) endState() {
+	c.putsBack.end = len(c.list)
+	if c.putsBack.saved && c.putsBack.tensors >= 0 {
+		c.LoadConst(py.None())
+		c.emit(opcode.STORE_FAST, spaceTemp|c.putsBack.tensors)
+	}
+}
+
+// saveStateOf saves what the operations leave behind among the events up to the last protected one, which itself changes no tensor
+// before it raises.
+func (c *Codegen) saveStateOf(events []*event) error {
+	random := false
+	var tensors []*fxgraph.Node
+	seen := map[*fxgraph.Node]bool{}
+	for i, e := range events {
+		if e.node == nil {
+			continue
+		}
+		random = random || c.out.drawsBy(e.node) == draws
+		if i == len(events)-1 && c.out.backend.Inline() || c.out.traceOf(e.node) != copied {
+			continue
+		}
+		changed, _ := c.out.changedInputs(e.node)
+		for _, t := range changed {
+			if !seen[t] {
+				seen[t] = true
+				tensors = append(tensors, t)
+			}
+		}
+	}
+	if !random && len(tensors) == 0 {
+		return nil
+	}
+	return c.saveState(random, tensors)
+}
+
+func (c *Codegen) function(module, name string) (py.Object, error) {
+	m, err := c.out.scope.Import(module)
+	if err != nil {
+		return py.Object{}, err
+	}
+	return c.out.scope.GetAttr(m, name)
+}
+
+// writeStateRestore writes the handler of the region, behind everything else. Handlers of torch's modes raise into it.
+func (c *Codegen) writeStateRestore() error {
+	r := &c.putsBack
+	if !r.saved {
+		return nil
+	}
+	region := &bytecode.ExceptionRegion{Lasti: true}
+	c.enclose(r.start, r.end, region)
+	put := func(fn py.Object, temp int) {
+		c.PushNull()
+		c.LoadConst(fn)
+		c.emit(opcode.LOAD_FAST, spaceTemp|temp)
+		c.Call(1, nil)
+		c.PopTop()
+	}
+	return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {
+		if r.random >= 0 {
+			fn, err := c.function("godynamo._torch_state", "put_random_state")
+			if err != nil {
+				return err
+			}
+			put(fn, r.random)
+		}
+		if r.tensors >= 0 {
+			fn, err := c.out.scope.GetAttr(r.copies, "put_back")
+			if err != nil {
+				return err
+			}
+			put(fn, r.tensors)
+		}
+		c.emit(opcode.RERAISE, 1)
+		return nil
+	})
+}
+
+// enclose puts a region around written instructions and around the handlers of regions inside of them that end by raising again.
+func (c *Codegen) enclose(start, end int, region *bytecode.ExceptionRegion) {
+	handlers := map[*bytecode.Instruction]bool{}
+	for _, in := range c.list[start:end] {
+		if in.Handler == nil {
+			in.Handler = region
+		} else if in.Handler != region {
+			handlers[in.Handler.Target] = true
+		}
+	}
+	open := false
+	for _, in := range c.list {
+		open = open || handlers[in]
+		if open && in.Handler == nil {
+			in.Handler = region
+		}
+		if in.Op == opcode.RERAISE {
+			open = false
+		}
+	}
+}

@@ -1,0 +1,62 @@
+"""Values of small tensors, read in front of operations that change them and put back where the user's own code runs again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+#: A copy of more elements than this takes longer than a call that a split frame makes in addition.
+_CHEAP = 1 << 14
+
+_Read = tuple[tuple[torch.Tensor, ...], tuple[int, ...], list[torch.Tensor]]
+
+
+def cheap_to_copy(tensor: torch.Tensor) -> bool:
+    """Whether all of a tensor that an operation in place changes is its values, and those are few: batch norm's statistics."""
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
+        and not tensor.requires_grad
+        and not tensor.is_inference()
+        and tensor.is_contiguous()
+        and tensor.numel() <= _CHEAP
+    )
+
+
+class Copies:
+    """Reads the values of tensors that look like the examples, and puts them back.
+
+    One operation joins all of a kind: it costs little more than the copy of one.
+    """
+
+    def __init__(self, *examples: torch.Tensor) -> None:
+        kinds: dict[object, list[int]] = {}
+        for i, t in enumerate(examples):
+            kinds.setdefault((t.dtype, t.device, t.dim()) if t.dim() < 2 else i, []).append(i)
+        self._joins: list[tuple[Any, Callable[[Sequence[Any]], Any]]] = []
+        for group in kinds.values():
+            if len(group) == 1:
+                self._joins.append((torch.clone, operator.itemgetter(*group)))
+            else:
+                join = torch.stack if examples[group[0]].dim() == 0 else torch.cat
+                self._joins.append((join, operator.itemgetter(*group)))
+
+    def read(self, *tensors: torch.Tensor) -> _Read:
+        """What put_back() takes."""
+        return tensors, tuple([t._version for t in tensors]), [join(pick(tensors)) for join, pick in self._joins]
+
+    def put_back(self, read: _Read) -> None:
+        """The changes have never been, for autograd's counts of versions neither."""
+        tensors, versions, joined = read
+        for (join, pick), values in zip(self._joins, joined, strict=True):
+            if join is torch.clone:
+                pick(tensors).data.copy_(values)
+                continue
+            group = pick(tensors)
+            parts = values.unbind() if join is torch.stack else torch.split(values, [t.numel() for t in group])
+            for tensor, part in zip(group, parts, strict=True):
+                tensor.data.copy_(part)
+        torch._C._autograd._unsafe_set_version_counter(tensors, versions)
