@@ -49,6 +49,11 @@ def run_units(
     return rows
 
 
+def whole_lines(path: Path) -> list[str]:
+    """The lines of a file that another process writes, without the one it is at."""
+    return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
 def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout: float, told: Any) -> list[Row]:
     results, units, log = folder / "results.jsonl", folder / "units.json", folder / "log.txt"
     units.write_text(json.dumps(names))
@@ -62,7 +67,7 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
         read = 0
         while True:
             over = child.poll() is not None
-            lines = results.read_text().splitlines() if results.exists() else []
+            lines = whole_lines(results)
             for line in lines[read:]:
                 row = json.loads(line)
                 current = row.get("start", "")

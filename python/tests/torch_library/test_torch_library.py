@@ -10,7 +10,7 @@ import op_cases
 import pytest
 import torch
 from library_judge import Case, caller_of, judge
-from library_run import run_units, summary
+from library_run import run_units, summary, whole_lines
 from torch.testing._internal.common_modules import module_db
 
 OPS = """
@@ -182,6 +182,15 @@ class _mock_config(dict): pass
 class _paritybench_base: pass
 patch_functional = _mock_layer = _fails_compile = None
 """
+
+
+def test_a_line_that_a_child_is_still_writing_is_read_later(tmp_path):
+    results = tmp_path / "results.jsonl"
+    assert whole_lines(results) == []
+    results.write_text('{"start": "add"}\n{"unit": "ad')
+    assert whole_lines(results) == ['{"start": "add"}']
+    results.write_text('{"start": "add"}\n{"unit": "add"}\n')
+    assert whole_lines(results) == ['{"start": "add"}', '{"unit": "add"}']
 
 
 def test_files_of_paritybench_are_run(tmp_path, monkeypatch):
