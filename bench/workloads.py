@@ -191,7 +191,8 @@ class _Layer(nn.Module):
         q, k, v = (f(y).view(b, t, self.heads, -1).transpose(1, 2) for f in (self.query, self.key, self.value))
         y = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, t, d)
         x = x + self.out(y)
-        return x + self.mlp(self.norms[1](x))
+        out: torch.Tensor = x + self.mlp(self.norms[1](x))
+        return out
 
 
 class Transformer(nn.Module):
@@ -205,7 +206,8 @@ class Transformer(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
             x = layer(x)
-        return self.norm(x)
+        out: torch.Tensor = self.norm(x)
+        return out
 
 
 def many_ops_source(count: int, salt: int) -> str:
