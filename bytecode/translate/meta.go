@@ -17,7 +17,7 @@ type metaSession struct {
 
 // Meta implements variables.Output.
 func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable) (*variables.TensorMeta, error) {
-	v, err := o.Sample(t)
+	v, err := o.sample(t)
 	for err != nil {
 		known, failed := o.foreseeSize(tx, t.Node)
 		if failed != nil {
@@ -26,7 +26,7 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 		if !known {
 			break
 		}
-		v, err = o.Sample(t)
+		v, err = o.sample(t)
 	}
 	if err != nil {
 		return nil, err
@@ -37,8 +37,15 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 // InputOf implements variables.Output.
 func (o *OutputGraph) InputOf(n *fxgraph.Node) *variables.TensorVariable { return o.inputOf[n] }
 
-// Sample implements variables.Output.
+// Sample implements variables.Output. What is asked of it is not known here, so that counts as a question about the tensor's origin.
 func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
+	if t.Example.IsNull() || t.Changed {
+		o.world.Asked.Origin++
+	}
+	return o.sample(t)
+}
+
+func (o *OutputGraph) sample(t *variables.TensorVariable) (py.Object, error) {
 	if !t.Example.IsNull() && !t.Changed {
 		return t.Example, nil
 	}
@@ -51,6 +58,7 @@ func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
 	if shapes.GivesTuple(n.Target.Text) {
 		return o.world.TupleType, nil
 	}
+	o.world.Asked.Meta++
 	o.needOfAll(fieldAll)
 	v, err := o.fake(n)
 	if err != nil {
@@ -61,6 +69,7 @@ func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
 
 // NodeValue implements variables.Output.
 func (o *OutputGraph) NodeValue(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
+	o.world.Asked.Meta++
 	if list, ok := o.byRule(n).(shapes.List); ok {
 		o.needOfAll(fieldsOfSizes)
 		return o.scope.Int(int64(len(list))), nil
@@ -118,6 +127,7 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 
 // NodeResult implements variables.Output.
 func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
+	o.world.Asked.Origin++
 	o.needOfAll(fieldAll)
 	if err := o.runFakes(n); err != nil {
 		return py.Object{}, err

@@ -420,3 +420,62 @@ def test_a_setting_switches_it_off():
         optimized = godynamo.optimize(make())
         optimized(torch.randn(3, 8))
     assert reused(optimized) == 0
+
+
+class Curious(nn.Module):
+    """Does more where its operand is as asked."""
+
+    def __init__(self, question):
+        super().__init__()
+        self.fc, self.question = nn.Linear(4, 4), question
+
+    def forward(self, x):
+        y = self.fc(x).tanh() * 2 + 1
+        if self.question(x):
+            y = y + 10
+        return y.relu()
+
+
+QUESTIONS = {
+    "sizes": (lambda x: x.shape == (4, 4), lambda x: torch.cat([x, x])),
+    "size": (lambda x: x.size(0) > 4, lambda x: torch.cat([x, x])),
+    "len": (lambda x: len(x) > 4, lambda x: torch.cat([x, x])),
+    "dim": (lambda x: x.dim() > 2, lambda x: x[None]),
+    "contiguous": (lambda x: x.is_contiguous(), lambda x: x[:4].t()),
+    "stride": (lambda x: x.stride()[0] == 1, lambda x: x[:4].t()),
+    "dtype": (lambda x: x.dtype == torch.bfloat16, lambda x: x.bfloat16()),
+    "floating": (lambda x: x.is_floating_point(), lambda x: x.flatten()[:16].view(4, 4)),
+    "gradients": (lambda x: x.requires_grad, lambda x: x.detach()),
+    "is": (lambda x: x is KEPT, lambda x: x),
+    "parameter": (lambda x: isinstance(x, nn.Parameter), lambda x: x),
+    "attribute": (lambda x: hasattr(x, "mark"), lambda x: x * 1),
+    "bytes": (lambda x: x.nbytes > 64, lambda x: torch.cat([x, x])),
+}
+KEPT = torch.zeros(4, 4)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_about_operands(name, backend):
+    """Each third layer is called with an operand that has another answer, in sizes, strides, type or kind."""
+    question, other = QUESTIONS[name]
+
+    class Asked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(Curious(question) for _ in range(9))
+
+        def forward(self, x):
+            x, outs = x * 1, []
+            for i, layer in enumerate(self.layers):
+                given = other(x) if i % 3 == 2 else x * 1
+                outs.append(
+                    layer(given.float() if given.dtype != torch.bfloat16 else given.to(self.layers[0].fc.weight.dtype))
+                )
+            return torch.cat([o.reshape(-1) for o in outs])
+
+    model, x = Asked(), torch.randn(4, 4)
+    want, *_ = once(model, x, None, backend)
+    got, graphs, *_ = once(model, x, True, backend)
+    assert same(got, want)
+    assert graphs == once(model, x, False, backend)[1]
