@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -16,23 +17,38 @@ func (a Asked) Less(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 
+// Above says of values that hold a module whose call is being captured that they do, or, with -1, that they did: code that meets them may come to
+// the module by its very place, and not as an equal one would come to itself.
+func Above(vs []VariableTracker, by int) {
+	for _, v := range vs {
+		v.base().above += by
+	}
+}
+
+func metAbove(tx Translator, v VariableTracker) {
+	if v != nil && v.base().above > 0 {
+		tx.World().Asked.Origin++
+	}
+}
+
 // Pairing says which value of a later call stands in the place of which of an earlier one.
 type Pairing struct {
 	Nodes   map[*fxgraph.Node]*fxgraph.Node
 	Tensors [][2]*TensorVariable // computed ones, earlier and later
 	back    map[*fxgraph.Node]*fxgraph.Node
 	values  map[VariableTracker]VariableTracker
+	tuples  map[VariableTracker]VariableTracker // the other way round
 }
 
 // NewPairing returns the empty one.
 func NewPairing() *Pairing {
 	return &Pairing{Nodes: map[*fxgraph.Node]*fxgraph.Node{}, back: map[*fxgraph.Node]*fxgraph.Node{},
-		values: map[VariableTracker]VariableTracker{}}
+		values: map[VariableTracker]VariableTracker{}, tuples: map[VariableTracker]VariableTracker{}}
 }
 
 // Operands pairs the operands of two calls: false where a function may do something else with the later ones. What a frame has is equal where
-// it is one object, computed tensors are in each other's place, and constants and tuples are equal part by part. What the program
-// has made itself and may change is never equal.
+// it is one object, computed tensors are in each other's place, constants are one object, and the program's tuples are equal part by part. What
+// the program has made itself and may change is never equal.
 func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -76,10 +92,12 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 		}
 	case *ConstantVariable:
 		y, ok := b.(*ConstantVariable)
-		equal = ok && equalConstants(tx, x.Value, y.Value)
+		equal = ok && x.Value == y.Value
 	case *TupleVariable:
 		y, ok := b.(*TupleVariable)
-		equal = ok && x.class == y.class && p.Operands(tx, x.items, y.items)
+		made := func(t *TupleVariable) bool { return t.Src == nil && t.real.IsNull() && t.holder == nil }
+		equal = ok && (x == y || x.class == y.class && made(x) && made(y)) && p.tuples[b] == nil && p.Operands(tx, x.items, y.items)
+		p.tuples[b] = a
 	case *LazyVariable: // that nobody has looked at
 		y, ok := b.(*LazyVariable)
 		equal = ok && x.obj == y.obj && x.Src.Name() == y.Src.Name()
@@ -94,23 +112,27 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 	return equal
 }
 
+// ReadFrom tells whether an operand, or a part of a tuple of the program's, was read from a place that below says yes to.
+func ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
+	var read func(v VariableTracker) bool
+	read = func(v VariableTracker) bool {
+		if v == nil {
+			return false
+		}
+		if t, ok := v.(*TupleVariable); ok && t.Src == nil {
+			return slices.ContainsFunc(t.items, read)
+		}
+		return v.Source() != nil && below(v.Source())
+	}
+	return slices.ContainsFunc(args, read) || slices.ContainsFunc(kwargs, func(k Kw) bool { return read(k.Value) })
+}
+
 // peek is what a lazy value has become, if it has been looked at.
 func peek(v VariableTracker) VariableTracker {
 	if l, ok := v.(*LazyVariable); ok && l.real != nil {
 		return l.real
 	}
 	return v
-}
-
-func equalConstants(tx Translator, a, b py.Object) bool {
-	if a == b {
-		return true
-	}
-	switch a.Kind() {
-	case py.Int, py.Float, py.Str:
-		return a.Kind() == b.Kind() && tx.Scope().Repr(a) == tx.Scope().Repr(b)
-	}
-	return false
 }
 
 // plainComputed tells tensors that the graph computes and of which nothing else is known.

@@ -47,6 +47,7 @@ func (l *LazyVariable) Real() VariableTracker { return l.real }
 func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	l, ok := v.(*LazyVariable)
 	if !ok {
+		metAbove(tx, v)
 		return current(tx, v)
 	}
 	if l.real == nil {
@@ -64,6 +65,7 @@ func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 		}
 		l.real = real
 	}
+	metAbove(tx, l.real)
 	return current(tx, l.real)
 }
 

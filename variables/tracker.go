@@ -43,6 +43,7 @@ type Base struct {
 	// through is the builtin type whose methods effects call, for the contents of an instance of a subclass of it.
 	through py.Object
 	holder  *ObjectVariable // that instance
+	above   int             // modules being captured that it holds, see Above
 }
 
 // Source implements VariableTracker.

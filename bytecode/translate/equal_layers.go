@@ -176,8 +176,15 @@ func (o *OutputGraph) layersMayBeEqual(tx *InstructionTranslator) bool {
 
 // captureLayer runs a module's code; the layer is nil where what it did cannot be done again.
 func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (*layer, variables.VariableTracker, error) {
+	above, ok := o.above(m.Source())
+	if !ok {
+		result, err := call()
+		return nil, result, err
+	}
+	variables.Above(above, 1)
+	defer variables.Above(above, -1)
 	w := o.world
-	l := &layer{module: m, args: args, kwargs: kwargs, from: len(o.events), modes: o.state.now, at: tx.chainHere(), writes: w.Writes - w.Own,
+	l := &layer{module: m, args: slices.Clone(args), kwargs: slices.Clone(kwargs), from: len(o.events), modes: o.state.now, at: tx.chainHere(), writes: w.Writes - w.Own,
 		inside: tx.InsideTry()}
 	l.handled, l.state = tx.protection()
 	apart, asked, bodies, inlined, until, drew := o.layers.apart, w.Asked, o.numBodies, len(o.inlined), len(o.log.until), w.Drew()
@@ -329,6 +336,10 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 		return nil, nil
 	}
 	src := l.module.Source()
+	here := guards.NewRebase(src, guards.NewLocalSource("___layer", 0))
+	if variables.ReadFrom(l.args, l.kwargs, func(s guards.Source) bool { return here.Source(s) != s }) {
+		return nil, nil // an equal module would be given this one's parts
+	}
 	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
 	if !l.apart { // it was its caller that told modules apart
 		c.guards = slices.DeleteFunc(c.guards, func(g guards.Guard) bool { return g.CreateFn == guards.CreateNoAlias })
@@ -461,33 +472,82 @@ func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variabl
 	return objects, true
 }
 
-// valueAt reads a place below a module: attributes, items of dicts, lists and tuples.
+// valueAt reads a place below a module.
 func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (py.Object, bool) {
+	if src.Name() == m.Source().Name() {
+		return m.Obj, true
+	}
+	base, ok := o.valueAt(src.Base(), m)
+	if !ok {
+		return py.Object{}, false
+	}
+	return o.read(src, base)
+}
+
+// above are the values that hold what is at a place of the frame's, as far as they have been looked at. False where code that is called can name
+// the place itself, or where it is not known how it is read.
+func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, ok bool) {
+	base := src.Base()
+	for base != nil && base.Name() == src.Name() {
+		base = base.Base()
+	}
+	if base == nil {
+		_, local := src.(*guards.LocalSource)
+		return nil, local
+	}
+	var value func(s guards.Source) (py.Object, bool)
+	value = func(s guards.Source) (obj py.Object, ok bool) {
+		switch s := s.(type) {
+		case *guards.LocalSource:
+			obj, ok = o.frame.Slots[s.Slot], true
+		case *guards.GlobalSource:
+			obj, ok = o.scope.DictGetName(o.frame.Globals, s.Global)
+		case *guards.ConstSource:
+			obj, ok = o.pool[s.Const.Index], true
+		default:
+			if s.Base() == nil {
+				return obj, false
+			}
+			if obj, ok = value(s.Base()); ok {
+				obj, ok = o.read(s, obj)
+			}
+		}
+		if ok {
+			if v := o.world.Tracker(obj); v != nil {
+				vs = append(vs, v)
+			}
+		}
+		return obj, ok
+	}
+	_, ok = value(base)
+	return vs, ok
+}
+
+// read is what a source reads from its base: attributes, items of dicts, lists and tuples, contents of cells.
+func (o *OutputGraph) read(src guards.Source, base py.Object) (py.Object, bool) {
 	switch s := src.(type) {
 	case *guards.NNModuleSource, *guards.NotNNModuleSource:
-		return o.valueAt(src.Base(), m)
+		return base, true
 	case *guards.AttrSource:
-		if base, ok := o.valueBelow(src, m); ok {
-			return o.scope.InstanceAttr(base, s.Attr)
-		}
+		return o.scope.InstanceAttr(base, s.Attr)
 	case *guards.GetItemSource:
-		if base, ok := o.valueBelow(src, m); ok && s.Key.Index >= 0 {
+		if s.Key.Index >= 0 {
 			return o.scope.DictGet(base, o.pool[s.Key.Index])
 		}
 	case *guards.IndexSource:
-		if base, ok := o.valueBelow(src, m); ok && s.Index >= 0 && (base.Kind() == py.List || base.Kind() == py.Tuple) {
+		if s.Index >= 0 && (base.Kind() == py.List || base.Kind() == py.Tuple) {
 			if items := o.scope.Items(base); s.Index < len(items) {
 				return items[s.Index], true
 			}
 		}
+	case *guards.CellSource:
+		if base.Kind() == py.Cell {
+			return o.scope.CellContents(base)
+		}
+	case *guards.FunctionFieldSource:
+		if s.Field == guards.FuncClosure && base.Kind() == py.Function {
+			return o.scope.FunctionField(base, py.FuncClosure)
+		}
 	}
 	return py.Object{}, false
-}
-
-func (o *OutputGraph) valueBelow(src guards.Source, m *variables.ObjectVariable) (py.Object, bool) {
-	base := src.Base()
-	if base.Name() == m.Source().Name() {
-		return m.Obj, true
-	}
-	return o.valueAt(base, m)
 }

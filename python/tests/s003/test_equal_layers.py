@@ -479,3 +479,76 @@ def test_questions_about_operands(name, backend):
     got, graphs, *_ = once(model, x, True, backend)
     assert same(got, want)
     assert graphs == once(model, x, False, backend)[1]
+
+
+class Points(nn.Module):
+    """Reads a weight of the second layer's by another way than through itself."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.fc, self.way = nn.Linear(8, 8), way
+
+    def forward(self, x, *rest):
+        return (self.fc(x).relu() * 2 + self.way(self, *rest).sum()).tanh()
+
+
+class Root(nn.Module):
+    def __init__(self, way, call):
+        super().__init__()
+        self.layers = nn.ModuleList(Points(way) for _ in range(6))
+        for layer in self.layers:
+            layer.__dict__["root"], layer.__dict__["one"], layer.__dict__["all"] = self, self.layers[1], [self]
+        self.call = call
+
+    def forward(self, x):
+        x = x * 1
+        for layer in self.layers:
+            x = self.call(self, layer, x)
+        return x
+
+
+def plain_call(root, layer, x):
+    return layer(x)
+
+
+WAYS = {
+    "its root": (lambda layer: layer.root.layers[1].fc.weight, plain_call),
+    "a list with its root": (lambda layer: layer.all[0].layers[1].fc.weight, plain_call),
+    "one layer": (lambda layer: layer.one.fc.weight, plain_call),
+    "a global": (lambda layer: HOLDER["root"].layers[1].fc.weight, plain_call),
+    "the root as operand": (lambda layer, root: root.layers[1].fc.weight, lambda root, layer, x: layer(x, root)),
+    "the layers as operand": (lambda layer, layers: layers[1].fc.weight, lambda root, layer, x: layer(x, root.layers)),
+    "a layer as operand": (lambda layer, one: one.fc.weight, lambda root, layer, x: layer(x, root.layers[1])),
+    "a tensor as operand": (lambda layer, w: w, lambda root, layer, x: layer(x, root.layers[1].fc.weight)),
+    "tensors in a tuple": (lambda layer, w: w[0], lambda root, layer, x: layer(x, (root.layers[1].fc.weight, x))),
+    "dict of its modules": (lambda layer, d: d["1"].fc.weight, lambda root, layer, x: layer(x, root.layers._modules)),
+}
+HOLDER = {}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_one_layer(way, backend):
+    """What the code of each layer reads of the second one is the second one's, and not the layer's own."""
+    torch.manual_seed(0)
+    plain = Root(*WAYS[way])
+    HOLDER["root"] = plain
+    optimized = godynamo.optimize(plain, backend=backend if backend == "eager" else CompileCounterWithBackend("eager"))
+    x = torch.randn(3, 8)
+    assert torch.equal(optimized(x), plain(x))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_global_module_that_its_code_names(backend):
+    """The layers are globals of the function's, and their code reads the second one by its name."""
+    torch.manual_seed(0)
+    layers = [Points(lambda layer: SECOND.fc.weight) for _ in range(4)]
+    names = dict(zip(["FIRST", "SECOND", "THIRD", "FOURTH"], layers, strict=True))
+    globals().update(names)
+
+    def f(x):
+        return FOURTH(THIRD(SECOND(FIRST(x * 1))))  # noqa: F821
+
+    optimized = godynamo.optimize(f, backend=backend if backend == "eager" else CompileCounterWithBackend("eager"))
+    x = torch.randn(3, 8)
+    assert torch.equal(optimized(x), f(x))
