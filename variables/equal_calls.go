@@ -246,9 +246,10 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	return out, true
 }
 
-// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program's is entered and no handler is set aside.
+// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program's is entered, no handler is set aside, and no
+// other tensors stand in the place of a module's.
 func (w *World) PlainTensors() bool {
-	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0
+	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.replaced == 0
 }
 
 // KindOf numbers modules of the frame's that look alike (_alike.Kinds); nothing rests on it. -1: it looks like no other.

@@ -53,7 +53,9 @@ func functionalCall(tx Translator, args []VariableTracker, kwargs []Kw) (Variabl
 		}
 	}
 	var replaced []replacedTensor
+	tx.World().replaced++
 	defer func() {
+		tx.World().replaced--
 		for _, r := range replaced {
 			r.dict.values[r.at] = r.before
 		}

@@ -63,13 +63,15 @@ type World struct {
 	underDevice bool
 	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
 	handlersAside int
-	modes         []enteredMode
-	nodeClass     map[*fxgraph.Node]py.Object  // subclasses of tensors
-	tensorStores  map[string][]*TensorVariable // tensors the program has stored a Python attribute on, by its name
-	unseen        map[py.Object]*unseen        // lists and deques that were only added to
-	fixed         map[py.Object]bool           // classes that nobody changes
-	kinds         py.Object                    // _alike.Kinds, once asked
-	printing      map[VariableTracker]bool     // objects whose __repr__ is running, see TorchVariable.recursive
+	// replaced counts calls under way of modules whose tensors others stand in the place of (functional_call.go).
+	replaced     int
+	modes        []enteredMode
+	nodeClass    map[*fxgraph.Node]py.Object  // subclasses of tensors
+	tensorStores map[string][]*TensorVariable // tensors the program has stored a Python attribute on, by its name
+	unseen       map[py.Object]*unseen        // lists and deques that were only added to
+	fixed        map[py.Object]bool           // classes that nobody changes
+	kinds        py.Object                    // _alike.Kinds, once asked
+	printing     map[VariableTracker]bool     // objects whose __repr__ is running, see TorchVariable.recursive
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.

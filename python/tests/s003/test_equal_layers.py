@@ -552,3 +552,23 @@ def test_a_global_module_that_its_code_names(backend):
     optimized = godynamo.optimize(f, backend=backend if backend == "eager" else CompileCounterWithBackend("eager"))
     x = torch.randn(3, 8)
     assert torch.equal(optimized(x), f(x))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_other_tensors_in_the_place_of_a_modules(backend):
+    plain, other = make(6).eval(), make(6).eval()
+    given = {name: torch.randn_like(p) for name, p in plain.named_parameters()}
+
+    def before(x):
+        return other(torch.func.functional_call(plain, given, (x,)))
+
+    def behind(x):
+        return torch.func.functional_call(plain, given, (other(x),))
+
+    def both(x):
+        return plain(torch.func.functional_call(plain, given, (plain(x),)))
+
+    x = torch.randn(3, 8)
+    for f in (before, behind, both):
+        optimized = godynamo.optimize(f, backend=backend if backend == "eager" else CompileCounterWithBackend("eager"))
+        assert torch.equal(optimized(x), f(x))
