@@ -165,7 +165,7 @@ def makes_a_coroutine(x):
 
 def operation_after_a_change(x, l):
     try:
-        x.add_(1)
+        x.add_(x.cos())  # what it changes is not put back, unlike what numbers change
         y = x.sin()  # here
     except ValueError:
         y = x
