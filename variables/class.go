@@ -278,6 +278,7 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		w.classAttrs[c.Class] = stored
 	}
 	stored[name] = value
+	w.Stored(value)
 	return tx.Output().Effect(tx, []VariableTracker{value, c}, func(e Emitter) error {
 		if err := e.Load(value); err != nil {
 			return err

@@ -19,6 +19,7 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, em
 		tx.World().Own++
 		return nil
 	}
+	tx.World().Stored(values...)
 	v.base().mutated = true
 	if h := v.base().holder; h != nil {
 		h.mutated = true

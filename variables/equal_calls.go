@@ -112,19 +112,28 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 	return equal
 }
 
-// ReadFrom tells whether an operand, or a part of a tuple of the program's, was read from a place that below says yes to.
-func ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
+// Stored notes values that the program has put into what the frame has.
+func (w *World) Stored(vs ...VariableTracker) { w.stored = append(w.stored, vs...) }
+
+// ReadFrom tells whether an operand, or something that the program has stored so far, was read from a place that below says yes to, or holds
+// such a value.
+func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
+	seen := map[VariableTracker]bool{}
 	var read func(v VariableTracker) bool
 	read = func(v VariableTracker) bool {
-		if v == nil {
+		v = peek(v)
+		if v == nil || seen[v] {
 			return false
 		}
-		if t, ok := v.(*TupleVariable); ok && t.Src == nil {
-			return slices.ContainsFunc(t.items, read)
+		seen[v] = true
+		if v.Source() != nil {
+			return below(v.Source())
 		}
-		return v.Source() != nil && below(v.Source())
+		c, ok := v.(Container)
+		return ok && slices.ContainsFunc(c.Children(), read)
 	}
-	return slices.ContainsFunc(args, read) || slices.ContainsFunc(kwargs, func(k Kw) bool { return read(k.Value) })
+	return slices.ContainsFunc(args, read) || slices.ContainsFunc(kwargs, func(k Kw) bool { return read(k.Value) }) ||
+		slices.ContainsFunc(w.stored, read)
 }
 
 // peek is what a lazy value has become, if it has been looked at.

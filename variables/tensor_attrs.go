@@ -217,6 +217,7 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	}
 	w.tensorStores[name] = append(w.tensorStores[name], t)
 	w.Writes++
+	w.Stored(value)
 	return tx.Output().Effect(tx, []VariableTracker{t, value}, func(e Emitter) error {
 		if err := loadAll(e, []VariableTracker{value, t}); err != nil {
 			return err

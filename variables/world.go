@@ -69,6 +69,7 @@ type World struct {
 	nodeClass    map[*fxgraph.Node]py.Object  // subclasses of tensors
 	tensorStores map[string][]*TensorVariable // tensors the program has stored a Python attribute on, by its name
 	unseen       map[py.Object]*unseen        // lists and deques that were only added to
+	stored       []VariableTracker            // what the program has put into what the frame has
 	fixed        map[py.Object]bool           // classes that nobody changes
 	kinds        py.Object                    // _alike.Kinds, once asked
 	printing     map[VariableTracker]bool     // objects whose __repr__ is running, see TorchVariable.recursive

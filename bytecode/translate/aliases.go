@@ -12,9 +12,9 @@ import (
 // more than the values of the one is then seen on the other: its sizes where they are one object (a guard says that they are not), and whether
 // it requires gradients also where they are views (the frame is split in front of the question).
 
-// changesMetadata tells whether an operation may change sizes or flags of a tensor in place.
-func (o *OutputGraph) changesMetadata() bool {
-	for _, e := range o.events {
+// changesMetadata tells whether an operation, of the events from one on, may change sizes or flags of a tensor in place.
+func (o *OutputGraph) changesMetadata(from int) bool {
+	for _, e := range o.events[from:] {
 		if n := e.node; n != nil && n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
 			return true
 		}

@@ -169,6 +169,7 @@ func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
 		tx.out.storedGlobals = map[string]variables.VariableTracker{}
 	}
 	tx.out.storedGlobals[name] = v
+	tx.out.world.Stored(v)
 	return tx.out.Effect(tx, []variables.VariableTracker{v}, func(e variables.Emitter) error {
 		if err := e.Load(v); err != nil {
 			return err

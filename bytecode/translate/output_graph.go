@@ -610,7 +610,7 @@ func (o *OutputGraph) aliasGuards() {
 			}
 		}
 	})
-	if o.opts.FullGuards && o.ChangesTensors() || o.changesMetadata() {
+	if o.opts.FullGuards && o.ChangesTensors() || o.changesMetadata(0) {
 		for _, a := range o.inputs {
 			o.tensorArgs[a].Fields |= guards.TensorDistinct
 		}

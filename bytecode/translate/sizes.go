@@ -41,6 +41,7 @@ func (o *OutputGraph) byRule(n *fxgraph.Node) shapes.Value {
 
 // Sizes implements variables.Output.
 func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta, bool) {
+	o.world.Asked.Sizes++
 	v, ok := o.byRule(t.Node).(*shapes.Tensor)
 	if !ok {
 		return nil, false
