@@ -226,7 +226,9 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	switch name {
 	case "shape", "ndim", "dtype", "device", "layout":
 	case "requires_grad":
-		ask = t.Meta
+		if ask = t.Meta; !t.exemplified() && tx.Output().ChangesTensors() {
+			t.meta = nil // a view of it, or what it is a view of, may have been changed since it was asked
+		}
 	default:
 		return nil, false, nil
 	}

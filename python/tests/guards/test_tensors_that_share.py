@@ -132,3 +132,25 @@ def test_objects_are_told_apart_where_sizes_may_change():
     texts = [str(text) for text in godynamo.guards(optimized)]
     assert "___check_distinct(x, y)" in " ".join(texts)
     assert len(godynamo.cache_entries(optimized)) == 2
+
+
+def test_the_flag_of_a_view_is_asked_again():
+    """It was asked before an operation in place gave it to the whole of the memory."""
+
+    def of_a_view(x):
+        whole = torch.ones(3, 4)
+        part = whole[0]
+        before = part.requires_grad
+        whole.add_(x)
+        return x * (2 if part.requires_grad else 3), before
+
+    def of_the_whole(x):
+        whole = torch.ones(3, 4)
+        before = whole.stride()
+        whole[0].add_(x[0])
+        return x * (2 if whole.requires_grad else 3), before
+
+    x = torch.ones(3, 4, requires_grad=True)
+    for asks in (of_a_view, of_the_whole):
+        got, want = godynamo.optimize(asks)(x), asks(x)
+        assert torch.equal(got[0], want[0]) and got[1] == want[1]
