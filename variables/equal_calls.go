@@ -118,22 +118,59 @@ func (w *World) Stored(vs ...VariableTracker) { w.stored = append(w.stored, vs..
 // ReadFrom tells whether an operand, or something that the program has stored so far, was read from a place that below says yes to, or holds
 // such a value.
 func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
+	found := false
+	each := func(v VariableTracker) { found = found || v.Source() != nil && below(v.Source()) }
 	seen := map[VariableTracker]bool{}
-	var read func(v VariableTracker) bool
-	read = func(v VariableTracker) bool {
-		v = peek(v)
-		if v == nil || seen[v] {
-			return false
+	eachMade(operands(args, kwargs), seen, each)
+	eachMade(w.stored, seen, each)
+	return found
+}
+
+// AlsoStored tells whether something that the program has made and stored is an operand too: code may then come to it by both ways.
+func (w *World) AlsoStored(args []VariableTracker, kwargs []Kw) bool {
+	if len(w.stored) == 0 {
+		return false
+	}
+	given, found := map[any]bool{}, false
+	made := func(v VariableTracker) any {
+		switch x := v.(type) {
+		case *ConstantVariable:
+			return nil
+		case *TensorVariable:
+			return x.Node
+		}
+		return v
+	}
+	eachMade(operands(args, kwargs), map[VariableTracker]bool{}, func(v VariableTracker) {
+		if v.Source() == nil {
+			given[made(v)] = true
+		}
+	})
+	delete(given, nil)
+	eachMade(w.stored, map[VariableTracker]bool{}, func(v VariableTracker) { found = found || given[made(v)] })
+	return found
+}
+
+func operands(args []VariableTracker, kwargs []Kw) []VariableTracker {
+	all := slices.Clone(args)
+	for _, k := range kwargs {
+		all = append(all, k.Value)
+	}
+	return all
+}
+
+// eachMade calls f for values, and for what those of them hold that the program has made.
+func eachMade(vs []VariableTracker, seen map[VariableTracker]bool, f func(v VariableTracker)) {
+	for _, v := range vs {
+		if v = peek(v); v == nil || seen[v] {
+			continue
 		}
 		seen[v] = true
-		if v.Source() != nil {
-			return below(v.Source())
+		f(v)
+		if c, ok := v.(Container); ok && v.Source() == nil {
+			eachMade(c.Children(), seen, f)
 		}
-		c, ok := v.(Container)
-		return ok && slices.ContainsFunc(c.Children(), read)
 	}
-	return slices.ContainsFunc(args, read) || slices.ContainsFunc(kwargs, func(k Kw) bool { return read(k.Value) }) ||
-		slices.ContainsFunc(w.stored, read)
 }
 
 // peek is what a lazy value has become, if it has been looked at.

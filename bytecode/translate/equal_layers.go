@@ -231,7 +231,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 	if handled, _ := tx.protection(); handled != l.handled {
 		return nil, false, nil
 	}
-	if l.asked.Changes > 0 && o.ChangesTensors() || o.changesMetadata(l.from) {
+	if l.asked.Changes > 0 && o.ChangesTensors() || o.changesMetadata(l.from) || o.world.AlsoStored(args, kwargs) {
 		return nil, false, nil
 	}
 	p := variables.NewPairing()
@@ -337,8 +337,8 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	}
 	src := l.module.Source()
 	here := guards.NewRebase(src, guards.NewLocalSource("___layer", 0))
-	if o.world.ReadFrom(l.args, l.kwargs, func(s guards.Source) bool { return here.Source(s) != s }) {
-		return nil, nil // an equal module would be given this one's parts, or find them
+	if o.world.ReadFrom(l.args, l.kwargs, func(s guards.Source) bool { return here.Source(s) != s }) || o.world.AlsoStored(l.args, l.kwargs) {
+		return nil, nil // an equal module would be given this one's parts, or find them, or this call's operands
 	}
 	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
 	if !l.apart { // it was its caller that told modules apart

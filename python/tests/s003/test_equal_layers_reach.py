@@ -71,6 +71,20 @@ def on_a_tensor(model, x):
     return plainly(model, x, y)
 
 
+def an_operand(model, x):
+    SHARED.part = x
+    for i, layer in enumerate(model.layers):
+        x = layer(SHARED.part if i < 2 else x)
+    return x
+
+
+def a_later_operand(model, x):
+    SHARED.part = y = x + 1
+    for i, layer in enumerate(model.layers):
+        x = layer(y if i == 5 else x)
+    return x
+
+
 def transposed(model, x, y):
     for layer in model.layers:
         x = layer(x, y)
@@ -90,6 +104,8 @@ CASES = {
     "in a global": (lambda self, x, _: PART(x), in_a_global),
     "in a class": (lambda self, x, _: Layer.part(x), in_a_class),
     "on a tensor": (lambda self, x, y: y.part(x), on_a_tensor),
+    "an operand": (lambda self, x, _: SHARED.part * 2, an_operand),
+    "a later operand": (lambda self, x, _: x * (2 if x is SHARED.part else 3), a_later_operand),
     "sizes of the frame's": (lambda self, x, y: x * y.shape[0] * 0.1, transposed),
     "dtypes": (lambda self, x, y: x * (2 if y.is_floating_point() else 3), other_dtypes),
 }
