@@ -159,6 +159,19 @@ func marshals(s *py.Scope, o py.Object) bool {
 	return false
 }
 
+// onlyOne tells values of which there is one object, so that a guard on the value is one on the object. Of other constants that the frame has
+// the next call may have an equal one.
+func onlyOne(o py.Object) bool {
+	switch o.Kind() {
+	case py.NoneKind, py.BoolKind, py.EllipsisKind, py.Code:
+		return true
+	case py.Int:
+		n, ok := py.AsInt(o)
+		return ok && n >= -5 && n <= 256 // CPython's small ints
+	}
+	return false
+}
+
 // LoadInt implements variables.Emitter.
 func (c *Codegen) LoadInt(i int) { c.LoadConst(c.out.scope.Int(int64(i))) }
 
@@ -187,7 +200,7 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(s.Index))
 		return nil
 	}
-	if k, ok := v.(*variables.ConstantVariable); ok && (k.Src == nil || marshals(c.out.scope, k.Value)) {
+	if k, ok := v.(*variables.ConstantVariable); ok && (k.Src == nil || k.Src.GuardSource() == guards.SourcePolyfill || onlyOne(k.Value)) {
 		c.LoadConst(k.Value)
 		return nil
 	}
