@@ -12,8 +12,8 @@ import (
 // metadata; the operation that they come from; and questions whose answers rest on what was changed in place before.
 type Asked struct{ Sizes, Meta, Origin, Changes int }
 
-// Less is what was asked since.
-func (a Asked) Less(before Asked) Asked {
+// Since is what was asked after before.
+func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 

@@ -42,7 +42,7 @@ type equalLayers struct {
 	list []*layer
 }
 
-// A check costs about what running a layer's code does, so it is compiled for the third module of a kind, and for layers of few operations, which
+// A check is a guard program that is made and run, so it is compiled for the third module of a kind, and for layers of few operations, which
 // larger ones consist of, for the sixteenth; a kind keeps few calls, which differ in their operands; and a class whose modules look alike and are
 // not is given up.
 const (
@@ -193,7 +193,7 @@ func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.Objec
 		return nil, nil, err
 	}
 	l.result, l.to, l.inlined, l.apart = result, len(o.events), o.inlined[inlined:], o.layers.apart != apart
-	l.asked = w.Asked.Less(asked)
+	l.asked = w.Asked.Since(asked)
 	if l.to == l.from || !o.layersMayBeEqual(tx) || l.asked.Origin > 0 || o.numBodies != bodies ||
 		len(o.log.until) != until || w.Drew() != drew || o.state.now != l.modes ||
 		w.Writes-w.Own != l.writes {
@@ -335,22 +335,21 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	if !o.givesAgain(tx, l) {
 		return nil, nil
 	}
-	src := l.module.Source()
-	here := guards.NewRebase(src, guards.NewLocalSource("___layer", 0))
-	if o.world.ReadFrom(l.args, l.kwargs, func(s guards.Source) bool { return here.Source(s) != s }) || o.world.AlsoStored(l.args, l.kwargs) {
+	src, slots := l.module.Source(), len(o.frame.Slots)
+	other := guards.NewRebase(src, guards.NewLocalSource("___layer", slots))
+	below := func(s guards.Source) bool { return other.Source(s) != s }
+	if o.world.ReadFrom(l.args, l.kwargs, below) || o.world.AlsoStored(l.args, l.kwargs) {
 		return nil, nil // an equal module would be given this one's parts, or find them, or this call's operands
 	}
 	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
 	if !l.apart { // it was its caller that told modules apart
 		c.guards = slices.DeleteFunc(c.guards, func(g guards.Guard) bool { return g.CreateFn == guards.CreateNoAlias })
 	}
-	apart, ok := o.apartFromChanged(src, c.guards)
+	apart, ok := o.apartFromChanged(below, c.guards)
 	if !ok {
 		return nil, nil
 	}
 	c.guards = append(c.guards, apart...)
-	slots := len(o.frame.Slots)
-	other := guards.NewRebase(src, guards.NewLocalSource("___layer", slots))
 	var all []guards.Guard
 	for _, g := range c.guards {
 		moved, ok := other.Guard(g)
@@ -373,7 +372,7 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 		reads = append(reads, moved)
 	}
 	for _, t := range o.inputs {
-		if t.Source() == nil || other.Source(t.Source()) == t.Source() {
+		if t.Source() == nil || !below(t.Source()) {
 			continue
 		}
 		if !t.Real.IsNull() {
@@ -416,17 +415,16 @@ func (o *OutputGraph) changedIn(l *layer, tensors []*variables.TensorVariable) (
 
 // apartFromChanged are the guards that what is guarded below a module is none of the objects that the program has changed: those are not any
 // more what their guards say. False where one of them is of the module itself.
-func (o *OutputGraph) apartFromChanged(module guards.Source, gs []guards.Guard) (apart []guards.Guard, ok bool) {
+func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool, gs []guards.Guard) (apart []guards.Guard, ok bool) {
 	ok = true
-	here := guards.NewRebase(module, guards.NewLocalSource("___layer", 0))
 	keep := func(obj py.Object, changed guards.Source) {
-		if here.Source(changed) != changed {
+		if below(changed) {
 			ok = false
 			return
 		}
 		typ := obj.Type().ID()
 		for _, g := range gs {
-			if g.Origin != nil && g.Args.Obj.ID == typ && here.Source(g.Origin) != g.Origin {
+			if g.Origin != nil && g.Args.Obj.ID == typ && below(g.Origin) {
 				apart = append(apart, guards.NoAlias(g.Origin, changed))
 			}
 		}

@@ -32,25 +32,25 @@ class Kinds:
         attributes = object.__getattribute__(module, "__dict__")
         if type(attributes) is not dict:
             return -1
-        look = [type(module), *attributes]
-        for v in attributes.values():
-            self._look(v, look)
+        look: list[Any] = [type(module)]
+        self._entries(attributes, look, nested=True)
         kind = self._kinds.setdefault(tuple(look), len(self._kinds))
         self._of[id(module)] = kind
         return kind
 
-    def _look(self, v: Any, look: list[Any]) -> None:
+    def _entries(self, entries: dict[Any, Any], look: list[Any], nested: bool) -> None:
+        for name, v in entries.items():
+            look.append(name if type(name) is str else type(name))  # the hash of another may be the program's code
+            self._look(v, look, nested)
+
+    def _look(self, v: Any, look: list[Any], nested: bool) -> None:
         kind = type(v)
         if kind in _PLAIN:
             look.append(v)
+        elif kind is dict and nested:
+            self._entries(v, look, nested=False)
         elif kind is dict:
-            if v:
-                for name, w in v.items():
-                    look.append(name if type(name) is str else type(name))
-                    if type(w) is dict:
-                        look.append(len(w))
-                    else:
-                        self._look(w, look)
+            look.append(len(v))
         elif kind in _TENSORS:
             look += (v.shape, v.dtype, v.requires_grad)
         elif kind is tuple:

@@ -8,10 +8,32 @@ from typing import Any
 
 import torch
 
-#: A copy of more elements than this takes longer than a call that a split frame makes in addition.
+#: elements; a larger tensor is left to a split of the frame
 _CHEAP = 1 << 14
 
 _Read = tuple[tuple[torch.Tensor, ...], tuple[int, ...], list[torch.Tensor]]
+
+
+def _set_versions(tensors: tuple[torch.Tensor, ...], versions: tuple[int, ...]) -> None:
+    torch._C._autograd._unsafe_set_version_counter(tensors, versions)
+
+
+def _set_each_version(tensors: tuple[torch.Tensor, ...], versions: tuple[int, ...]) -> None:
+    one: Any = torch._C._autograd._unsafe_set_version_counter
+    for tensor, version in zip(tensors, versions, strict=True):
+        one(tensor, version)
+
+
+def _setter() -> Callable[[tuple[torch.Tensor, ...], tuple[int, ...]], None]:
+    """torch 2.6 takes one tensor and its version, later ones take tuples."""
+    try:
+        _set_versions((), ())
+    except TypeError:
+        return _set_each_version
+    return _set_versions
+
+
+_put_versions = _setter()
 
 
 def cheap_to_copy(tensor: torch.Tensor) -> bool:
@@ -59,4 +81,4 @@ class Copies:
             parts = values.unbind() if join is torch.stack else torch.split(values, [t.numel() for t in group])
             for tensor, part in zip(group, parts, strict=True):
                 tensor.data.copy_(part)
-        torch._C._autograd._unsafe_set_version_counter(tensors, versions)
+        _put_versions(tensors, versions)

@@ -195,6 +195,30 @@ def a_graph_break_resumes():
     assert len(backend.graphs) == 2
 
 
+class Handles(torch.nn.Module):
+    """Batch norm in training, inside of a try whose handler is met."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    def forward(self, x, other):
+        try:
+            return self.norm(x) @ other
+        except RuntimeError:
+            return x * 2
+
+
+def statistics_are_put_back():
+    plain, optimized = Handles(), Handles()
+    compiled = godynamo.optimize(optimized)
+    x = torch.randn(3, 4)
+    for other in (torch.eye(4), torch.eye(3), torch.eye(4), torch.eye(3)):
+        assert torch.equal(compiled(x, other), plain(x, other))
+        for got, want in zip(optimized.buffers(), plain.buffers(), strict=True):
+            assert torch.equal(got, want) and got._version == want._version
+
+
 CHECKS = [
     layout_probe_passes,
     a_function_gives_eagers_result_and_then_hits,
@@ -204,6 +228,7 @@ CHECKS = [
     a_linear_module_forward_and_backward,
     a_changed_module_is_seen,
     a_graph_break_resumes,
+    statistics_are_put_back,
 ]
 
 
