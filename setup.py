@@ -1,11 +1,11 @@
-"""The two native libraries, as setuptools builds them; everything else about the package is in pyproject.toml."""
+"""The two native libraries and the command line tool; everything else about the package is in pyproject.toml."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Distribution, Extension, setup
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "build_backend"))
@@ -31,8 +31,9 @@ class BuildNative(build_ext):
             raise SystemExit(f"godynamo: {error}") from None
 
     def copy_extensions_to_source(self) -> None:
-        """The last step of --inplace: both libraries go beside the package's Python files."""
+        """The last step of --inplace: both libraries go beside the package's Python files, the tool to build/bin."""
         super().copy_extensions_to_source()
+        native.build_tool(native.ROOT / "build" / "bin" / native.TOOL)
         built = Path(self.build_lib) / "godynamo" / native.GO_LIBRARY
         native.install(built, native.PACKAGE / native.GO_LIBRARY)
 
@@ -41,7 +42,23 @@ class BuildNative(build_ext):
         return [*super().get_outputs(), str(Path(self.build_lib) / "godynamo" / native.GO_LIBRARY)]
 
 
+class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils' own: setuptools has none to import
+    """Compiles the command line tool to where scripts are installed from: pip puts it beside the environment's python."""
+
+    def run(self) -> None:
+        """Builds it; setuptools' own command would read it as a Python file."""
+        try:
+            native.build_tool(Path(self.build_dir).resolve() / native.TOOL)
+        except native.BuildError as error:
+            raise SystemExit(f"godynamo: {error}") from None
+
+    def get_source_files(self) -> list[str]:
+        """None: the Go files are in the source distribution as git has them."""
+        return []
+
+
 setup(
+    scripts=["cmd/godynamo"],  # what makes setuptools run build_scripts
     ext_modules=[
         Extension(
             "godynamo._C",
@@ -51,5 +68,5 @@ setup(
             extra_compile_args=native.C_FLAGS,
         )
     ],
-    cmdclass={"build_ext": BuildNative},
+    cmdclass={"build_ext": BuildNative, "build_scripts": BuildTool},
 )

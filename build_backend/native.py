@@ -1,7 +1,8 @@
 """How the two native libraries are compiled: one place for flags, used by setup.py, the Makefile and by hand.
 
 ``_C`` is plain C (``pyhook/core/*.c``) compiled by setuptools; ``libgodynamo.so`` is ``go build -buildmode=c-shared``
-of ``cmd/godynamo-ext``. Neither links libpython: Python's symbols come from the host process, so that one build serves
+of ``cmd/godynamo-ext``; the command line tool, ``cmd/godynamo``, is pure Go. Neither library links libpython: Python's
+symbols come from the host process, so that one build serves
 a Python with and without a shared libpython. Go test binaries that embed CPython are the exception (``embed=True``).
 
 Nothing here imports anything but the standard library: it runs inside an isolated PEP 517 build.
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +24,8 @@ CORE = ROOT / "pyhook" / "core"
 PACKAGE = ROOT / "python" / "godynamo"
 GO_LIBRARY = "libgodynamo.so"
 GO_MAIN = "./cmd/godynamo-ext"
+TOOL = "godynamo"
+TOOL_MAIN = "./cmd/godynamo"
 
 SUPPORTED = (3, 11)
 
@@ -172,3 +176,25 @@ def build_go_library(output: Path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
         temporary.with_suffix(".h").unlink(missing_ok=True)
+
+
+def tool_command(output: Path) -> list[str]:
+    """The command that writes the command line tool to output; it knows its version."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        version = tomllib.load(file)["project"]["version"]
+    flags = f"-s -w -X github.com/godynamo/godynamo/internal/cli.Version={version}"
+    return [find_go(), "build", "-trimpath", "-ldflags", flags, "-o", str(output), TOOL_MAIN]
+
+
+def build_tool(output: Path) -> None:
+    """Compiles cmd/godynamo to output, without cgo: it runs beside any Python. Raises BuildError."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    environment = {**os.environ, "CGO_ENABLED": "0"}
+    try:
+        if subprocess.run(tool_command(temporary), cwd=ROOT, env=environment, check=False).returncode != 0:
+            raise BuildError(f"go build of {TOOL_MAIN} failed")
+        if not (output.exists() and filecmp.cmp(temporary, output, shallow=False)):
+            os.replace(temporary, output)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import linecache
 import logging
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from . import _logging, _registry, config, exc, utils
@@ -74,6 +74,9 @@ class _Recorders(threading.local):
 
 recorders = _Recorders()
 
+#: called with every record of translated(), on any thread (``godynamo run``)
+listeners: list[Callable[[dict[str, Any]], None]] = []
+
 
 def translated(info: dict[str, Any]) -> None:
     """Take note of a translation that has ended.
@@ -83,7 +86,7 @@ def translated(info: dict[str, Any]) -> None:
     info (the entry's, or None). A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
-    code = _users_code(getattr(info["owner"], "function", None), info["code"])
+    code = users_code(info)
     stats = utils.counters["stats"]
     utils.counters["frames"]["later" if info["status"] == "later" else "total"] += 1
     breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
@@ -103,7 +106,14 @@ def translated(info: dict[str, Any]) -> None:
         utils.guard_failures.setdefault(code, []).extend(failures)
     for records in recorders.lists:
         records.append(info)
+    for listener in listeners:
+        listener(info)
     _show(info, entry, breaks, failures)
+
+
+def users_code(info: dict[str, Any]) -> Any:
+    """The user's code that a record of translated() is about."""
+    return _users_code(getattr(info["owner"], "function", None), info["code"])
 
 
 def _users_code(function: Any, code: Any) -> Any:

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Version is the package's, set by the build (build_backend/native.py).
+var Version = "unknown"
+
+func version() string { return Version }
+
+// unknownFlag adds the nearest flags to what cobra says of one that it does not know.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	text := err.Error()
+	if _, name, found := strings.Cut(text, "unknown flag: --"); found {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := Nearest(name, names); len(near) > 0 {
+			text += "; did you mean --" + strings.Join(near, ", --") + "?"
+		}
+	}
+	return Problemf("%s (godynamo %s --help lists them)", text, cmd.Name())
+}
+
+// Nearest returns the names that may have been meant by one that is not among them, the nearest first, at most three.
+func Nearest(name string, names []string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var found []candidate
+	lower := strings.ToLower(name)
+	for _, n := range names {
+		d := editDistance(lower, strings.ToLower(n))
+		if d <= max(2, len(name)/3) || (len(lower) > 1 && strings.Contains(strings.ToLower(n), lower)) {
+			found = append(found, candidate{n, d})
+		}
+	}
+	sort.SliceStable(found, func(i, j int) bool { return found[i].distance < found[j].distance })
+	var near []string
+	for i := 0; i < len(found) && i < 3; i++ {
+		near = append(near, found[i].name)
+	}
+	return near
+}
+
+// editDistance counts the insertions, deletions and replacements between two texts.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// notOneOf is the error for a name that is none of those offered.
+func notOneOf(what, name string, names []string) error {
+	near := Nearest(name, names)
+	if len(near) == 0 {
+		return Problemf("there is no %s %q; there are %s", what, name, strings.Join(names, ", "))
+	}
+	return Problemf("there is no %s %q; did you mean %s?", what, name, strings.Join(near, ", "))
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Python is an interpreter that godynamo is installed in, as far as is known without asking it.
+type Python struct {
+	Path string // of the executable, absolute
+}
+
+// Python returns the interpreter to be used: --python, $GODYNAMO_PYTHON, the one beside this tool, python3 on PATH. The error is a
+// Problemf.
+func (app *App) Python() (*Python, error) {
+	for _, given := range [][2]string{{"--python", app.python}, {"$GODYNAMO_PYTHON", os.Getenv("GODYNAMO_PYTHON")}} {
+		if given[1] == "" {
+			continue
+		}
+		path, err := exec.LookPath(given[1])
+		if err != nil {
+			return nil, Problemf("%s: no Python at %s", given[0], given[1])
+		}
+		return python(path)
+	}
+	if own, err := os.Executable(); err == nil {
+		// Not resolved: pip's script directory is what counts, and the Python of a virtual environment is a link itself.
+		if beside := filepath.Join(filepath.Dir(own), "python"); isExecutable(beside) {
+			return python(beside)
+		}
+	}
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		return nil, Problemf("no Python beside this tool and no python3 on PATH: say which with --python")
+	}
+	return python(path)
+}
+
+func python(path string) (*Python, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, Problemf("%s: %v", path, err)
+	}
+	return &Python{Path: absolute}, nil
+}
+
+func isExecutable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
+}
+
+// entry is how Python is asked to run a command of ours. -P is not among the flags: the user's script decides what is on sys.path.
+func (p *Python) entry(args []string) []string {
+	return append([]string{p.Path, "-m", "godynamo._run"}, args...)
+}
+
+// Exec replaces this process by `python -m godynamo._run args...`: a user's script never runs above a Go frame. It returns only
+// when that fails.
+func (p *Python) Exec(args ...string) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	err := syscall.Exec(p.Path, p.entry(args), os.Environ())
+	return Problemf("cannot start %s: %v", p.Path, err)
+}
+
+// Command returns `python -m godynamo._run args...` as a child that is not started yet, with this process's environment.
+func (p *Python) Command(args ...string) *exec.Cmd {
+	line := p.entry(args)
+	return exec.Command(line[0], line[1:]...)
+}
+
+// check tells, before anything is started, whether godynamo can be imported there at all. It takes as long as an empty Python (15 ms).
+func (p *Python) check() error {
+	_, err := p.Facts()
+	return err
+}
+
+// Facts is what an interpreter says of itself without importing torch.
+type Facts struct {
+	Version   string // "3.11.7"
+	Package   string // folder of the package godynamo
+	LibPython string // path of the shared libpython, "" where there is none
+}
+
+const askFacts = `
+import importlib.util, json, os, sys, sysconfig
+spec = importlib.util.find_spec("godynamo")
+folder = os.path.dirname(spec.origin) if spec and spec.origin else ""
+names = [sysconfig.get_config_var(n) or "" for n in ("INSTSONAME", "LDLIBRARY")]
+names.append("libpython%d.%d.so.1.0" % sys.version_info[:2])
+folders = [sysconfig.get_config_var("LIBDIR") or "", os.path.join(sys.base_prefix, "lib"), sysconfig.get_config_var("LIBPL") or ""]
+multi = sysconfig.get_config_var("MULTIARCH")
+folders += [os.path.join(f, multi) for f in ("/usr/lib", "/usr/local/lib") if multi]
+found = [os.path.join(f, n) for f in folders for n in names if ".so" in n and os.path.isfile(os.path.join(f, n))]
+print(json.dumps({"Version": "%d.%d.%d" % sys.version_info[:3], "Package": folder, "LibPython": found[0] if found else ""}))
+`
+
+// Facts asks the interpreter. The error, a Problemf, says that it does not start or has no godynamo.
+func (p *Python) Facts() (*Facts, error) {
+	out, err := exec.Command(p.Path, "-c", askFacts).Output()
+	if err != nil {
+		var failed *exec.ExitError
+		text := err.Error()
+		if errors.As(err, &failed) && len(failed.Stderr) > 0 {
+			lines := strings.Split(strings.TrimSpace(string(failed.Stderr)), "\n")
+			text = lines[len(lines)-1]
+		}
+		return nil, Problemf("%s does not start: %s", p.Path, text)
+	}
+	facts := new(Facts)
+	if err := json.Unmarshal(out, facts); err != nil {
+		return nil, Problemf("%s is no Python: %v", p.Path, err)
+	}
+	if facts.Package == "" {
+		return nil, Problemf("godynamo is not installed in %s: pip install it there, or name another with --python", p.Path)
+	}
+	return facts, nil
+}

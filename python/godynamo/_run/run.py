@@ -1,0 +1,91 @@
+"""``godynamo run``: a program with everything it calls served, or chosen functions; a summary when it ends."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import godynamo
+
+from . import summary
+from .problem import Problem, nearest
+from .script import Target, run_script
+
+
+def backend_named(name: str) -> Any:
+    """A backend by its registered name, or "module:name" for a callable. Raises Problem with the nearest names."""
+    module, found, attribute = name.partition(":")
+    if found:
+        sys.path.insert(0, os.getcwd())
+        try:
+            backend = getattr(importlib.import_module(module), attribute, None)
+        except ImportError as error:
+            raise Problem(f"backend {name}: {error}") from None
+        finally:
+            sys.path.remove(os.getcwd())
+        if not callable(backend):
+            raise Problem(f"backend {name}: module {module} has no callable {attribute}")
+        return backend
+    if name == "eager":
+        return name
+    known = godynamo.list_backends()
+    if name not in known:
+        raise Problem(f"there is no backend {name}{nearest(name, known)} (there are: {', '.join(sorted(known))})")
+    return name
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="godynamo run", add_help=False)
+    for switch in ("module", "nopython", "quiet", "off"):
+        parser.add_argument(f"--{switch}", action="store_true")
+    parser.add_argument("--function", action="append", default=[])
+    parser.add_argument("--backend", default="eager")
+    parser.add_argument("--json")
+    parser.add_argument("target", nargs="+")
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    """See ``godynamo run --help``; the exit code is the program's."""
+    options = _parser().parse_args(arguments)
+    backend = backend_named(options.backend)
+    target = Target(options.target[0], tuple(options.target[1:]), options.module)
+    if options.json and options.json != "-" and not os.path.isdir(os.path.dirname(os.path.abspath(options.json))):
+        raise Problem(f"there is no folder for {options.json}")
+    if options.off:
+        return run_script(target)
+    if options.nopython and not options.function:
+        raise Problem(
+            "--nopython is for functions named by --function: not everything a program calls can be one graph"
+        )
+
+    def optimized(function: Any) -> Any:
+        return godynamo.optimize(backend=backend, nopython=options.nopython)(function)
+
+    def everything() -> AbstractContextManager[Any]:
+        return nullcontext() if options.function else godynamo.optimize(backend=backend)
+
+    recorder = summary.Recorder()
+    code, interrupted = 1, False
+    try:
+        with recorder:
+            code = run_script(target, dict.fromkeys(options.function, optimized), everything)
+    except KeyboardInterrupt:
+        interrupted, code = True, 128 + signal.SIGINT
+    except SystemExit as stop:  # before the program began
+        return int(stop.code or 0)
+    report = recorder.to_dict(code)
+    sys.stdout.flush()
+    if options.json:
+        summary.write(report, options.json)
+    if not options.quiet and options.json != "-":
+        print(summary.text(report), file=sys.stderr)
+    if interrupted:  # ends as Python does: killed by the signal, so that a shell sees it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    return code

@@ -1,0 +1,149 @@
+"""What became of a program: counted while it runs, told when it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import _runtime
+from .._core import core
+
+
+@dataclass
+class FunctionSummary:
+    """One function of the user's: its translations and why it was split, left or translated again."""
+
+    function: str
+    file: str
+    line: int
+    translations: int = 0
+    graphs: int = 0
+    ops: int = 0
+    recompiles: int = 0
+    left: Counter[str] = field(default_factory=Counter)  #: reason for which its frames are CPython's → times
+    breaks: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)  #: (code, reason, file, line) → times
+    failures: list[str] = field(default_factory=list)  #: the last guards that failed, at most five
+
+
+class Recorder:
+    """Hears of every translation of the process, on all threads, and keeps sums only. Used as a context manager."""
+
+    def __init__(self) -> None:
+        self.functions: dict[tuple[str, str, int], FunctionSummary] = {}
+        self.hints: dict[str, str] = {}
+        self.started = time.perf_counter()
+
+    def __enter__(self) -> Recorder:
+        _runtime.listeners.append(self.translated)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _runtime.listeners.remove(self.translated)
+
+    def translated(self, info: dict[str, Any]) -> None:
+        """Take in one record of _runtime.translated."""
+        code = _runtime.users_code(info)
+        key = code.co_qualname, code.co_filename, code.co_firstlineno
+        row = self.functions.setdefault(key, FunctionSummary(*key))
+        entry = info.get("info") or {}
+        if info["status"] == "ok" and not entry.get("nothing_to_capture"):
+            row.translations += 1
+            row.graphs += entry.get("graphs", 0)
+            row.ops += entry.get("ops", 0)
+        elif info["status"] == "skipped" and info["reason"]:
+            row.left[info["reason"]] += 1
+        for code_of_break, reason, hint, stack in (*entry.get("breaks", ()), *info["breaks"]):
+            where = stack[0][1:] if stack else (row.file, row.line)
+            row.breaks[code_of_break, reason, *where] += 1
+            self.hints[code_of_break] = hint
+        failures = info.get("failures") or ()
+        if failures:
+            row.recompiles += 1
+            row.failures = [*row.failures, *map(str, failures)][-5:]
+
+    def to_dict(self, exit_code: int) -> dict[str, Any]:
+        """All of it as plain data; seconds is the program's run, translating included."""
+        rows = sorted(self.functions.values(), key=lambda r: (-r.ops, r.file, r.line))
+        counters = core.counters()
+        return {
+            "version": 1,
+            "exit_code": exit_code,
+            "seconds": time.perf_counter() - self.started,
+            "translations": sum(r.translations for r in rows),
+            "graphs": sum(r.graphs for r in rows),
+            "ops": sum(r.ops for r in rows),
+            "breaks": sum(r.breaks.total() for r in rows),
+            "recompiles": sum(r.recompiles for r in rows),
+            "internal_errors": counters.get("internal_errors", 0),
+            "limit_reached": counters.get("limit_reached", 0),
+            "functions": [
+                {
+                    "function": r.function,
+                    "file": r.file,
+                    "line": r.line,
+                    "translations": r.translations,
+                    "graphs": r.graphs,
+                    "ops": r.ops,
+                    "recompiles": r.recompiles,
+                    "left": [{"reason": reason, "count": n} for reason, n in r.left.most_common()],
+                    "breaks": [
+                        {
+                            "code": code,
+                            "reason": reason,
+                            "hint": self.hints.get(code, ""),
+                            "file": file,
+                            "line": line,
+                            "source": _runtime.source_line(file, line),
+                            "count": n,
+                        }
+                        for (code, reason, file, line), n in r.breaks.most_common()
+                    ],
+                    "failures": r.failures,
+                }
+                for r in rows
+            ],
+        }
+
+
+def text(summary: dict[str, Any], most: int = 8) -> str:
+    """The summary for a person, with the ``most`` frequent breaks."""
+    s = summary
+    lines = [
+        f"godynamo: {s['graphs']} graphs with {s['ops']} operations in {s['translations']} translations, "
+        f"{s['breaks']} graph breaks, {s['recompiles']} recompiles; {s['seconds']:.1f} s"
+    ]
+    breaks = sorted((b for f in s["functions"] for b in f["breaks"]), key=lambda b: (-b["count"], b["file"], b["line"]))
+    for b in breaks[:most]:
+        lines.append(f"  {b['count']:5} x {b['code']} {b['reason']}")
+        lines.append(f'          File "{b["file"]}", line {b["line"]}' + (f": {b['source']}" if b["source"] else ""))
+        if b["hint"]:
+            lines.append(f"          {b['hint']}")
+    if len(breaks) > most:
+        lines.append(f"  and {len(breaks) - most} other breaks: --json FILE has them all")
+    for f in s["functions"]:
+        if f["recompiles"] and f["failures"]:
+            lines.append(
+                f"  {f['function']} ({f['file']}:{f['line']}) was translated {f['recompiles'] + 1} times; last:"
+            )
+            lines.append(f"          {f['failures'][-1]}")
+    if s["limit_reached"]:
+        lines.append("  config.cache_size_limit was reached: some calls run in CPython for good")
+    if s["internal_errors"]:
+        lines.append(f"  {s['internal_errors']} internal errors, whose calls ran in CPython: please report them")
+    if not s["translations"]:
+        lines.append("  nothing was captured: no function that was called has tensor operations that can be")
+    return "\n".join(lines)
+
+
+def write(summary: dict[str, Any], file: str) -> None:
+    """The summary as JSON to a file, or to stdout for "-"."""
+    out = json.dumps(summary, indent=1) + "\n"
+    if file == "-":
+        sys.stdout.write(out)
+        return
+    with open(file, "w", encoding="utf-8") as stream:
+        stream.write(out)

@@ -1,0 +1,34 @@
+"""Runs the built command line tool."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+TOOL = ROOT / "build" / "bin" / "godynamo"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's, with the checkout's package and this Python."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_") or k == "GODYNAMO_GOLIB"}
+    path = os.pathsep.join(filter(None, [str(ROOT / "python"), kept.get("PYTHONPATH", "")]))
+    return {**kept, "PYTHONPATH": path, "GODYNAMO_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **more}
+
+
+def tool(
+    *arguments: object, cwd: Path | None = None, timeout: float = 240, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """``godynamo ARGUMENTS`` with its output as text; more: variables of its environment."""
+    return subprocess.run(
+        [str(TOOL), *map(str, arguments)],
+        cwd=cwd,
+        env=environment(**more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
