@@ -305,7 +305,7 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
         gd_census_left(code, GD_COUNT_traced);
         return call_original(w, args, nargsf, kwnames);
     }
-    if (!gd_runtime.enabled || gd_thread.mode == GD_MODE_DISABLED) {
+    if (gd_switched_off() || gd_thread.mode == GD_MODE_DISABLED) {
         GD_COUNT(disabled);
         return call_original(w, args, nargsf, kwnames);
     }

@@ -197,7 +197,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
             return GD_COUNT_hook_own_frame;
         }
     }
-    if (t->mode == GD_MODE_DISABLED || t->translating > 0 || !gd_runtime.enabled) {
+    if (t->mode == GD_MODE_DISABLED || t->translating > 0 || gd_switched_off()) {
         return GD_COUNT_hook_mode;
     }
     if (gd_observed(tstate)) {

@@ -78,10 +78,10 @@ refusal(PyThreadState *tstate, const miss *m)
         m->cache->skip = 1;
         return GD_COUNT_skipped;
     }
-    if (!gd_runtime.enabled || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED) {
+    if (gd_switched_off() || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED) {
         return GD_COUNT_disabled;
     }
-    if (gd_thread.mode == GD_MODE_RUN_ONLY) {
+    if (gd_thread.mode == GD_MODE_RUN_ONLY || gd_runtime.stance == GD_STANCE_EAGER_ON_RECOMPILE) {
         return GD_COUNT_run_only;
     }
     if (gd_thread.translating > 0) {
@@ -104,24 +104,35 @@ refusal(PyThreadState *tstate, const miss *m)
     if (gd_py_depth_left(tstate) < 100 || gd_stack_headroom() < GD_STACK_TRANSLATE) {
         return GD_COUNT_no_headroom;
     }
+    if (gd_runtime.stance == GD_STANCE_EAGER_THEN_COMPILE && m->cache->misses == 1 && m->kind != GD_FRAME_RESUME) {
+        return GD_COUNT_run_only;
+    }
     return -1;
 }
 
-static void
-report_limit(const miss *m, int limit)
+/* What one of Python's callbacks answers when it is told of this miss: new reference, or NULL with an exception. */
+static PyObject *
+tell(const miss *m, const char *callback, int limit)
 {
-    m->cache->warned = 1;
-    PyObject *failures = collect_failures(m);
-    PyObject *info =
-        Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:O}", "owner", m->owner, "function", m->function, "code", m->cache->code,
-                      "cache", m->cache, "limit", limit, "failures", failures != NULL ? failures : Py_None);
-    PyObject *result = info != NULL ? gd_call_python("limit_reached", info) : NULL;
+    PyObject *failures = m->failures != NULL ? Py_NewRef(m->failures) : collect_failures(m);
+    PyObject *info = Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:i,s:O}", "owner", m->owner, "function", m->function, "code",
+                                   m->cache->code, "cache", m->cache, "entries", (int)m->cache->nentries, "limit",
+                                   limit, "failures", failures != NULL ? failures : Py_None);
+    PyObject *result = info != NULL ? gd_call_python(callback, info) : NULL;
+    Py_XDECREF(info);
+    Py_XDECREF(failures);
+    return result;
+}
+
+/* The same where the answer does not matter and no failure may reach the user's call. */
+static void
+tell_only(const miss *m, const char *callback, int limit)
+{
+    PyObject *result = tell(m, callback, limit);
     if (result == NULL) {
         gd_swallow((PyObject *)m->function);
     }
     Py_XDECREF(result);
-    Py_XDECREF(info);
-    Py_XDECREF(failures);
 }
 
 /* Whether one more entry is allowed; makes room where the settings say so. The reasons of all entries are taken down first,
@@ -138,7 +149,8 @@ room_for_entry(miss *m)
         GD_COUNT(limit_reached);
         if (!gd_runtime.cache_evict || limit == 0) {
             if (!cache->warned) {
-                report_limit(m, (int)limit);
+                cache->warned = 1;
+                tell_only(m, "limit_reached", (int)limit);
             }
             return 0;
         }
@@ -309,13 +321,32 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         }
         return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
     }
+    if (gd_runtime.stance == GD_STANCE_FAIL_ON_RECOMPILE) {
+        GD_COUNT(refused);
+        PyObject *answer = tell(&m, "refused", 0);
+        if (answer == NULL) {
+            *result = NULL;
+            return GD_SERVED;
+        }
+        Py_DECREF(answer);
+        return GD_RUN_ORIGINAL;
+    }
     if (!room_for_entry(&m)) {
         gd_census_left(cache->code, GD_COUNT_limit_reached);
         return GD_RUN_ORIGINAL;
     }
     gd_reply reply;
     m.others = gd_py_others_run(tstate);
+    if (GD_UNLIKELY(gd_runtime.tells)) {
+        tell_only(&m, "compile_start", 0);
+    }
     translate_marked(&m, &reply);
+    if (GD_UNLIKELY(gd_runtime.tells)) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        tell_only(&m, "compile_end", 0);
+        PyErr_Restore(type, value, traceback);
+    }
     Py_XDECREF(m.failures);
     int how = GD_RUN_ORIGINAL;
     switch (reply.status) {

@@ -33,6 +33,8 @@ static const struct {
     {"fork_reload", &gd_runtime.fork_reload, 0, 1},
     {"inner_limit", &gd_runtime.inner_limit, 0, 1 << 24},
     {"max_internal_errors", &gd_runtime.max_internal_errors, 0, 1 << 20},
+    {"stance", &gd_runtime.stance, GD_STANCE_DEFAULT, GD_STANCE_EAGER_THEN_COMPILE},
+    {"tells", &gd_runtime.tells, 0, 1},
 };
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
 
@@ -47,7 +49,7 @@ gd_update_special(int delta)
     else {
         disabled_threads += delta;
     }
-    gd_runtime.special = !gd_runtime.enabled || disabled_threads > 0;
+    gd_runtime.special = gd_switched_off() || disabled_threads > 0;
 }
 
 static PyObject *
@@ -186,6 +188,9 @@ static struct {
     /* clang-format off */
     {"limit_reached", "godynamo._runtime", NULL},
     {"internal_error", "godynamo._runtime", NULL},
+    {"refused", "godynamo._runtime", NULL},
+    {"compile_start", "godynamo.callback", NULL},
+    {"compile_end", "godynamo.callback", NULL},
     {"graph_failed", "godynamo._runtime", NULL},
     {"may_run_again", "godynamo._runtime", NULL},
     {"is_user_error", "godynamo._runtime", NULL},

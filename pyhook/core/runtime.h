@@ -12,7 +12,7 @@
 /* clang-format off */
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(given_up) X(raised) X(internal_errors) \
-    X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant) X(in_progress) X(torch_mode) \
+    X(refused) X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant) X(in_progress) X(torch_mode) \
     X(watched) X(no_headroom) X(no_golib) X(fresh_guard_failed) X(golib_loads) X(golib_calls) X(forked_inside) \
     X(hook_installs) X(hook_frames) X(hook_served) X(hook_no_extent) X(hook_throw) X(hook_mode) X(hook_traced) \
     X(hook_generator) X(hook_not_function) X(hook_started) X(hook_own_frame) X(hook_ours) X(hook_skip) \
@@ -33,6 +33,15 @@ enum {
     GD_MODE_DISABLED = 2  /* the user's own code runs, the hook passes everything on */
 };
 
+/* Stances of the process (godynamo.set_stance; the setting "stance"). */
+enum {
+    GD_STANCE_DEFAULT = 0,
+    GD_STANCE_FORCE_EAGER = 1,        /* as if switched off */
+    GD_STANCE_EAGER_ON_RECOMPILE = 2, /* GD_MODE_RUN_ONLY for every thread */
+    GD_STANCE_FAIL_ON_RECOMPILE = 3,  /* what would be translated raises exc.RecompileError */
+    GD_STANCE_EAGER_THEN_COMPILE = 4  /* the first call of a code object runs in CPython, the next is translated */
+};
+
 typedef struct {
     /* Not zero when a call may not go straight to the entries: all switched off, or some thread is in GD_MODE_DISABLED. One
      * word, so that the hot path tests one word. */
@@ -40,12 +49,20 @@ typedef struct {
     int fork_generation; /* how many forks lie between the first process and this one; written by the atfork handler */
     int broken; /* too many internal errors: nothing is translated any more */
     /* settings; see the table in runtime.c */
-    int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors;
+    int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors, stance;
+    int tells; /* whether each translation is told to Python's compile_start and compile_end; a setting as well */
     uint64_t counters[GD_NCOUNTERS];
     PyObject *translate_callback; /* strong or NULL: stands in for the Go library (tests, other front ends) */
 } gd_runtime_state;
 
 extern gd_runtime_state gd_runtime;
+
+/* Whether nothing is served on any thread. */
+static inline int
+gd_switched_off(void)
+{
+    return !gd_runtime.enabled || gd_runtime.stance == GD_STANCE_FORCE_EAGER;
+}
 
 #define GD_COUNT(name) ((void)gd_runtime.counters[GD_COUNT_##name]++)
 

@@ -23,7 +23,7 @@ from ._modes import disable, graph_break, is_compiling, reset, run, skip
 from ._optimize import optimize, optimize_assert
 
 if TYPE_CHECKING:
-    from . import exc, testing, utils
+    from . import callback, exc, testing, utils
     from ._backends import list_backends, lookup_backend, register_backend
     from ._explain import cache_entries, cache_stats, explain, guards
     from ._export import export
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         mark_static,
         substitute_in_graph,
     )
+    from ._stance import get_stance, set_stance
 
 __version__ = "0.1.0"
 
@@ -43,12 +44,14 @@ __all__ = [
     "assume_constant_result",
     "cache_entries",
     "cache_stats",
+    "callback",
     "config",
     "disable",
     "disallow_in_graph",
     "exc",
     "explain",
     "export",
+    "get_stance",
     "graph_break",
     "guards",
     "is_compiling",
@@ -61,6 +64,7 @@ __all__ = [
     "register_backend",
     "reset",
     "run",
+    "set_stance",
     "skip",
     "substitute_in_graph",
     "testing",
@@ -69,10 +73,12 @@ __all__ = [
 
 # Where each name that is imported on first use lives; a submodule is its own name.
 _LAZY = {
+    "callback": "callback",
     "exc": "exc",
     "testing": "testing",
     "utils": "utils",
     "export": "_export",
+    **dict.fromkeys(("get_stance", "set_stance"), "_stance"),
     **dict.fromkeys(("list_backends", "lookup_backend", "register_backend"), "_backends"),
     **dict.fromkeys(("cache_entries", "cache_stats", "explain", "guards"), "_explain"),
     **dict.fromkeys(

@@ -184,6 +184,16 @@ def is_user_error(error: BaseException) -> bool:
     return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
 
 
+def refused(info: dict[str, Any]) -> NoReturn:
+    """Raise exc.RecompileError: the stance is "fail_on_recompile" and no entry serves this call."""
+    code = _users_code(info["function"], info["code"])
+    failures = list(info["failures"] or ())
+    if failures:
+        utils.guard_failures.setdefault(code, []).extend(failures)
+    reasons = "\n".join(f"  {f}" for f in failures) or "  it has no translation yet"
+    raise exc.RecompileError(f"{_where(code)} would be translated under set_stance('fail_on_recompile'):\n{reasons}")
+
+
 # ---- warnings ----
 
 

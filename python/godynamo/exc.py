@@ -30,6 +30,10 @@ class Unsupported(TorchDynamoException):
         self.stack = stack
 
 
+class RecompileError(TorchDynamoException):
+    """Under set_stance("fail_on_recompile") a call would be translated; the text names function and failed guards."""
+
+
 class TorchRuntimeError(TorchDynamoException):
     """An operation raised while its result's metadata was computed."""
 
