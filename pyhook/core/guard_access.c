@@ -226,11 +226,12 @@ gd_name_is(PyObject *v, PyObject *name)
 
 /* ---- parameter names ---- */
 
-enum { MAX_MODULES = 2048, MAX_MODULE_DEPTH = 64, MAX_NAME = 1024 };
+enum { MAX_MODULES = 2048, MAX_MODULE_DEPTH = 64, MAX_NAME = 1024, MAX_SHOWN = 64 };
 
 /* The walk of nn.Module.named_parameters: own parameters, then those of the children, each module and parameter once. */
 typedef struct {
     PyObject *names;
+    PyObject *found; /* a list to collect the names in, instead of comparing; or NULL */
     Py_ssize_t next; /* the name expected next */
     PyObject **seen; /* modules and parameters met; borrowed */
     Py_ssize_t nseen;
@@ -280,6 +281,15 @@ extend(name_walk *w, int length, PyObject *key)
 }
 
 static int
+collect(name_walk *w)
+{
+    PyObject *name = PyUnicode_FromString(w->path);
+    int failed = name == NULL || PyList_Append(w->found, name) < 0;
+    Py_XDECREF(name);
+    return !failed;
+}
+
+static int
 walk_module(name_walk *w, PyObject *module, int length, int depth)
 {
     if (!first_time(w, module)) {
@@ -292,6 +302,13 @@ walk_module(name_walk *w, PyObject *module, int length, int depth)
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(parameters, &at, &key, &value);) {
         if (value == Py_None || !first_time(w, value)) {
+            continue;
+        }
+        if (w->found != NULL) {
+            if (extend(w, length, key) < 0 || PyList_GET_SIZE(w->found) >= MAX_SHOWN || !collect(w)) {
+                return 0;
+            }
+            w->path[length] = '\0';
             continue;
         }
         if (extend(w, length, key) < 0 || w->next >= PyTuple_GET_SIZE(w->names)
@@ -325,4 +342,17 @@ gd_param_names_are(PyObject *module, PyObject *names)
     int same = walk_module(&w, module, 0, 0) && w.next == PyTuple_GET_SIZE(names);
     PyMem_Free(w.seen);
     return same;
+}
+
+PyObject *
+gd_param_names(PyObject *module)
+{
+    name_walk w = {.found = PyList_New(0), .seen = PyMem_Malloc(MAX_MODULES * sizeof(PyObject *))};
+    int met = w.found != NULL && w.seen != NULL && (walk_module(&w, module, 0, 0) || PyList_GET_SIZE(w.found) > 0);
+    PyErr_Clear();
+    PyObject *names = met ? PyList_AsTuple(w.found) : NULL;
+    PyErr_Clear();
+    PyMem_Free(w.seen);
+    Py_XDECREF(w.found);
+    return names;
 }

@@ -109,6 +109,15 @@ Py_ssize_t gd_storage_length(PyObject *v);
 /* Whether a weak reference with a callback, other than an entry's, looks at the object. */
 int gd_watched(PyObject *v);
 
+/* The names of the module's named_parameters() as a new tuple, the first 64 of them; NULL, no exception, for what is no module. */
+PyObject *gd_param_names(PyObject *module);
+
+/* A value for a person to read; NULL: "nothing". new, or NULL with an exception -> guard_show.c */
+PyObject *gd_show_value(PyObject *v);
+
+/* A constant of the entry's that is alive for certain; borrowed; NULL for another -> guard_show.c */
+PyObject *gd_guard_constant(gd_GuardedCode *e, uint32_t a);
+
 /* A class of a type's MRO; borrowed; NULL for another object or beyond the end. */
 PyObject *gd_mro_class(PyObject *type, uint32_t i);
 

@@ -1,4 +1,4 @@
-/* Why a guard failed, in words, for recompile logs. Values are shown only where showing them runs no code of the user's. */
+/* Why a guard failed, in words and with both values, for recompile logs. */
 #include "guard_eval.h"
 #include "torch_state.h"
 
@@ -8,71 +8,180 @@ static const char *const failure_texts[] = {
 #undef X
 };
 
-/* A value of an exact builtin type by its repr, a type by its name, another by its type. new, or NULL with an exception */
-static PyObject *
-show(PyObject *v)
+/* What a failed guard says: the value found now, and what it was when the guard was made; either may be NULL. */
+typedef struct {
+    PyObject *found, *was; /* strong str or NULL */
+} both;
+
+static void
+drop(both *values)
 {
-    if (v == NULL) {
-        return PyUnicode_FromString("nothing");
-    }
-    PyTypeObject *type = Py_TYPE(v);
-    if (v == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyComplex_Type
-        || type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyRange_Type || v == Py_Ellipsis) {
-        PyObject *repr = PyObject_Repr(v);
-        if (repr == NULL && type == &PyLong_Type) { /* more digits than sys.set_int_max_str_digits allows */
-            PyErr_Clear();
-            return PyUnicode_FromString("an int of many digits");
-        }
-        return repr;
-    }
-    if (PyType_Check(v)) {
-        return PyUnicode_FromString(((PyTypeObject *)v)->tp_name);
-    }
-    if (type == &PyTuple_Type) {
-        PyObject *parts = PyList_New(0), *separator = PyUnicode_FromString(", "), *text = NULL;
-        for (Py_ssize_t i = 0; parts != NULL && separator != NULL && i < PyTuple_GET_SIZE(v); i++) {
-            /* Nested tuples by type alone: their depth is the user's. */
-            PyObject *item = PyTuple_GET_ITEM(v, i);
-            PyObject *shown = PyTuple_CheckExact(item) ? PyUnicode_FromString("(...)") : show(item);
-            if (shown == NULL || PyList_Append(parts, shown) < 0) {
-                Py_CLEAR(parts);
-            }
-            Py_XDECREF(shown);
-        }
-        PyObject *joined = parts != NULL && separator != NULL ? PyUnicode_Join(separator, parts) : NULL;
-        if (joined != NULL) {
-            text = PyUnicode_FromFormat("(%U%s)", joined, PyTuple_GET_SIZE(v) == 1 ? "," : "");
-        }
-        Py_XDECREF(joined);
-        Py_XDECREF(separator);
-        Py_XDECREF(parts);
-        return text;
-    }
-    return PyUnicode_FromFormat("a %s object", type->tp_name);
+    Py_CLEAR(values->found);
+    Py_CLEAR(values->was);
+}
+
+static PyObject *
+text_of(const char *s)
+{
+    return PyUnicode_FromString(s);
 }
 
 /* What the constant of operand a was; a dead one is known by its address only. */
 static PyObject *
 show_wanted(gd_GuardedCode *e, uint32_t a)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(e->strong); i++) {
-        if (PyTuple_GET_ITEM(e->strong, i) == e->consts[a]) {
-            return show(e->consts[a]);
-        }
+    PyObject *constant = gd_guard_constant(e, a);
+    return constant != NULL ? gd_show_value(constant) : PyUnicode_FromFormat("the object at %p", e->consts[a]);
+}
+
+/* The name of a function, class, builtin or module, as NAME_MATCH reads it. */
+static PyObject *
+name_of(PyObject *v)
+{
+    if (PyModule_Check(v)) {
+        PyObject *name = PyDict_GetItemString(PyModule_GetDict(v), "__name__");
+        return name != NULL ? gd_show_value(name) : text_of("nothing");
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(e->weakrefs); i++) {
-        if (PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(e->weakrefs, i)) == e->consts[a]) {
-            return show(e->consts[a]);
-        }
+    if (PyFunction_Check(v)) {
+        return gd_show_value(((PyFunctionObject *)v)->func_name);
     }
-    return PyUnicode_FromFormat("the object at %p", e->consts[a]);
+    if (PyType_Check(v) && ((PyTypeObject *)v)->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        return gd_show_value(((PyHeapTypeObject *)v)->ht_name);
+    }
+    if (PyType_Check(v)) {
+        return PyUnicode_FromFormat("'%s'", ((PyTypeObject *)v)->tp_name);
+    }
+    return PyCFunction_Check(v) ? PyUnicode_FromFormat("'%s'", ((PyCFunctionObject *)v)->m_ml->ml_name)
+                                : text_of("nothing");
+}
+
+static PyObject *
+keys_of(PyObject *v)
+{
+    PyObject *keys = PyDict_Check(v) ? gd_dict_keys_tuple(v) : NULL;
+    PyErr_Clear();
+    PyObject *text = gd_show_value(keys != NULL ? keys : v);
+    Py_XDECREF(keys);
+    return text;
+}
+
+/* How many items a tuple iterator has left. */
+static PyObject *
+left_in(PyObject *v)
+{
+    PyObject *seq;
+    Py_ssize_t first;
+    if (!gd_tuple_iter_look(v, &seq, &first)) {
+        return gd_show_value(v);
+    }
+    return PyUnicode_FromFormat("%zd", seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0);
+}
+
+/* The value of a check that looks whether something is there. */
+static PyObject *
+presence(int there)
+{
+    return text_of(there ? "there" : "missing");
+}
+
+/* The predicate's own words for what it wants: the second argument of ___object(address, 'words')(place). NULL without an exception
+ * where the text has another form. */
+static PyObject *
+predicate_words(PyObject *part)
+{
+    Py_ssize_t n = PyUnicode_GET_LENGTH(part);
+    Py_ssize_t from = PyUnicode_FindChar(part, ',', 0, n, 1);
+    PyObject *end = text_of(")(");
+    Py_ssize_t to = end != NULL ? PyUnicode_Find(part, end, 0, n, -1) : -1;
+    Py_XDECREF(end);
+    if (from < 0 || to < from + 4) {
+        PyErr_Clear();
+        return NULL;
+    }
+    return PyUnicode_Substring(part, from + 3, to - 1);
+}
+
+/* Two objects of one text get their addresses. */
+static both
+told_apart(both values, const void *found, const void *was)
+{
+    if (values.found != NULL && values.was != NULL && PyUnicode_Compare(values.found, values.was) == 0) {
+        PyUnicode_AppendAndDel(&values.found, PyUnicode_FromFormat(" at %p", found));
+        PyUnicode_AppendAndDel(&values.was, PyUnicode_FromFormat(" at %p", was));
+    }
+    return values;
+}
+
+/* Both values of a node, by its operation; v is what stood in its source register, or NULL. */
+static both
+both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
+{
+    const gd_guard_node *node = &e->nodes[at];
+    int there = (node->flags & GD_FLAG_PRESENT) != 0;
+    if (v == NULL) {
+        return (both){text_of("nothing"), NULL};
+    }
+    switch (node->op) {
+    case GD_OP_TYPE_MATCH:
+        return (both){text_of(Py_TYPE(v)->tp_name), show_wanted(e, node->a)};
+    case GD_OP_ID_MATCH:
+    case GD_OP_EQUALS:
+        return told_apart((both){gd_show_value(v), show_wanted(e, node->a)}, v, e->consts[node->a]);
+    case GD_OP_OBJECT_MUTATION:
+        return v != e->consts[node->a] ? (both){gd_show_value(v), show_wanted(e, node->a)}
+                                       : (both){text_of("changed"), text_of("as it was made")};
+    case GD_OP_NOT_NONE:
+        return (both){text_of("None"), text_of("alive")};
+    case GD_OP_NAME_MATCH:
+        return (both){name_of(v), show_wanted(e, node->a)};
+    case GD_OP_DICT_LACKS:
+        return (both){presence(1), presence(0)};
+    case GD_OP_HAS_ATTR:
+    case GD_OP_TYPE_HAS_ATTR:
+    case GD_OP_DICT_CONTAINS:
+        return (both){presence(!there), presence(there)};
+    case GD_OP_LENGTH:
+        return (both){PyUnicode_FromFormat("%zd", gd_storage_length(v)), PyUnicode_FromFormat("%d", (int)node->a)};
+    case GD_OP_TUPLE_ITER_LEN:
+        return (both){left_in(v), PyUnicode_FromFormat("%d", (int)node->a)};
+    case GD_OP_DICT_KEYS:
+        return (both){keys_of(v), show_wanted(e, node->a)};
+    case GD_OP_PARAM_NAMES: {
+        PyObject *names = gd_param_names(v);
+        PyObject *text = gd_show_value(names != NULL ? names : v);
+        Py_XDECREF(names);
+        return (both){text, show_wanted(e, node->a)};
+    }
+    case GD_OP_GRAD_MODE:
+        return (both){text_of(there ? "off" : "on"), text_of(there ? "on" : "off")};
+    case GD_OP_CELL_EMPTY:
+        return (both){PyCell_Check(v) && PyCell_GET(v) != NULL ? gd_show_value(PyCell_GET(v)) : gd_show_value(v),
+                      text_of("empty")};
+    case GD_OP_UNWATCHED:
+        return (both){text_of("watched"), text_of("not watched")};
+    case GD_OP_SAME:
+        return (both){gd_show_value(v), regs[node->a] != NULL ? gd_show_value(regs[node->a]) : text_of("nothing")};
+    case GD_OP_DIFFERENT:
+        return (both){gd_show_value(v), text_of("another object")};
+    case GD_OP_PY_CHECK: {
+        PyObject *words = predicate_words(PyTuple_GET_ITEM(e->parts, e->node_parts[at]));
+        return (both){gd_show_value(v), words != NULL || PyErr_Occurred() ? words : show_wanted(e, node->a)};
+    }
+    case GD_OP_INDEX:
+        return (both){PyUnicode_FromFormat("%zd items", gd_storage_length(v)),
+                      PyUnicode_FromFormat("item %d", (int)(int32_t)node->a)};
+    case GD_OP_VALID:
+        return (both){NULL, NULL};
+    default: /* what fetches a value */
+        return (both){presence(0), presence(1)};
+    }
 }
 
 /* Fills in the template of the node's operation. v: what stood in its source register. */
 static PyObject *
-expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
+expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *values)
 {
-    PyObject *out = PyUnicode_FromString("");
+    PyObject *out = text_of("");
     for (const char *t = failure_texts[node->op]; *t != '\0' && out != NULL;) {
         size_t plain = strcspn(t, "%");
         PyObject *piece = NULL;
@@ -82,11 +191,14 @@ expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
         }
         else {
             switch (t[1]) {
-            case 'v':
-                piece = show(v);
+            case 'f':
+                piece = values->found != NULL ? Py_NewRef(values->found) : text_of("nothing");
+                break;
+            case 'x':
+                piece = values->was != NULL ? Py_NewRef(values->was) : text_of("nothing");
                 break;
             case 't':
-                piece = PyUnicode_FromString(v != NULL ? Py_TYPE(v)->tp_name : "NULL");
+                piece = text_of(v != NULL ? Py_TYPE(v)->tp_name : "NULL");
                 break;
             case 'w':
                 piece = show_wanted(e, node->a);
@@ -106,54 +218,129 @@ expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
     return out;
 }
 
-static const char *
-field_name(int field)
+/* ---- the final check ---- */
+
+/* The i-th argument of a part such as ___check_tensors(x, y[0]): its text, or the number where the text has another form. new */
+static PyObject *
+argument_name(PyObject *part, Py_ssize_t wanted)
 {
-    switch (field) {
-    case GD_TENSOR_TYPE:
-        return "type";
-    case GD_TENSOR_KEYSET:
-        return "dispatch keys";
-    case GD_TENSOR_DTYPE:
-        return "dtype";
-    case GD_TENSOR_DEVICE:
-        return "device";
-    case GD_TENSOR_REQUIRES_GRAD:
-        return "requires_grad";
-    case GD_TENSOR_NDIM:
-        return "number of dimensions";
-    case GD_TENSOR_SIZES:
-        return "sizes";
-    default:
-        return "strides";
+    int depth = 0;
+    Py_UCS4 quote = 0;
+    Py_ssize_t start = -1, n = PyUnicode_GET_LENGTH(part);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_UCS4 c = PyUnicode_READ_CHAR(part, i);
+        if (quote != 0) {
+            if (c == '\\') {
+                i++;
+            }
+            else if (c == quote) {
+                quote = 0;
+            }
+            continue;
+        }
+        if (c == '\'' || c == '"') {
+            quote = c;
+        }
+        else if (c == '(' || c == '[') {
+            if (++depth == 1) {
+                start = i + 1;
+            }
+        }
+        else if ((c == ',' && depth == 1) || ((c == ')' || c == ']') && --depth == 0)) {
+            if (wanted-- == 0) {
+                return PyUnicode_Substring(part, start, i);
+            }
+            if (c != ',') {
+                break;
+            }
+            start = i + 2;
+        }
     }
+    return text_of("a tensor");
 }
 
-/* ", found (2, 3), was (2, 4)" where the numbers are at hand, else "". new */
 static PyObject *
-dims_text(const gd_tensor_check *c, PyObject *v, int field)
+dims_text(const int64_t *dims, int n)
 {
-    gd_tensor_view view;
-    if (c->state != NULL || !(field & (GD_TENSOR_SIZES | GD_TENSOR_STRIDES)) || !gd_tensor_view_read(v, &view)) {
-        return PyUnicode_FromString("");
-    }
-    const int64_t *now = field == GD_TENSOR_SIZES ? view.sizes : view.strides;
-    const int64_t *was = field == GD_TENSOR_SIZES ? c->sizes : c->strides;
-    PyObject *text = PyUnicode_FromString(", found (");
-    for (int i = 0; i < 2 * c->ndim && text != NULL; i++) {
-        int64_t value = i < c->ndim ? now[i] : was[i - c->ndim];
-        const char *before = i == c->ndim ? "), was (" : i == 0 ? "" : ", ";
-        PyUnicode_AppendAndDel(&text, PyUnicode_FromFormat("%s%lld", before, (long long)value));
+    PyObject *text = text_of("(");
+    for (int i = 0; i < n && text != NULL; i++) {
+        PyUnicode_AppendAndDel(&text, PyUnicode_FromFormat(i > 0 ? ", %lld" : "%lld", (long long)dims[i]));
     }
     if (text != NULL) {
-        PyUnicode_AppendAndDel(&text, PyUnicode_FromString(")"));
+        PyUnicode_AppendAndDel(&text, text_of(n == 1 ? ",)" : ")"));
     }
     return text;
 }
 
-/* The first tensor that differs and how. new */
+/* What is said of a field. */
+static const struct {
+    int field;
+    int item; /* in tensor_state's tuple */
+    const char *name;
+} fields[] = {
+    {GD_TENSOR_TYPE, 0, "type"},
+    {GD_TENSOR_KEYSET, 1, "dispatch keys"},
+    {GD_TENSOR_DTYPE, 2, "dtype"},
+    {GD_TENSOR_DEVICE, 3, "device"},
+    {GD_TENSOR_REQUIRES_GRAD, 4, "requires_grad"},
+    {GD_TENSOR_NDIM, 5, "number of dimensions"},
+    {GD_TENSOR_SIZES, 5, "sizes"},
+    {GD_TENSOR_STRIDES, 6, "strides"},
+};
+
+/* Both values of a field of a tensor whose layout is known. */
+static both
+field_of_plain(const gd_tensor_check *c, PyObject *v, int field)
+{
+    gd_tensor_view view;
+    if (field == GD_TENSOR_TYPE || !gd_tensor_view_read(v, &view)) {
+        return (both){text_of(Py_TYPE(v)->tp_name), text_of(c->type->tp_name)};
+    }
+    const char *impl = gd_tensor_impl(v);
+    uint16_t device;
+    memcpy(&device, impl + gd_tensor_layout.device, sizeof device);
+    switch (field) {
+    case GD_TENSOR_KEYSET:
+        return (both){gd_tensor_field_text(field, view.keyset), gd_tensor_field_text(field, c->keyset)};
+    case GD_TENSOR_DTYPE:
+        return (both){gd_tensor_field_text(field, (uint64_t)view.scalar_type), gd_tensor_field_text(field, c->dtype)};
+    case GD_TENSOR_DEVICE:
+        return (both){gd_tensor_field_text(field, device), gd_tensor_field_text(field, c->device)};
+    case GD_TENSOR_REQUIRES_GRAD:
+        return (both){text_of(c->requires_grad ? "False" : "True"), text_of(c->requires_grad ? "True" : "False")};
+    case GD_TENSOR_NDIM:
+        return (both){PyUnicode_FromFormat("%d", (int)view.ndim), PyUnicode_FromFormat("%d", (int)c->ndim)};
+    case GD_TENSOR_SIZES:
+        return (both){dims_text(view.sizes, c->ndim), dims_text(c->sizes, c->ndim)};
+    default:
+        return (both){dims_text(view.strides, c->ndim), dims_text(c->strides, c->ndim)};
+    }
+}
+
+/* The same of a tensor that only Python can read. */
+static both
+field_by_python(const gd_tensor_check *c, PyObject *v, int field)
+{
+    PyObject *now = gd_tensor_python_state(v);
+    both out = {NULL, NULL};
+    for (size_t i = 0; now != NULL && PyTuple_CheckExact(now) && i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (fields[i].field == field && field != GD_TENSOR_TYPE) {
+            out.found = PyObject_Str(PyTuple_GET_ITEM(now, fields[i].item));
+            out.was = PyObject_Str(PyTuple_GET_ITEM(c->state, fields[i].item));
+        }
+    }
+    Py_XDECREF(now);
+    PyErr_Clear();
+    if (out.found == NULL || out.was == NULL) {
+        drop(&out);
+        return (both){text_of(Py_TYPE(v)->tp_name), text_of(c->type->tp_name)};
+    }
+    return out;
+}
+
+/* The first tensor that differs, how, and both values. new */
 static PyObject *
-first_difference(const gd_tensor_check *checks, PyObject *values)
+first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values, both *out)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
         const gd_tensor_check *c = &checks[i];
@@ -164,30 +351,44 @@ first_difference(const gd_tensor_check *checks, PyObject *values)
         if (field == 0) {
             continue;
         }
-        PyObject *dims = v != NULL ? dims_text(c, v, field) : PyUnicode_FromString("");
-        PyObject *text = NULL;
-        if (dims != NULL) {
-            text = PyUnicode_FromFormat("tensor %zd: %s differ%U", i, field_name(field), dims);
-            Py_DECREF(dims);
+        size_t row = 0;
+        while (fields[row].field != field) {
+            row++;
         }
+        *out = v == NULL          ? (both){text_of("nothing"), text_of(c->type->tp_name)}
+               : c->state != NULL ? field_by_python(c, v, field)
+                                  : field_of_plain(c, v, field);
+        PyObject *name = argument_name(part, i), *text = NULL;
+        if (name != NULL && out->found != NULL && out->was != NULL) {
+            text = PyUnicode_FromFormat("tensor %U: %s differ%s, found %U, was %U", name, fields[row].name,
+                                        row < 6 && row != 1 ? "s" : "", out->found, out->was);
+        }
+        Py_XDECREF(name);
         return text;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
         for (Py_ssize_t j = 0; checks[i].fields & GD_TENSOR_DISTINCT && j < i; j++) {
             if (checks[j].fields & GD_TENSOR_DISTINCT && PyTuple_GET_ITEM(values, i) == PyTuple_GET_ITEM(values, j)) {
-                return PyUnicode_FromFormat("tensors %zd and %zd are one object now", j, i);
+                *out = (both){text_of("one object"), text_of("distinct objects")};
+                PyObject *a = argument_name(part, j), *b = argument_name(part, i);
+                PyObject *text =
+                    a != NULL && b != NULL ? PyUnicode_FromFormat("tensors %U and %U are one object now", a, b) : NULL;
+                Py_XDECREF(a);
+                Py_XDECREF(b);
+                return text;
             }
         }
     }
-    return PyUnicode_FromString(failure_texts[GD_OP_TENSORS]);
+    return text_of(failure_texts[GD_OP_TENSORS]);
 }
 
 /* The tensor or the state that differs, found by looking again. */
 static PyObject *
-tensors_text(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
+tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out)
 {
+    const gd_guard_node *node = &e->nodes[at];
     if (node->flags & GD_FLAG_STATE) {
-        PyObject *text = gd_torch_state_difference(e->torch_state);
+        PyObject *text = gd_torch_state_difference(e->torch_state, &out->found, &out->was);
         if (text != NULL || PyErr_Occurred()) {
             return text;
         }
@@ -200,39 +401,78 @@ tensors_text(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
     for (uint32_t i = 0; i < node->b; i++) {
         PyTuple_SET_ITEM(values, i, Py_XNewRef(regs[e->tensors[node->a + i].reg]));
     }
-    PyObject *text = first_difference(e->tensors + node->a, values);
+    PyObject *text = first_difference(e->tensors + node->a, PyTuple_GET_ITEM(e->parts, e->node_parts[at]), values, out);
     Py_DECREF(values);
     return text;
 }
+
+/* ---- the whole ---- */
+
+/* str with what it is made of as attributes; made on first use. borrowed */
+static PyObject *
+failure_type(void)
+{
+    static PyObject *type;
+    if (type == NULL) {
+        type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s:(sssss),s:s,s:s}", "GuardFailure",
+                                     &PyUnicode_Type, "__slots__", "part", "reason", "found", "was", "line",
+                                     "__module__", "godynamo._C", "__doc__",
+                                     "Why an entry did not serve: a line of text, and what it is made of. part: the "
+                                     "condition; found, was: the value now and when it was made (str, or None where "
+                                     "there is none); line: (file, line) of the user's that asked for it, or None.");
+    }
+    return type;
+}
+
+static PyObject *
+with_details(PyObject *text, PyObject *part, PyObject *reason, const both *values, PyObject *line)
+{
+    PyObject *type = failure_type();
+    PyObject *out = type != NULL ? PyObject_CallOneArg(type, text) : NULL;
+    const struct {
+        const char *name;
+        PyObject *value;
+    } details[] = {
+        {"part", part}, {"reason", reason}, {"found", values->found}, {"was", values->was}, {"line", line},
+    };
+    for (size_t i = 0; out != NULL && i < sizeof(details) / sizeof(details[0]); i++) {
+        if (PyObject_SetAttrString(out, details[i].name, details[i].value != NULL ? details[i].value : Py_None) < 0) {
+            Py_CLEAR(out);
+        }
+    }
+    return out;
+}
+
 PyObject *
 gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs)
 {
     if (failed_node < 0 || (uint32_t)failed_node >= e->nnodes) {
-        return PyUnicode_FromString("the guards hold");
+        return text_of("the guards hold");
     }
     const gd_guard_node *node = &e->nodes[failed_node];
+    both values = {NULL, NULL};
     PyObject *reason;
     if (node->op == GD_OP_TENSORS) {
-        reason = tensors_text(e, node, regs);
+        reason = tensors_text(e, (uint32_t)failed_node, regs, &values);
     }
     else {
         PyObject *v = Py_XNewRef(regs[node->src]);
-        reason = expand(e, node, v);
+        values = both_values(e, (uint32_t)failed_node, v, regs);
+        reason = PyErr_Occurred() ? NULL : expand(e, node, v, &values);
         Py_XDECREF(v);
     }
-    if (reason == NULL) {
-        return NULL;
+    PyObject *out = NULL;
+    if (reason != NULL) {
+        PyObject *part = PyTuple_GET_ITEM(e->parts, e->node_parts[failed_node]);
+        PyObject *line = PyTuple_GET_ITEM(e->part_lines, e->node_parts[failed_node]);
+        int known = PyTuple_Check(line) && PyTuple_GET_SIZE(line) == 2;
+        PyObject *text = known ? PyUnicode_FromFormat("%U: %U (%S:%S)", part, reason, PyTuple_GET_ITEM(line, 0),
+                                                      PyTuple_GET_ITEM(line, 1))
+                               : PyUnicode_FromFormat("%U: %U", part, reason);
+        out = text != NULL ? with_details(text, part, reason, &values, line) : NULL;
+        Py_XDECREF(text);
+        Py_DECREF(reason);
     }
-    PyObject *part = PyTuple_GET_ITEM(e->parts, e->node_parts[failed_node]);
-    PyObject *line = PyTuple_GET_ITEM(e->part_lines, e->node_parts[failed_node]);
-    PyObject *text;
-    if (PyTuple_Check(line) && PyTuple_GET_SIZE(line) == 2) {
-        text =
-            PyUnicode_FromFormat("%U: %U (%S:%S)", part, reason, PyTuple_GET_ITEM(line, 0), PyTuple_GET_ITEM(line, 1));
-    }
-    else {
-        text = PyUnicode_FromFormat("%U: %U", part, reason);
-    }
-    Py_DECREF(reason);
-    return text;
+    drop(&values);
+    return out;
 }

@@ -17,31 +17,31 @@
     X(TYPE_ATTR, 1, GD_OPERAND_NAME, GD_OPERAND_NONE, "type attribute %w is missing") \
     X(MRO_ATTR, 1, GD_OPERAND_NAME, GD_OPERAND_INT, "class attribute %w is missing") \
     X(MRO_CLASS, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "class number %n of the MRO is missing") \
-    X(INDEX, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "index %n is out of range in a %t object") \
+    X(INDEX, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "index %n is out of range in a %t object, found %f") \
     X(DICT_KEY, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "there is no key number %n") \
     X(FUNC_FIELD, 1, GD_OPERAND_FIELD, GD_OPERAND_NONE, "a %t object is no function or method") \
     X(CELL, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "the cell is empty") \
     X(WEAKREF, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "a %t object is no weak reference") \
     X(TUPLE_ITER_ITEM, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has no item number %n left") \
-    X(TYPE_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "type is %t, not %w") \
-    X(ID_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "found %v, another object than %w") \
-    X(NOT_NONE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "found None") \
-    X(EQUALS, 0, GD_OPERAND_LITERAL, GD_OPERAND_NONE, "found %v, not %w") \
-    X(NAME_MATCH, 0, GD_OPERAND_NAME, GD_OPERAND_NONE, "__name__ is not %w") \
-    X(HAS_ATTR, 0, GD_OPERAND_NAME, GD_OPERAND_CACHE, "instance attribute %w of a %t object came or went") \
-    X(TYPE_HAS_ATTR, 0, GD_OPERAND_NAME, GD_OPERAND_NONE, "type attribute %w came or went") \
-    X(LENGTH, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "length of a %t object is not %n") \
-    X(TUPLE_ITER_LEN, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has not %n items left") \
-    X(DICT_KEYS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "keys are not %w") \
-    X(DICT_CONTAINS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "key %w came or went") \
-    X(PARAM_NAMES, 0, GD_OPERAND_LITERAL, GD_OPERAND_NONE, "parameter names are not %w") \
-    X(OBJECT_MUTATION, 0, GD_OPERAND_OBJECT, GD_OPERAND_CACHE, "a %t object was changed") \
-    X(GRAD_MODE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "grad mode was switched") \
-    X(CELL_EMPTY, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "the cell is not empty any more") \
+    X(TYPE_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "type is %f, not %x") \
+    X(ID_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "found %f, another object than %x") \
+    X(NOT_NONE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "found None, was alive") \
+    X(EQUALS, 0, GD_OPERAND_LITERAL, GD_OPERAND_NONE, "found %f, not %x") \
+    X(NAME_MATCH, 0, GD_OPERAND_NAME, GD_OPERAND_NONE, "__name__ is %f, not %x") \
+    X(HAS_ATTR, 0, GD_OPERAND_NAME, GD_OPERAND_CACHE, "instance attribute %w of a %t object is %f, was %x") \
+    X(TYPE_HAS_ATTR, 0, GD_OPERAND_NAME, GD_OPERAND_NONE, "type attribute %w is %f, was %x") \
+    X(LENGTH, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "length of a %t object is %f, not %x") \
+    X(TUPLE_ITER_LEN, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has %f items left, not %x") \
+    X(DICT_KEYS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "keys are %f, not %x") \
+    X(DICT_CONTAINS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "key %w is %f, was %x") \
+    X(PARAM_NAMES, 0, GD_OPERAND_LITERAL, GD_OPERAND_NONE, "parameter names are %f, not %x") \
+    X(OBJECT_MUTATION, 0, GD_OPERAND_OBJECT, GD_OPERAND_CACHE, "a %t object is %f, was %x") \
+    X(GRAD_MODE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "grad mode is %f, was %x") \
+    X(CELL_EMPTY, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "the cell holds %f, was empty") \
     X(UNWATCHED, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "a weak reference with a callback looks at the %t object") \
-    X(SAME, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %v, which was one object with another value") \
-    X(DIFFERENT, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %v, which was not one object with another value") \
-    X(PY_CHECK, 0, GD_OPERAND_HELD, GD_OPERAND_NONE, "%w did not hold for %v") \
+    X(SAME, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %f, which was one object with another value, now %x") \
+    X(DIFFERENT, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %f, which was not one object with another value") \
+    X(PY_CHECK, 0, GD_OPERAND_HELD, GD_OPERAND_NONE, "found %f, wanted: %x") \
     X(TENSORS, 0, GD_OPERAND_TENSOR, GD_OPERAND_COUNT, "a tensor or torch's global state differs")
 
 enum {

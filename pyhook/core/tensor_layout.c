@@ -491,6 +491,20 @@ gd_tensor_python_state(PyObject *tensor)
     return PyObject_CallOneArg(function, tensor);
 }
 
+PyObject *
+gd_tensor_field_text(int field, uint64_t raw)
+{
+    PyObject *function = environment_function("field_text");
+    PyObject *text = function != NULL ? PyObject_CallFunction(function, "iK", field, (unsigned long long)raw) : NULL;
+    Py_XDECREF(function);
+    if (text != NULL && PyUnicode_Check(text)) {
+        return text;
+    }
+    PyErr_Clear();
+    Py_XDECREF(text);
+    return PyUnicode_FromFormat("%llu", (unsigned long long)raw);
+}
+
 static PyObject *
 tensor_view(PyObject *module, PyObject *tensor)
 {

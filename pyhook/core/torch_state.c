@@ -1,6 +1,7 @@
 /* See torch_state.h. Each field is a row: the C++ symbol that gives it and the Python function that gives it where the symbol
  * is gone. Python loads extension modules with RTLD_LOCAL, so the symbols are looked up in torch's own libraries. */
 #define _GNU_SOURCE
+#include "tensor_layout.h"
 #include "torch_state.h"
 
 #include <dlfcn.h>
@@ -459,16 +460,60 @@ gd_torch_state_equal(const void *taken)
     return 1;
 }
 
+/* A row's value in words: a switch is on or off, a dtype has a name. */
+static PyObject *
+row_text(int row, uint64_t value)
+{
+    switch (rows[row].how) {
+    case CALL_BOOL:
+    case CALL_SELF:
+    case GRAD:
+        return PyUnicode_FromString(value ? "on" : "off");
+    default:
+        break;
+    }
+    switch (row) {
+    case ROW_AUTOCAST_CPU:
+    case ROW_AUTOCAST_CUDA:
+        return PyUnicode_FromString(value ? "on" : "off");
+    case ROW_DEFAULT_DTYPE:
+    case ROW_AUTOCAST_CPU_DTYPE:
+    case ROW_AUTOCAST_CUDA_DTYPE:
+        return gd_tensor_field_text(GD_TENSOR_DTYPE, value);
+    default:
+        return PyUnicode_FromFormat("%llu", (unsigned long long)value);
+    }
+}
+
+/* Which switch of the autograd state differs: c10::AutogradState's bits, of which the first two have names of the user's. */
+static int
+autograd_row(uint64_t now, uint64_t *was)
+{
+    static const int names[] = {ROW_GRAD, ROW_INFERENCE};
+    for (int bit = 1; bit >= 0; bit--) { /* inference mode switches the other off as well */
+        if ((now ^ *was) >> bit & 1) {
+            *was = *was >> bit & 1;
+            return names[bit];
+        }
+    }
+    return ROW_AUTOGRAD;
+}
+
 PyObject *
-gd_torch_state_difference(const void *taken)
+gd_torch_state_difference(const void *taken, PyObject **found, PyObject **was)
 {
     const snapshot *s = taken;
     for (uint32_t i = 0; i < s->n; i++) {
         const reader *r = &state.readers[s->readers[i]];
         uint64_t now = read_row(r, pointers_of_thread());
         if (now != s->values[i]) {
-            return PyUnicode_FromFormat("torch's %s: %llu, was %llu", rows[r->row].name, (unsigned long long)now,
-                                        (unsigned long long)s->values[i]);
+            uint64_t before = s->values[i];
+            int row = r->row == ROW_AUTOGRAD ? autograd_row(now, &before) : r->row;
+            *found = row_text(row, row == r->row ? now : !before);
+            *was = row_text(row, before);
+            return *found != NULL && *was != NULL
+                       ? PyUnicode_FromFormat("torch's %s: %U, was %U", rows[row].name, *found, *was)
+                       : NULL;
         }
     }
     return NULL;

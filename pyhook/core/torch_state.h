@@ -13,8 +13,9 @@ void *gd_torch_state_snapshot(void);
 /* Whether the state is that of the snapshot. Runs no user code; some 20 ns. */
 int gd_torch_state_equal(const void *snapshot);
 
-/* The first thing that differs, as words ("grad mode is 0, was 1"): new str; NULL without an exception when nothing does. */
-PyObject *gd_torch_state_difference(const void *snapshot);
+/* The first thing that differs, as words ("torch's grad mode: 0, was 1"): new str, and the two values: new str each; NULL without an
+ * exception when nothing does. */
+PyObject *gd_torch_state_difference(const void *snapshot, PyObject **found, PyObject **was);
 
 /* torch.is_grad_enabled(); gd_torch_state_ensure has succeeded. */
 int gd_torch_grad_enabled(void);

@@ -22,7 +22,7 @@ from typing import Any
 
 from godynamo import _C
 
-__all__ = ["environment", "eval_text", "layout_samples", "tensor_state"]
+__all__ = ["environment", "eval_text", "field_text", "layout_samples", "tensor_state"]
 
 # gd_tensor_spec.fields
 TYPE, KEYSET, DTYPE, DEVICE, REQUIRES_GRAD, NDIM, SIZES, STRIDES = (1 << i for i in range(8))
@@ -172,6 +172,33 @@ def cell_empty(cell: types.CellType) -> bool:
 
 
 # ---- tensors -------------------------------------------------------------------------------------------------------------
+
+
+_DEVICES = (
+    "cpu cuda mkldnn opengl opencl ideep hip fpga maia xla vulkan metal xpu mps meta hpu ve lazy ipu mtia privateuseone"
+).split()  # torch's numbers of them
+_DTYPES = (
+    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 bfloat16 "
+    "quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8 bits16 float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz "
+    "uint16 uint32 uint64"
+).split()
+
+
+def field_text(field: int, raw: int) -> str:
+    """What a tensor's key set, dtype or device is called, given the number that lies in memory.
+
+    >>> field_text(DEVICE, 0xFF00)
+    'cpu'
+    """
+    if field == KEYSET:
+        import torch
+
+        names = str(torch._C.DispatchKeySet.from_raw_repr(raw))
+        return names[len("DispatchKeySet(") : -1] if names.startswith("DispatchKeySet(") else names
+    if field == DEVICE:
+        kind, index = raw & 0xFF, raw >> 8
+        return _DEVICES[kind] + (f":{index}" if index < 128 else "")
+    return _DTYPES[raw] if field == DTYPE else str(raw)
 
 
 def tensor_state(tensor: Any) -> tuple[Any, ...]:
