@@ -95,6 +95,9 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	}
 	started := time.Now()
 	inst := &installer{owner: object(req.owner), globals: globals}
+	t := &translation{scope: s, settings: settings, frame: f, request: req}
+	t.beginTrace()
+	inst.trace = t.trace
 	convert := translate.ConvertFrame(settings.backend, &settings.Options, inst)
 	if settings.NoPython {
 		convert = translate.ConvertFrameAssert(settings.backend, true, &settings.Options, inst)
@@ -105,17 +108,19 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		result, err = convert(s, f, int(req.nentries))
 		if err == nil {
 			var g *cache.GuardedCode
+			settings.Clock.Begin(translate.Installing)
 			if g, err = guarded(s, f, result); err == nil {
 				entry, err = g.Install(s, inst, f.Slots, f.Globals)
 			}
+			settings.Clock.End()
 		}
 		if !errors.Is(err, cache.ErrGuardFails) {
 			break // else another thread may have changed what was looked at: once more
 		}
 	}
-	t := &translation{scope: s, settings: settings, frame: f, request: req, result: result}
+	t.result = result
 	if err == nil {
-		if settings.Trace {
+		if settings.watched&watchedDebug != 0 {
 			logger(s).Debug("translated", zap.String("code", codeName(s, code)), zap.Int("ops", result.NumOps),
 				zap.Int("nodes", len(result.Program.Nodes)), zap.Float64("us", float64(time.Since(started).Nanoseconds())/1e3))
 		}
@@ -163,13 +168,16 @@ func (t *translation) failed(err error) int {
 		}
 		return C.GD_LEAVE
 	case errors.As(err, &raised):
+		t.endTrace("raised", err)
 		return C.GD_RAISE
 	case errors.As(err, &python):
 		if t.userError(python) {
+			t.endTrace("raised", err)
 			t.scope.Restore(python)
 			return C.GD_RAISE
 		}
 	}
+	t.endTrace("error", err)
 	report(t.scope, err)
 	return C.GD_PASS
 }

@@ -16,6 +16,7 @@ type translation struct {
 	frame    *translate.Frame
 	request  *C.gd_request
 	result   *translate.Result
+	trace    py.Object // its number in the trace; null: nothing is traced
 }
 
 // infoDict is what an entry knows of its translation, for explain(): counts, breaks, inlined callees, graph text.
@@ -69,13 +70,23 @@ func breakTuple(s *py.Scope, u *exc.Unsupported) py.Object {
 	return s.Tuple(s.Name(row.ID), s.Str(u.Reason()), s.Name(row.Hint), s.Tuple(stack...))
 }
 
-// tell reports a finished translation to godynamo._runtime.translated: counters, logs, explain.
+// tell reports a finished translation to godynamo._runtime.translated (counters, logs, explain) and to the trace.
 func (t *translation) tell(status string, why error) {
 	s := t.scope
 	m, err := s.Import("godynamo._runtime")
 	if err != nil {
 		return
 	}
+	d, err := t.ended(status, why)
+	if err == nil {
+		_, _ = s.CallMethod(m, "translated", d)
+	}
+	t.endTrace(status, why)
+}
+
+// ended is what is said of a finished translation; see godynamo._runtime.translated.
+func (t *translation) ended(status string, why error) (py.Object, error) {
+	s := t.scope
 	reason := ""
 	if why != nil {
 		reason = why.Error()
@@ -106,7 +117,7 @@ func (t *translation) tell(status string, why error) {
 	if t.result != nil && !t.result.Function.IsNull() {
 		fn = t.result.Function
 	}
-	d, err := s.Dict(
+	return s.Dict(
 		[2]py.Object{s.Name("status"), s.Name(status)},
 		[2]py.Object{s.Name("reason"), s.Str(reason)},
 		[2]py.Object{s.Name("left"), s.Name(left.Entry().ID)},
@@ -119,9 +130,6 @@ func (t *translation) tell(status string, why error) {
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
 		[2]py.Object{s.Name("info"), info},
 	)
-	if err == nil {
-		_, _ = s.CallMethod(m, "translated", d)
-	}
 }
 
 // raiseUnsupported sets exc.Unsupported for nopython=True, with the report explain prints.

@@ -21,6 +21,7 @@ import (
 type installer struct {
 	owner   py.Object // the callable that gets the entry
 	globals py.Object // of the frame
+	trace   py.Object // the number of the translation in the trace; null: there is none
 }
 
 func goBytes(b C.gd_bytes) []byte { return C.GoBytes(unsafe.Pointer(b.data), C.int(b.len)) }
@@ -144,6 +145,11 @@ func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Ob
 	}
 	if err := s.SetAttr(fn, originAttr, origin); err != nil {
 		return py.Object{}, err
+	}
+	if !i.trace.IsNull() {
+		if err := s.SetAttr(fn, madeByAttr, i.trace); err != nil {
+			return py.Object{}, err
+		}
 	}
 	p := C.gdb_resume_new((*C.PyObject)(i.owner.Ptr()), (*C.PyObject)(fn.Ptr()))
 	if p == nil {

@@ -10,8 +10,15 @@ import (
 type settings struct {
 	translate.Options
 	backend translate.Backend
-	Trace   bool // Python's logger takes debug records
+	watched int64 // who wants to hear of the translation: the bits of watched*
 }
+
+// What godynamo._runtime.watched tells: the same numbers there.
+const (
+	watchedDebug   = 1 << iota // Python's logger takes debug records
+	watchedExplain             // an explanation counts what is captured, instruction by instruction
+	watchedTrace               // GODYNAMO_TRACE
+)
 
 // readSettings asks the Options object of a callable; config values are asked at each translation, so that changes at run
 // time are seen.
@@ -57,22 +64,24 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Trace, err = asks(s, "log_debug"); err != nil {
+	if out.watched, err = watched(s); err != nil {
 		return nil, err
 	}
-	if out.Explain, err = asks(s, "explaining"); err != nil {
-		return nil, err
-	}
+	out.Explain = out.watched&watchedExplain != 0
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
 }
 
-// asks godynamo._runtime once a translation whether records of this kind are read by anyone, so that none is made in vain.
-func asks(s *py.Scope, question string) (bool, error) {
+// watched asks godynamo._runtime once a translation which records of it are read by anyone, so that none is made in vain.
+func watched(s *py.Scope) (int64, error) {
 	m, err := s.Import("godynamo._runtime")
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	r, err := s.CallMethod(m, question)
-	return r == py.True(), err
+	r, err := s.CallMethod(m, "watched")
+	if err != nil {
+		return 0, err
+	}
+	bits, _ := py.AsInt(r)
+	return bits, nil
 }

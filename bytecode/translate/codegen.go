@@ -528,7 +528,9 @@ func (c *Codegen) graphCall() error {
 	if err != nil {
 		return err
 	}
+	o.opts.Clock.Begin(Compiling)
 	fn, err := o.backend.Compile(o.scope, o.graph, o.pool, inputs)
+	o.opts.Clock.End()
 	if err != nil {
 		return err
 	}

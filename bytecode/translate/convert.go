@@ -104,6 +104,9 @@ func codeFlags(s *py.Scope, code py.Object) int {
 }
 
 func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, log *SpeculationLog) (*Result, error) {
+	if opts.Clock != nil {
+		opts.Clock.Attempts++
+	}
 	w, err := variables.NewWorld(s)
 	if err != nil {
 		return nil, err
@@ -130,6 +133,9 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 		return nil, err
 	}
 	tx.symbolicLocals()
+	if opts.Clock != nil && f.Origin != nil {
+		opts.Clock.ResumedAt = int(d.code.Instructions[tx.ip].Pos.Line)
+	}
 	for _, f := range log.until {
 		f(tx)
 	}
@@ -356,12 +362,17 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		o.AddGuards(guards.GlobalState())
 	}
 	values := c.extras
+	clock := o.opts.Clock
+	clock.Begin(Guarding)
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
+	clock.End()
 	if err != nil {
 		return err
 	}
 	p := m.Program()
 	order := extraOrder(p.Extra)
+	clock.Begin(Lowering)
+	defer clock.End()
 	code := c.finish(order)
 	raw, err := bytecode.Lower(code, Version)
 	if err != nil {

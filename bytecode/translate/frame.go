@@ -49,7 +49,8 @@ type Options struct {
 	CheckTypes     bool // what they return is checked where the program annotates it
 	MaxSteps       int  // instructions from one operation to the next, inlined ones included
 	InlineDepth    int
-	Explain        bool // the result says what was captured, instruction by instruction
+	Explain        bool   // the result says what was captured, instruction by instruction
+	Clock          *Clock // measures the translation; nil: nobody asks
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
 	TranslateEverything bool
 }

@@ -24,6 +24,8 @@ func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 	if d, ok := o.codes[code]; ok {
 		return d, nil
 	}
+	o.opts.Clock.Begin(Decoding)
+	defer o.opts.Clock.End()
 	raw, consts, err := o.installer.Decode(o.scope, code)
 	if err != nil {
 		return nil, err
@@ -212,6 +214,10 @@ func (tx *InstructionTranslator) run() error {
 	before := tx.out.current
 	tx.out.current = tx
 	defer func() { tx.out.current = before }()
+	if c := tx.out.opts.Clock; c != nil && !tx.hidden {
+		c.enter(tx)
+		defer c.leave()
+	}
 	list := tx.d.code.Instructions
 	for !tx.done && !tx.suspended {
 		if tx.ip >= len(list) {

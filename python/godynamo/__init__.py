@@ -111,5 +111,7 @@ def __dir__() -> list[str]:
 
 if os.environ.get("GODYNAMO_DISABLE", "0") not in ("", "0"):
     config.disable = True
+if os.environ.get("GODYNAMO_TRACE"):
+    config.trace_dir = os.path.abspath(os.environ["GODYNAMO_TRACE"])
 
 _ = _logging  # configures the loggers from GODYNAMO_LOGS

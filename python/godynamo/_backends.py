@@ -445,6 +445,10 @@ def _compiled(
             utils.counters["stats"]["graphs_that_raise"] += 1
             return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
         noise.tell()
+        if config.trace_dir:
+            from . import _trace
+
+            _trace.event("backend_failed", backend=backend_name, error=str(error), suppressed=config.suppress_errors)
         if not config.suppress_errors:
             raise
         log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)

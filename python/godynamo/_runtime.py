@@ -122,6 +122,10 @@ def _users_code(function: Any, code: Any) -> Any:
     return origin[0] if origin is not None and function.__code__ is code else code
 
 
+def _place(code: Any) -> dict[str, Any]:
+    return {"name": code.co_qualname, "file": code.co_filename, "line": code.co_firstlineno}
+
+
 def _where(code: Any) -> str:
     return f"{code.co_name!r} ({code.co_filename}:{code.co_firstlineno})"
 
@@ -210,6 +214,7 @@ def limit_reached(info: dict[str, Any]) -> None:
         _where(code),
         "\n             ".join(failures) or "unknown",
     )
+    _traced("limit", function=_place(code), limit=info["limit"], failures=failures)
 
 
 def internal_error(info: dict[str, Any]) -> None:
@@ -230,6 +235,14 @@ def internal_error(info: dict[str, Any]) -> None:
         error if isinstance(error, exc.InternalTorchDynamoError) else repr(error),
         exc_info=error if isinstance(error, BaseException) and log.isEnabledFor(logging.DEBUG) else None,
     )
+    _traced(
+        "internal_error",
+        function=_place(code) if code is not None else None,
+        where=info["where"],
+        error=str(error) if isinstance(error, exc.InternalTorchDynamoError) else repr(error),
+        count=info["count"],
+        disabled=bool(info["disabled"]),
+    )
     if info["disabled"]:
         warnings.warn(
             f"godynamo: {info['count']} internal errors; nothing more is translated in this process",
@@ -238,14 +251,22 @@ def internal_error(info: dict[str, Any]) -> None:
         )
 
 
-def log_debug() -> bool:
-    """Whether records of level DEBUG are read by anyone."""
-    return log.isEnabledFor(logging.DEBUG)
+def watched() -> int:
+    """Who wants to hear of a translation, asked once each: the bits of pyhook/settings.go."""
+    bits = 1 if log.isEnabledFor(logging.DEBUG) else 0
+    if recorders.lists:
+        bits |= 2
+    if config.trace_dir:
+        bits |= 4
+    return bits
 
 
-def explaining() -> bool:
-    """Whether translations are to say what they captured, instruction by instruction."""
-    return bool(recorders.lists)
+def _traced(kind: str, **fields: Any) -> None:
+    """An event of the trace, where one is written."""
+    if config.trace_dir:
+        from . import _trace
+
+        _trace.event(kind, **fields)
 
 
 def log_record(level: int, message: str, fields: dict[str, Any]) -> None:
@@ -262,6 +283,7 @@ def graph_failed(info: dict[str, Any]) -> None:
         _where(info["function"].__code__),
         error,
     )
+    _traced("graph_failed", function=_place(info["function"].__code__), error=repr(error))
 
 
 def may_run_again(error: BaseException | None) -> bool | None:

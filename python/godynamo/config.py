@@ -67,6 +67,12 @@ traceable_tensor_subclasses: frozenset[type]
 translate_everything: bool
 #: calls of unknown Python go into the graph
 python_ops: bool
+#: a directory that gets a trace of every translation (docs/trace.md), "" for none; GODYNAMO_TRACE sets it from the start
+trace_dir: str
+#: MiB that a file of the trace may have before the next is begun
+trace_file_mib: int
+#: files that one process keeps of its trace; the oldest goes
+trace_files: int
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,9 @@ _SETTINGS: dict[str, _Setting] = {
     "traceable_tensor_subclasses": _Setting(frozenset()),
     "translate_everything": _Setting(False),
     "python_ops": _Setting(False),
+    "trace_dir": _Setting(""),
+    "trace_file_mib": _Setting(64, minimum=1),
+    "trace_files": _Setting(8, minimum=1),
 }
 
 

@@ -1,0 +1,99 @@
+package pyhook
+
+import (
+	"time"
+
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// madeByAttr is where a resume function says which translation of the trace made it.
+const madeByAttr = "__godynamo_made_by__"
+
+// beginTrace asks godynamo._trace for the translation's number and starts measuring, where a trace is written.
+func (t *translation) beginTrace() {
+	if t.settings.watched&watchedTrace == 0 {
+		return
+	}
+	s := t.scope
+	m, err := s.Import("godynamo._trace")
+	if err != nil {
+		return
+	}
+	id, err := s.CallMethod(m, "begin", t.frame.Function, t.frame.Code)
+	if err != nil || id.Kind() != py.Int {
+		return
+	}
+	t.trace = id
+	t.settings.Clock = translate.NewClock()
+}
+
+// endTrace hands the trace what it says of the translation (godynamo._trace.finished): what _runtime.translated is told, and the
+// graph's whole text, the guards by part, and the times.
+func (t *translation) endTrace(status string, why error) {
+	if t.trace.IsNull() {
+		return
+	}
+	s := t.scope
+	m, err := s.Import("godynamo._trace")
+	if err != nil {
+		return
+	}
+	told, err := t.ended(status, why)
+	if err != nil {
+		return
+	}
+	graph, parts, nodes := "", []py.Object{}, 0
+	if r := t.result; r != nil {
+		if r.GraphText != nil && r.NumOps > 0 {
+			graph = r.GraphText()
+		}
+		if p := r.Program; p != nil {
+			nodes = len(p.Nodes)
+			for i, text := range p.Parts {
+				row := []py.Object{s.Str(text), s.Name(""), s.Int(0)}
+				if i < len(p.PartLines) {
+					row[1], row[2] = s.Name(p.PartLines[i].File), s.Int(int64(p.PartLines[i].Line))
+				}
+				parts = append(parts, s.Tuple(row...))
+			}
+		}
+	}
+	more, err := s.Dict(
+		[2]py.Object{s.Name("backend"), s.Str(t.settings.backend.Name())},
+		[2]py.Object{s.Name("graph"), s.Str(graph)},
+		[2]py.Object{s.Name("parts"), s.Tuple(parts...)},
+		[2]py.Object{s.Name("nodes"), s.Int(int64(nodes))},
+		[2]py.Object{s.Name("resumes_at"), s.Int(int64(t.settings.Clock.ResumedAt))},
+		[2]py.Object{s.Name("attempts"), s.Int(int64(t.settings.Clock.Attempts))},
+		[2]py.Object{s.Name("times"), phaseTimes(s, t.settings.Clock)},
+		[2]py.Object{s.Name("calls"), callTimes(s, t.settings.Clock)},
+	)
+	if err == nil {
+		_, _ = s.CallMethod(m, "finished", t.trace, told, more)
+	}
+}
+
+// microseconds is how times are told.
+func microseconds(s *py.Scope, d time.Duration) py.Object {
+	return s.Float(float64(d.Nanoseconds()) / 1e3)
+}
+
+// phaseTimes is ((phase, µs), ...).
+func phaseTimes(s *py.Scope, c *translate.Clock) py.Object {
+	var rows []py.Object
+	for p, d := range c.Phases() {
+		rows = append(rows, s.Tuple(s.Name(translate.Phase(p).String()), microseconds(s, d)))
+	}
+	return s.Tuple(rows...)
+}
+
+// callTimes is ((parent, name, file, line, count, µs), ...), a caller in front of its callees.
+func callTimes(s *py.Scope, c *translate.Clock) py.Object {
+	var rows []py.Object
+	for _, call := range c.Calls {
+		rows = append(rows, s.Tuple(s.Int(int64(call.Parent)), s.Str(call.Name), s.Str(call.File), s.Int(int64(call.Line)),
+			s.Int(int64(call.Count)), microseconds(s, *call.Self)))
+	}
+	return s.Tuple(rows...)
+}

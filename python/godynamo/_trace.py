@@ -1,0 +1,327 @@
+"""The trace: what godynamo does, as JSON lines in ``config.trace_dir`` (GODYNAMO_TRACE). docs/trace.md has the format.
+
+The Go library calls :func:`begin` and :func:`finished` around a translation, ``_runtime`` calls :func:`event` for what
+happens outside of one. None of it raises, and none of it is imported while nothing is traced.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import dis
+import functools
+import itertools
+import linecache
+import logging
+import os
+import platform
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from . import config, utils
+from ._core import core
+from ._trace_file import TraceFiles, start_time
+
+log = logging.getLogger("godynamo")
+
+FORMAT, VERSION = "godynamo-trace", 1
+
+#: frames of the user's stack that are kept, innermost first to go in
+_DEPTH = 64
+#: bytes of code that are disassembled
+_LONGEST_CODE = 400_000
+_KINDS = ("call", "inner", "resume")
+#: the environment's words that say what kind of process this is
+_ENVIRONMENT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GODYNAMO_")
+
+T = TypeVar("T")
+
+
+class _State:
+    """What this process traces into; a forked child makes its own."""
+
+    def __init__(self) -> None:
+        self.files: TraceFiles | None = None
+        self.directory = ""
+        self.failed = ""  #: the directory that could not be written
+        self.ids = itertools.count(1)
+        self.last = 0
+        self.forked_from: dict[str, int] | None = None
+        self.ends = False
+        self.lock = threading.RLock()
+
+
+_state = _State()
+_begun = threading.local()
+#: transformed code -> the translation that made it
+_made: utils.CodeMap[int] = utils.CodeMap()
+
+
+def active() -> bool:
+    """Whether events are written: a directory is set, and nothing has gone wrong with it."""
+    return bool(config.trace_dir) and config.trace_dir != _state.failed
+
+
+def _safe(f: Callable[..., T]) -> Callable[..., T | None]:
+    """Let nothing out: what fails here ends the trace, and Ctrl-C waits for the program's own next instruction."""
+
+    @functools.wraps(f)
+    def wrapper(*args: Any, **kwargs: Any) -> T | None:
+        try:
+            return f(*args, **kwargs)
+        except KeyboardInterrupt:
+            _thread.interrupt_main()
+        except Exception as error:
+            _give_up(error)
+        return None
+
+    return wrapper
+
+
+def _give_up(error: Exception) -> None:
+    first = _state.failed != config.trace_dir
+    _state.failed = config.trace_dir
+    if first:
+        where = f"{config.trace_dir!r} (config.trace_dir, GODYNAMO_TRACE)"
+        log.warning("no trace is written into %s from here on: %s: %s", where, type(error).__name__, error)
+
+
+def _files() -> TraceFiles:
+    directory = config.trace_dir
+    with _state.lock:
+        files = _state.files
+        if files is None or _state.directory != directory:
+            if files is not None:
+                files.close()
+            size = config.trace_file_mib << 20
+            files = _state.files = TraceFiles(directory, size, config.trace_files, _header)
+            _state.directory = directory
+            if not _state.ends:
+                _state.ends = True
+                atexit.register(_end)
+                os.register_at_fork(after_in_child=_forked)
+    return files
+
+
+def _forked() -> None:
+    _state.lock = threading.RLock()
+    files = _state.files
+    if files is not None:
+        _state.forked_from = {"pid": files.pid, "last": _state.last}
+        _state.files = None
+        files.forked()
+
+
+def _header(part: int) -> dict[str, Any]:
+    torch = sys.modules.get("torch")
+    settings = config.get_config()
+    return {
+        "event": "process",
+        "format": FORMAT,
+        "version": VERSION,
+        "pid": os.getpid(),
+        "started": start_time(),
+        "time": time.time(),
+        "part": part,
+        "argv": list(sys.orig_argv),
+        "cwd": _cwd(),
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "torch": str(getattr(torch, "__version__", "")),
+        "godynamo": getattr(sys.modules["godynamo"], "__version__", ""),
+        "platform": platform.platform(),
+        "config": {k: v for k, v in settings.items() if isinstance(v, (bool, int, str))},
+        "environment": {k: v for k, v in os.environ.items() if k.startswith(_ENVIRONMENT)},
+        "forked_from": _state.forked_from,
+    }
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+@_safe
+def event(kind: str, **fields: Any) -> None:
+    """Write an event that is no translation: where it happened, and when."""
+    if active():
+        during = _begun.now[0] if core.is_translating() and hasattr(_begun, "now") else None
+        row = {"event": kind, "time": time.time(), **_thread_name(), "translation": during, **fields}
+        _files().write({**row, "stack": _stack(2)})
+
+
+def _end() -> None:
+    if active() and _state.files is not None and _state.files.pid == os.getpid():
+        event("end", counters={k: v for k, v in core.counters().items() if v})
+
+
+# ---- translations ----
+
+
+@_safe
+def begin(function: Any, code: types.CodeType) -> int | None:
+    """Take note of where the program stands as a translation begins; its number, None where nothing is traced."""
+    if not active():
+        return None
+    number = _state.last = next(_state.ids)
+    stack, parent = _stack_and_parent(sys._getframe(2))
+    made_by = getattr(function, "__godynamo_made_by__", None)
+    _begun.now = (number, time.time(), stack, made_by if made_by is not None else parent)
+    return number
+
+
+@_safe
+def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    """Write a translation down. ``told`` is what _runtime.translated is told, ``more`` is pyhook/trace.go's."""
+    begun, when, stack, parent = _begun.now
+    if begun != number:
+        return
+    info = told["info"] or {}
+    function = told["function"]
+    transformed = function.__code__ if function is not None else None
+    frame = told["code"]
+    _made[transformed if transformed is not None else frame] = number  # what runs from here on
+    origin: Any = getattr(getattr(told["owner"], "function", None), "__godynamo_origin__", None)
+    resumes = told["kind"] == 2
+    code = origin[0] if resumes and origin is not None else frame
+    _files().write(
+        {
+            "event": "translation",
+            "id": number,
+            "parent": parent,
+            "time": when,
+            **_thread_name(),
+            "kind": _KINDS[told["kind"]],
+            "function": _function(code),
+            "resumes_at": more["resumes_at"] if resumes else None,
+            "stack": stack,
+            "status": "nothing" if info.get("nothing_to_capture") and told["status"] == "ok" else told["status"],
+            "reason": told["reason"] or info.get("skipped", ""),
+            "backend": more["backend"],
+            "entries": told["entries"],
+            "failures": [_failure(text) for text in told["failures"] or ()],
+            "breaks": [_break(row) for row in (*info.get("breaks", ()), *told["breaks"])],
+            "ops": info.get("ops", 0),
+            "graphs": info.get("graphs", 0),
+            "graph": more["graph"],
+            "guards": {"text": info.get("guards", ""), "nodes": more["nodes"], "parts": _parts(more["parts"])},
+            "bytecode": {"original": _listing(code), "transformed": _listing(transformed)},
+            "resumes": list(info.get("resumes", ())),
+            "inlined": list(dict.fromkeys(info.get("inlined", ()))),
+            "reused_layers": info.get("reused_layers", 0),
+            "python_ops": [list(row) for row in info.get("python_ops", ())],
+            "attempts": more["attempts"],
+            "times": dict(more["times"]),
+            "calls": [list(row) for row in more["calls"]],
+        }
+    )
+
+
+def _thread_name() -> dict[str, Any]:
+    # Not current_thread(), which makes an object for a thread that Python did not start.
+    thread = getattr(threading, "_active", {}).get(threading.get_ident())
+    return {"thread": threading.get_native_id(), "thread_name": thread.name if thread is not None else ""}
+
+
+def _function(code: types.CodeType) -> dict[str, Any]:
+    return {"name": code.co_qualname, "file": code.co_filename, "line": code.co_firstlineno}
+
+
+# ---- the user's stack and source ----
+
+
+def _users(code: types.CodeType) -> types.CodeType:
+    try:
+        return utils.orig_code_map[code]
+    except KeyError:
+        return code
+
+
+def _stack(up: int) -> list[list[Any]]:
+    """The frames of the program, innermost first: [function, file, line, source]."""
+    return _stack_and_parent(sys._getframe(up + 1))[0]
+
+
+def _stack_and_parent(frame: types.FrameType | None) -> tuple[list[list[Any]], int | None]:
+    """The frames from ``frame`` on, and the translation that made the innermost transformed one of them."""
+    rows: list[list[Any]] = []
+    parent = None
+    while frame is not None and len(rows) < _DEPTH:
+        code = frame.f_code
+        if parent is None:
+            parent = _made.get(code)
+        if not _ours(code.co_filename):
+            users = _users(code)
+            rows.append(
+                [users.co_qualname, users.co_filename, frame.f_lineno, _source(users.co_filename, frame.f_lineno)]
+            )
+        frame = frame.f_back
+    return rows, parent
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _ours(file: str) -> bool:
+    return file.startswith(_HERE)
+
+
+@functools.lru_cache(maxsize=256)
+def _lines(file: str) -> Sequence[str]:
+    known = file in linecache.cache  # which is the program's, and left as it was
+    lines = linecache.getlines(file)
+    if not known:
+        linecache.cache.pop(file, None)
+    return lines
+
+
+def _source(file: str, line: int | None) -> str:
+    lines = _lines(file)
+    return lines[line - 1].strip() if line and line <= len(lines) else ""
+
+
+def _around(file: str, line: int) -> dict[str, Any] | None:
+    """A few lines of the user's around one."""
+    lines = _lines(file)
+    if not 0 < line <= len(lines):
+        return None
+    first = max(line - 3, 1)
+    return {"first": first, "lines": [text.rstrip("\n") for text in lines[first - 1 : line + 3]]}
+
+
+def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[str, Any]:
+    code, reason, hint, stack = row
+    return {
+        "code": code,
+        "reason": reason,
+        "hint": hint,
+        "stack": [[name, file, line, _source(file, line)] for name, file, line in stack],
+        "around": _around(*stack[0][1:]) if stack else None,
+    }
+
+
+def _failure(text: str) -> dict[str, Any]:
+    """A guard that failed: its text ends with the line that caused it, where that is known."""
+    head, _, place = text.rpartition(" (")
+    file, _, line = place.removesuffix(")").rpartition(":")
+    if not head or not line.isdecimal():
+        return {"text": text, "file": "", "line": 0, "source": ""}
+    return {"text": head, "file": file, "line": int(line), "source": _source(file, int(line))}
+
+
+def _parts(parts: Iterable[tuple[str, str, int]]) -> list[list[Any]]:
+    return [[text, file, line, _source(file, line) if file else ""] for text, file, line in parts]
+
+
+def _listing(code: types.CodeType | None) -> str:
+    if code is None:
+        return ""
+    if len(code.co_code) > _LONGEST_CODE:
+        return f"{len(code.co_code)} bytes of code, not disassembled"
+    return dis.Bytecode(code).dis()
