@@ -25,21 +25,31 @@ class BuildNative(build_ext):
                 flag for flag in self.compiler.linker_so if not flag.startswith(("-L", "-Wl,-rpath"))
             ]
             super().build_extensions()
+            self.build_launcher(Path(self.build_lib) / "godynamo" / native.LAUNCHER)
             # setuptools builds below build_lib and copies from there, also with --inplace.
             native.build_go_library(Path(self.build_lib).resolve() / "godynamo" / native.GO_LIBRARY)
         except native.BuildError as error:
             raise SystemExit(f"godynamo: {error}") from None
 
+    def build_launcher(self, output: Path) -> None:
+        """Compiles the program that starts CPython inside of a Go process; it links neither of them."""
+        objects = self.compiler.compile(
+            [native.LAUNCHER_SOURCE], output_dir=self.build_temp, extra_preargs=native.C_FLAGS
+        )
+        output.parent.mkdir(parents=True, exist_ok=True)
+        self.compiler.link_executable(objects, output.name, output_dir=str(output.parent), libraries=["dl"])
+
     def copy_extensions_to_source(self) -> None:
-        """The last step of --inplace: both libraries go beside the package's Python files, the tool to build/bin."""
+        """The last step of --inplace: libraries and launcher go beside the package's Python files, the tool to build/bin."""
         super().copy_extensions_to_source()
         native.build_tool(native.ROOT / "build" / "bin" / native.TOOL)
-        built = Path(self.build_lib) / "godynamo" / native.GO_LIBRARY
-        native.install(built, native.PACKAGE / native.GO_LIBRARY)
+        for name in (native.GO_LIBRARY, native.LAUNCHER):
+            native.install(Path(self.build_lib) / "godynamo" / name, native.PACKAGE / name)
 
     def get_outputs(self) -> list[str]:
-        """Both libraries: the wheel contains what is listed here."""
-        return [*super().get_outputs(), str(Path(self.build_lib) / "godynamo" / native.GO_LIBRARY)]
+        """Libraries and launcher: the wheel contains what is listed here."""
+        built = [str(Path(self.build_lib) / "godynamo" / name) for name in (native.GO_LIBRARY, native.LAUNCHER)]
+        return [*super().get_outputs(), *built]
 
 
 class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils' own: setuptools has none to import

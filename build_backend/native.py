@@ -24,6 +24,8 @@ CORE = ROOT / "pyhook" / "core"
 PACKAGE = ROOT / "python" / "godynamo"
 GO_LIBRARY = "libgodynamo.so"
 GO_MAIN = "./cmd/godynamo-ext"
+LAUNCHER = "godynamo-embed"
+LAUNCHER_SOURCE = "pyhook/launcher/launcher.c"
 TOOL = "godynamo"
 TOOL_MAIN = "./cmd/godynamo"
 
@@ -145,7 +147,7 @@ def install(built: Path, target: Path) -> None:
     if target.exists() and target.stat().st_mtime >= built.stat().st_mtime:
         return
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(built, temporary)
+    shutil.copy(built, temporary)  # with its mode: one of them is a program
     os.replace(temporary, target)
 
 

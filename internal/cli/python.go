@@ -88,6 +88,9 @@ type Facts struct {
 	LibPython string // path of the shared libpython, "" where there is none
 }
 
+// Minor is the version as libraries' names have it: "3.11".
+func (f *Facts) Minor() string { return f.Version[:strings.LastIndexByte(f.Version, '.')] }
+
 const askFacts = `
 import importlib.util, json, os, sys, sysconfig
 spec = importlib.util.find_spec("godynamo")

@@ -7,6 +7,8 @@ import sys
 
 #: command of the tool → module of this package
 COMMANDS = {
+    "dis": "dis",
+    "doctor": "doctor",
     "run": "run",
 }
 

@@ -33,9 +33,13 @@ def backend_named(name: str) -> Any:
         return backend
     if name == "eager":
         return name
-    known = godynamo.list_backends()
-    if name not in known:
-        raise Problem(f"there is no backend {name}{nearest(name, known)} (there are: {', '.join(sorted(known))})")
+    try:
+        godynamo.lookup_backend(name)
+    except ValueError:
+        known = godynamo.list_backends(None)
+        raise Problem(f"there is no backend {name}{nearest(name, known)} (there are: {', '.join(known)})") from None
+    except ImportError as error:
+        raise Problem(f"backend {name} cannot be imported: {error}") from None
     return name
 
 

@@ -48,12 +48,16 @@ def run_script(
     target: Target,
     wrap: Mapping[str, Wrap] | None = None,
     around: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    name: str = "__main__",
+    namespace: dict[str, Any] | None = None,
 ) -> int:
     """Run a program to its end, inside of ``around()``, and return its exit code.
 
     wrap: qualified name ("step", "Model.forward", "outer.<locals>.inner", or "package.module:Model.forward" of an imported
     module) → what a function is replaced by when it is defined, as a decorator outside of all its own would. A class stands
     for its ``forward``, or else its ``__call__``.
+
+    name: what the program finds in ``__name__``. namespace: gets its globals when it has ended.
 
     SystemExit gives its code, with its message on stderr; another exception is shown as Python shows it, without frames of
     ours, and gives 1. KeyboardInterrupt is raised. Raises Problem for a file or module that is not there and for names that the
@@ -63,7 +67,8 @@ def run_script(
     wrappers: list[Wrap] = []
     code = _compiled(program, dict(wrap or {}), wrappers)
     main = types.ModuleType("__main__")
-    main.__dict__.update(program.namespace, __builtins__=builtins)
+    main.__dict__.update(program.namespace, __builtins__=builtins, __name__=name)
+    sys.modules[name] = main
     sys.modules["__main__"], sys.argv, sys.path[0] = main, [program.path, *target.arguments], program.first_on_path
     if wrappers:
         setattr(builtins, _HOOK, wrappers)
@@ -72,11 +77,14 @@ def run_script(
             exec(code, main.__dict__)
     except SystemExit as stop:
         return _exit_code(stop)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Problem):
         raise
     except BaseException as error:
         _show(error)
         return 1
+    finally:
+        if namespace is not None:
+            namespace.update(main.__dict__)
     return 0  # the program's module stays where it is: threads, atexit functions and pickles still look for it
 
 

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Embed replaces this process by one that starts CPython inside of the Go library (pyhook/launcher) and runs
+// `python -m godynamo._run args...` there. libpython is looked for now; where there is none a line on stderr says so, and the
+// same runs in the plain interpreter. It returns only when that fails.
+func (app *App) Embed(p *Python, args ...string) error {
+	facts, err := p.Facts()
+	if err != nil {
+		return err
+	}
+	launcher := filepath.Join(facts.Package, "godynamo-embed")
+	switch {
+	case facts.LibPython == "":
+		fmt.Fprintf(app.Stderr, "godynamo: %s has no shared libpython%s to embed (Debian: libpython%s; pyenv: --enable-shared); using it as it is\n",
+			p.Path, facts.Minor(), facts.Minor())
+	case !isExecutable(launcher):
+		return Problemf("%s is missing: install godynamo again", launcher)
+	default:
+		line := append([]string{launcher, facts.LibPython, filepath.Join(facts.Package, "libgodynamo.so")}, p.entry(args)...)
+		return Problemf("cannot start %s: %v", launcher, syscall.Exec(launcher, line, os.Environ()))
+	}
+	return Problemf("cannot start %s: %v", p.Path, syscall.Exec(p.Path, p.entry(args), os.Environ()))
+}

@@ -1,0 +1,102 @@
+"""One call of a function of a program's: it runs until that call is made, something is done in its place, and it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .problem import Problem
+from .script import Target, run_script
+
+#: what is done in place of the call, with the function and the call's arguments; what it raises the program sees
+Act = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Stop(SystemExit):
+    """Ends the program after the call. A SystemExit, so that its ``finally`` blocks run and a thread of its own ends quietly."""
+
+
+def at_call(target: Target, function: str, act: Act, number: int = 1, arguments: str | None = None) -> int:
+    """Run a program up to the ``number``-th call of a function, do ``act`` in its place and end the program; 0.
+
+    function: a name as run_script() takes it. arguments: text between the parentheses of a call, "torch.ones(3), k=2": the
+    program is run under another name than ``__main__``, to its end, and the call is made in its namespace.
+
+    Where the program ends before the call is made by an exception or with a code other than 0, that code is returned, the
+    exception shown as Python would. Raises Problem where it ends well and the call was never made, and for unknown names.
+    """
+    watch = _Watch(act, number)
+    if arguments is None:
+        code = run_script(target, {function: watch.wrap})
+        if not watch.done and not code:
+            times = f"called only {watch.calls} times" if watch.calls else "never called"
+            raise Problem(
+                f"{function} was {times} while {target.name} ran: name another, or give its arguments by --args"
+            )
+        return 0 if watch.done else code
+    found: list[Any] = []
+
+    def keep(f: Any) -> Any:
+        found.append(f)
+        return f
+
+    namespace: dict[str, Any] = {}
+    code = run_script(target, {function: keep}, name="__godynamo_target__", namespace=namespace)
+    if code:
+        return code
+    if not found:
+        raise Problem(
+            f"{target.name} did not define {function} while it ran: --args needs a function that is there at its end"
+        )
+    call = _callable(found[-1], function, namespace)
+    try:
+        expression = compile(f"__godynamo_call__({arguments})", "<--args>", "eval")
+    except SyntaxError as error:
+        raise Problem(f"--args {arguments!r} is not the inside of a call's parentheses: {error.msg}") from None
+    with contextlib.suppress(Stop):
+        eval(expression, {**namespace, "__godynamo_call__": watch.wrap(call)})
+    return 0
+
+
+class _Watch:
+    def __init__(self, act: Act, number: int) -> None:
+        self._act = act
+        self._number = number
+        self._lock = threading.Lock()
+        self.calls = 0
+        self.done = False
+
+    def wrap(self, found: Any) -> Any:
+        """Replace a function, a static or class method."""
+        if isinstance(found, (staticmethod, classmethod)):
+            return type(found)(self.wrap(found.__func__))
+        if not callable(found):
+            raise Problem(f"{found!r} is no function")
+
+        def in_place(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                self.calls += 1
+                mine = self.calls == self._number
+            if not mine:
+                return found(*args, **kwargs)
+            self._act(found, args, kwargs)
+            self.done = True
+            sys.stdout.flush()
+            raise Stop(0)
+
+        functools.update_wrapper(in_place, found)
+        return in_place
+
+
+def _callable(found: Any, function: str, namespace: dict[str, Any]) -> Any:
+    """A function to call; of a method, the attribute of its class, which takes the instance first."""
+    if not isinstance(found, (staticmethod, classmethod)):
+        return found
+    owner: Any = namespace
+    for part in function.rpartition(":")[2].split("."):
+        owner = owner[part] if owner is namespace else getattr(owner, part)
+    return owner
