@@ -57,7 +57,7 @@ func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 
 // Call implements Caller.
 func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if tx.World().Calls > 0 && t.class != "graph_break" {
+	if tx.World().Calls > 0 && t.class != "graph_break" && !strings.HasPrefix(t.class, comptimeClass) {
 		python, err := holdsOpaque(tx, append(kwValues(kwargs), args...)...)
 		if err != nil {
 			return nil, err
@@ -164,10 +164,16 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return plain()
 	case t.class == "later":
 		return nil, exc.Postpone(exc.Uninitialized, "%s", name)
-	case t.class == "graph_break":
-		return nil, unsupported(exc.ExplicitBreak, "%s", name)
+	case t.class == "graph_break" || t.class == "skip_frame":
+		return nil, t.asksToSplit(tx, name, args, kwargs)
+	case strings.HasPrefix(t.class, comptimeClass):
+		return t.comptime(tx, args, kwargs)
 	case t.class == "disabled":
 		return nil, unsupported(exc.Disabled, "%s", name)
+	case strings.HasPrefix(t.class, "disabled:"): // with the user's reason
+		return nil, unsupported(exc.Disabled, "%s (%s)", name, strings.TrimPrefix(t.class, "disabled:"))
+	case t.class == "forbidden":
+		return nil, unsupported(exc.CallUnsupported, "%s, marked with godynamo.forbid_in_graph", name)
 	case t.class == "stand_in_type":
 		return standInType(tx, arg(args, 0))
 	case t.class == "first":
@@ -177,6 +183,19 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return args[len(args)-1], nil
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s", name)
+}
+
+// asksToSplit is the error of graph_break(msg) and skip_frame(msg): a split here, or the whole frame left to CPython.
+func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableTracker, kwargs []Kw) error {
+	for _, v := range append(kwValues(kwargs), args...) {
+		if c, ok := AsConstant(tx, mustRealize(tx, v)); ok && c.Kind() == py.Str && py.GoString(c) != "" {
+			name += ": " + py.GoString(c)
+		}
+	}
+	if t.class == "skip_frame" {
+		return &exc.SkipFrame{Reason: name}
+	}
+	return unsupported(exc.ExplicitBreak, "%s", name)
 }
 
 // recursive is a __repr__ that dataclasses or reprlib has wrapped: an object that is met within itself prints as a fixed text.

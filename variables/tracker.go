@@ -354,6 +354,8 @@ type Translator interface {
 	InUse(obj py.Object) bool
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
 	InsideTry() bool
+	// Snapshot is what is known here of the frames, the graph and the guards, as _comptime.call takes it; nothing is looked at for it.
+	Snapshot() (py.Object, error)
 }
 
 func unsupported(code exc.Code, format string, args ...any) error {

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch as _torch  # noqa: F401 - the core looks for its symbols
 
 from . import _logging, config
-from ._modes import disable, graph_break, is_compiling, reset, run, skip
+from ._modes import disable, graph_break, is_compiling, is_dynamo_disable_recursive, reset, run, skip, skip_frame
 from ._optimize import optimize, optimize_assert
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ __all__ = [
     "graph_break",
     "guards",
     "is_compiling",
+    "is_dynamo_disable_recursive",
     "list_backends",
     "lookup_backend",
     "mark_dynamic",
@@ -66,6 +67,7 @@ __all__ = [
     "run",
     "set_stance",
     "skip",
+    "skip_frame",
     "substitute_in_graph",
     "testing",
     "utils",

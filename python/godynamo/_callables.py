@@ -207,6 +207,7 @@ def _special() -> dict[Any, str]:
     table[torch.nn.modules.lazy.LazyModuleMixin._infer_parameters] = "later"
     table[godynamo.is_compiling] = "true"
     table[godynamo.graph_break] = "graph_break"
+    table[godynamo.skip_frame] = "skip_frame"
     return table
 
 
@@ -301,6 +302,8 @@ def _classify(obj: Any, module: str) -> str:
     if isinstance(obj, types.BuiltinFunctionType):
         return ""
     if isinstance(obj, types.FunctionType):
+        if module == "godynamo.comptime":
+            return f"comptime:{obj.__name__[1:]}"
         if module == "godynamo" or module.startswith("godynamo."):
             return "inline" if module.startswith(("godynamo._polyfills", "godynamo.overrides")) else "opaque"
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:

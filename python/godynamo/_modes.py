@@ -7,12 +7,13 @@ import functools
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from . import _registry
 from ._core import core
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 class _Mode(contextlib.ContextDecorator):
@@ -42,14 +43,14 @@ def _in_mode(fn: Any, mode: int, kind: str) -> Any:
         return type(fn)(_in_mode(fn.__func__, mode, kind))
     if _modules.is_module(fn):
         return _modules.handle(fn, _wrap(_modules.bound_call(fn), mode, kind), _Mode(mode, kind))
-    if isinstance(fn, type) and kind == "disabled":
-        return _disabled_class(fn, mode)
+    if isinstance(fn, type) and kind.startswith("disabled"):
+        return _disabled_class(fn, mode, kind)
     if isinstance(fn, type) or not callable(fn):
         raise TypeError(f"a function, method or module is needed, not {fn!r}")
     return _wrap(fn, mode, kind)
 
 
-def _disabled_class(cls: type, mode: int) -> type:
+def _disabled_class(cls: type, mode: int, kind: str) -> type:
     """The class itself: making an instance, and calling one that is a module, is not translated."""
     from . import _modules
 
@@ -57,7 +58,7 @@ def _disabled_class(cls: type, mode: int) -> type:
     for name in names:
         found = getattr(cls, name)
         if isinstance(found, types.FunctionType):  # object's own counts its arguments by what the class has
-            setattr(cls, name, _wrap(found, mode, "disabled"))
+            setattr(cls, name, _wrap(found, mode, kind))
     return cls
 
 
@@ -88,15 +89,16 @@ def _wrap(fn: Function, mode: int, kind: str) -> Function:
 
 
 @overload
-def disable(fn: None = None, recursive: bool = True) -> Any: ...
+def disable(fn: None = None, recursive: bool = True, *, reason: str | None = None) -> Any: ...
 @overload
-def disable(fn: Function, recursive: bool = True) -> Function: ...
-def disable(fn: Any = None, recursive: bool = True) -> Any:
+def disable(fn: F, recursive: bool = True, *, reason: str | None = None) -> F: ...
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph
     break.
 
     ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper, of a class the class itself;
-    with ``recursive=False`` it is :func:`skip`. ``optimize`` gives back a module that was disabled as it is.
+    with ``recursive=False`` it is :func:`skip`. ``optimize`` gives back a module that was disabled as it is. ``reason`` is
+    shown with the graph breaks at its calls.
 
     >>> @godynamo.disable
     ... def plain(x):
@@ -104,8 +106,20 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
     """
     if not recursive:
         return skip(fn) if fn is not None else skip
-    mode = _Mode(core.MODE_DISABLED, "disabled")
+    mode = _Mode(core.MODE_DISABLED, f"disabled:{reason}" if reason else "disabled")
     return mode if fn is None else mode(fn)
+
+
+def is_dynamo_disable_recursive(method: Function) -> bool | None:
+    """Whether ``disable`` has marked this function with all that it calls (True), or its own frame alone (False, also ``skip``);
+    None where it is not marked.
+    """
+    if _registry.kind_of(method).startswith("disabled"):
+        return True
+    function = getattr(method, "__func__", method)
+    code = getattr(function, "__code__", None)
+    marked = isinstance(code, types.CodeType) and core.code_flags(code) & core.CODE_SKIP
+    return False if marked and _registry.kind_of(function) == "opaque" else None
 
 
 def run(fn: Any = None) -> Any:
@@ -145,8 +159,14 @@ def reset() -> None:
         foreseen.forget()
 
 
-def graph_break() -> None:
-    """Split the graph here; nothing where nothing is translated."""
+def graph_break(msg: str = "") -> None:
+    """Split the graph here; nothing where nothing is translated. ``msg`` is shown with the break."""
+
+
+def skip_frame(msg: str = "") -> None:
+    """Leave the call that comes by here to CPython as a whole, not only from here on; what it calls is translated. ``msg`` is
+    shown as the reason. Nothing where nothing is translated.
+    """
 
 
 def is_compiling() -> bool:

@@ -47,10 +47,15 @@ def kind_of(obj: Any) -> str:
 
 
 def _torch_mark(fn: types.FunctionType) -> str:
-    """What torch.compiler.allow_in_graph, disallow_in_graph and assume_constant_result have said about a function."""
+    """What torch.compiler.disable, allow_in_graph, disallow_in_graph and assume_constant_result have said about a function."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # nothing has been said to torch
         return ""
+    if fn.__module__ == "torch._dynamo.decorators" and fn.__name__ in ("graph_break", "skip_frame"):
+        return fn.__name__
+    if fn.__dict__.get("_torchdynamo_disable"):
+        reason = fn.__dict__.get("_torchdynamo_disable_msg")
+        return f"disabled:{reason}" if reason else "disabled"
     if fn.__dict__.get("_dynamo_marked_constant") and not fn.__module__.startswith("torch"):
         return "fold"
     for table, word in (("_allowed_callable_ids", "op:any"), ("_disallowed_callable_ids", "opaque")):

@@ -34,6 +34,10 @@ class RecompileError(TorchDynamoException):
     """Under set_stance("fail_on_recompile") a call would be translated; the text names function and failed guards."""
 
 
+class ComptimeError(TorchDynamoException):
+    """A function given to godynamo.comptime raised while translating; its exception is ``__cause__``."""
+
+
 class TorchRuntimeError(TorchDynamoException):
     """An operation raised while its result's metadata was computed."""
 

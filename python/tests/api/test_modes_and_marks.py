@@ -298,3 +298,55 @@ def test_same_compares_types_bits_and_structure():
     assert not same(torch.tensor([1.0]), torch.tensor([1.0 + 1e-6]), tol=0)
     assert same(torch.tensor([1.0]), torch.tensor([1.0 + 1e-6]))
     assert same(float("nan"), float("nan"))
+
+
+def test_the_reason_of_disable_and_the_message_of_graph_break_are_shown(x):
+    plain = godynamo.disable(lambda x: x * 2, reason="it is slow")
+    report = godynamo.explain(lambda x: plain(x + 1) + (x - 1, godynamo.graph_break("take a rest"))[0])(x)
+    assert torch.equal(report.result, (x + 1) * 2 + (x - 1))
+    reasons = [r.reason for r in report.break_reasons]
+    assert len(reasons) == 2
+    assert reasons[0].endswith("(it is slow)")
+    assert reasons[1].endswith(": take a rest")
+
+
+def test_skip_frame_leaves_the_whole_call_to_cpython(x):
+    counter = CompileCounter()
+
+    def inner(x):
+        return x + 1
+
+    @godynamo.optimize(backend=counter)
+    def f(x, skip):
+        y = inner(x)
+        if skip:
+            godynamo.skip_frame("not this one")
+        return y * 2
+
+    assert torch.equal(f(x, True), (x + 1) * 2)
+    assert (counter.frame_count, counter.op_count) == (1, 1)  # inner alone
+    assert torch.equal(f(x, False), (x + 1) * 2)
+    assert (counter.frame_count, counter.op_count) == (2, 3)
+    assert godynamo.skip_frame() is None
+
+
+def test_what_torch_was_told_counts_here_too(x):
+    import torch._dynamo
+
+    plain = torch.compiler.disable(lambda x: x * 2, reason="torch says so")
+    report = godynamo.explain(lambda x: plain(x + 1))(x)
+    assert [r.code for r in report.break_reasons] == ["GD0002"]
+    assert "torch says so" in report.break_reasons[0].reason
+    report = godynamo.explain(lambda x: (x + 1, torch._dynamo.graph_break("torch's own"))[0])(x)
+    assert [r.code for r in report.break_reasons] == ["GD0001"]
+    assert "torch's own" in report.break_reasons[0].reason
+
+
+def test_is_dynamo_disable_recursive():
+    def f():
+        pass
+
+    assert godynamo.is_dynamo_disable_recursive(f) is None
+    assert godynamo.is_dynamo_disable_recursive(godynamo.disable(f)) is True
+    assert godynamo.is_dynamo_disable_recursive(godynamo.disable(f, recursive=False)) is False
+    assert godynamo.is_dynamo_disable_recursive(len) is None

@@ -1,0 +1,136 @@
+"""Functions that are called while a function is translated, to see what is known there, as in torch._dynamo.comptime.
+
+>>> import godynamo
+>>> from godynamo.comptime import comptime
+>>> @godynamo.optimize
+... def f(x):
+...     y = x + 1
+...     comptime(lambda ctx: print(ctx.get_local("y").size()))
+...     comptime.print_graph()
+...     return y * 2
+
+The function given is called with a ComptimeContext at each translation that comes by here, as often as the frame is begun anew (a
+graph break further down begins it again); nothing of the call stays in what is captured. What it raises is raised as
+exc.ComptimeError. Where nothing is translated ``comptime(fn, fallback_fn)`` calls ``fallback_fn`` and the rest does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+if TYPE_CHECKING:
+    from ._comptime import ComptimeContext, ComptimeVar
+
+T = TypeVar("T")
+
+__all__ = ["ComptimeContext", "ComptimeVar", "comptime"]
+
+
+class _Comptime(Protocol):
+    """The type of :func:`comptime`: a function that has the shorthands as attributes."""
+
+    def __call__(self, fn: Callable[[ComptimeContext], Any], fallback_fn: Callable[[], Any] = ..., /) -> None: ...
+
+    @staticmethod
+    def graph_break() -> None: ...
+    @staticmethod
+    def print(e: object) -> None: ...
+    @staticmethod
+    def print_graph() -> None: ...
+    @staticmethod
+    def print_disas(*, stacklevel: int = 0) -> None: ...
+    @staticmethod
+    def print_value_stack(*, stacklevel: int = 0) -> None: ...
+    @staticmethod
+    def print_value_stack_and_return(e: T, *, stacklevel: int = 0) -> T: ...
+    @staticmethod
+    def print_locals(*, stacklevel: int = 0) -> None: ...
+    @staticmethod
+    def print_bt(*, stacklevel: int = 0) -> None: ...
+    @staticmethod
+    def print_guards() -> None: ...
+    @staticmethod
+    def assert_static(val: object) -> None: ...
+    @staticmethod
+    def force_static(val: object) -> None: ...
+    @staticmethod
+    def sleep(sec: float) -> None: ...
+    @staticmethod
+    def breakpoint() -> None: ...
+
+
+# What follows runs where nothing is translated; the translator knows these functions by name (_callables._classify).
+
+
+def _comptime(fn: Callable[[Any], Any], fallback_fn: Callable[[], Any] = lambda: None, /) -> None:
+    fallback_fn()
+
+
+def _graph_break() -> None:
+    pass
+
+
+def _print(e: object) -> None:
+    print(e)
+
+
+def _print_graph() -> None:
+    pass
+
+
+def _print_disas(*, stacklevel: int = 0) -> None:
+    pass
+
+
+def _print_value_stack(*, stacklevel: int = 0) -> None:
+    pass
+
+
+def _print_value_stack_and_return(e: Any, *, stacklevel: int = 0) -> Any:
+    return e
+
+
+def _print_locals(*, stacklevel: int = 0) -> None:
+    pass
+
+
+def _print_bt(*, stacklevel: int = 0) -> None:
+    pass
+
+
+def _print_guards() -> None:
+    pass
+
+
+def _assert_static(val: object) -> None:
+    pass
+
+
+def _force_static(val: object) -> None:
+    pass
+
+
+def _sleep(sec: float) -> None:
+    pass
+
+
+def _breakpoint() -> None:
+    pass
+
+
+_SHORTHANDS = (
+    *(_graph_break, _print, _print_graph, _print_disas, _print_value_stack, _print_value_stack_and_return),
+    *(_print_locals, _print_bt, _print_guards, _assert_static, _force_static, _sleep, _breakpoint),
+)
+_comptime.__dict__.update({fn.__name__[1:]: fn for fn in _SHORTHANDS})
+#: call it with a function of one argument, or use the shorthands: ``comptime.print_locals()``
+comptime = cast("_Comptime", _comptime)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ComptimeContext", "ComptimeVar"):
+        from . import _comptime as made
+
+        return getattr(made, name)
+    raise AttributeError(f"module 'godynamo.comptime' has no attribute {name!r}")

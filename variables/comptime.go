@@ -1,0 +1,158 @@
+package variables
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// comptime is a call of godynamo.comptime or of one of its shorthands: Python's part runs now, with what is known of the frames at this
+// place, and nothing of it is left for later. It may ask for a graph break; what the user's function raises reaches the user.
+func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	name := strings.TrimPrefix(t.class, comptimeClass)
+	s := tx.Scope()
+	module, err := s.Import("godynamo._comptime")
+	if err != nil {
+		return nil, err
+	}
+	views := make([]py.Object, len(args))
+	for i, a := range args {
+		if views[i], err = comptimeArgument(tx, a); err != nil {
+			return nil, err
+		}
+	}
+	var named [][2]py.Object
+	for _, kw := range kwargs {
+		v, err := comptimeArgument(tx, kw.Value)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, [2]py.Object{s.Name(kw.Name), v})
+	}
+	given, err := s.Dict(named...)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := tx.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.CallMethod(module, "call", s.Str(name), s.Tuple(views...), given, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if answer != pyNone {
+		return nil, unsupported(exc.ExplicitBreak, "%s", py.GoString(answer))
+	}
+	if name == "print_value_stack_and_return" {
+		return arg(args, 0), nil
+	}
+	return NoneConst(), nil
+}
+
+const comptimeClass = "comptime:"
+
+// plainKinds are immutable values that a snapshot shows although the program has not looked at them.
+var plainKinds = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes}
+
+// comptimeArgument is View, or for a function what makes it: the function itself; or code, globals, name and the views of its closure.
+func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
+	s := tx.Scope()
+	if l, ok := v.(*LazyVariable); ok && !l.Realized() && l.obj.Kind() == py.Function {
+		return s.Tuple(s.Name("function"), l.obj), nil
+	}
+	if l, ok := v.(*LazyVariable); ok && l.Realized() {
+		v = l.Real()
+	}
+	f, ok := v.(*FunctionVariable)
+	if !ok {
+		return View(tx, v)
+	}
+	if !f.Fn.IsNull() {
+		return s.Tuple(s.Name("function"), f.Fn), nil
+	}
+	if len(f.KwDefaults) > 0 {
+		return py.Object{}, unsupported(exc.CallUnsupported, "comptime of a function with keyword-only defaults")
+	}
+	cells := make([]py.Object, len(f.Closure))
+	for i, c := range f.Closure {
+		var err error
+		if cells[i], err = View(tx, c.peek()); err != nil {
+			return py.Object{}, err
+		}
+	}
+	defaults := make([]py.Object, len(f.Defaults))
+	for i, d := range f.Defaults {
+		var err error
+		if defaults[i], err = View(tx, d); err != nil {
+			return py.Object{}, err
+		}
+	}
+	return s.Tuple(s.Name("code"), f.Code, f.GlobalsDict, s.Str(f.Name), s.Tuple(cells...), s.Tuple(defaults...)), nil
+}
+
+// peek is what a cell holds as far as the program has looked at it, nil where it is empty; nothing is guarded.
+func (c *CellVariable) peek() VariableTracker {
+	if c.loaded {
+		return c.contents
+	}
+	return c
+}
+
+// View is what _comptime.ComptimeVar is made of: (kind, text, type or None, known, value or None, node or -1, example or None). It looks at
+// nothing for the program: no guard follows.
+func View(tx Translator, v VariableTracker) (py.Object, error) {
+	s := tx.Scope()
+	kind, text, known, node := "NULL", "NULL", py.False(), int64(-1)
+	class, value, example := py.None(), py.None(), py.None()
+	if c, ok := v.(*CellVariable); ok {
+		if v = c.peek(); v == c {
+			if obj, full := s.CellContents(c.Real); full {
+				v = NewLazy(obj, c.Src)
+			} else {
+				v = nil
+			}
+		}
+	}
+	if l, ok := v.(*LazyVariable); ok {
+		if l.Realized() {
+			v = l.Real()
+		} else {
+			class = l.obj.Type()
+			switch k := l.obj.Kind(); {
+			case tx.World().IsTensor(l.obj):
+				example = l.obj
+			case slices.Contains(plainKinds, k):
+				known, value = py.True(), l.obj
+			}
+		}
+	}
+	if v != nil {
+		kind, text = v.Kind(), Describe(tx, v)
+	}
+	switch x := v.(type) {
+	case nil, *LazyVariable, *OpaqueVariable, *ComputedVariable:
+	case *TensorVariable:
+		class = x.Class
+		if class.IsNull() {
+			class = tx.World().TensorType
+		}
+		if x.Node != nil {
+			node = int64(x.Node.Index)
+		}
+		if !x.Example.IsNull() && !x.Changed {
+			example = x.Example
+		}
+	default:
+		if c, ok := AsConstant(tx, v); ok {
+			known, value, class = py.True(), c, c.Type()
+		} else if t, err := PythonType(tx, v); err == nil {
+			class = t
+		} else if _, ok := err.(*exc.Unsupported); !ok {
+			return py.Object{}, err
+		}
+	}
+	return s.Tuple(s.Str(kind), s.Str(text), class, known, value, s.Int(node), example), nil
+}
