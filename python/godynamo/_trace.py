@@ -307,12 +307,18 @@ def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[
 
 
 def _failure(text: str) -> dict[str, Any]:
-    """A guard that failed: its text ends with the line that caused it, where that is known."""
-    head, _, place = text.rpartition(" (")
-    file, _, line = place.removesuffix(")").rpartition(":")
-    if not head or not line.isdecimal():
-        return {"text": text, "file": "", "line": 0, "source": ""}
-    return {"text": head, "file": file, "line": int(line), "source": _source(file, int(line))}
+    """A guard that failed, as the core's GuardFailure says it."""
+    part, reason, found, was, place = (getattr(text, k, None) for k in ("part", "reason", "found", "was", "line"))
+    file, line = place or ("", 0)
+    return {
+        "text": f"{part}: {reason}" if part is not None else str(text),
+        "guard": part,
+        "found": found,
+        "was": was,
+        "file": file,
+        "line": line,
+        "source": _source(file, line),
+    }
 
 
 def _parts(parts: Iterable[tuple[str, str, int]]) -> list[list[Any]]:

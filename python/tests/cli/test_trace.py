@@ -105,7 +105,7 @@ def test_a_translation_says_all_there_is_to_know(traced):
     assert own[4] == inlined[4] == first["attempts"] == 2 and own[5] > 0 and inlined[5] > 0
     assert own[5] + inlined[5] <= first["times"]["translate"] + 1
     (why,) = again["failures"]
-    assert why == {"text": "n == 2: found 3, not 2", "file": __file__, "line": scaled.__code__.co_firstlineno + 1,
+    assert why == {"text": "n == 2: found 3, not 2", "guard": "n == 2", "found": "3", "was": "2", "file": __file__, "line": scaled.__code__.co_firstlineno + 1,
                    "source": "return (x * n).relu()"}  # fmt: skip
 
 

@@ -1,0 +1,55 @@
+// Package page is the frame of the HTML pages that the command line tool writes: one file that opens without a network, in light and in
+// dark, with everything in it. A policy in its head has the browser refuse whatever else it might be told to load.
+//
+// What is user's text goes through html/template, or through textContent in scripts; the types of Page that are not escaped
+// (template.CSS, template.JS, template.HTML) are for the tool's own.
+package page
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+)
+
+//go:embed page.css
+var style string
+
+// Page is what stands in the frame.
+type Page struct {
+	Title    string        // of the window, and the first heading
+	Subtitle string        // one line below it
+	Style    template.CSS  // after the shared style
+	Body     template.HTML // between the heading and the end
+	Script   template.JS   // at the end of the body
+}
+
+// Style is the shared style sheet; its colours are the variables --ink, --paper, --panel, --line, --soft, --accent, --good, --warn, --bad,
+// --mark and the series --c0 to --c7, each with a light and a dark value.
+func Style() template.CSS { return template.CSS(style) } // #nosec: a constant of the program
+
+var frame = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{{.Title}}</title>
+<style>{{.Shared}}{{.Style}}</style>
+</head>
+<body>
+<header class="top"><h1>{{.Title}}</h1>{{with .Subtitle}}<p class="soft">{{.}}</p>{{end}}</header>
+{{.Body}}
+{{with .Script}}<script>{{.}}</script>{{end}}
+</body>
+</html>
+`))
+
+// Write writes the whole page.
+func Write(w io.Writer, p Page) error {
+	return frame.Execute(w, struct {
+		Page
+		Shared template.CSS
+	}{p, Style()})
+}
