@@ -18,6 +18,7 @@ const (
 	watchedDebug   = 1 << iota // Python's logger takes debug records
 	watchedExplain             // an explanation counts what is captured, instruction by instruction
 	watchedTrace               // GODYNAMO_TRACE
+	watchedBisect              // GODYNAMO_BISECT leaves code objects to CPython
 )
 
 // readSettings asks the Options object of a callable; config values are asked at each translation, so that changes at run
@@ -68,6 +69,16 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 		return nil, err
 	}
 	out.Explain = out.watched&watchedExplain != 0
+	if out.watched&watchedBisect != 0 {
+		m, err := s.Import("godynamo._bisect")
+		if err != nil {
+			return nil, err
+		}
+		if out.Allowed, err = s.GetAttr(m, "allowed"); err != nil {
+			return nil, err
+		}
+		out.NoPython = false // what is left out must not end the program
+	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
 }

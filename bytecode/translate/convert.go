@@ -36,6 +36,15 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 		if err := unsupportedKind(s, f); err != nil {
 			return nil, err
 		}
+		code := f.Code
+		if f.Origin != nil {
+			code = f.Origin.Code
+		}
+		if ok, err := opts.allowed(s, code); err != nil {
+			return nil, err
+		} else if !ok {
+			return nil, &exc.SkipFrame{Code: exc.LeftOut}
+		}
 		log := newSpeculationLog()
 		restarts := maxRestarts
 		if opts.PythonOps {
@@ -92,6 +101,15 @@ func unsupportedKind(s *py.Scope, f *Frame) error {
 		return &exc.SkipFrame{Code: exc.NotFunction, Reason: "module or class body", Always: true}
 	}
 	return nil
+}
+
+// allowed asks Options.Allowed.
+func (o *Options) allowed(s *py.Scope, code py.Object) (bool, error) {
+	if o.Allowed.IsNull() {
+		return true, nil
+	}
+	r, err := s.Call(o.Allowed, code)
+	return err != nil || r == py.True(), err
 }
 
 func codeFlags(s *py.Scope, code py.Object) int {

@@ -51,6 +51,8 @@ type Options struct {
 	InlineDepth    int
 	Explain        bool   // the result says what was captured, instruction by instruction
 	Clock          *Clock // measures the translation; nil: nobody asks
+	// Allowed tells of a code object whether it may be translated or inlined (godynamo._bisect); null: everything may.
+	Allowed py.Object
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
 	TranslateEverything bool
 }

@@ -26,6 +26,13 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		return nil, exc.Break(exc.Generator, "%s", variables.Describe(tx, fn))
 	}
 	hidden := tx.World().IsPolyfill(tx.Scope(), globals)
+	if !hidden {
+		if ok, err := tx.out.opts.allowed(tx.Scope(), codeObj); err != nil {
+			return nil, err
+		} else if !ok {
+			return nil, exc.Break(exc.LeftOut, "%s", variables.Describe(tx, fn))
+		}
+	}
 	child := &InstructionTranslator{
 		out: tx.out, hidden: hidden, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtins,
 		globalsSrc: globalsSrc, locals: make([]variables.VariableTracker, len(d.code.Locals)),

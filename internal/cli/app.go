@@ -97,6 +97,7 @@ func newRoot(app *App) *cobra.Command {
 	root.PersistentFlags().StringVar(&app.python, "python", "",
 		"Python that godynamo is installed in (default: $GODYNAMO_PYTHON, the one beside this tool, python3)")
 	for _, command := range []func(*App) *cobra.Command{
+		newBisect,
 		newDis,
 		newDoctor,
 		newRun,

@@ -42,6 +42,7 @@ const (
 	NoHeadroom
 	Watched
 	Uninitialized
+	LeftOut
 	numCodes
 )
 
@@ -66,6 +67,7 @@ var catalog = [numCodes]Entry{
 	Generator:            {"GD0302", "generator or coroutine", "build a list of what it yields, or iterate over it inside the function"},
 	Reconstruct:          {"GD0601", "value that cannot be rebuilt for CPython", "keep it inside the function"},
 	Disabled:             {"GD0002", "call of a function marked with godynamo.disable", "remove the mark"},
+	LeftOut:              {"GD0003", "code that GODYNAMO_BISECT leaves out", "nothing to do: godynamo bisect looks for the code that another result comes from"},
 	UntrackedObject:      {"GD0203", "object of a kind that is not modelled", "pass plain Python data, tensors or modules"},
 	TensorMetadata:       {"GD0105", "tensor metadata could not be computed while translating", "where a size depends on the data (nonzero, a mask), ask for it outside the function"},
 	InsideBlock:          {"GD0304", "split inside a with or try block", "move the call out of the block"},

@@ -6,6 +6,7 @@
 BREAK_CODES: dict[str, tuple[str, str]] = {
     "GD0001": ("godynamo.graph_break() called", "remove the call"),
     "GD0002": ("call of a function marked with godynamo.disable", "remove the mark"),
+    "GD0003": ("code that GODYNAMO_BISECT leaves out", "nothing to do: godynamo bisect looks for the code that another result comes from"),
     "GD0101": ("branch on a tensor's value", "use torch.where, or accept the split: both arms are captured"),
     "GD0102": ("a tensor's value is needed as a Python number", "keep the value a tensor"),
     "GD0103": ("tensor subclass or tensor with Python dispatch", "pass x.as_subclass(torch.Tensor)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import logging
+import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -258,7 +259,12 @@ def watched() -> int:
         bits |= 2
     if config.trace_dir:
         bits |= 4
+    if _bisecting:
+        bits |= 8
     return bits
+
+
+_bisecting = bool(os.environ.get("GODYNAMO_BISECT"))
 
 
 def _traced(kind: str, **fields: Any) -> None:

@@ -1,5 +1,6 @@
 """Each code of docs/graph_breaks.md: a program that meets it, and explain's word for it, with the line."""
 
+import contextlib
 import gc
 import os
 import re
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import config
+from godynamo import _bisect, _runtime, config
 from godynamo._break_codes_gen import BREAK_CODES
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "graph_breaks.md"
@@ -196,7 +197,28 @@ def lets_an_object_die(x):
     return y if o is None else x
 
 
+class NothingIsAllowed:
+    def allowed(self, code):
+        return code.co_name != one_more.__name__
+
+
+@contextlib.contextmanager
+def bisecting():
+    """As under GODYNAMO_BISECT, which is read when the process starts."""
+    _runtime._bisecting, _bisect._state = True, NothingIsAllowed()
+    try:
+        yield
+    finally:
+        _runtime._bisecting, _bisect._state = False, None
+
+
+def calls_what_is_left_out(x):
+    return one_more(x) * 2  # here
+
+
+CONTEXTS = {"GD0003": bisecting}
 BREAKS = {
+    "GD0003": calls_what_is_left_out,
     "GD0001": explicit,
     "GD0002": calls_disabled,
     "GD0101": branches,
@@ -241,7 +263,7 @@ def arguments(fn):
 @pytest.mark.parametrize("code", BREAKS)
 def test_a_break_is_named_with_its_code_and_line(code):
     fn = BREAKS[code]
-    with config.patch(**SETTINGS.get(code, {})):
+    with config.patch(**SETTINGS.get(code, {})), CONTEXTS.get(code, contextlib.nullcontext)():
         e = godynamo.explain(fn)(*arguments(fn))
     found = [r for r in e.break_reasons if r.code == code]
     assert found, e.break_reasons
@@ -249,7 +271,8 @@ def test_a_break_is_named_with_its_code_and_line(code):
     assert found[0].reason.startswith(reason) and found[0].hint == hint
     if marked(fn):
         assert {r.line for r in found} == {marked(fn)}
-        assert {r.line for r in e.kept_out if r.code == code} <= {marked(fn)}
+        # a callee that is left out by the same code is a row of its own
+        assert {r.line for r in e.kept_out if r.code == code and r.function == fn.__name__} <= {marked(fn)}
         assert found[0].source in str(e)
     expected, got = fn(*arguments(fn)), e.result
     assert repr(got) == repr(expected) or torch.is_tensor(got) and torch.equal(got, expected)

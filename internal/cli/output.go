@@ -1,0 +1,15 @@
+package cli
+
+import "os"
+
+// write puts text into a file, or on stdout for "-".
+func (app *App) write(file string, text []byte) error {
+	if file == "-" {
+		_, err := app.Stdout.Write(text)
+		return err
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return Problemf("%v", err)
+	}
+	return nil
+}
