@@ -95,7 +95,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	}
 	started := time.Now()
 	inst := &installer{owner: object(req.owner), globals: globals}
-	t := &translation{scope: s, settings: settings, frame: f, request: req}
+	t := &translation{scope: s, settings: settings, frame: f, request: req, started: started}
 	t.beginTrace()
 	inst.trace = t.trace
 	convert := translate.ConvertFrame(settings.backend, &settings.Options, inst)

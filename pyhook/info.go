@@ -4,6 +4,8 @@ package pyhook
 import "C"
 
 import (
+	"time"
+
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -17,6 +19,7 @@ type translation struct {
 	request  *C.gd_request
 	result   *translate.Result
 	trace    py.Object // its number in the trace; null: nothing is traced
+	started  time.Time
 }
 
 // infoDict is what an entry knows of its translation, for explain(): counts, breaks, inlined callees, graph text.
@@ -127,6 +130,7 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 		[2]py.Object{s.Name("kind"), s.Int(int64(t.request.kind))},
 		[2]py.Object{s.Name("entries"), s.Int(int64(t.request.nentries))},
 		[2]py.Object{s.Name("failures"), failures},
+		[2]py.Object{s.Name("seconds"), s.Float(time.Since(t.started).Seconds())},
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
 		[2]py.Object{s.Name("info"), info},
 	)

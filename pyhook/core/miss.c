@@ -124,7 +124,22 @@ tell(const miss *m, const char *callback, int limit)
     return result;
 }
 
-/* The same where the answer does not matter and no failure may reach the user's call. */
+/* Has Python raise what the user has asked for in the place of a translation: exc.RecompileError, or with a limit
+ * exc.FailOnRecompileLimitHit. */
+static int
+refused(const miss *m, int limit, PyObject **result)
+{
+    GD_COUNT(refused);
+    PyObject *answer = tell(m, "refused", limit);
+    if (answer == NULL) {
+        *result = NULL;
+        return GD_SERVED;
+    }
+    Py_DECREF(answer);
+    return GD_RUN_ORIGINAL;
+}
+
+/* The same as tell() where the answer does not matter and no failure may reach the user's call. */
 static void
 tell_only(const miss *m, const char *callback, int limit)
 {
@@ -321,19 +336,12 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         }
         return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
     }
-    if (gd_runtime.stance == GD_STANCE_FAIL_ON_RECOMPILE) {
-        GD_COUNT(refused);
-        PyObject *answer = tell(&m, "refused", 0);
-        if (answer == NULL) {
-            *result = NULL;
-            return GD_SERVED;
-        }
-        Py_DECREF(answer);
-        return GD_RUN_ORIGINAL;
+    if (gd_runtime.stance == GD_STANCE_FAIL_ON_RECOMPILE || (gd_runtime.error_on_recompile && cache->nentries > 0)) {
+        return refused(&m, 0, result);
     }
     if (!room_for_entry(&m)) {
         gd_census_left(cache->code, GD_COUNT_limit_reached);
-        return GD_RUN_ORIGINAL;
+        return gd_runtime.fail_on_recompile_limit_hit ? refused(&m, (int)cache->nentries, result) : GD_RUN_ORIGINAL;
     }
     gd_reply reply;
     m.others = gd_py_others_run(tstate);

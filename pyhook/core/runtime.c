@@ -35,6 +35,8 @@ static const struct {
     {"max_internal_errors", &gd_runtime.max_internal_errors, 0, 1 << 20},
     {"stance", &gd_runtime.stance, GD_STANCE_DEFAULT, GD_STANCE_EAGER_THEN_COMPILE},
     {"tells", &gd_runtime.tells, 0, 1},
+    {"error_on_recompile", &gd_runtime.error_on_recompile, 0, 1},
+    {"fail_on_recompile_limit_hit", &gd_runtime.fail_on_recompile_limit_hit, 0, 1},
 };
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
 

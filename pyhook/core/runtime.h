@@ -50,6 +50,7 @@ typedef struct {
     int broken; /* too many internal errors: nothing is translated any more */
     /* settings; see the table in runtime.c */
     int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors, stance;
+    int error_on_recompile, fail_on_recompile_limit_hit;
     int tells; /* whether each translation is told to Python's compile_start and compile_end; a setting as well */
     uint64_t counters[GD_NCOUNTERS];
     PyObject *translate_callback; /* strong or NULL: stands in for the Go library (tests, other front ends) */

@@ -6,8 +6,8 @@
 ...     return (x + y).relu() * 2
 
 ``optimize`` has all forms; ``explain``, ``guards``, ``cache_stats`` say what became of a function; ``config``, ``exc``,
-``utils`` and ``testing`` are submodules. Importing this imports torch and nothing of torch._dynamo, torch.fx or
-sympy.
+``utils`` and ``testing`` are submodules. docs/api.md lists all names beside torch's. Importing this imports torch and nothing
+of torch._dynamo, torch.fx or sympy.
 """
 
 from __future__ import annotations
@@ -19,92 +19,161 @@ from typing import TYPE_CHECKING, Any
 import torch as _torch  # noqa: F401 - the core looks for its symbols
 
 from . import _logging, config
-from ._modes import disable, graph_break, is_compiling, is_dynamo_disable_recursive, reset, run, skip, skip_frame
+from ._modes import disable, graph_break, is_compiling, reset, run, skip, skip_frame
 from ._optimize import optimize, optimize_assert
 
 if TYPE_CHECKING:
-    from . import callback, exc, testing, utils
-    from ._backends import list_backends, lookup_backend, register_backend
+    from . import callback, comptime, exc, overrides, testing, utils
+    from ._backends import (
+        list_backends,
+        lookup_backend,
+        register_backend,
+        register_debug_backend,
+        register_experimental_backend,
+    )
+    from ._compile import compile, compile_module
+    from ._decompile import decompile
+    from ._defaults import get_default_backend, set_default_backend
+    from ._dims import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
     from ._explain import cache_entries, cache_stats, explain, guards
     from ._export import export
     from ._marks import (
         allow_in_graph,
         assume_constant_result,
+        disable_nested_graph_breaks,
         disallow_in_graph,
-        mark_dynamic,
-        mark_static,
+        forbid_in_graph,
+        nested_compile_region,
+        nonstrict_trace,
         substitute_in_graph,
+    )
+    from ._modes import is_dynamo_compiling, is_dynamo_disable_recursive, is_exporting, reset_code_caches
+    from ._names import (
+        OptimizedModule,
+        cache_size,
+        cudagraph_mark_step_begin,
+        innermost_fn,
+        is_dynamo_supported,
+        remove_from_cache,
+        wrap_numpy,
     )
     from ._stance import get_stance, set_stance
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
     "cache_entries",
+    "cache_size",
     "cache_stats",
     "callback",
+    "compile",
+    "compile_module",
+    "comptime",
     "config",
+    "cudagraph_mark_step_begin",
+    "decompile",
     "disable",
+    "disable_nested_graph_breaks",
     "disallow_in_graph",
     "exc",
     "explain",
     "export",
+    "forbid_in_graph",
+    "get_default_backend",
     "get_stance",
     "graph_break",
     "guards",
+    "innermost_fn",
     "is_compiling",
+    "is_dynamo_compiling",
     "is_dynamo_disable_recursive",
+    "is_dynamo_supported",
+    "is_exporting",
     "list_backends",
     "lookup_backend",
     "mark_dynamic",
     "mark_static",
+    "mark_static_address",
+    "mark_unbacked",
+    "maybe_mark_dynamic",
+    "nested_compile_region",
+    "nonstrict_trace",
     "optimize",
     "optimize_assert",
+    "overrides",
     "register_backend",
+    "register_debug_backend",
+    "register_experimental_backend",
+    "remove_from_cache",
     "reset",
+    "reset_code_caches",
     "run",
+    "set_default_backend",
     "set_stance",
     "skip",
     "skip_frame",
     "substitute_in_graph",
     "testing",
     "utils",
+    "wrap_numpy",
 ]
+
+
+def _from(module: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), module)
+
 
 # Where each name that is imported on first use lives; a submodule is its own name.
 _LAZY = {
-    "callback": "callback",
-    "exc": "exc",
-    "testing": "testing",
-    "utils": "utils",
-    "export": "_export",
-    **dict.fromkeys(("get_stance", "set_stance"), "_stance"),
-    **dict.fromkeys(("list_backends", "lookup_backend", "register_backend"), "_backends"),
-    **dict.fromkeys(("cache_entries", "cache_stats", "explain", "guards"), "_explain"),
-    **dict.fromkeys(
-        (
-            "allow_in_graph",
-            "assume_constant_result",
-            "disallow_in_graph",
-            "mark_dynamic",
-            "mark_static",
-            "substitute_in_graph",
-        ),
-        "_marks",
+    **{name: name for name in ("callback", "comptime", "exc", "overrides", "testing", "utils")},
+    **_from(
+        "_backends",
+        "list_backends lookup_backend register_backend register_debug_backend register_experimental_backend",
     ),
+    **_from("_compile", "compile compile_module"),
+    **_from("_decompile", "decompile"),
+    **_from("_defaults", "get_default_backend set_default_backend"),
+    **_from("_dims", "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic"),
+    **_from("_explain", "cache_entries cache_stats explain guards"),
+    **_from("_export", "export"),
+    **_from(
+        "_marks",
+        "allow_in_graph assume_constant_result disable_nested_graph_breaks disallow_in_graph "
+        "forbid_in_graph nested_compile_region nonstrict_trace substitute_in_graph",
+    ),
+    **_from("_modes", "is_dynamo_compiling is_dynamo_disable_recursive is_exporting reset_code_caches"),
+    **_from(
+        "_names",
+        "OptimizedModule cache_size cudagraph_mark_step_begin innermost_fn is_dynamo_supported "
+        "remove_from_cache wrap_numpy",
+    ),
+    **_from("_stance", "get_stance set_stance"),
 }
 
 
 def __getattr__(name: str) -> Any:
     where = _LAZY.get(name)
     if where is None:
-        raise AttributeError(f"module 'godynamo' has no attribute {name!r}")
+        raise _unknown(name)
     module = importlib.import_module(f".{where}", __name__)
     value = module if where == name else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _unknown(name: str) -> AttributeError:
+    import difflib
+
+    from ._not_built import NOT_BUILT
+
+    text = f"module 'godynamo' has no attribute {name!r}"
+    if name in NOT_BUILT:
+        return AttributeError(f"{text}: {NOT_BUILT[name]}")
+    near = difflib.get_close_matches(name, __all__, n=3) if not name.startswith("_") else []
+    return AttributeError(f"{text}; near it: {', '.join(near)}" if near else text)
 
 
 def __dir__() -> list[str]:

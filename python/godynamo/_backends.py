@@ -33,6 +33,7 @@ Backend = Callable[..., Any]
 
 _ENTRY_POINTS = "torch_dynamo_backends"
 _own: dict[str, Backend] = {}
+_tags: dict[str, tuple[str, ...]] = {}
 
 
 # ---- names ----
@@ -42,6 +43,9 @@ def register_backend(
     compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()
 ) -> Backend | Callable[[Backend], Backend]:
     """Give a backend a name (by default its own); also as a decorator, with or without arguments.
+
+    tags: words by which :func:`list_backends` leaves it out ("debug", "experimental"). Raises TypeError for what cannot be
+    called, ValueError where there is no name, or it is "eager".
 
     >>> @godynamo.register_backend
     ... def my_backend(gm, example_inputs):
@@ -57,7 +61,18 @@ def register_backend(
     if word == "eager":
         raise ValueError("the name 'eager' is the built-in pass-through backend's")
     _own[word] = compiler_fn
+    _tags[word] = (tags,) if isinstance(tags, str) else tuple(tags)
     return compiler_fn
+
+
+def register_debug_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
+    """register_backend(tags=("debug",)): left out of list_backends() unless it is asked for all."""
+    return register_backend(compiler_fn, name, ("debug",))
+
+
+def register_experimental_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
+    """register_backend(tags=("experimental",)): left out of list_backends() unless it is asked for all."""
+    return register_backend(compiler_fn, name, ("experimental",))
 
 
 def registered() -> list[Backend]:
@@ -79,15 +94,25 @@ def _torch_backends() -> list[str]:
 
 
 def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
-    """List what ``backend=`` takes: "eager", those registered here, entry points, torch's. Imports torch._dynamo."""
+    """List what ``backend=`` takes: "eager", those registered here, entry points, torch's. Imports torch._dynamo.
+
+    exclude_tags: leave out those registered with one of these tags; None or (): list all.
+    """
     from torch._dynamo.backends.registry import list_backends as torch_list
 
-    return sorted({"eager", *_own, *_entry_points(), *torch_list(exclude_tags=tuple(exclude_tags or ()))})
+    out = (exclude_tags,) if isinstance(exclude_tags, str) else tuple(exclude_tags or ())
+    own = [name for name in _own if not set(_tags[name]) & set(out)]
+    return sorted({"eager", *own, *_entry_points(), *torch_list(exclude_tags=out)})
 
 
 def lookup_backend(backend: str | Backend) -> Backend:
-    """The backend of a name; a callable is given back. ValueError names the nearest names."""
+    """The backend of a name; a callable is given back.
+
+    Raises exc.InvalidBackend, a ValueError that names the nearest names, and TypeError for what is neither.
+    """
     if not isinstance(backend, str):
+        if not callable(backend):
+            raise TypeError(f"a backend is a name or a callable (gm, example_inputs), not {backend!r}")
         return backend
     if backend == "eager":
         return _eager
@@ -99,7 +124,7 @@ def lookup_backend(backend: str | Backend) -> Backend:
     if backend not in names:
         near = difflib.get_close_matches(backend, {"eager", *_own, *_entry_points(), *names}, n=3)
         hint = f"; near it: {', '.join(map(repr, near))}" if near else "; godynamo.list_backends() has all names"
-        raise ValueError(f"no backend is named {backend!r}{hint}")
+        raise exc.InvalidBackend(f"no backend is named {backend!r}{hint}")
     from torch._dynamo.backends.registry import lookup_backend as torch_lookup
 
     return torch_lookup(backend)

@@ -206,6 +206,7 @@ def _special() -> dict[Any, str]:
     table[torch._jit_internal.is_scripting] = "false"
     table[torch.nn.modules.lazy.LazyModuleMixin._infer_parameters] = "later"
     table[godynamo.is_compiling] = "true"
+    table[godynamo.is_exporting] = "false"
     table[godynamo.graph_break] = "graph_break"
     table[godynamo.skip_frame] = "skip_frame"
     return table

@@ -217,9 +217,9 @@ def _asked(fn: Any) -> dict[str, Any]:
     """What optimize() was told about a callable that is optimized already, as far as it decides what is captured."""
     options = getattr(getattr(fn, "root", None), "options", None)
     if options is None:
-        return {}
+        return {"backend": "eager"}
     asked = {"python_ops": options.python_ops, "cache_size_limit": options.cache_size_limit, "dynamic": options.dynamic}
-    return asked if options.inline else {**asked, "backend": _as_it_is}
+    return {**asked, "backend": "eager" if options.inline else _as_it_is}
 
 
 def _recompile(code: Any, reasons: Any) -> Recompile:

@@ -1,15 +1,19 @@
-"""What users say about functions and tensors before they are captured."""
+"""What users say about functions before they are captured."""
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _registry
 from ._core import core
 
 Function = Callable[..., Any]
+#: a callable, or a list of some
+F = TypeVar("F")
+G = TypeVar("G", bound=Callable[..., Any])
 
 
 def _each(fn: Any, mark: Callable[[Any], None]) -> Any:
@@ -20,7 +24,7 @@ def _each(fn: Any, mark: Callable[[Any], None]) -> Any:
     return fn
 
 
-def allow_in_graph(fn: Any) -> Any:
+def allow_in_graph(fn: F) -> F:
     """Put calls of ``fn`` (or of each in a list) into the graph as one node, without looking inside. Returns ``fn``.
 
     The result must depend on the arguments alone, and calling ``fn`` have no other effect than changing its tensors: it runs once
@@ -30,17 +34,50 @@ def allow_in_graph(fn: Any) -> Any:
     >>> @godynamo.allow_in_graph
     ... def fused(x, y): ...
     """
-    return _each(fn, lambda f: _registry.register(f, "op:any"))
+    return _each(fn, lambda f: _registry.register(f, "op:any"))  # type: ignore[no-any-return]
 
 
-def disallow_in_graph(fn: Any) -> Any:
+def disallow_in_graph(fn: F) -> F:
     """Make calls of ``fn`` (or of each in a list) graph breaks. Returns ``fn``."""
-    return _each(fn, lambda f: _registry.register(f, "opaque"))
+    return _each(fn, lambda f: _registry.register(f, "opaque"))  # type: ignore[no-any-return]
 
 
-def assume_constant_result(fn: Function) -> Function:
+def forbid_in_graph(fn: F) -> F:
+    """Make calls of ``fn`` (or of each in a list) graph breaks that say so, an error under ``nopython=True``. Returns ``fn``."""
+    return _each(fn, lambda f: _registry.register(f, "forbidden"))  # type: ignore[no-any-return]
+
+
+def assume_constant_result(fn: F) -> F:
     """Call ``fn`` while translating, with the real values, and bake its result in. Returns ``fn``."""
     return _each(fn, lambda f: _registry.register(f, "fold"))  # type: ignore[no-any-return]
+
+
+def nonstrict_trace(traceable_fn: F) -> F:
+    """Return a function that stands in the graph as one node, without a look inside, and calls ``traceable_fn``.
+
+    As :func:`allow_in_graph`, but ``traceable_fn`` itself stays as it is. TypeError where it cannot be called.
+
+    >>> @godynamo.nonstrict_trace
+    ... def fused(x, y): ...
+    """
+    if not callable(traceable_fn):
+        raise TypeError(f"nonstrict_trace() needs a callable, not {traceable_fn!r}")
+
+    @functools.wraps(traceable_fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return traceable_fn(*args, **kwargs)
+
+    return allow_in_graph(call)  # type: ignore[return-value]
+
+
+def nested_compile_region(fn: Any = None, **_options: Any) -> Any:
+    """Give ``fn`` back: layers that are equal are captured once without being marked (``config.reuse_layers``)."""
+    return nested_compile_region if fn is None else fn
+
+
+def disable_nested_graph_breaks(fn: Any = None) -> Any:
+    """Give ``fn`` back: a break in an inlined function always splits the frame of the optimized one."""
+    return disable_nested_graph_breaks if fn is None else fn
 
 
 _FUNCTION_TYPES = (
@@ -72,7 +109,7 @@ def _same_parameters(original: Any, replacement: Any) -> None:
 
 def substitute_in_graph(
     original: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
-) -> Callable[[Function], Function]:
+) -> Callable[[G], G]:
     """Capture calls of ``original`` (or of each in a list) as calls of the decorated Python function.
 
     can_constant_fold_through: ``original`` has no effects and may itself be called while translating, where all arguments are
@@ -88,7 +125,7 @@ def substitute_in_graph(
     ...     raise ValueError
     """
 
-    def decorate(replacement: Function) -> Function:
+    def decorate(replacement: G) -> G:
         if not isinstance(replacement, _FUNCTION_TYPES):
             raise TypeError(f"a function is needed, not {replacement!r}")
 
@@ -103,25 +140,3 @@ def substitute_in_graph(
         return replacement
 
     return decorate
-
-
-def _mark(t: Any, dim: int | list[int] | tuple[int, ...] | None, attribute: str) -> None:
-    dims = range(t.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
-    for d in dims:
-        if not -t.ndim <= d < t.ndim:
-            raise IndexError(f"dimension {d} of a tensor with {t.ndim}")
-    marks = getattr(t, attribute, None)
-    if marks is None:
-        marks = set()
-        setattr(t, attribute, marks)
-    marks.update(d % t.ndim for d in dims)
-
-
-def mark_dynamic(t: Any, dim: int | list[int] | tuple[int, ...]) -> None:
-    """Make a dimension of this tensor a symbol from its first translation on; torch.compile reads the same mark."""
-    _mark(t, dim, "_dynamo_dynamic_indices")
-
-
-def mark_static(t: Any, dim: int | list[int] | tuple[int, ...] | None = None) -> None:
-    """Never make this dimension (None: any) a symbol."""
-    _mark(t, dim, "_dynamo_static_indices")

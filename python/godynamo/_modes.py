@@ -169,6 +169,19 @@ def skip_frame(msg: str = "") -> None:
     """
 
 
+def reset_code_caches() -> None:
+    """Drop all translations of the process; counters, settings and marks stay."""
+    core.reset_caches()
+
+
 def is_compiling() -> bool:
     """Whether this runs while translating; captured code sees True."""
     return bool(core.is_translating())
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """False: torch.export is another thing, and :func:`export` translates as optimize() does."""
+    return False

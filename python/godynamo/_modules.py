@@ -85,11 +85,22 @@ class _Signature:
         return inspect.signature(_slot(obj, "_godynamo_module"))
 
 
+class _OriginalModule:
+    """``_orig_mod`` of a handle, as torch.compile's modules have it: the module behind it, or its own child of the name."""
+
+    def __get__(self, obj: Any, owner: type) -> Any:
+        if obj is None:
+            return self
+        module = _slot(obj, "_godynamo_module")
+        return module.__dict__.get("_modules", {}).get("_orig_mod", module)
+
+
 class _Handle:
     """First base of every handle class: comes before the user's class where it must."""
 
     __slots__ = ()
     __signature__ = _Signature()
+    _orig_mod = _OriginalModule()
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
         """Keep the user's own from running for a class that the user did not write."""
@@ -176,6 +187,7 @@ class _Proxy:
 
     __slots__ = (*_SLOTS, "__weakref__")
     __signature__ = _Signature()
+    _orig_mod = _OriginalModule()
 
     def __init__(self, module: Any, call: Callable[..., Any], again: Again) -> None:
         for name, value in zip(_SLOTS, (call, module, again), strict=True):

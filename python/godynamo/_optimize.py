@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _modes, _modules, config
+from . import _defaults, _modes, _modules, config
 from ._core import available, core
 from ._options import Options
 
@@ -175,8 +175,9 @@ def optimize(
             for it.
         dynamic: True: sizes are symbols from the start; False: never; None: those that change.
         disable: give back what was given.
-        backend: what graphs are handed to: "eager" (the default: graphs are written inline, as bytecode), another name
-            (list_backends()), or a callable ``(gm: torch.fx.GraphModule, example_inputs) -> callable``.
+        backend: what graphs are handed to: "eager" (the default unless set_default_backend() has said another: graphs are
+            written inline, as bytecode), another name (list_backends()), or a callable
+            ``(gm: torch.fx.GraphModule, example_inputs) -> callable``.
         fn: what to optimize. ``backend=`` and ``fn=`` are never ambiguous.
         mode, options: torch.compile's, for backends given by name.
         name: of this call, in logs and reports.
@@ -238,6 +239,8 @@ def _backend(backend: Any, mode: str | None, options: Mapping[str, Any] | None, 
     """Options' backend fields; checks names and types at once."""
     if mode is not None and options is not None:
         raise ValueError("optimize() takes mode or options, not both")
+    if backend is None:
+        backend = _defaults.backend
     if backend is None or backend == "eager":
         return {}
     if isinstance(backend, str):

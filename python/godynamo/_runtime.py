@@ -83,7 +83,7 @@ def translated(info: dict[str, Any]) -> None:
     """Take note of a translation that has ended.
 
     ``info``: status ("ok", "skipped", "later": not this call, but the next), reason, code (the user's), function
-    (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None), breaks,
+    (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None), seconds, breaks,
     info (the entry's, or None). A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
@@ -105,6 +105,7 @@ def translated(info: dict[str, Any]) -> None:
     failures = info.get("failures") or ()
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
+    utils.record_compilation(code, info)
     for records in recorders.lists:
         records.append(info)
     for listener in listeners:
@@ -190,13 +191,21 @@ def is_user_error(error: BaseException) -> bool:
 
 
 def refused(info: dict[str, Any]) -> NoReturn:
-    """Raise exc.RecompileError: the stance is "fail_on_recompile" and no entry serves this call."""
+    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids to make one. At the limit of
+    entries, ``info["limit"]``, exc.FailOnRecompileLimitHit.
+    """
     code = _users_code(info["function"], info["code"])
     failures = list(info["failures"] or ())
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
     reasons = "\n".join(f"  {f}" for f in failures) or "  it has no translation yet"
-    raise exc.RecompileError(f"{_where(code)} would be translated under set_stance('fail_on_recompile'):\n{reasons}")
+    if info["limit"]:
+        limit = (
+            f"it has {info['limit']} entries, config.cache_size_limit, and config.fail_on_recompile_limit_hit is set"
+        )
+        raise exc.FailOnRecompileLimitHit(f"{_where(code)}: {limit}:\n{reasons}")
+    why = "with config.error_on_recompile" if config.error_on_recompile else "under set_stance('fail_on_recompile')"
+    raise exc.RecompileError(f"{_where(code)} would be translated {why}:\n{reasons}")
 
 
 # ---- warnings ----

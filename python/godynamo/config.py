@@ -49,6 +49,10 @@ inner_limit: int
 max_internal_errors: int
 #: instructions a translation may run through from one operation to the next, inlined ones included; 20 times as many in all
 max_translated_instructions: int
+#: a second translation of a code object raises exc.RecompileError
+error_on_recompile: bool
+#: a case over cache_size_limit raises exc.FailOnRecompileLimitHit
+fail_on_recompile_limit_hit: bool
 #: depth of inlined calls
 inline_depth_limit: int
 #: optimize() has no effect at all while this is set; GODYNAMO_DISABLE=1 sets it from the start
@@ -111,6 +115,8 @@ _SETTINGS: dict[str, _Setting] = {
     "max_internal_errors": _Setting(3, core="max_internal_errors"),
     "max_translated_instructions": _Setting(200_000, minimum=1),
     "inline_depth_limit": _Setting(100),
+    "error_on_recompile": _Setting(False, core="error_on_recompile"),
+    "fail_on_recompile_limit_hit": _Setting(False, core="fail_on_recompile_limit_hit"),
     "disable": _Setting(False, core="enabled"),
     "capture_scalar_outputs": _Setting(False, fixed=True),
     "specialize_int": _Setting(True, fixed=True),
@@ -123,6 +129,10 @@ _SETTINGS: dict[str, _Setting] = {
     "trace_file_mib": _Setting(64, minimum=1),
     "trace_files": _Setting(8, minimum=1),
 }
+
+
+#: torch's other names of settings
+_ALIASES = {"recompile_limit": "cache_size_limit"}
 
 
 def _core_value(setting: _Setting, value: Any) -> int:
@@ -139,12 +149,15 @@ class _Config(types.ModuleType):
     """The type of this module: it knows its settings."""
 
     def __getattr__(self, name: str) -> Any:
+        if name in _ALIASES:
+            return getattr(self, _ALIASES[name])
         raise _unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__") and name.endswith("__"):
             super().__setattr__(name, value)  # the import system's own
             return
+        name = _ALIASES.get(name, name)
         setting = _SETTINGS.get(name)
         if setting is None:
             raise _unknown(name)
@@ -172,7 +185,7 @@ class patch(contextlib.ContextDecorator):
 
     def __init__(self, names: str | Mapping[str, Any] | None = None, value: Any = None, /, **settings: Any) -> None:
         changes = dict(names) if isinstance(names, Mapping) else {names: value} if names is not None else {}
-        self._changes: dict[str, Any] = {**changes, **settings}
+        self._changes: dict[str, Any] = {_ALIASES.get(k, k): v for k, v in {**changes, **settings}.items()}
         self._before: list[dict[str, Any]] = []
 
     def __enter__(self) -> patch:
@@ -192,6 +205,36 @@ class patch(contextlib.ContextDecorator):
 def get_config() -> dict[str, Any]:
     """All settings with their present values."""
     return {name: getattr(_this(), name) for name in _SETTINGS}
+
+
+get_config_copy = get_config
+
+
+def save_config() -> bytes:
+    """All settings as bytes for :func:`load_config`, of this process or another."""
+    import pickle
+
+    return pickle.dumps(get_config())
+
+
+def load_config(saved: bytes | Mapping[str, Any]) -> None:
+    """Set what :func:`save_config` or :func:`get_config` has given. Bytes are unpickled: take them from nobody you do not trust.
+
+    If one setting is refused none is changed: AttributeError for a name that is none (of a later version), TypeError and
+    ValueError for a value.
+    """
+    import pickle
+
+    settings = pickle.loads(saved) if isinstance(saved, bytes) else saved
+    if not isinstance(settings, Mapping):
+        raise TypeError(f"load_config() needs what save_config() gives, not {saved!r}")
+    patch(settings).__enter__()
+
+
+def codegen_config() -> str:
+    """The settings that differ from their defaults, as statements."""
+    changed = [(name, value) for name, value in get_config().items() if value != _SETTINGS[name].default]
+    return "\n".join(f"godynamo.config.{name} = {value!r}" for name, value in changed)
 
 
 def reset_config() -> None:

@@ -31,7 +31,13 @@ class Unsupported(TorchDynamoException):
 
 
 class RecompileError(TorchDynamoException):
-    """Under set_stance("fail_on_recompile") a call would be translated; the text names function and failed guards."""
+    """A call would be translated under set_stance("fail_on_recompile"), or once more with config.error_on_recompile; the text
+    names function and failed guards.
+    """
+
+
+class FailOnRecompileLimitHit(TorchDynamoException):
+    """A code object has as many entries as it may, and config.fail_on_recompile_limit_hit is set."""
 
 
 class ComptimeError(TorchDynamoException):
@@ -40,6 +46,10 @@ class ComptimeError(TorchDynamoException):
 
 class TorchRuntimeError(TorchDynamoException):
     """An operation raised while its result's metadata was computed."""
+
+
+class InvalidBackend(TorchDynamoException, ValueError):
+    """No backend has this name."""
 
 
 class BackendCompilerFailed(TorchDynamoException):

@@ -9,6 +9,9 @@
 from __future__ import annotations
 
 import math
+import random
+import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,6 +56,65 @@ class CompileCounterWithBackend(CompileCounter):
         """Count from zero, forget the graphs."""
         super().clear()
         self.graphs.clear()
+
+
+class EagerAndRecordGraphs:
+    """A backend that runs graphs as they are and keeps them in ``graphs``."""
+
+    __godynamo_backend__ = True
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+
+    def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Keep one graph."""
+        self.graphs.append(gm)
+        return gm.forward  # type: ignore[no-any-return]
+
+
+class AotEagerAndRecordGraphs(EagerAndRecordGraphs):
+    """A backend that has AOTAutograd trace graphs; keeps them, and their parts in ``fw_graphs`` and ``bw_graphs``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fw_graphs: list[Any] = []
+        self.bw_graphs: list[Any] = []
+
+    def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Keep one graph and have it traced."""
+        from torch._dynamo.backends.common import aot_autograd
+
+        self.graphs.append(gm)
+        traced = aot_autograd(fw_compiler=self._keeper(self.fw_graphs), bw_compiler=self._keeper(self.bw_graphs))
+        return traced(gm, example_inputs)
+
+    @staticmethod
+    def _keeper(graphs: list[Any]) -> Callable[..., Any]:
+        def keep(gm: Any, example_inputs: Sequence[Any]) -> Any:
+            graphs.append(gm)
+            return gm.forward
+
+        return keep
+
+
+def normalize_gm(gm_str: str) -> str:
+    """The code of a GraphModule (``gm.print_readable(False)``) without comments and blank lines, for comparing it with a text.
+
+    A comment is a line that begins with #, or what follows two spaces and #.
+    """
+    lines = (re.sub(r"  #.*", "", line).rstrip() for line in gm_str.splitlines())
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#")) + "\n"
+
+
+def reset_rng_state() -> None:
+    """Seed torch's, random's and, where it is imported, numpy's generators with 1337."""
+    import torch
+
+    torch.manual_seed(1337)
+    random.seed(1337)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(1337)
 
 
 def same(a: Any, b: Any, *, tol: float = 1e-4, equal_nan: bool = True) -> bool:

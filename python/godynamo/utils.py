@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections import Counter, defaultdict
-from collections.abc import Iterator, MutableMapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from types import CodeType
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
 V = TypeVar("V")
 
@@ -73,12 +75,147 @@ def record_time(phase: str, seconds: float) -> None:
     _phase_seconds[phase] = (calls + 1, total + seconds, max(longest, seconds))
 
 
-def compile_times() -> str:
-    """A table of what translating cost so far, by phase: calls, sum and longest in seconds."""
+@overload
+def compile_times(repr: Literal["str"] = "str", aggregate: bool = False) -> str: ...
+@overload
+def compile_times(repr: Literal["csv"], aggregate: bool = False) -> tuple[list[str], list[str]]: ...
+def compile_times(repr: str = "str", aggregate: bool = False) -> str | tuple[list[str], list[str]]:
+    """What translating cost so far, by phase, in seconds. "translate" contains "graph_module" and "backend".
+
+    repr: "str": a table with calls, sum and longest. "csv": (phases, values), a value being "calls;sum;longest", or with
+    ``aggregate`` the sum alone; the table then has sums alone, too. ValueError for another word.
+    """
+    phases = sorted(_phase_seconds.items())
+    if repr == "csv":
+        values = [
+            f"{total:.4f}" if aggregate else f"{n};{total:.4f};{longest:.4f}" for _, (n, total, longest) in phases
+        ]
+        return [phase for phase, _ in phases], values
+    if repr != "str":
+        raise ValueError(f"compile_times(repr=...) is 'str' or 'csv', not {repr!r}")
+    if aggregate:
+        return "\n".join([f"{'phase':<16}{'sum s':>12}", *(f"{p:<16}{total:>12.4f}" for p, (_, total, _) in phases)])
     rows = [f"{'phase':<16}{'calls':>8}{'sum s':>12}{'longest s':>12}"]
-    for phase, (calls, total, longest) in sorted(_phase_seconds.items()):
+    for phase, (calls, total, longest) in phases:
         rows.append(f"{phase:<16}{calls:>8}{total:>12.4f}{longest:>12.4f}")
     return "\n".join(rows)
+
+
+@dataclass(frozen=True)
+class CompilationMetrics:
+    """One translation, under torch's names."""
+
+    co_name: str
+    co_filename: str
+    co_firstlineno: int
+    cache_size: int  #: entries before this one
+    graph_count: int
+    graph_op_count: int
+    entire_frame_compile_time_s: float
+    fail_reason: str | None  #: why the frame was left to CPython
+    recompile_reason: str | None  #: the guards that failed, one a line
+
+
+#: the last translations
+_metrics: deque[CompilationMetrics] = deque(maxlen=64)
+
+
+def record_compilation(code: CodeType, info: Mapping[str, Any]) -> None:
+    """Take a record of _runtime.translated() down; code is the user's."""
+    record_time("translate", info["seconds"])
+    entry = info.get("info") or {}
+    _metrics.append(
+        CompilationMetrics(
+            co_name=code.co_name,
+            co_filename=code.co_filename,
+            co_firstlineno=code.co_firstlineno,
+            cache_size=info["entries"],
+            graph_count=entry.get("graphs", 0),
+            graph_op_count=entry.get("ops", 0),
+            entire_frame_compile_time_s=info["seconds"],
+            fail_reason=info["reason"] or None,
+            recompile_reason="\n".join(info.get("failures") or ()) or None,
+        )
+    )
+
+
+def get_compilation_metrics() -> list[CompilationMetrics]:
+    """The last translations, oldest first: 64, or as many as set_compilation_metrics_limit() says."""
+    return list(_metrics)
+
+
+def clear_compilation_metrics() -> None:
+    """Forget them."""
+    _metrics.clear()
+
+
+def set_compilation_metrics_limit(new_size: int) -> None:
+    """Keep so many translations. ValueError for a negative number."""
+    global _metrics
+    if new_size < 0:
+        raise ValueError(f"a number of translations is needed, not {new_size}")
+    _metrics = deque(_metrics, maxlen=new_size)
+
+
+def disable_cache_limit() -> contextlib.AbstractContextManager[Any]:
+    """Lift the limit of entries for the time of a ``with`` block: config.patch(cache_size_limit=...) with its greatest value."""
+    from . import config
+
+    return config.patch(cache_size_limit=1 << 20)
+
+
+class CompileProfiler:
+    """Counts what one optimize() call captures, as a backend, and reports it with graph breaks and recompiles since it was made.
+
+    >>> import torch, godynamo
+    >>> with godynamo.utils.CompileProfiler() as prof:
+    ...     f = godynamo.optimize(lambda x: x + 1, backend=prof)
+    ...     _ = f(torch.ones(2))
+    ...     print(prof.report())
+    graphs: 1, operations: 1
+    no graph breaks, no recompiles
+    """
+
+    __godynamo_backend__ = True
+
+    def __init__(self) -> None:
+        self.frame_count = 0  #: graphs handed over
+        self.op_count = 0  #: calls in them
+        self._breaks = Counter(counters["graph_break"])
+        self._failures = {code: len(rows) for code, rows in guard_failures.items()}
+
+    def __call__(self, gm: Any, example_inputs: Any) -> Any:
+        """Count one graph, which runs as it is."""
+        self.frame_count += 1
+        self.op_count += sum("call" in node.op for node in gm.graph.nodes)
+        return gm.forward
+
+    def __enter__(self) -> CompileProfiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def get_metrics(self) -> dict[str, Any]:
+        """``graphs``, ``operations``, ``graph_break`` (reason to count) and ``guard_failures`` (function to reasons)."""
+        return {
+            "graphs": self.frame_count,
+            "operations": self.op_count,
+            "graph_break": dict(counters["graph_break"] - self._breaks),
+            "guard_failures": {
+                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})": new
+                for code, rows in guard_failures.items()
+                if (new := rows[self._failures.get(code, 0) :])
+            },
+        }
+
+    def report(self) -> str:
+        """The metrics as text."""
+        m = self.get_metrics()
+        lines = [f"graphs: {m['graphs']}, operations: {m['operations']}"]
+        lines += [f"break, {n} times: {reason}" for reason, n in m["graph_break"].items()]
+        lines += [f"recompiled: {where}: {reason}" for where, rows in m["guard_failures"].items() for reason in rows]
+        return "\n".join(lines if len(lines) > 1 else [*lines, "no graph breaks, no recompiles"])
 
 
 def clear() -> None:
@@ -87,3 +224,12 @@ def clear() -> None:
     for table in (orig_code_map, guard_failures):
         table.clear()
     _phase_seconds.clear()
+    _metrics.clear()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "same":  # torch has it here, too
+        from .testing import same
+
+        return same
+    raise AttributeError(f"module 'godynamo.utils' has no attribute {name!r}")

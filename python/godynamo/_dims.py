@@ -1,0 +1,88 @@
+"""What users say about the dimensions of tensors. The marks are torch's own attributes, so torch.compile reads them too.
+
+Sizes are constants of a translation so far: marks are kept for when they can be symbols, and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Dims = int | list[int] | tuple[int, ...]
+
+
+def _dims(t: Any, dim: Dims | None) -> list[int]:
+    """The dimensions, counted from the front. IndexError for one that the tensor has not, TypeError for what is no tensor."""
+    import torch
+
+    if not isinstance(t, torch.Tensor):
+        raise TypeError(f"a tensor is needed, not {t!r}")
+    dims = range(t.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
+    for d in dims:
+        if not -t.ndim <= d < t.ndim:
+            raise IndexError(f"dimension {d} of a tensor with {t.ndim}")
+    return [d % t.ndim for d in dims]
+
+
+def _mark(t: Any, dim: Dims | None, attribute: str) -> None:
+    dims = _dims(t, dim)
+    marks = getattr(t, attribute, None)
+    if marks is None:
+        marks = set()
+        setattr(t, attribute, marks)
+    marks.update(dims)
+
+
+def _in_range(low: int | None, high: int | None) -> None:
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"min={low} is over max={high}")
+
+
+def mark_dynamic(
+    t: Any,
+    index: Dims,
+    *,
+    hint_override: int | None = None,
+    min: int | None = None,
+    max: int | None = None,
+    specialize_on: Sequence[Any] | None = None,
+) -> None:
+    """Make a dimension of this tensor a symbol from its first translation on; torch.compile reads the same mark.
+
+    hint_override, min, max and specialize_on are checked and not kept. Raises IndexError for a dimension that the tensor has
+    not, ValueError where min is over max.
+    """
+    _in_range(min, max)
+    _mark(t, index, "_dynamo_dynamic_indices")
+
+
+def maybe_mark_dynamic(t: Any, index: Dims, *, min: int | None = None, max: int | None = None) -> None:
+    """As mark_dynamic, where nothing makes the size a constant."""
+    _in_range(min, max)
+    _mark(t, index, "_dynamo_weak_dynamic_indices")
+
+
+def mark_unbacked(
+    t: Any,
+    index: Dims,
+    hint_override: int | None = None,
+    strict: bool = False,
+    specialize_on: Sequence[Any] | None = None,
+    shape_id: str | None = None,
+    min: int | None = None,
+    max: int | None = None,
+) -> None:
+    """Make a dimension a symbol of which nothing is known, not even the present size."""
+    _in_range(min, max)
+    _mark(t, index, "_dynamo_unbacked_indices")
+
+
+def mark_static(t: Any, index: Dims | None = None) -> None:
+    """Never make this dimension (None: any) a symbol."""
+    _mark(t, index, "_dynamo_static_indices")
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Say that this tensor's memory stays where it is, for backends that record CUDA graphs; ``guard`` is theirs too."""
+    _dims(t, ())
+    t._dynamo_static_input_type = "guarded" if guard else "unguarded"

@@ -1,0 +1,36 @@
+"""Names of torch.compiler's and torch._dynamo's that godynamo has not, and why."""
+
+from __future__ import annotations
+
+_SYMBOLS = "sizes are constants of a translation"
+_DISK = "translations are not written to disk yet"
+_ALL_GUARDS = "every guard is kept: leaving some out may give wrong results, and a hit costs less than a microsecond"
+
+#: name -> reason
+NOT_BUILT = {
+    "save_cache_artifacts": _DISK,
+    "load_cache_artifacts": _DISK,
+    "load_compiled_function": _DISK,
+    "precompile": _DISK,
+    "PrecompileError": _DISK,
+    "keep_portable_guards_unsafe": _ALL_GUARDS,
+    "keep_tensor_guards_unsafe": _ALL_GUARDS,
+    "skip_all_guards_unsafe": _ALL_GUARDS,
+    "skip_guard_on_all_nn_modules_unsafe": _ALL_GUARDS,
+    "skip_guard_on_globals_unsafe": _ALL_GUARDS,
+    "skip_guard_on_inbuilt_nn_modules_unsafe": _ALL_GUARDS,
+    "set_enable_guard_collectives": "processes translate each for itself",
+    "cudagraph_mark_warmup_incomplete": "call torch.compiler's",
+    "override_cudagraphs": "the backend decides: give optimize() its options",
+    "override_optimization_hint": _SYMBOLS,
+    "allow_c_slot": "C types are known by the translator or split the graph",
+    "bytecode_debugger": "godynamo.comptime has breakpoint()",
+    "dont_skip_tracing": "nothing is skipped but torch's own machinery and what is marked",
+    "error_on_graph_break": "fullgraph=True makes every break of a function an error",
+    "leaf_function": "allow_in_graph and nonstrict_trace put a call into the graph as one node",
+    "patch_dynamo_config": "config.patch does it around a call; inside captured code it splits the graph",
+    "replay": "translations are not recorded",
+    "reset_recompile_user_contexts": "recompile reasons have no user context",
+    "set_recursion_limit": "sys.setrecursionlimit is the limit",
+    "step_unsupported": "skip_frame leaves the whole frame to CPython, graph_break splits it",
+}
