@@ -77,6 +77,7 @@ format: venv ## rewrite Go, C and Python in the house format
 
 generate: venv ## rewrite the generated files
 	PYTHON=$(PY) $(GO_ENV) go generate ./...
+	$(PY) scripts/api_page.py
 
 golden: build ## rewrite the golden files; read the diff
 	CGO_ENABLED=0 go test $(PURE) -update

@@ -42,6 +42,15 @@ class CallbackArgs:
 
 Callback = Callable[[CallbackArgs], Any]
 
+__all__ = [
+    "CallbackArgs",
+    "CallbackTrigger",
+    "CompilationCallbackHandler",
+    "callback_handler",
+    "on_compile_end",
+    "on_compile_start",
+]
+
 
 class CompilationCallbackHandler:
     """The registered callbacks; there is one, :data:`callback_handler`."""

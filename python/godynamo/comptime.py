@@ -64,6 +64,7 @@ class _Comptime(Protocol):
 
 
 def _comptime(fn: Callable[[Any], Any], fallback_fn: Callable[[], Any] = lambda: None, /) -> None:
+    """Call ``fn`` with a ComptimeContext while translating; where nothing is translated, call ``fallback_fn``."""
     fallback_fn()
 
 

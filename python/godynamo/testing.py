@@ -91,8 +91,10 @@ class AotEagerAndRecordGraphs(EagerAndRecordGraphs):
     @staticmethod
     def _keeper(graphs: list[Any]) -> Callable[..., Any]:
         def keep(gm: Any, example_inputs: Sequence[Any]) -> Any:
+            from functorch.compile import make_boxed_func  # type: ignore[import-untyped]
+
             graphs.append(gm)
-            return gm.forward
+            return make_boxed_func(gm.forward)
 
         return keep
 
