@@ -150,6 +150,7 @@ _LAZY = {
         "OptimizedModule cache_size cudagraph_mark_step_begin innermost_fn is_dynamo_supported "
         "remove_from_cache wrap_numpy",
     ),
+    **_from("_magics", "load_ipython_extension unload_ipython_extension"),
     **_from("_stance", "get_stance set_stance"),
 }
 
