@@ -11,17 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 import report
+from godynamo._run.bench import machine as machine_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LATEST = ROOT / "bench" / "results" / "latest.json"
@@ -33,37 +33,18 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
-    cpu = platform.processor()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
-    torch_version = subprocess.run(
-        [sys.executable, "-c", "from importlib.metadata import version; print(version('torch'))"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
-        "python": platform.python_version(),
-        "torch": torch_version,
-        "commit": commit,
-    }
+    return {**machine_of.machine(), "commit": commit}
 
 
 def run_group(name: str, rounds: int, workload: str | None) -> dict[str, Any]:
     """The result of one group from its own process. Raises RuntimeError when that failed."""
-    command = [sys.executable, str(ROOT / "bench" / "groups.py"), name, str(rounds)]
+    command = [sys.executable, "-m", "godynamo._run.bench.groups", name, str(rounds)]
     if workload and name == "calls":
         command.append(workload)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT / "python")}
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     if run.returncode != 0 or not run.stdout.strip():
         raise RuntimeError(f"exit code {run.returncode}")

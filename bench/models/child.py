@@ -7,7 +7,7 @@ training, on the first call and on later ones; where backward raises, the same e
 compute in another way where torch.compiler.is_compiling() (transformers.mamba).
 
 With --backend only right and wrong are told. "callable" is a function that runs the GraphModule it gets, bit by bit as well.
-torch's own backends compute in another order: close is then within LIMITS of the largest element, and what is further off is
+torch's own backends compute in another order: close is then within same.LIMITS of the largest element, and what is further off is
 "torch's" where torch.compile with the same backend is as far off.
 """
 
@@ -25,23 +25,16 @@ import timeit
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 warnings.filterwarnings("ignore")
 
 import torch  # noqa: E402
-import zoo  # noqa: E402
 
-import timing  # noqa: E402
+from godynamo._run.bench import costs, same, timing, zoo  # noqa: E402
 
 Run = Callable[[], Any]
-
-#: of the largest element of a tensor, what a result may be off, by backend
-LIMITS = {"eager": 1e-6, "callable": 1e-6, "aot_eager": 1e-4, "inductor": 1e-3}
 
 
 def run_as_captured(gm: torch.fx.GraphModule, _example_inputs: Any) -> Callable[..., Any]:
@@ -67,11 +60,10 @@ def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
         return math.inf
     worst = 0.0
     for x, y in zip(a, b, strict=True):
-        if x is None or y is None or (x.shape, x.dtype) != (y.shape, y.dtype):
+        if x is None or y is None:
             worst = worst if x is y else math.inf
-        elif not torch.equal(x.nan_to_num(), y.nan_to_num()):
-            off = float((x.double() - y.double()).abs().nan_to_num(math.inf).max())
-            worst = max(worst, off / max(1.0, float(x.double().abs().nan_to_num(0, 0, 0).max())))
+        else:
+            worst = max(worst, same.tensor_difference(y, x))
     return worst
 
 
@@ -158,7 +150,7 @@ def backend_alone(name: str, backend: str) -> dict[str, Any]:
             lambda m: optimize(m, backend=with_backend),
             args,
             kwargs,
-            LIMITS.get(backend, 1e-3),
+            same.limit_of(backend),
         )
 
     began = time.perf_counter()
@@ -180,22 +172,6 @@ def theirs(result: dict[str, Any], module: Any, args: Any, kwargs: Any) -> Calla
     result["torch_graphs"] = explanation.graph_count
     _dynamo.reset()
     return lambda m: torch.compile(m, backend="eager")
-
-
-def guards_us(compiled: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> float | None:
-    """Microseconds that a hit takes to check the guards; None where a call is served by several entries."""
-    import godynamo
-    from godynamo import _C
-
-    entries = godynamo.cache_entries(compiled)
-    if len(entries) != 1 or entries[0].orig_code is not torch.nn.Module._wrapped_call_impl.__code__:
-        return None
-    slots = (module, args, kwargs)
-    where = torch.nn.Module._wrapped_call_impl.__globals__
-    taken = [_C.guard_time(entries[0], slots, where, 200) for _ in range(20)]
-    if any(failures for _, failures in taken):
-        raise AssertionError(f"the guards of {compiled} do not hold for the call that they serve")
-    return min(ns for ns, _ in taken) / 1000
 
 
 def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
@@ -233,7 +209,8 @@ def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
             for side, call in sides.items()
         }
         samples = timing.rounds_in_turn(runs, rounds, seconds=0.02)
-        result["guards_us"] = guards_us(compiled, ours_module, args, kwargs)
+        ns = costs.guards("godynamo", compiled, ours_module, args, kwargs).get("guards_ns")
+        result["guards_us"] = ns / 1000 if ns is not None else None
         result["us"] = {side: timing.figure(taken).best * 1e6 for side, taken in samples.items()}
         result["ratios"] = {
             f"{side}/{base}": dataclasses.astuple(timing.ratio(samples[side], samples[base]))
@@ -242,24 +219,8 @@ def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
         }
         for side in ("eager", "godynamo"):
             torch.manual_seed(5)
-            result.setdefault("work", {})[side] = work(lambda call=sides[side]: call(*args, **kwargs))  # type: ignore[misc]
+            result.setdefault("work", {})[side] = costs.work(lambda call=sides[side]: call(*args, **kwargs))  # type: ignore[misc]
     return result
-
-
-def work(call: Run) -> dict[str, int]:
-    """What a call has torch do, whatever the machine is busy with: calls of operators, those that operators make
-    among them, and the most bytes alive at a time that the call has allocated."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        output = call()
-    now = most = calls = 0
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            now += event.nbytes()
-            most = max(most, now)
-        else:
-            calls += 1
-    del output
-    return {"calls": calls, "bytes": most}
 
 
 def main() -> None:

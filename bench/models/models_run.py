@@ -4,9 +4,9 @@
         [--backend NAME]
 
 The sides take turns, and a warm time is compared round by round: the median of the rounds' ratios and the interval it
-lies in (bench/timing.py). A model counts as slower only where the whole interval is above 1. Calls: how many more of
-torch's operators run in a call than in eager; bytes: the most that are alive at a time, beside eager's. Those two say
-what a busy machine cannot.
+lies in (godynamo/_run/bench/timing.py). A model counts as slower only where the whole interval is above 1. Calls: how
+many more of torch's operators run in a call than in eager; bytes: the most that are alive at a time, beside eager's. Those
+two say what a busy machine cannot.
 
 Exits with 1 where a model is wrong, fails, or is in more graphs than with torch.compile. With a backend (aot_eager, inductor,
 callable) only whether outputs, gradients, buffers and random numbers are eager's; what is as far off as with torch.compile is no
@@ -27,7 +27,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(ROOT / "python"))
 
 
 def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--backend", help="aot_eager, inductor, callable: whether every model is right with it")
     options = parser.parse_args()
-    import zoo
+    from godynamo._run.bench import zoo
 
     names = [n for n in zoo.MODELS if fnmatch.fnmatch(n, options.only)]
     if not names:

@@ -98,6 +98,7 @@ func newRoot(app *App) *cobra.Command {
 		"Python that godynamo is installed in (default: $GODYNAMO_PYTHON, the one beside this tool, python3)")
 	for _, command := range []func(*App) *cobra.Command{
 		newBisect,
+		newBench,
 		newDis,
 		newDoctor,
 		newRun,

@@ -75,6 +75,11 @@ def record_time(phase: str, seconds: float) -> None:
     _phase_seconds[phase] = (calls + 1, total + seconds, max(longest, seconds))
 
 
+def phase_seconds(phase: str) -> float:
+    """Seconds that a phase ("backend", "graph_module", ...) has taken so far, in all."""
+    return _phase_seconds.get(phase, (0, 0.0, 0.0))[1]
+
+
 @overload
 def compile_times(repr: Literal["str"] = "str", aggregate: bool = False) -> str: ...
 @overload

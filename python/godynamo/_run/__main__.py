@@ -7,6 +7,7 @@ import sys
 
 #: command of the tool → module of this package
 COMMANDS = {
+    "bench": "bench.child",  # the children of it
     "dis": "dis",
     "doctor": "doctor",
     "run": "run",

@@ -6,7 +6,7 @@ import project_support
 import pytest
 
 import report
-import timing
+from godynamo._run.bench import same, timing
 
 
 def test_a_figure_is_the_best_round_and_says_how_far_the_others_lie():
@@ -92,7 +92,7 @@ def test_each_goal_is_met_at_its_bound_and_missed_beyond(goal):
 
 
 def test_the_goals_name_workloads_that_exist():
-    import workloads
+    from godynamo._run.bench import workloads
 
     known = {workload.name for workload in workloads.WORKLOADS}
     assert {goal.path[1] for goal in report.GOALS if goal.path[0] == "calls"} <= known
@@ -140,13 +140,12 @@ def test_errors_inside_of_groups_are_found():
 
 
 def test_every_workload_is_timed_on_what_is_checked():
-    import groups
-    import workloads
+    from godynamo._run.bench import workloads
 
     for workload in workloads.WORKLOADS:
         with workload.context():
             first, second = (workload.prepare(lambda target: target) for _ in range(2))
-            assert groups._same(first.check(), second.check(), exact=True), workload.name
+            assert same.difference(first.check(), second.check()) == 0, workload.name
             assert timeit.Timer(first.statement, globals=first.names).timeit(1) > 0
             assert first.calls == first.statement.count(";") + 1
 
@@ -155,7 +154,7 @@ def test_every_workload_is_timed_on_what_is_checked():
 def test_the_function_of_many_operations_has_that_many(count):
     import ast
 
-    import workloads
+    from godynamo._run.bench import workloads
 
     (function,) = ast.parse(workloads.many_ops_source(count, 7)).body
     assert function.name == "many_7"

@@ -8,15 +8,17 @@ import json
 import os
 import subprocess
 import sys
-import timeit
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import timing
+from . import timing
+from .engines import KINDS, Engine
 
-ROOT = Path(__file__).resolve().parent.parent
-SIDES = (timing.EAGER, "torch.compile", "godynamo")
+SIDES = KINDS
+
+# Where the children of this module find the package.
+_PACKAGES = Path(__file__).resolve().parents[3]
 
 
 def progress(text: str) -> None:
@@ -25,25 +27,7 @@ def progress(text: str) -> None:
 
 
 def _transform(side: str, backend: str) -> Callable[[Any], Any]:
-    import torch
-
-    if side == "torch.compile":
-        return lambda target: torch.compile(target, backend=backend)
-    if side == "godynamo":
-        import godynamo
-
-        return lambda target: godynamo.optimize(target, backend=backend)
-    return lambda target: target
-
-
-def _same(got: Any, want: Any, exact: bool) -> bool:
-    import torch
-
-    if isinstance(want, torch.Tensor):
-        return torch.equal(got, want) if exact else torch.allclose(got, want, atol=1e-5)
-    if isinstance(want, (list, tuple)):
-        return len(got) == len(want) and all(_same(g, w, exact) for g, w in zip(got, want, strict=True))
-    return bool(got == want)
+    return Engine(side, side).transform(backend)
 
 
 def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
@@ -53,33 +37,26 @@ def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
     """
     import torch
 
-    import workloads
+    from . import measure, workloads
 
     torch.set_num_threads(1)
+    engines = [Engine(side, side) for side in SIDES]
     results: dict[str, Any] = {}
     for workload in workloads.WORKLOADS:
         if only is not None and workload.name != only:
             continue
         progress(workload.name)
         entry: dict[str, Any] = {"about": workload.about, "backend": workload.backend}
-        runs: dict[str, Callable[[int], float]] = {}
-        with workload.context():
-            want = workload.prepare(_transform(timing.EAGER, "")).check()
-            for side in SIDES:
-                try:
-                    prepared = workload.prepare(_transform(side, workload.backend))
-                    # The first calls translate; a few more let both sides settle (automatic dynamic shapes, hooks).
-                    got = [prepared.check() for _ in range(5)][-1]
-                    if not _same(got, want, exact=workload.backend == "eager"):
-                        raise AssertionError("another result than eager's")
-                except Exception as error:
-                    entry[side] = {"error": f"{type(error).__name__}: {error}"[:400]}
-                    progress(f"{workload.name}: {side}: {entry[side]['error']}")
-                    continue
-                timer = timeit.Timer(prepared.statement, globals=prepared.names)
-                per_call = 1 / prepared.calls
-                runs[side] = lambda n, timer=timer, per_call=per_call: timer.timeit(n) * per_call  # type: ignore[misc]
-            entry.update(timing.compare(timing.in_turn(runs, rounds)))
+        taken = measure.measure(workload, engines, rounds, details=False)
+        for side, found in taken.items():
+            if "error" in found:
+                entry[side] = {"error": found["error"]}
+                progress(f"{workload.name}: {side}: {found['error']}")
+        entry.update(
+            timing.compare(
+                {side: timing.figure(found["seconds"]) for side, found in taken.items() if "seconds" in found}
+            )
+        )
         results[workload.name] = entry
     return results
 
@@ -89,8 +66,9 @@ def guards(rounds: int) -> dict[str, Any]:
     import torch
 
     import godynamo
-    import workloads
     from godynamo import _C
+
+    from . import workloads
 
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(1)
@@ -123,7 +101,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
     """Seconds of the first call of a function of `ops` operations, each round with a function never seen."""
     import torch
 
-    import workloads
+    from . import workloads
 
     torch.set_num_threads(1)
     x, y = torch.randn(10), torch.randn(10)
@@ -170,7 +148,8 @@ def layers(rounds: int, count: int = 24) -> dict[str, Any]:
     import torch
 
     import godynamo
-    import workloads
+
+    from . import workloads
 
     torch.set_num_threads(1)
     x = torch.randn(2, 5, 16)
@@ -244,7 +223,7 @@ print(json.dumps(best))
 
 def _child(program: str, *arguments: str) -> dict[str, float]:
     """The JSON line that a fresh interpreter prints. Raises RuntimeError with its stderr."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    environment = {**os.environ, "PYTHONPATH": str(_PACKAGES)}
     environment.pop("GODYNAMO_LOGS", None)
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
@@ -299,7 +278,7 @@ GROUPS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one group: groups.py NAME ROUNDS [WORKLOAD]; the result is the last line of stdout."""
+    """Runs one group: ``python -m godynamo._run.bench.groups NAME ROUNDS [WORKLOAD]``; the result is the last line of stdout."""
     name, rounds, *rest = arguments
     run = GROUPS[name]
     extra = dict(zip(list(inspect.signature(run).parameters)[1:], rest, strict=False)) if name == "calls" else {}
@@ -308,5 +287,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / "python")]
     sys.exit(main(sys.argv[1:]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
+
+from . import same, timing
 
 Transform = Callable[[Any], Any]  # what a side does to a function or module: nothing, torch.compile, godynamo.optimize
 
@@ -18,23 +20,40 @@ class Prepared:
     """One side, ready to be called.
 
     The statement is timed with `names` as its globals; it makes `calls` calls. `check` gives what eager must give too.
+    `target`, `args` and `kwargs` are a call whose guards can be told, target as it was before it was transformed.
     """
 
     statement: str
     names: dict[str, Any]
     check: Callable[[], Any]
     calls: int = 1
+    compiled: Any = None
+    target: Any = None
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A named call, with what it is about."""
+    """A named call, with what it is about.
+
+    backend: for engines that name none. seconds: how long a round of it takes, about.
+    """
 
     name: str
     about: str
     prepare: Callable[[Transform], Prepared]
     context: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     backend: str = "eager"
+    suite: str = "micro"
+    seconds: float = timing.ROUND_SECONDS
+
+    def limit_for(self, backend: str) -> float:
+        """What a result may be off eager's, as part of the largest element of a tensor. The micro set is held to more than
+        models are: none of it computes in another way under a compiler."""
+        if self.suite == "micro":
+            return 0.0 if backend == "eager" else 1e-5
+        return same.limit_of(backend)
 
 
 def _pair() -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,14 +61,14 @@ def _pair() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(10, generator=generator), torch.randn(10, generator=generator)
 
 
-def _two(function: Callable[..., Any], statement: str = "f(a, b)") -> Callable[[Transform], Prepared]:
+def _two(function: Callable[..., Any]) -> Callable[[Transform], Prepared]:
     """Preparation of a function of two tensors."""
 
     def prepare(transform: Transform) -> Prepared:
         f = transform(function)
         a, b = _pair()
         names = {"f": f, "a": a, "b": b}
-        return Prepared(statement, names, lambda: eval(statement, dict(names)))
+        return Prepared("f(a, b)", names, lambda: f(a, b), compiled=f, target=function, args=(a, b))
 
     return prepare
 
@@ -100,15 +119,31 @@ async def _never_captured(a: Any, b: Any) -> Any:
     return b
 
 
+def _prepare_keyword(transform: Transform) -> Prepared:
+    f = transform(_keyword)
+    a, b = _pair()
+    return Prepared(
+        "f(a, b=b, scale=2.0)",
+        {"f": f, "a": a, "b": b},
+        lambda: f(a, b=b, scale=2.0),
+        compiled=f,
+        target=_keyword,
+        args=(a,),
+        kwargs={"b": b, "scale": 2.0},
+    )
+
+
 def _prepare_pure_python(transform: Transform) -> Prepared:
     f = transform(_pure_python)
-    return Prepared("f(100)", {"f": f}, lambda: f(100))
+    return Prepared("f(100)", {"f": f}, lambda: f(100), compiled=f, target=_pure_python, args=(100,))
 
 
 def _prepare_thirty(transform: Transform) -> Prepared:
     f = transform(_thirty)
     tensors = [torch.full((10,), float(i)) for i in range(30)]
-    return Prepared("f(*ts)", {"f": f, "ts": tensors}, lambda: f(*tensors))
+    return Prepared(
+        "f(*ts)", {"f": f, "ts": tensors}, lambda: f(*tensors), compiled=f, target=_thirty, args=tuple(tensors)
+    )
 
 
 def _prepare_eight(transform: Transform) -> Prepared:
@@ -117,7 +152,15 @@ def _prepare_eight(transform: Transform) -> Prepared:
     x, _ = _pair()
     modes = ["m" * (i + 1) for i in range(8)]
     statement = "; ".join(f"f(x, {mode!r})" for mode in modes)
-    return Prepared(statement, {"f": f, "x": x}, lambda: [f(x, mode) for mode in modes], calls=8)
+    return Prepared(
+        statement,
+        {"f": f, "x": x},
+        lambda: [f(x, mode) for mode in modes],
+        calls=8,
+        compiled=f,
+        target=_by_mode,
+        args=(x, modes[-1]),
+    )
 
 
 def _prepare_skipped(transform: Transform) -> Prepared:
@@ -144,7 +187,7 @@ def _module(make: Callable[[], nn.Module], shape: tuple[int, ...]) -> Callable[[
             module = make()
             x = torch.randn(*shape)
         m = transform(module)
-        return Prepared("m(x)", {"m": m, "x": x}, lambda: m(x))
+        return Prepared("m(x)", {"m": m, "x": x}, lambda: m(x), compiled=m, target=module, args=(x,))
 
     return prepare
 
@@ -161,7 +204,7 @@ WORKLOADS = [
     Workload("identity", "def f(a, b): return b", _two(_identity)),
     Workload("relu", "(a + b).relu() * 2", _two(_relu)),
     Workload("toy_example", "the seed's toy_example: a branch on data", _two(_toy_example)),
-    Workload("keyword", "f(a, b=b, scale=2.0)", _two(_keyword, "f(a, b=b, scale=2.0)")),
+    Workload("keyword", "f(a, b=b, scale=2.0)", _prepare_keyword),
     Workload("pure_python", "a loop of 100 additions, no tensor", _prepare_pure_python),
     Workload("skipped", "a call of an async function: never captured", _prepare_skipped),
     Workload("thirty", "30 tensor arguments", _prepare_thirty),

@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
+)
+
+// Alpha is how likely a comparison of two runs of the same code shows any change at all, over all its rows together.
+const Alpha = 0.05
+
+// Margin is how much a figure has to change before the test is asked. Two runs of the same code do differ: by what else ran on the
+// machine in these minutes, which hits all processes of a run alike. Of 15 pairs of runs of the micro set on two cores under a load between 1.5 and
+// 4.5 six showed a change without a margin, one with 3 %, none with 5 %.
+const Margin = 0.05
+
+// Comparison is a result held against an older one, row by row.
+type Comparison struct {
+	Old     string    `json:"old"` // the file
+	Machine Machine   `json:"machine"`
+	Alpha   float64   `json:"alpha"`
+	Margin  float64   `json:"margin"` // smaller changes are none
+	Rows    []*Change `json:"rows"`
+	// Missing lists what only one of the two has figures for, and why.
+	Missing []string `json:"missing"`
+	// Notes say what makes the comparison worth less: another machine, too few processes.
+	Notes []string `json:"notes"`
+}
+
+// Change is one workload with one engine.
+type Change struct {
+	Workload string    `json:"workload"`
+	Engine   string    `json:"engine"`
+	Old      *Interval `json:"old_us"`
+	New      *Interval `json:"new_us"`
+	Change   float64   `json:"change"` // of the medians: 0.05 is 5 % slower
+	// P is the Mann-Whitney U test's on the best rounds of the processes, the older ones moved by the margin towards the newer: whether
+	// the change is more than that. Adjusted is Holm's, for as many rows as there are.
+	P           float64 `json:"p"`
+	Adjusted    float64 `json:"p_adjusted"`
+	Significant bool    `json:"significant"`
+}
+
+// Compare holds a result against an older one of that name. Rows are in the order of the newer.
+func Compare(old, now *Result, name string, margin float64) *Comparison {
+	c := &Comparison{Old: name, Machine: old.Machine, Alpha: Alpha, Margin: margin, Missing: []string{}, Notes: notes(old, now)}
+	known := map[string]*Workload{}
+	for _, w := range old.Workloads {
+		known[w.Name] = w
+	}
+	for _, w := range now.Workloads {
+		before := known[w.Name]
+		delete(known, w.Name)
+		if before == nil {
+			c.Missing = append(c.Missing, w.Name+": only in this run")
+			continue
+		}
+		for _, label := range now.Settings.Engines {
+			c.row(w.Name, label, before, w)
+		}
+	}
+	for _, w := range old.Workloads {
+		if known[w.Name] != nil {
+			c.Missing = append(c.Missing, w.Name+": only in "+name)
+		}
+	}
+	c.adjust()
+	return c
+}
+
+// row adds the row of one engine, or says why there is none.
+func (c *Comparison) row(name, label string, before, after *Workload) {
+	a, b := before.Engines[label], after.Engines[label]
+	va, vb := values(a), values(b)
+	if len(va) == 0 || len(vb) == 0 {
+		if len(va)+len(vb) > 0 {
+			c.Missing = append(c.Missing, fmt.Sprintf("%s, %s: no figures in %s", name, label, map[bool]string{true: c.Old, false: "this run"}[len(va) == 0]))
+		}
+		return
+	}
+	change := &Change{Workload: name, Engine: label, Old: summary(va), New: summary(vb)}
+	change.Change = change.New.Value/change.Old.Value - 1
+	change.P = beyond(va, vb, c.Margin, change.Change)
+	c.Rows = append(c.Rows, change)
+}
+
+// beyond returns how likely it is that figures changed by no more than margin and look like this.
+func beyond(old, now []float64, margin, change float64) float64 {
+	moved := slices.Clone(old)
+	by := 1 + margin
+	if change < 0 {
+		by = 1 / by
+	}
+	if (change >= 0 && 1+change <= by) || (change < 0 && 1+change >= by) {
+		return 1 // within the margin
+	}
+	for i := range moved {
+		moved[i] *= by
+	}
+	thresholds := &benchmath.Thresholds{CompareAlpha: Alpha}
+	return benchmath.AssumeNothing.Compare(benchmath.NewSample(moved, thresholds), benchmath.NewSample(slices.Clone(now), thresholds)).P
+}
+
+// values are the figures of an engine that are compared: one for each process.
+func values(f *Figures) []float64 {
+	if f == nil || f.Error != "" {
+		return nil
+	}
+	return bests(f.Samples)
+}
+
+// adjust applies Holm's method: of forty rows two would be below 0.05 by chance, and a person's CI would stop for them.
+func (c *Comparison) adjust() {
+	order := slices.Clone(c.Rows)
+	sort.SliceStable(order, func(i, j int) bool { return order[i].P < order[j].P })
+	least := 0.0
+	for i, row := range order {
+		least = math.Max(least, math.Min(1, row.P*float64(len(order)-i)))
+		row.Adjusted = least
+		row.Significant = row.Adjusted < c.Alpha
+	}
+}
+
+// notes says what two results differ in beside the code.
+func notes(old, now *Result) []string {
+	found := []string{}
+	differ := func(what, a, b string) {
+		if a != b {
+			found = append(found, fmt.Sprintf("%s was %s and is %s", what, a, b))
+		}
+	}
+	differ("the processor", old.Machine.CPU, now.Machine.CPU)
+	differ("the number of cores", strconv.Itoa(old.Machine.Cores), strconv.Itoa(now.Machine.Cores))
+	differ("Python", old.Machine.Python, now.Machine.Python)
+	differ("torch", old.Machine.Torch, now.Machine.Torch)
+	if fewest := min(old.Settings.Processes, now.Settings.Processes); fewest < 4 {
+		found = append(found, fmt.Sprintf("%d processes are too few to tell any change from noise: at least 4, better 10", fewest))
+	}
+	if old.Interrupted || now.Interrupted {
+		found = append(found, "one of the runs was interrupted")
+	}
+	return found
+}
+
+// Worse returns the significant rows that got slower by more than a share, 0.05 for 5 %.
+func (c *Comparison) Worse(share float64) []*Change {
+	var found []*Change
+	for _, row := range c.Rows {
+		if row.Significant && row.Change > share {
+			found = append(found, row)
+		}
+	}
+	return found
+}
+
+// Share reads the percentage that a flag was given: "5%" or "5" are 0.05. The error is a Problem.
+func Share(flag, text string) (float64, error) {
+	value, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
+	if err != nil || value < 0 || math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0, problemf("%s %s: a percentage is wanted, for instance 5%%", flag, text)
+	}
+	return value / 100, nil
+}

@@ -1,0 +1,51 @@
+package bench
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Writable tells, before anything is measured, that a file cannot be written where it is wanted. "-" is stdout.
+func Writable(path string) error {
+	if path == "-" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return problemf("%s is a directory, a file is wanted", path)
+	}
+	if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
+		return problemf("%s: there is no directory %s", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// WriteFile writes a file whole or not at all: a reader never sees a torn one, and an older one is lost only to a complete new one.
+func WriteFile(path string, write func(io.Writer) error) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // /dev/stdout, a pipe
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return write(file)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	if err := write(file); err != nil {
+		file.Close()
+		return err
+	}
+	if err := file.Chmod(0o644); err != nil {
+		file.Close()
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

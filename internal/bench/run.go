@@ -1,0 +1,231 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+)
+
+// Options say what is measured, and how often.
+type Options struct {
+	Suites, Only, Modules []string // as on the command line; see python/godynamo/_run/bench
+	Engines               []string // labels; eager is put first where it is missing
+	Processes, Rounds     int
+	Quick                 bool
+	Silence               time.Duration // after which a child that says nothing is ended
+	// Command returns Python's side of a command as a child that is not started yet.
+	Command  func(args ...string) *exec.Cmd
+	Progress Progress
+}
+
+// Progress hears what is going on.
+type Progress interface {
+	// Plan says how many steps there will be at most.
+	Plan(steps int)
+	// At says what is being done.
+	At(process int, workload, what string)
+	// Step says that one is done; text is "" or what there is to tell.
+	Step(process int, workload, text string)
+}
+
+// microSuite is the suite whose workloads share a process; another's are big, and each gets its own.
+const microSuite = "micro"
+
+// Run measures. The processes of a workload are spread over the run: process 1 of all workloads comes first, then process 2, so that a slow
+// minute does not hit all of one. A workload whose child dies is shown with that error and left alone. When ctx ends the result holds
+// what was measured so far, marked as interrupted, and the error is ctx's. Bad use gives a Problem.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	if !slices.Contains(o.Engines, Eager) {
+		o.Engines = append([]string{Eager}, o.Engines...)
+	}
+	r := &runner{options: o}
+	if err := r.plan(ctx); err != nil {
+		return nil, err
+	}
+	caches := ""
+	if !o.Quick {
+		dir, err := os.MkdirTemp("", "godynamo-bench-")
+		if err != nil {
+			return nil, problemf("no temporary directory: %v", err)
+		}
+		defer os.RemoveAll(dir)
+		caches = dir
+	}
+	var failed error
+	for process := 1; process <= o.Processes && failed == nil; process++ {
+		failed = r.process(ctx, process, caches)
+		caches = ""
+	}
+	r.result.Interrupted = failed != nil && ctx.Err() != nil
+	r.result.Workloads = slices.DeleteFunc(r.result.Workloads, func(w *Workload) bool {
+		return w.Error == "" && len(w.Engines) == 0 // not begun
+	})
+	r.result.finish()
+	return r.result, failed
+}
+
+type runner struct {
+	options Options
+	result  *Result
+}
+
+func (r *runner) request(do string) request {
+	o := r.options
+	return request{
+		Do: do, Suites: list(o.Suites), Only: list(o.Only), Modules: list(o.Modules), Engines: o.Engines, Rounds: o.Rounds,
+	}
+}
+
+// list makes nothing an empty list, which JSON shows as one.
+func list(names []string) []string { return append([]string{}, names...) }
+
+// plan asks a child which workloads there are.
+func (r *runner) plan(ctx context.Context) error {
+	var answer message
+	err := child(ctx, r.options.Command, r.request("plan"), r.options.Silence, func(m message) { answer = m })
+	var d died
+	if errors.As(err, &d) {
+		return problemf("the benchmark's Python does not work: %s", d)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range answer.Workloads {
+		w.Engines = map[string]*Figures{}
+	}
+	r.result = &Result{
+		Kind: kind, Version: 1, Machine: *answer.Machine, Workloads: answer.Workloads,
+		Settings: Settings{
+			Engines: r.options.Engines, Processes: r.options.Processes, Rounds: r.options.Rounds, Quick: r.options.Quick,
+			FreshCaches: !r.options.Quick,
+		},
+	}
+	r.options.Progress.Plan(len(answer.Workloads) * r.options.Processes)
+	return nil
+}
+
+// process measures every workload that is well in one process each, or one for all of the micro set.
+func (r *runner) process(ctx context.Context, number int, caches string) error {
+	for _, batch := range r.batches() {
+		for len(batch) > 0 {
+			rest, err := r.batch(ctx, number, caches, batch)
+			if err != nil {
+				return err
+			}
+			batch = rest
+		}
+	}
+	return nil
+}
+
+// batches groups the workloads that are well by the process they run in.
+func (r *runner) batches() [][]*Workload {
+	var micro []*Workload
+	var all [][]*Workload
+	for _, w := range r.result.Workloads {
+		switch {
+		case w.Error != "":
+		case w.Suite == microSuite:
+			micro = append(micro, w)
+		default:
+			all = append(all, []*Workload{w})
+		}
+	}
+	if len(micro) > 0 {
+		all = append([][]*Workload{micro}, all...)
+	}
+	return all
+}
+
+// batch runs one child. When that dies the workload it was at gets the error, and those behind it are returned.
+func (r *runner) batch(ctx context.Context, number int, caches string, batch []*Workload) (rest []*Workload, err error) {
+	ask := r.request("measure")
+	ask.Details, ask.Caches = number == 1, caches
+	for _, w := range batch {
+		ask.Workloads = append(ask.Workloads, w.Name)
+	}
+	next := 0 // the child goes through them in order
+	err = child(ctx, r.options.Command, ask, r.options.Silence, func(m message) {
+		switch {
+		case m.Workload == "":
+		case m.At != "":
+			r.options.Progress.At(number, m.Workload, m.At)
+		case next < len(batch) && batch[next].Name == m.Workload:
+			w := batch[next]
+			next++
+			w.Error = m.Error
+			r.take(w, m.Engines, number)
+			r.options.Progress.Step(number, w.Name, told(w, r.options.Engines))
+		}
+	})
+	var d died
+	if !errors.As(err, &d) {
+		return nil, err
+	}
+	if next == len(batch) {
+		return nil, nil // it had said everything
+	}
+	w := batch[next]
+	w.Error = string(d)
+	w.Engines = map[string]*Figures{}
+	r.options.Progress.Step(number, w.Name, w.Error)
+	return batch[next+1:], nil
+}
+
+// take adds what one process has measured. An engine that failed in one process has failed.
+func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
+	if w.Error != "" {
+		w.Engines = map[string]*Figures{}
+		return
+	}
+	for label, m := range engines {
+		f := w.Engines[label]
+		if f == nil {
+			f = &Figures{
+				Backend: m.Backend, Correct: "yes", Graphs: m.Graphs, Breaks: m.Breaks, Ops: m.Ops, Internal: m.Internal, Cold: m.Cold, Guards: m.Guards,
+				GuardsNs: m.GuardsNs, Calls: m.Calls, Peak: m.Bytes,
+			}
+			w.Engines[label] = f
+		}
+		if m.Error != "" {
+			f.Error, f.Correct = m.Error, "no"
+		}
+		if m.Correct == "close" && f.Correct == "yes" {
+			f.Correct = "close"
+		}
+		samples := make([]float64, len(m.Seconds))
+		for i, s := range m.Seconds {
+			samples[i] = s * 1e6
+		}
+		// A process that failed leaves its place empty: ratios are of figures of one process.
+		for len(f.Samples) < number-1 {
+			f.Samples = append(f.Samples, nil)
+		}
+		f.Samples = append(f.Samples, samples)
+	}
+}
+
+// told is what progress without a bar says of a workload.
+func told(w *Workload, engines []string) string {
+	if w.Error != "" {
+		return w.Error
+	}
+	text := ""
+	for _, label := range engines {
+		f := w.Engines[label]
+		switch {
+		case f == nil:
+		case f.Error != "":
+			text += fmt.Sprintf("  %s: %s", label, f.Error)
+		default:
+			if b := bests(f.Samples); len(b) > 0 {
+				text += fmt.Sprintf("  %s %s µs", label, digits(slices.Min(b)))
+			}
+		}
+	}
+	return text
+}

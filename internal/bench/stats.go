@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+)
+
+// A process is one sample, and its best round stands for it.
+//
+// Rounds are no sample: those of one process share its memory layout, its hash seeds and the minute it ran in, and differ among
+// themselves by what others do on the machine, which only ever adds. The best round leaves that out (bench/report.py has the same figure).
+// Processes are alike by construction and differ as two runs do. Of the processes the median is taken, and its interval by order
+// statistics, which assumes nothing of the distribution.
+
+const confidence = 0.95
+
+// bests returns the best round of each process.
+func bests(samples [][]float64) []float64 {
+	var out []float64
+	for _, rounds := range samples {
+		if len(rounds) > 0 {
+			out = append(out, slices.Min(rounds))
+		}
+	}
+	return out
+}
+
+// ratios returns, for each process that measured both, its best round over eager's.
+func ratios(samples, eager [][]float64) []float64 {
+	var out []float64
+	for i := range min(len(samples), len(eager)) {
+		if len(samples[i]) > 0 && len(eager[i]) > 0 {
+			out = append(out, slices.Min(samples[i])/slices.Min(eager[i]))
+		}
+	}
+	return out
+}
+
+// summary returns median and interval of the processes' figures, nil without any. With fewer than six an interval at 95 % does not
+// exist: all of them lie in the one given, whose confidence is what it says.
+func summary(values []float64) *Interval {
+	if len(values) == 0 {
+		return nil
+	}
+	sample := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
+	s := benchmath.AssumeNothing.Summary(sample, confidence)
+	if len(values) == 1 {
+		return &Interval{Value: s.Center, Low: s.Center, High: s.Center}
+	}
+	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
+		n := float64(len(values))
+		return &Interval{s.Center, sample.Values[0], sample.Values[len(values)-1], 1 - math.Pow(2, 1-n)}
+	}
+	return &Interval{s.Center, s.Lo, s.Hi, s.Confidence}
+}
+
+// finish works out every figure that rests on samples.
+func (r *Result) finish() {
+	for _, w := range r.Workloads {
+		var eager [][]float64
+		if f := w.Engines[Eager]; f != nil {
+			eager = f.Samples
+		}
+		for _, f := range w.Engines {
+			if f.Error != "" {
+				*f = Figures{Error: f.Error, Correct: f.Correct, Backend: f.Backend}
+				continue
+			}
+			f.Warm = summary(bests(f.Samples))
+			f.Ratio = summary(ratios(f.Samples, eager))
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+const missing = "-"
+
+// header names the columns that cells fills, behind the first two.
+var header = []string{
+	"workload", "engine", "correct", "graphs", "breaks", "ops", "capture ms", "backend ms", "warm µs", "± %", "ratio", "guards", "ns", "peak MiB",
+}
+
+// WriteTable writes a result as an aligned table, with what failed and the comparison below it.
+func (r *Result) WriteTable(w io.Writer) error {
+	t := newTable()
+	var head table.Row
+	for _, name := range header {
+		head = append(head, name)
+	}
+	t.AppendHeader(head)
+	for _, load := range r.Workloads {
+		t.AppendSeparator()
+		if load.Error != "" {
+			t.AppendRow(table.Row{load.Name, "", "error"})
+			continue
+		}
+		name := load.Name
+		for _, label := range r.Settings.Engines {
+			f := load.Engines[label]
+			if f == nil {
+				continue
+			}
+			t.AppendRow(append(table.Row{name, label}, cells(f)...))
+			name = ""
+		}
+	}
+	t.SetColumnConfigs(rightFrom(4, 14))
+	out := []string{t.Render(), r.about()}
+	for _, failed := range r.Failed() {
+		out = append(out, "error: "+failed)
+	}
+	for _, note := range r.notes() {
+		out = append(out, "note: "+note)
+	}
+	if r.Comparison != nil {
+		out = append(out, "", r.Comparison.String())
+	}
+	_, err := fmt.Fprintln(w, strings.Join(out, "\n"))
+	return err
+}
+
+func newTable() table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.DrawBorder = false
+	t.SetStyle(style)
+	return t
+}
+
+// rightFrom aligns the columns from one to another, counted from 1, to the right.
+func rightFrom(from, to int) []table.ColumnConfig {
+	var out []table.ColumnConfig
+	for i := from; i <= to; i++ {
+		out = append(out, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	return out
+}
+
+// cells are an engine's columns from "correct" on.
+func cells(f *Figures) table.Row {
+	if f.Error != "" {
+		return table.Row{"error"}
+	}
+	capture, backend, ratio := missing, missing, missing
+	if f.Cold != nil && f.Graphs != nil {
+		capture, backend = digits(f.Cold.Capture*1e3), digits(f.Cold.Backend*1e3)
+	}
+	if f.Ratio != nil {
+		ratio = fmt.Sprintf("%.2f [%.2f %.2f]", f.Ratio.Value, f.Ratio.Low, f.Ratio.High)
+	}
+	warm, spread := missing, missing
+	if f.Warm != nil {
+		warm, spread = digits(f.Warm.Value), percent(f.Warm)
+	}
+	return table.Row{
+		f.Correct, count(f.Graphs), count(f.Breaks), count(f.Ops), capture, backend, warm, spread, ratio, count(f.Guards), nanoseconds(f.GuardsNs), mebibytes(f.Peak),
+	}
+}
+
+// about says how the figures came to be.
+func (r *Result) about() string {
+	m, s := r.Machine, r.Settings
+	lines := []string{
+		fmt.Sprintf("%s; %s, %d cores, load %.1f; Python %s, torch %s", m.Date, m.CPU, m.Cores, m.Load, m.Python, m.Torch),
+		fmt.Sprintf("warm: median of %d processes' best of %d rounds, engines in turn%s", s.Processes, s.Rounds, intervals(s.Processes)),
+	}
+	if !s.FreshCaches {
+		lines = append(lines, "capture and backend: the first call, with torch's caches on disk as they are")
+	}
+	if r.Interrupted {
+		lines = append(lines, "interrupted: what was measured so far")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// intervals says what the intervals of so many processes are.
+func intervals(processes int) string {
+	switch {
+	case processes < 2:
+		return ""
+	case processes < 6:
+		return "; ± and [ ]: where all of them lie"
+	}
+	return "; ± and [ ]: 95 % interval of the median"
+}
+
+// String shows the comparison as a table.
+func (c *Comparison) String() string {
+	t := newTable()
+	t.AppendHeader(table.Row{"workload", "engine", "old µs", "new µs", "change", "p", ""})
+	changed := 0
+	for _, row := range c.Rows {
+		change, verdict := "~", ""
+		if row.Significant {
+			changed++
+			change = fmt.Sprintf("%+.1f %%", row.Change*100)
+			verdict = map[bool]string{true: "slower", false: "faster"}[row.Change > 0]
+		}
+		t.AppendRow(table.Row{
+			row.Workload, row.Engine, interval(row.Old), interval(row.New), change, fmt.Sprintf("%.3f", row.Adjusted), verdict,
+		})
+	}
+	t.SetColumnConfigs(rightFrom(3, 6))
+	lines := []string{t.Render()}
+	if changed == 0 {
+		lines = append(lines, "no significant change to "+c.Old)
+	} else {
+		lines = append(lines, fmt.Sprintf("%d of %d rows changed to %s", changed, len(c.Rows), c.Old))
+	}
+	lines = append(lines, c.Method())
+	for _, note := range append(c.Notes, c.Missing...) {
+		lines = append(lines, "note: "+note)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Method says what p is.
+func (c *Comparison) Method() string {
+	return fmt.Sprintf("p: that the change is within %g %%, by the Mann-Whitney U test on the processes, adjusted for %d rows (Holm); ~: p ≥ %.2f",
+		c.Margin*100, len(c.Rows), c.Alpha)
+}
+
+// interval shows a figure with its uncertainty.
+func interval(i *Interval) string {
+	if p := percent(i); p != missing {
+		return digits(i.Value) + " ±" + p + " %"
+	}
+	return digits(i.Value)
+}
+
+// percent is the greater half of an interval, as a percentage of the figure.
+func percent(i *Interval) string {
+	if i == nil || i.Confidence == 0 || i.Value == 0 {
+		return missing
+	}
+	return fmt.Sprintf("%.1f", 100*math.Max(i.High-i.Value, i.Value-i.Low)/i.Value)
+}
+
+// digits shows a figure with four digits that count.
+func digits(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case math.Abs(x) >= 1000:
+		return fmt.Sprintf("%.0f", x)
+	case math.Abs(x) >= 100:
+		return fmt.Sprintf("%.1f", x)
+	case math.Abs(x) >= 10:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func count(n *int) string {
+	if n == nil {
+		return missing
+	}
+	return fmt.Sprint(*n)
+}
+
+func nanoseconds(x *float64) string {
+	if x == nil {
+		return missing
+	}
+	return fmt.Sprintf("%.0f", *x)
+}
+
+func mebibytes(n *int64) string {
+	if n == nil {
+		return missing
+	}
+	mib := float64(*n) / (1 << 20)
+	if mib > 0 && mib < 0.0005 {
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", mib)
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godynamo/godynamo/internal/bench"
+)
+
+// benchFlags are the flags of `godynamo bench`.
+type benchFlags struct {
+	options                  bench.Options
+	timeout                  time.Duration
+	load, compare            string
+	margin, failOn           string
+	json, csv, gobench, html string
+	png                      string
+}
+
+// output is one way to write a result.
+type output struct {
+	flag, file string
+	write      func(*bench.Result, io.Writer) error
+}
+
+func newBench(app *App) *cobra.Command {
+	f := new(benchFlags)
+	cmd := &cobra.Command{
+		Use:   "bench [flags]",
+		Short: "Measure workloads under eager, torch.compile and godynamo",
+		Long: `Measures workloads under several engines: is the result eager's, how much was captured, what does the first call cost, how long
+does a call take once captured. Workloads run in child processes; the engines take turns within each round.
+
+A workload of your own is FILE:NAME with --module, where NAME is
+  - a function or nn.Module with example_inputs (a tuple of arguments, a dict of keyword arguments, or a function that
+    makes one); an example_inputs of the file serves all that have none;
+  - or a function without parameters that returns (callable, args) or (callable, args, kwargs).
+Backends that the file registers (godynamo.register_backend) can be named with --engine.
+
+With --compare each row is tested: Mann-Whitney's U test on the best rounds of the processes, adjusted for the number of rows, and
+only for what changed by more than --margin.
+
+The exit code is 1 where a workload failed or gave another result than eager's, or with --fail-on.`,
+		Example: `  godynamo bench --quick
+  godynamo bench --suite timm --only 'timm.vit*' --engine torch.compile=inductor --engine godynamo=inductor
+  godynamo bench --module model.py:attention --json new.json --html new.html
+  godynamo bench --json new.json --compare old.json --fail-on 5%`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.json == "-" && len(args) == 1 { // --json FILE, where the flag's value may be left out
+				f.json, args = args[0], nil
+			}
+			if len(args) > 0 {
+				return Problemf("bench takes no arguments, only flags: --only %s names a workload, --suite a suite", args[0])
+			}
+			return f.run(app, cmd)
+		},
+	}
+	flags := cmd.Flags()
+	o := &f.options
+	flags.BoolVarP(&o.Quick, "quick", "q", false, "fewer processes and rounds, and torch's caches on disk as they are")
+	flags.StringArrayVarP(&o.Suites, "suite", "s", nil, "workloads: micro (default), transformers, timm, torchvision (repeatable)")
+	flags.StringArrayVar(&o.Only, "only", nil, "only workloads of this name, * and ? allowed (repeatable)")
+	flags.StringArrayVarP(&o.Modules, "module", "m", nil, "a workload of your own, FILE:NAME (repeatable)")
+	flags.StringArrayVarP(&o.Engines, "engine", "e", nil,
+		"eager, torch.compile[=BACKEND] or godynamo[=BACKEND]; without a backend the workload's own (repeatable; default: all three)")
+	flags.IntVar(&o.Processes, "processes", 0, "processes that measure each workload (default 10, with --quick 7)")
+	flags.IntVar(&o.Rounds, "rounds", 0, "rounds in each process (default 40, with --quick 15)")
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "end a child that says nothing for this long")
+	flags.StringVar(&f.load, "load", "", "measure nothing: show and compare this result file")
+	flags.StringVar(&f.compare, "compare", "", "compare with an older result file")
+	flags.StringVar(&f.margin, "margin", "5%", "with --compare: a change within this is none; two runs of the same code differ by as much")
+	flags.StringVar(&f.failOn, "fail-on", "", "with --compare: exit with 1 where something got significantly slower by more than this, for instance 5%")
+	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file, or to stdout instead of the table")
+	flags.Lookup("json").NoOptDefVal = "-"
+	flags.StringVar(&f.csv, "csv", "", "write a line for each workload and engine to this file")
+	flags.StringVar(&f.gobench, "bench", "", "write Go's benchmark format to this file, for benchstat")
+	flags.StringVar(&f.html, "html", "", "write a page with charts to this file; it opens offline")
+	flags.StringVar(&f.png, "png", "", "write plots into this directory")
+	return cmd
+}
+
+// run measures or loads, compares, and writes.
+func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
+	margin, threshold, old, err := f.before()
+	if err != nil {
+		return benchProblem(err)
+	}
+	result, failed := f.result(app)
+	if result == nil {
+		return benchProblem(failed)
+	}
+	if old != nil {
+		result.Comparison = bench.Compare(old, result, f.compare, margin)
+	}
+	if err := f.write(app, result); err != nil {
+		return benchProblem(err)
+	}
+	if failed != nil {
+		if errors.Is(failed, context.Canceled) {
+			fmt.Fprintln(app.Stderr, "godynamo: interrupted; what was measured so far is written")
+			return ExitCode(130)
+		}
+		return benchProblem(failed)
+	}
+	return f.verdict(app, result, threshold)
+}
+
+// before checks everything that can be checked before minutes are spent on measuring.
+func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err error) {
+	threshold = -1
+	if margin, err = bench.Share("--margin", f.margin); err != nil {
+		return 0, 0, nil, err
+	}
+	if f.failOn != "" {
+		if f.compare == "" {
+			return 0, 0, nil, Problemf("--fail-on needs --compare OLD.json: a regression is one against something")
+		}
+		if threshold, err = bench.Share("--fail-on", f.failOn); err != nil {
+			return 0, 0, nil, err
+		}
+	}
+	if f.options.Processes < 0 || f.options.Rounds < 0 {
+		return 0, 0, nil, Problemf("--processes and --rounds are at least 1")
+	}
+	if f.compare != "" {
+		if old, err = bench.Load(f.compare); err != nil {
+			return 0, 0, nil, err
+		}
+	}
+	for _, out := range f.outputs() {
+		if err := bench.Writable(out.file); err != nil {
+			return 0, 0, nil, err
+		}
+	}
+	return margin, threshold, old, nil
+}
+
+// result measures, or loads what was measured. Both may be non-nil: what there is when it was interrupted.
+func (f *benchFlags) result(app *App) (*bench.Result, error) {
+	if f.load != "" {
+		return bench.Load(f.load)
+	}
+	python, err := app.Python()
+	if err != nil {
+		return nil, err
+	}
+	if err := python.check(); err != nil {
+		return nil, err
+	}
+	o := f.options
+	if len(o.Suites) == 0 && len(o.Modules) == 0 {
+		o.Suites = []string{"micro"}
+	}
+	if len(o.Engines) == 0 {
+		o.Engines = []string{"eager", "torch.compile", "godynamo"}
+	}
+	processes, rounds := 10, 40
+	if o.Quick {
+		processes, rounds = 7, 15
+	}
+	if o.Processes == 0 {
+		o.Processes = processes
+	}
+	if o.Rounds == 0 {
+		o.Rounds = rounds
+	}
+	o.Silence, o.Command = f.timeout, python.Command
+	progress, end := bench.NewProgress(app.Stderr, app.Terminal())
+	defer end()
+	o.Progress = progress
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return bench.Run(ctx, o)
+}
+
+// outputs are the files that were asked for.
+func (f *benchFlags) outputs() []output {
+	var found []output
+	for _, out := range []output{
+		{"json", f.json, (*bench.Result).Write},
+		{"csv", f.csv, (*bench.Result).WriteCSV},
+		{"bench", f.gobench, (*bench.Result).WriteGo},
+		{"html", f.html, (*bench.Result).WriteHTML},
+	} {
+		if out.file != "" {
+			found = append(found, out)
+		}
+	}
+	return found
+}
+
+// write writes all of them, and the table unless stdout is taken. A file that cannot be written keeps the others from nothing.
+func (f *benchFlags) write(app *App, result *bench.Result) error {
+	var failed []string
+	table := true
+	for _, out := range f.outputs() {
+		if out.file == "-" {
+			table = false
+			if err := out.write(result, app.Stdout); err != nil {
+				failed = append(failed, fmt.Sprintf("--%s: %v", out.flag, err))
+			}
+			continue
+		}
+		if err := bench.WriteFile(out.file, func(w io.Writer) error { return out.write(result, w) }); err != nil {
+			failed = append(failed, fmt.Sprintf("--%s: %v", out.flag, err))
+		}
+	}
+	if f.png != "" {
+		if err := result.WritePlots(f.png); err != nil {
+			failed = append(failed, fmt.Sprintf("--png: %v", err))
+		}
+	}
+	if table {
+		if err := result.WriteTable(app.Stdout); err != nil {
+			failed = append(failed, err.Error())
+		}
+	}
+	if len(failed) > 0 {
+		return Problemf("%s", strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+// verdict is the exit code of a run that went through.
+func (f *benchFlags) verdict(app *App, result *bench.Result, threshold float64) error {
+	code := 0
+	if failed := result.Failed(); len(failed) > 0 {
+		code = 1
+	}
+	if threshold >= 0 {
+		for _, row := range result.Comparison.Worse(threshold) {
+			fmt.Fprintf(app.Stderr, "godynamo: %s with %s got %.1f %% slower: %.3f µs, %.3f before\n",
+				row.Workload, row.Engine, row.Change*100, row.New.Value, row.Old.Value)
+			code = 1
+		}
+	}
+	if code != 0 {
+		return ExitCode(code)
+	}
+	return nil
+}
+
+// benchProblem makes a problem that internal/bench has found one of the tool's.
+func benchProblem(err error) error {
+	var p bench.Problem
+	if errors.As(err, &p) {
+		return Problemf("%s", string(p))
+	}
+	return err
+}

@@ -1,0 +1,15 @@
+// Package echarts holds the script that draws the charts of our pages, so that these need no network.
+package echarts
+
+import _ "embed"
+
+// Version and SHA256 are of the file embedded; README.md says where it is from.
+const (
+	Version = "6.1.0"
+	SHA256  = "61f13280aba3161f77fc801bf5f9c786f55f10432153a0683fc5cc0700b013d5"
+)
+
+// Script is the text of echarts.common.min.js. It holds no `</script`, so it may stand in a page as it is.
+//
+//go:embed echarts.common.min.js
+var Script string

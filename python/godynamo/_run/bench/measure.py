@@ -1,0 +1,120 @@
+"""One workload under several engines: is it right, what was captured, how fast is it."""
+
+from __future__ import annotations
+
+import contextlib
+import timeit
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import costs, same, timing
+from .engines import EAGER, Engine
+from .workloads import Prepared, Workload
+
+#: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle (automatic
+#: dynamic shapes, hooks)
+SETTLE = 5
+
+Tell = Callable[[str], None]
+
+
+def _nobody(text: str) -> None:
+    pass
+
+
+def _nothing(engine: Engine) -> None:
+    pass
+
+
+def measure(
+    workload: Workload,
+    engines: Sequence[Engine],
+    rounds: int,
+    *,
+    details: bool = True,
+    tell: Tell = _nobody,
+    before: Callable[[Engine], None] = _nothing,
+) -> dict[str, dict[str, Any]]:
+    """What each engine, by label, did with a workload.
+
+    {"correct": True, or "close" where it is within the backend's limit of eager; "backend", "graphs", "breaks", "ops",
+    "cold" (engines.Account); "seconds": seconds a call, round by round, the engines in turn within each round; with
+    details "guards", "guards_ns" (costs.guards), "calls", "bytes" (costs.work)}. An engine that fails or gives another
+    result than eager has {"error": text} and no figures. Raises what eager raises. Rounds 0: nothing is timed.
+    tell hears what is being done; before is called with an engine before its first use.
+    """
+    results: dict[str, dict[str, Any]] = {}
+    ready: dict[str, Prepared] = {}
+    with workload.context():
+        tell(EAGER)
+        eager = workload.prepare(lambda target: target)
+        wanted = [_seeded(eager.check) for _ in range(SETTLE)]
+        for engine in engines:
+            tell(engine.label)
+            before(engine)
+            try:
+                ready[engine.label], results[engine.label] = _settle(workload, engine, wanted)
+            except Exception as error:
+                results[engine.label] = {"error": text_of(error)}
+        tell("rounds")
+        for label, samples in _rounds(ready, rounds, workload.seconds).items():
+            results[label]["seconds"] = samples
+        if details:
+            for engine in engines:
+                if engine.label in ready:
+                    tell(f"{engine.label}, costs")
+                    with contextlib.suppress(Exception):  # figures that are missing are shown as missing
+                        results[engine.label].update(_costs(engine, ready[engine.label]))
+    return results
+
+
+def _settle(workload: Workload, engine: Engine, wanted: list[Any]) -> tuple[Prepared, dict[str, Any]]:
+    """The first calls, compared. Raises AssertionError for another result than eager's."""
+    backend = engine.backend_for(workload.backend)
+    engine.forget()
+    prepared = workload.prepare(engine.transform(workload.backend))
+    account = engine.account()
+    got = _seeded(prepared.check)
+    result: dict[str, Any] = {"backend": backend if engine.kind != EAGER else "", **account.close()}
+    limit = workload.limit_for(backend) if engine.kind != EAGER else 0.0
+    worst = same.difference(got, wanted[0])
+    for turn, want in enumerate(wanted[1:], start=2):
+        if worst > limit:
+            raise AssertionError(f"another result than eager's in call {turn - 1}, by {worst:.2g}")
+        worst = max(worst, same.difference(_seeded(prepared.check), want))
+    if worst > limit:
+        raise AssertionError(f"another result than eager's in call {len(wanted)}, by {worst:.2g}")
+    result["correct"] = True if worst == 0 else "close"
+    return prepared, result
+
+
+def _seeded(check: Callable[[], Any]) -> Any:
+    torch.manual_seed(3)
+    return check()
+
+
+def _rounds(ready: dict[str, Prepared], rounds: int, seconds: float) -> dict[str, list[float]]:
+    """Seconds a call of each engine, round by round."""
+    runs: dict[str, Callable[[int], float]] = {}
+    for label, prepared in ready.items():
+        timer = timeit.Timer(prepared.statement, globals=prepared.names)
+        per_call = 1 / prepared.calls
+        runs[label] = lambda n, timer=timer, per_call=per_call: timer.timeit(n) * per_call  # type: ignore[misc]
+    return timing.rounds_in_turn(runs, rounds, seconds) if rounds else {}
+
+
+def _costs(engine: Engine, prepared: Prepared) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if prepared.target is not None:
+        with contextlib.suppress(Exception):
+            found = costs.guards(engine.kind, prepared.compiled, prepared.target, prepared.args, prepared.kwargs)
+    torch.manual_seed(5)
+    return {**found, **costs.work(prepared.check)}
+
+
+def text_of(error: BaseException) -> str:
+    """One line of an exception, with its type."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:400]

@@ -1,0 +1,79 @@
+"""Whether two results are the same, and if not, how far off the worst number is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import torch
+
+#: of the largest element of a tensor, what a result may be off, by backend; others get OTHER_LIMIT. Backends that run the
+#: graph as captured compute in eager's order; 1e-6 is for models that compute in another way under torch.compiler.is_compiling().
+LIMITS = {"eager": 1e-6, "callable": 1e-6, "aot_eager": 1e-4, "inductor": 1e-3}
+OTHER_LIMIT = 1e-3
+
+
+def limit_of(backend: str) -> float:
+    """What a result of a backend may be off."""
+    return LIMITS.get(backend, OTHER_LIMIT)
+
+
+def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
+    """The greatest difference as part of y's largest element: 0 bit by bit, infinite for other shapes or dtypes."""
+    if (x.shape, x.dtype) != (y.shape, y.dtype):
+        return math.inf
+    x, y = x.detach(), y.detach()
+    if torch.equal(x, y) or torch.equal(x.nan_to_num(), y.nan_to_num()):
+        return 0.0
+    if not (x.is_floating_point() or x.is_complex()):
+        return math.inf
+    kind = torch.complex128 if x.is_complex() else torch.float64
+    x, y = x.to(kind), y.to(kind)
+    off = float((x - y).abs().nan_to_num(math.inf).max())
+    return off / max(1.0, float(y.abs().nan_to_num(0, 0, 0).max()))
+
+
+def difference(got: Any, want: Any) -> float:
+    """The greatest difference of any tensor in two results of nested containers and objects; infinite where anything
+    else differs: a type, a length, a key, a plain value.
+
+    >>> difference([torch.ones(2), 3], [torch.ones(2), 3])
+    0.0
+    """
+    if isinstance(want, torch.Tensor):
+        if not isinstance(got, torch.Tensor) or got.requires_grad != want.requires_grad:
+            return math.inf
+        return tensor_difference(got, want)
+    if type(got) is not type(want):
+        return math.inf
+    if isinstance(want, Mapping):
+        return _worst(list(got.values()), list(want.values())) if list(got) == list(want) else math.inf
+    if isinstance(want, Sequence) and not isinstance(want, (str, bytes, bytearray, range)):
+        return _worst(got, want)
+    if isinstance(want, float) and math.isnan(want):
+        return 0.0 if math.isnan(got) else math.inf
+    if isinstance(want, (int, float, complex, str, bytes, Set)) or want is None:
+        return 0.0 if got == want else math.inf
+    if _plain_object(want):
+        return difference(vars(got), vars(want))
+    try:
+        equal = got is want or bool(got == want)
+    except (TypeError, ValueError, RuntimeError):  # an array of numpy's gives an array
+        equal = bool((got == want).all())
+    return 0.0 if equal else math.inf
+
+
+def _worst(got: Sequence[Any], want: Sequence[Any]) -> float:
+    if len(got) != len(want):
+        return math.inf
+    return max((difference(g, w) for g, w in zip(got, want, strict=True)), default=0.0)
+
+
+def _plain_object(value: Any) -> bool:
+    """Whether a value is compared by its attributes: it has some, and no == of its own."""
+    return hasattr(value, "__dict__") and not _compares(type(value)) and not isinstance(value, type)
+
+
+def _compares(cls: type) -> bool:
+    return any("__eq__" in vars(base) for base in cls.__mro__[:-1])

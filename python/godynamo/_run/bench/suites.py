@@ -1,0 +1,84 @@
+"""What can be asked for by name: the micro set, and the models of a library where that is installed."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..problem import Problem
+from . import workloads
+from .engines import near
+from .workloads import Prepared, Transform, Workload
+
+MICRO = "micro"
+#: the zoo's libraries, each with the package that has to be installed
+LIBRARIES = ("transformers", "timm", "torchvision")
+SUITES = (MICRO, *LIBRARIES)
+
+# A call of a model takes milliseconds: a round holds several all the same.
+_MODEL_ROUND_SECONDS = 0.02
+
+
+def load(suites: Sequence[str]) -> list[Workload]:
+    """The workloads of some suites. Raises Problem for an unknown one, or where its library is not installed."""
+    found: list[Workload] = []
+    for suite in suites:
+        if suite not in SUITES:
+            raise Problem(f"no suite is called {suite!r}{near(suite, SUITES)}")
+        if suite == MICRO:
+            found += workloads.WORKLOADS
+            continue
+        if importlib.util.find_spec(suite) is None:
+            raise Problem(
+                f"suite {suite} needs the package {suite}, which this Python does not have: pip install {suite}"
+            )
+        found += _models(suite)
+    return found
+
+
+def choose(known: Sequence[Workload], patterns: Sequence[str]) -> list[Workload]:
+    """Those whose name matches one of the patterns (with wildcards), in their own order; all without a pattern.
+
+    Raises Problem for a pattern that matches none.
+    """
+    for pattern in patterns:
+        if not any(fnmatch.fnmatchcase(w.name, pattern) for w in known):
+            raise Problem(f"no workload is called {pattern!r}{near(pattern, [w.name for w in known])}")
+    if not patterns:
+        return list(known)
+    return [w for w in known if any(fnmatch.fnmatchcase(w.name, pattern) for pattern in patterns)]
+
+
+def _models(library: str) -> list[Workload]:
+    from . import zoo
+
+    return [_model(name, make) for name, make in zoo.MODELS.items() if name.startswith(library + ".")]
+
+
+def _model(name: str, make: Any) -> Workload:
+    """A model of the zoo in evaluation mode without gradients; the same weights for every engine."""
+
+    def prepare(transform: Transform) -> Prepared:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            module, args, kwargs = make()
+        module.eval()
+        m = transform(module)
+        names = {"m": m, "args": args, "kwargs": kwargs}
+        return Prepared(
+            "m(*args, **kwargs)",
+            names,
+            lambda: m(*args, **kwargs),
+            compiled=m,
+            target=module,
+            args=args,
+            kwargs=kwargs,
+        )
+
+    library, _, model = name.partition(".")
+    about = f"{library}'s {model}, tiny, random weights, no_grad"
+    return Workload(name, about, prepare, torch.no_grad, suite=library, seconds=_MODEL_ROUND_SECONDS)
