@@ -1,0 +1,80 @@
+"""pip install: the wheel brings the tool, and the tool finds the environment it was installed in."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from cli_support import ROOT
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder of a new virtual environment with the package installed from the checkout; torch is this environment's."""
+    folder = tmp_path_factory.mktemp("install")
+    wheels, venv = folder / "wheels", folder / "venv"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    # --no-build-isolation: setuptools is here, and the registry is not asked.
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT], check=True, cwd=folder)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    site = venv / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    (site / "torch_of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (wheel,) = wheels.iterdir()
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", venv / "bin" / "python", "install",
+         "--no-deps", "--no-index", wheel],
+        check=True, cwd=folder, env=bare(),
+    )  # fmt: skip
+    return venv
+
+
+def bare():
+    """The environment without what leads to the checkout."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("GODYNAMO_", "PYTHON"))}
+
+
+def run(installed, *arguments, cwd):
+    return subprocess.run(
+        [installed / "bin" / "godynamo", *map(str, arguments)],
+        cwd=cwd, env=bare(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+
+
+def test_the_tool_uses_the_environment_it_is_installed_in(installed, tmp_path):
+    done = run(installed, "doctor", "--json", "doctor.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((tmp_path / "doctor.json").read_text())
+    text = next(f["text"] for f in told["findings"] if f["name"] == "python")
+    assert str(installed / "bin" / "python") in text
+    assert done.stderr == ""
+
+
+def test_the_tool_knows_its_version(installed, tmp_path):
+    import godynamo
+
+    assert run(installed, "--version", cwd=tmp_path).stdout == f"godynamo {godynamo.__version__}\n"
+
+
+def test_examples_run_far_from_the_checkout(installed, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import godynamo, torch\n"
+        "def f(x):\n    return x.relu() + 1\n"
+        "print(f(torch.ones(2)).tolist(), godynamo.__file__)\n"
+    )
+    done = run(installed, "run", script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    numbers, file = done.stdout.split("] ")
+    assert numbers == "[2.0, 2.0"
+    assert Path(file.strip()).is_relative_to(installed)
+    assert "1 graphs with 2 operations" in done.stderr
+
+
+def test_what_is_installed_is_all_there(installed):
+    package = next((installed / "lib").glob("python*/site-packages/godynamo"))
+    assert {"libgodynamo.so", "godynamo-embed", "py.typed", "_run"} <= {p.name for p in package.iterdir()}
+    ours = {p.relative_to(ROOT / "python" / "godynamo") for p in (ROOT / "python" / "godynamo").rglob("*.py")}
+    assert ours == {p.relative_to(package) for p in package.rglob("*.py")}
