@@ -203,6 +203,24 @@ static struct {
 #define NCALLBACKS (sizeof(callbacks) / sizeof(callbacks[0]))
 
 PyObject *
+gd_import(const char *name)
+{
+    PyObject *text = PyUnicode_FromString(name);
+    PyObject *module = text != NULL ? PyImport_GetModule(text) : NULL;
+    if (text != NULL && module == NULL && !PyErr_Occurred()) {
+        PyObject *top =
+            PyImport_ImportModuleLevelObject(text, NULL, NULL, NULL, 0); /* of a dotted name its first part */
+        module = top != NULL ? PyImport_GetModule(text) : NULL;
+        Py_XDECREF(top);
+        if (module == NULL && !PyErr_Occurred()) {
+            PyErr_Format(PyExc_ImportError, "no module %U after its import", text);
+        }
+    }
+    Py_XDECREF(text);
+    return module;
+}
+
+PyObject *
 gd_call_python(const char *name, PyObject *arg)
 {
     PyObject *callable = NULL, *result = NULL;
@@ -216,7 +234,7 @@ gd_call_python(const char *name, PyObject *arg)
             callable = Py_NewRef(callbacks[i].override);
             break;
         }
-        PyObject *module = PyImport_ImportModule(callbacks[i].module);
+        PyObject *module = gd_import(callbacks[i].module);
         if (module != NULL) {
             callable = PyObject_GetAttrString(module, name);
             Py_DECREF(module);

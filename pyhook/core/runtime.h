@@ -121,6 +121,10 @@ ptrdiff_t gd_stack_headroom(void);
 /* Recomputes gd_runtime.special after a setting or this thread's mode changed; delta is what the mode change adds. */
 void gd_update_special(int delta);
 
+/* An absolute import, whatever frame runs: PyImport_ImportModule asks its builtins for __import__, which a program's eval with builtins of
+ * its own does not have. new reference, or NULL with an exception. */
+PyObject *gd_import(const char *name);
+
 /* Calls one of Python's callbacks: `name` as in the table of runtime.c, e.g. "limit_reached", with one argument (borrowed).
  * new result, or NULL with an exception. Nothing is translated while it runs. */
 PyObject *gd_call_python(const char *name, PyObject *arg);

@@ -2,6 +2,7 @@
  * fits all of them, and then random tensors are read by the offsets found and compared with their Python attributes, alone
  * and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
 #define _GNU_SOURCE
+#include "runtime.h"
 #include "tensor_layout.h"
 #include "torch_state.h"
 
@@ -369,7 +370,7 @@ self_check(PyObject *samples, const char *name)
 static PyObject *
 environment_function(const char *name)
 {
-    PyObject *module = PyImport_ImportModule("godynamo._guard_env");
+    PyObject *module = gd_import("godynamo._guard_env");
     PyObject *function = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
     Py_XDECREF(module);
     return function;

@@ -1,6 +1,7 @@
 /* See torch_state.h. Each field is a row: the C++ symbol that gives it and the Python function that gives it where the symbol
  * is gone. Python loads extension modules with RTLD_LOCAL, so the symbols are looked up in torch's own libraries. */
 #define _GNU_SOURCE
+#include "runtime.h"
 #include "tensor_layout.h"
 #include "torch_state.h"
 
@@ -209,7 +210,7 @@ pointers_of_thread(void)
 static PyObject *
 torch_attribute(const char *path)
 {
-    PyObject *value = PyImport_ImportModule("torch");
+    PyObject *value = gd_import("torch");
     while (value != NULL && *path != '\0') {
         size_t length = strcspn(path, ".");
         PyObject *name = PyUnicode_FromStringAndSize(path, (Py_ssize_t)length);
@@ -356,7 +357,7 @@ gd_torch_state_ensure(void)
     if (GD_LIKELY(state.ready)) {
         return 0;
     }
-    PyObject *torch = PyImport_ImportModule("torch");
+    PyObject *torch = gd_import("torch");
     if (torch == NULL) {
         return -1;
     }

@@ -212,7 +212,13 @@ def refused(info: dict[str, Any]) -> NoReturn:
 
 
 def limit_reached(info: dict[str, Any]) -> None:
-    """Warn that a code object has as many entries as it may; the core calls this once per callable and code."""
+    """Warn that a code object has as many entries as it may; the core calls this once per callable and code.
+
+    Where there was nothing to capture in any of them, CPython runs further cases as well as the entries did: no word of it.
+    """
+    entries = info["cache"].entries()
+    if entries and all((entry.info or {}).get("nothing_to_capture") for entry in entries):
+        return
     failures = list(info["failures"] or ())
     code = _users_code(info["function"], info["code"])
     if failures:

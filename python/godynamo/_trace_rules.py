@@ -40,7 +40,8 @@ def _site_folders() -> tuple[str, ...]:
 def skip_reason(code: CodeType) -> str:
     """Why the hook leaves this code alone, "" when it does not.
 
-    torch.nn's modules are captured: they are what models are made of.
+    torch.nn's modules are captured where they compute: they are what models are made of. What makes, registers and prints them is
+    left alone.
     """
     if code.co_name == "<module>":
         return "module-level code"
@@ -64,10 +65,27 @@ def skip_reason(code: CodeType) -> str:
         return "godynamo's own file"
     if path.startswith(_torch_folder()):
         inside = path[len(_torch_folder()) :]
-        return "" if inside.startswith(os.path.join("nn", "modules")) else "torch's own file"
+        if not inside.startswith(_NN_MODULES):
+            return "torch's own file"
+        return "making or registering a module" if _keeps_books(code, inside[len(_NN_MODULES) :]) else ""
     if path.startswith(_stdlib_folders()) and not path.startswith(_site_folders()):
         return "standard library"
     return ""
+
+
+_NN_MODULES = os.path.join("nn", "modules", "")
+#: in files that keep books of modules, what is on the way of a call
+_ON_A_CALLS_WAY = frozenset(("__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl", "forward"))
+_BOOKS = ("module.py", "container.py")
+#: methods of modules that compute nothing of a model's; an optimizer of models serves frames that do
+_BOOKKEEPING = frozenset(
+    "__init__ __repr__ __setstate__ _load_from_state_dict _reset_parameters _save_to_state_dict extra_repr"
+    " reset_parameters".split()
+)
+
+
+def _keeps_books(code: CodeType, file: str) -> bool:
+    return code.co_name not in _ON_A_CALLS_WAY if file in _BOOKS else code.co_name in _BOOKKEEPING
 
 
 def skipped_callable(fn: object) -> bool:
@@ -85,6 +103,8 @@ _OTHER_COMPILERS = tuple(os.path.join("_" + name, "") for name in ("dynamo", "in
 
 def skip_code(code: CodeType) -> int:
     """Called by the core (eval_frame.c): 0, 1 to leave the code alone, 2 to leave what it calls alone too."""
+    if code.co_filename.startswith("<frozen importlib"):
+        return 2  # an import is no part of the call: what runs below it only defines
     reason = skip_reason(code)
     if reason != "torch's own file":
         return int(bool(reason))

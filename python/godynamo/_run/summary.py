@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import sysconfig
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ class FunctionSummary:
     graphs: int = 0
     ops: int = 0
     recompiles: int = 0
+    library: bool = False  #: its file is among the installed packages
     left: Counter[str] = field(default_factory=Counter)  #: reason for which its frames are CPython's → times
     breaks: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)  #: (code, reason, file, line) → times
     failures: list[str] = field(default_factory=list)  #: the last guards that failed, at most five
@@ -47,10 +50,14 @@ class Recorder:
     def translated(self, info: dict[str, Any]) -> None:
         """Take in one record of _runtime.translated."""
         code = _runtime.users_code(info)
-        key = code.co_qualname, code.co_filename, code.co_firstlineno
-        row = self.functions.setdefault(key, FunctionSummary(*key))
         entry = info.get("info") or {}
-        if info["status"] == "ok" and not entry.get("nothing_to_capture"):
+        if entry.get("nothing_to_capture"):
+            return  # CPython runs it as it is, and nothing is lost
+        key = code.co_qualname, code.co_filename, code.co_firstlineno
+        row = self.functions.get(key)
+        if row is None:
+            row = self.functions[key] = FunctionSummary(*key, library=_is_library(code.co_filename))
+        if info["status"] == "ok":
             row.translations += 1
             row.graphs += entry.get("graphs", 0)
             row.ops += entry.get("ops", 0)
@@ -89,6 +96,7 @@ class Recorder:
                     "graphs": r.graphs,
                     "ops": r.ops,
                     "recompiles": r.recompiles,
+                    "library": r.library,
                     "left": [{"reason": reason, "count": n} for reason, n in r.left.most_common()],
                     "breaks": [
                         {
@@ -109,14 +117,31 @@ class Recorder:
         }
 
 
+_LIBRARIES = tuple(
+    os.path.join(os.path.realpath(sysconfig.get_path(name)), "")
+    for name in ("purelib", "platlib", "stdlib", "platstdlib")
+)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith("<") or os.path.realpath(file).startswith(_LIBRARIES)
+
+
+def _concerns(function: dict[str, Any]) -> bool:
+    """Whether a person wants to hear of a function: not of libraries' and constructors without operations."""
+    return bool(function["ops"]) or not (function["library"] or function["function"].endswith("__init__"))
+
+
 def text(summary: dict[str, Any], most: int = 8) -> str:
-    """The summary for a person, with the ``most`` frequent breaks."""
+    """The summary for a person, with the ``most`` frequent breaks; what libraries do without tensors is one number."""
     s = summary
+    shown = [f for f in s["functions"] if _concerns(f)]
+    breaks = sorted((b for f in shown for b in f["breaks"]), key=lambda b: (-b["count"], b["file"], b["line"]))
+    recompiles = sum(f["recompiles"] for f in shown)
     lines = [
-        f"godynamo: {s['graphs']} graphs with {s['ops']} operations in {s['translations']} translations, "
-        f"{s['breaks']} graph breaks, {s['recompiles']} recompiles; {s['seconds']:.1f} s"
+        f"godynamo: {s['graphs']} graphs with {s['ops']} operations, {sum(b['count'] for b in breaks)} graph breaks, "
+        f"{recompiles} recompiles in {len(shown)} functions; {s['seconds']:.1f} s"
     ]
-    breaks = sorted((b for f in s["functions"] for b in f["breaks"]), key=lambda b: (-b["count"], b["file"], b["line"]))
     for b in breaks[:most]:
         lines.append(f"  {b['count']:5} x {b['code']} {b['reason']}")
         lines.append(f'          File "{b["file"]}", line {b["line"]}' + (f": {b['source']}" if b["source"] else ""))
@@ -124,12 +149,16 @@ def text(summary: dict[str, Any], most: int = 8) -> str:
             lines.append(f"          {b['hint']}")
     if len(breaks) > most:
         lines.append(f"  and {len(breaks) - most} other breaks: --json FILE has them all")
-    for f in s["functions"]:
-        if f["recompiles"] and f["failures"]:
-            lines.append(
-                f"  {f['function']} ({f['file']}:{f['line']}) was translated {f['recompiles'] + 1} times; last:"
-            )
-            lines.append(f"          {f['failures'][-1]}")
+    often = sorted((f for f in shown if f["recompiles"] and f["failures"]), key=lambda f: -f["recompiles"])
+    for f in often[:most]:
+        lines.append(f"  {f['function']} ({f['file']}:{f['line']}) was translated {f['recompiles'] + 1} times; last:")
+        lines.append(f"          {f['failures'][-1]}")
+    if len(often) > most:
+        lines.append(f"  and {len(often) - most} other functions translated again: --json FILE has them all")
+    if len(shown) < len(s["functions"]):
+        lines.append(
+            f"  {len(s['functions']) - len(shown)} other functions have no operations: libraries, constructors"
+        )
     if s["limit_reached"]:
         lines.append("  config.cache_size_limit was reached: some calls run in CPython for good")
     if s["internal_errors"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 import godynamo
 from godynamo import _C
@@ -428,3 +430,60 @@ def test_recursion_error_is_cpythons() -> None:
     # and afterwards all is well
     assert torch.equal(f.__wrapped__ and recursive(torch.zeros(1), 2), torch.full((1,), 2.0))
     assert sys.getrecursionlimit() == 1000 or sys.getrecursionlimit() > 0
+
+
+class Matcher(dict):
+    def __getitem__(self, key):
+        return key == "a"
+
+
+def test_code_with_builtins_of_its_own_needs_no_import(monkeypatch):
+    code = compile("a and not b", "<expression>", "eval")
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with godynamo.optimize():
+        assert eval(code, {"__builtins__": {}}, Matcher()) is True
+    assert unraisable == []
+
+
+def test_what_an_import_runs_is_left_alone(tmp_path, monkeypatch):
+    (tmp_path / "imported_below.py").write_text("import torch\ndef f(x):\n    return x + 1\nvalue = f(torch.ones(2))\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def imports():
+        import imported_below
+
+        return imported_below
+
+    with godynamo.optimize():
+        module = imports()
+        assert _C.code_caches(module.f.__code__) == []
+        module.f(torch.ones(2))
+    assert len(_C.code_caches(module.f.__code__)) == 1
+
+
+def test_making_a_module_is_left_alone_and_calling_it_is_not():
+    with godynamo.optimize():
+        module = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        module(torch.ones(2))
+        for made in (nn.Linear.__init__, nn.Module.__setattr__, nn.Module.register_parameter, nn.Sequential.__init__):
+            assert _C.code_caches(made.__code__) == []
+        assert _C.code_caches(nn.Module._wrapped_call_impl.__code__) != []
+
+
+def test_a_full_cache_without_anything_to_capture_is_no_matter_for_a_warning(caplog):
+    def number(n):
+        return n + 1
+
+    def tensor(x, n):
+        return x + n
+
+    with godynamo.optimize(cache_size_limit=2):
+        for value in (1, "a", 2.0, b"", None, 1j):
+            with contextlib.suppress(TypeError):
+                number(value)
+        assert caplog.records == []
+        for value in range(4):
+            tensor(torch.ones(2), value)
+    assert "cache_size_limit (2)" in caplog.text
+    assert "number" not in caplog.text
