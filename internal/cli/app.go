@@ -101,7 +101,7 @@ func newRoot(app *App) *cobra.Command {
 		newBench,
 		newDis,
 		newDoctor,
-		newRun,
+		newRun, newReport,
 	} {
 		root.AddCommand(command(app))
 	}

@@ -116,6 +116,11 @@ def _forked() -> None:
         files.forked()
 
 
+@functools.lru_cache(maxsize=1)
+def _started(_pid: int) -> float:
+    return start_time()  # once a process: the files of a series are told to be one's by it
+
+
 def _header(part: int) -> dict[str, Any]:
     torch = sys.modules.get("torch")
     settings = config.get_config()
@@ -124,7 +129,7 @@ def _header(part: int) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "pid": os.getpid(),
-        "started": start_time(),
+        "started": _started(os.getpid()),
         "time": time.time(),
         "part": part,
         "argv": list(sys.orig_argv),

@@ -1,0 +1,238 @@
+// Package report reads what GODYNAMO_TRACE wrote (docs/trace.md) and makes one page of it.
+//
+// A trace may have been cut off anywhere and may lie beside other files: what cannot be read is named (Problem) and skipped, the rest
+// is reported. All texts in a trace are the user's, and reach the page escaped.
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// Trace is what a directory holds: processes in the order in which they started, translations and events in theirs.
+type Trace struct {
+	Directory    string
+	Processes    []*Process
+	Translations []*Translation
+	Events       []*Event
+	Problems     []Problem
+}
+
+// Problem is a file, or a line of one, that was skipped.
+type Problem struct {
+	File string `json:"file"`
+	Text string `json:"text"`
+}
+
+func (p Problem) String() string { return p.File + ": " + p.Text }
+
+// ErrNothing is wrapped by the error for a directory without any trace in it.
+var ErrNothing = errors.New("no trace")
+
+// Read reads a directory's traces, or the one file that path names. Its error is about the path: it is missing, cannot be read, or holds no
+// trace at all (ErrNothing); the problems of the files are in the trace, which then is not nil.
+func Read(path string) (*Trace, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{Directory: path}
+	names := []string{path}
+	if info.IsDir() {
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return nil, err
+		}
+		names = names[:0]
+		for _, e := range entries {
+			if isTraceFile(e) {
+				names = append(names, filepath.Join(path, e.Name()))
+			} else if !e.IsDir() && !isOutput(e.Name()) {
+				t.Problems = append(t.Problems, Problem{e.Name(), "not a file of a trace (those end in .jsonl)"})
+			}
+		}
+	}
+	var files []*file
+	for _, name := range names {
+		f, err := readFile(name)
+		if err != nil {
+			f.problem("%v", err)
+		}
+		t.Problems = append(t.Problems, f.problems...)
+		if f.process != nil {
+			files = append(files, f)
+		}
+	}
+	if len(files) == 0 {
+		return t, fmt.Errorf("%w in %s", ErrNothing, path)
+	}
+	t.join(files)
+	return t, nil
+}
+
+func isTraceFile(e os.DirEntry) bool { return !e.IsDir() && strings.HasSuffix(e.Name(), ".jsonl") }
+
+// isOutput tells files that are no part of a trace and are expected beside it: pages made of it, hidden files.
+func isOutput(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".html")
+}
+
+// file is one file's contents.
+type file struct {
+	name         string
+	process      *Process // nil: not a trace, or one that cannot be read
+	translations []*Translation
+	events       []*Event
+	problems     []Problem
+}
+
+func (f *file) problem(format string, args ...any) {
+	f.problems = append(f.problems, Problem{f.name, fmt.Sprintf(format, args...)})
+}
+
+// maxBroken is how many broken lines of a file are named one by one.
+const maxBroken = 5
+
+func readFile(path string) (*file, error) {
+	f := &file{name: filepath.Base(path)}
+	in, err := os.Open(path)
+	if err != nil {
+		return f, fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
+	}
+	defer in.Close()
+	reader := bufio.NewReaderSize(in, 1<<20)
+	broken := 0
+	for number := 1; ; number++ {
+		line, err := reader.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return f, fmt.Errorf("cannot be read from line %d on: %w", number, err)
+		}
+		last := err == io.EOF
+		if len(bytes.TrimSpace(line)) > 0 {
+			if e := f.line(line); e != nil {
+				switch {
+				case f.process == nil:
+					f.problem("%v; the file is skipped", e)
+					return f, nil
+				case last && !bytes.HasSuffix(line, []byte("\n")):
+					f.problem("the last line is torn (%d bytes); the lines before it are reported", len(line))
+				default:
+					if broken++; broken <= maxBroken {
+						f.problem("line %d cannot be read (%v); it is skipped", number, e)
+					}
+				}
+			}
+		}
+		if last {
+			break
+		}
+	}
+	if broken > maxBroken {
+		f.problem("%d lines more cannot be read; they are skipped", broken-maxBroken)
+	}
+	if f.process == nil {
+		f.problem("empty; the file is skipped")
+	}
+	return f, nil
+}
+
+// line takes one line in.
+func (f *file) line(line []byte) error {
+	var kind struct {
+		Event string `json:"event"`
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		if f.process == nil {
+			return errors.New("no trace of godynamo's: its first line is no JSON object")
+		}
+		return plain(err)
+	}
+	if f.process == nil || kind.Event == "process" {
+		p := &Process{}
+		err := json.Unmarshal(line, p)
+		switch {
+		case f.process != nil:
+			return errors.New("a second process in one file")
+		case kind.Event != "process" || p.Format != format:
+			return errors.New("no trace of godynamo's: its first line does not say so")
+		case p.Version > Version:
+			return fmt.Errorf("written in version %d of the format, and this godynamo reads up to version %d: use a newer one", p.Version, Version)
+		case err != nil:
+			return plain(err)
+		}
+		f.process = p
+		return nil
+	}
+	switch kind.Event {
+	case "translation":
+		t := &Translation{}
+		if err := json.Unmarshal(line, t); err != nil {
+			return plain(err)
+		}
+		f.translations = append(f.translations, t)
+	case "limit", "backend_failed", "graph_failed", "internal_error", "end":
+		e := &Event{}
+		if err := json.Unmarshal(line, e); err != nil {
+			return plain(err)
+		}
+		f.events = append(f.events, e)
+	case "":
+		return errors.New("no event")
+	}
+	return nil // events of later versions are passed over
+}
+
+// plain is an error of encoding/json without its inner names.
+func plain(err error) error {
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return fmt.Errorf("field %q is of another type", mismatch.Field)
+	}
+	return errors.New("no JSON object")
+}
+
+// join puts the files of one process together and sorts all.
+func (t *Trace) join(files []*file) {
+	type key struct {
+		pid     int
+		started float64
+	}
+	sort.SliceStable(files, func(i, j int) bool {
+		a, b := files[i].process, files[j].process
+		if a.Started != b.Started {
+			return a.Started < b.Started
+		}
+		if a.PID != b.PID {
+			return a.PID < b.PID
+		}
+		return a.Part < b.Part
+	})
+	index := map[key]int{}
+	for _, f := range files {
+		k := key{f.process.PID, f.process.Started}
+		i, known := index[k]
+		if !known {
+			i = len(t.Processes)
+			index[k] = i
+			t.Processes = append(t.Processes, f.process)
+		}
+		for _, x := range f.translations {
+			x.process = i
+			t.Translations = append(t.Translations, x)
+		}
+		for _, e := range f.events {
+			e.Process = i
+			t.Events = append(t.Events, e)
+		}
+	}
+	sort.SliceStable(t.Translations, func(i, j int) bool { return t.Translations[i].Time < t.Translations[j].Time })
+	sort.SliceStable(t.Events, func(i, j int) bool { return t.Events[i].Time < t.Events[j].Time })
+}
