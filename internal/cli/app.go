@@ -101,7 +101,8 @@ func newRoot(app *App) *cobra.Command {
 		newBench,
 		newDis,
 		newDoctor,
-		newRun, newReport,
+		newReport,
+		newRun,
 	} {
 		root.AddCommand(command(app))
 	}
