@@ -68,6 +68,7 @@ lint-python: build
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	cd python && PYTHONPATH=. $(VENV)/bin/stubtest godynamo._C --mypy-config-file ../pyproject.toml
+	cd python && PYTHONPATH=. $(VENV)/bin/stubtest godynamo --mypy-config-file ../pyproject.toml --allowlist ../scripts/stubtest_allowlist.txt
 
 format: venv ## rewrite Go, C and Python in the house format
 	gofmt -w $(GO_FILES)

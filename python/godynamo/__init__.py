@@ -155,14 +155,16 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    where = _LAZY.get(name)
-    if where is None:
-        raise _unknown(name)
-    module = importlib.import_module(f".{where}", __name__)
-    value = module if where == name else getattr(module, name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to a type checker a name that is not imported above is an error
+
+    def __getattr__(name: str) -> Any:
+        where = _LAZY.get(name)
+        if where is None:
+            raise _unknown(name)
+        module = importlib.import_module(f".{where}", __name__)
+        value = module if where == name else getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 def _unknown(name: str) -> AttributeError:

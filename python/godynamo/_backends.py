@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import torch
 
@@ -30,6 +30,7 @@ from ._saved_tensors import unseen
 log = logging.getLogger("godynamo")
 
 Backend = Callable[..., Any]
+B = TypeVar("B", bound=Backend)
 
 _ENTRY_POINTS = "torch_dynamo_backends"
 _own: dict[str, Backend] = {}
@@ -39,9 +40,13 @@ _tags: dict[str, tuple[str, ...]] = {}
 # ---- names ----
 
 
+@overload
+def register_backend(compiler_fn: B, name: str | None = None, tags: Sequence[str] = ()) -> B: ...
+@overload
 def register_backend(
-    compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()
-) -> Backend | Callable[[Backend], Backend]:
+    compiler_fn: None = None, name: str | None = None, tags: Sequence[str] = ()
+) -> Callable[[B], B]: ...
+def register_backend(compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
     """Give a backend a name (by default its own); also as a decorator, with or without arguments.
 
     tags: words by which :func:`list_backends` leaves it out ("debug", "experimental"). Raises TypeError for what cannot be

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from . import _defaults, _modules
-from ._optimize import optimize
+from ._optimize import Optimizer, optimize
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 Backend = str | Callable[..., Any]
 
 
 @overload
 def compile(
-    model: Callable[P, R],
+    model: F,
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
@@ -28,7 +27,7 @@ def compile(
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
     dynamic_shapes: Any = None,
-) -> Callable[P, R]: ...
+) -> F: ...
 @overload
 def compile(
     model: None = None,
@@ -43,7 +42,7 @@ def compile(
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
     dynamic_shapes: Any = None,
-) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+) -> Optimizer: ...
 def compile(
     model: Any = None,
     *,

@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, ParamSpec
 
 from . import _modules, _runtime
 from ._captured import Counts, FunctionShare, KeptOut, Share, Summary
 from ._census import Census
 from ._core import available, core
 
+P = ParamSpec("P")
 UserStack = tuple[tuple[str, str, int], ...]
 
 
@@ -174,7 +175,7 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else value
 
 
-def explain(fn: Callable[..., Any], /) -> Callable[..., Explanation]:
+def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
     """Return a callable that runs ``fn`` once, freshly translated, and says what became of it: see :class:`Explanation`.
 
     >>> print(godynamo.explain(f)(torch.randn(3)))  # doctest: +SKIP
@@ -186,7 +187,7 @@ def explain(fn: Callable[..., Any], /) -> Callable[..., Explanation]:
     counted. What ``fn`` raises is raised.
     """
 
-    def run(*args: Any, **kwargs: Any) -> Explanation:
+    def run(*args: P.args, **kwargs: P.kwargs) -> Explanation:
         from ._optimize import optimize
 
         fresh = optimize(fn=fn, **_asked(fn))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from . import _registry
 from ._core import core
@@ -70,11 +70,19 @@ def nonstrict_trace(traceable_fn: F) -> F:
     return allow_in_graph(call)  # type: ignore[return-value]
 
 
-def nested_compile_region(fn: Any = None, **_options: Any) -> Any:
+@overload
+def nested_compile_region(fn: F, **options: Any) -> F: ...
+@overload
+def nested_compile_region(fn: None = None, **options: Any) -> Callable[[G], G]: ...
+def nested_compile_region(fn: Any = None, **options: Any) -> Any:
     """Give ``fn`` back: layers that are equal are captured once without being marked (``config.reuse_layers``)."""
     return nested_compile_region if fn is None else fn
 
 
+@overload
+def disable_nested_graph_breaks(fn: F) -> F: ...
+@overload
+def disable_nested_graph_breaks(fn: None = None) -> Callable[[G], G]: ...
 def disable_nested_graph_breaks(fn: Any = None) -> Any:
     """Give ``fn`` back: a break in an inlined function always splits the frame of the optimized one."""
     return disable_nested_graph_breaks if fn is None else fn

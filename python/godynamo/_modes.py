@@ -7,7 +7,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from . import _registry
 from ._core import core
@@ -31,9 +31,9 @@ class _Mode(contextlib.ContextDecorator):
     def __exit__(self, *_: object) -> None:
         core.set_mode(self._before.pop())
 
-    def __call__(self, fn: Any) -> Any:
+    def __call__(self, fn: F) -> F:
         """Wrap a function or module."""
-        return _in_mode(fn, self._mode, self._kind)
+        return _in_mode(fn, self._mode, self._kind)  # type: ignore[no-any-return]
 
 
 def _in_mode(fn: Any, mode: int, kind: str) -> Any:
@@ -89,7 +89,9 @@ def _wrap(fn: Function, mode: int, kind: str) -> Function:
 
 
 @overload
-def disable(fn: None = None, recursive: bool = True, *, reason: str | None = None) -> Any: ...
+def disable(fn: None = None, recursive: Literal[True] = True, *, reason: str | None = None) -> _Mode: ...
+@overload
+def disable(fn: None = None, *, recursive: Literal[False], reason: str | None = None) -> Callable[[F], F]: ...
 @overload
 def disable(fn: F, recursive: bool = True, *, reason: str | None = None) -> F: ...
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -122,6 +124,10 @@ def is_dynamo_disable_recursive(method: Function) -> bool | None:
     return False if marked and _registry.kind_of(function) == "opaque" else None
 
 
+@overload
+def run(fn: None = None) -> _Mode: ...
+@overload
+def run(fn: F) -> F: ...
 def run(fn: Any = None) -> Any:
     """Use translations where they serve, never make one; what has none runs in CPython. Also ``with run():``.
 
@@ -133,6 +139,10 @@ def run(fn: Any = None) -> Any:
     return mode if fn is None else mode(fn)
 
 
+@overload
+def skip(fn: None = None) -> Callable[[F], F]: ...
+@overload
+def skip(fn: F) -> F: ...
 def skip(fn: Any = None) -> Any:
     """Do not translate this function's own frame; what it calls is translated where something asks for it. Returns ``fn``."""
     if fn is None:

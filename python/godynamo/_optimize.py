@@ -7,11 +7,28 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from . import _defaults, _modes, _modules, config
 from ._core import available, core
 from ._options import Options
+
+if TYPE_CHECKING:
+    import torch
+
+    BackendFunction = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
+
+    class MarkedBackend(Protocol):
+        """A backend that says so; a type checker takes any other callable given alone for the function to optimize."""
+
+        __godynamo_backend__: bool
+
+        def __call__(self, gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor], /) -> Callable[..., Any]: ...
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _MISSING: Any = object()
 
@@ -72,6 +89,10 @@ class Optimizer:
         self._root: Any = None
         self._threads = threading.local()
 
+    @overload
+    def __call__(self, fn: F) -> F: ...
+    @overload
+    def __call__(self, fn: classmethod[Any, P, R]) -> classmethod[Any, P, R]: ...
     def __call__(self, fn: Any) -> Any:
         """Optimize a function, bound method, callable object or module; returns what replaces it."""
         if isinstance(fn, (staticmethod, classmethod)):
@@ -143,6 +164,70 @@ class Optimizer:
         return core.Callable(call, None, self.options, wrapped=wrapped)
 
 
+@overload
+def optimize(
+    first: str | None = ...,
+    /,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    disable: bool = False,
+    *,
+    backend: str | BackendFunction | None = ...,
+    fullgraph: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    cache_size_limit: int | None = None,
+    python_ops: bool | str | None = None,
+) -> Optimizer: ...
+@overload
+def optimize(
+    first: MarkedBackend,
+    /,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    disable: bool = False,
+    *,
+    fullgraph: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    cache_size_limit: int | None = None,
+    python_ops: bool | str | None = None,
+) -> Optimizer: ...
+@overload
+def optimize(
+    first: F,
+    /,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    disable: bool = False,
+    *,
+    backend: str | BackendFunction | None = ...,
+    fullgraph: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    cache_size_limit: int | None = None,
+    python_ops: bool | str | None = None,
+) -> F: ...
+@overload
+def optimize(
+    first: str | BackendFunction = ...,
+    /,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    disable: bool = False,
+    *,
+    backend: str | BackendFunction | None = ...,
+    fn: F,
+    fullgraph: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    cache_size_limit: int | None = None,
+    python_ops: bool | str | None = None,
+) -> F: ...
 def optimize(
     first: Any = _MISSING,
     /,
@@ -191,7 +276,8 @@ def optimize(
     ``__godynamo_backend__ = True`` (testing.CompileCounter), or when it has exactly two required positional parameters
     and one of these: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the
     second is named ``example_inputs`` (or alike); its own name ends in ``backend`` or ``compiler``. Anything else is
-    the function to optimize. To be explicit write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``.
+    the function to optimize. To be explicit write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``; type checkers know
+    the first alone for a backend, but for classes that say ``__godynamo_backend__``.
 
     Returns:
         With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and weak
@@ -264,6 +350,6 @@ def _backend_name(backend: Any) -> str:
     return str(getattr(backend, "__name__", None) or type(backend).__name__)
 
 
-def optimize_assert(backend: Any = "eager", *, dynamic: bool | None = None) -> Any:
+def optimize_assert(backend: str | BackendFunction = "eager", *, dynamic: bool | None = None) -> Optimizer:
     """``optimize(backend=backend, nopython=True, dynamic=dynamic)``."""
     return optimize(backend=backend, nopython=True, dynamic=dynamic)

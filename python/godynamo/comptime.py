@@ -129,9 +129,11 @@ _comptime.__dict__.update({fn.__name__[1:]: fn for fn in _SHORTHANDS})
 comptime = cast("_Comptime", _comptime)
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("ComptimeContext", "ComptimeVar"):
-        from . import _comptime as made
+if not TYPE_CHECKING:
 
-        return getattr(made, name)
-    raise AttributeError(f"module 'godynamo.comptime' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in ("ComptimeContext", "ComptimeVar"):
+            from . import _comptime as made
+
+            return getattr(made, name)
+        raise AttributeError(f"module 'godynamo.comptime' has no attribute {name!r}")

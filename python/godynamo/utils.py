@@ -8,7 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 V = TypeVar("V")
 
@@ -232,9 +232,13 @@ def clear() -> None:
     _metrics.clear()
 
 
-def __getattr__(name: str) -> Any:
-    if name == "same":  # torch has it here, too
-        from .testing import same
+if TYPE_CHECKING:
+    from .testing import same as same  # torch has it here, too
+else:
 
-        return same
-    raise AttributeError(f"module 'godynamo.utils' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name == "same":
+            from .testing import same
+
+            return same
+        raise AttributeError(f"module 'godynamo.utils' has no attribute {name!r}")

@@ -74,7 +74,7 @@ def guards(rounds: int) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(1)
     pair = (torch.randn(10, generator=generator), torch.randn(10, generator=generator))
     thirty = tuple(torch.full((10,), float(i)) for i in range(30))
-    cases = [
+    cases: list[tuple[str, Any, tuple[torch.Tensor, ...], str]] = [
         ("two tensors", _two_tensors, pair, "used"),
         ("two tensors", _two_tensors, pair, "full"),
         ("thirty tensors", workloads._thirty, thirty, "full"),
