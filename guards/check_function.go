@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/godynamo/godynamo/internal/exc"
@@ -30,6 +31,7 @@ type CheckFunctionManager struct {
 	tensors    []Guard
 	needsState bool
 	stateLine  UserLine
+	kinds      strings.Builder
 	program    *Program
 }
 
@@ -73,7 +75,24 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 		return nil, err
 	}
 	m.program = program
+	program.Kinds = m.kinds.String()
 	return m, nil
+}
+
+// describe adds a guard's line to Program.Kinds, for the part that is being written.
+func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
+	b := &m.kinds
+	b.WriteString(strconv.Itoa(len(e.program.Parts) - 1))
+	b.WriteByte('\t')
+	b.WriteString(g.CreateFn.String())
+	b.WriteByte('\t')
+	b.WriteString(g.Source.String())
+	b.WriteByte('\t')
+	b.WriteString(g.Name)
+	if own && g.Line.File != "" {
+		b.WriteString("\t" + strconv.Itoa(g.Line.Line) + "\t" + g.Line.File)
+	}
+	b.WriteByte('\n')
 }
 
 // Program is the verified program.
@@ -168,6 +187,7 @@ func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error)
 	}
 	for _, p := range parts {
 		e.beginPart(p.text, p.guard.Line)
+		m.describe(e, &p.guard, false)
 		if err := e.part(p); err != nil {
 			return nil, err
 		}
@@ -230,6 +250,7 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 	}
 	e.beginPart(text, line)
 	for _, g := range m.tensors {
+		m.describe(e, &g, true)
 		reg, err := e.register(g.Origin)
 		if err != nil {
 			return err

@@ -89,6 +89,7 @@ type Program struct {
 	Tensors   []TensorSpec
 	Parts     []string
 	PartLines []UserLine
+	Kinds     string   // a line for each guard: number of its part, kind, family and name of the place, and with a tensor its line and file
 	Extra     []uint32 // registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
 }
 

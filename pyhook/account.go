@@ -2,12 +2,14 @@ package pyhook
 
 import (
 	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 // accountDict is what explain reads of a translation's account (godynamo._census.Piece): translated ((code, units), ...); calls, for each
 // place of a torch operation its frames ((code, unit), ...), outermost first; python ((code, unit, line, callee), ...); native (code, unit,
-// start, end) or None; copies ((code, original, ((unit, unit there), ...)), ...).
+// start, end) or None; copies ((code, original, ((unit, unit there), ...)), ...); nodes of the graph ((op, name, target, text, operands'
+// names, user frames), ...).
 func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 	if a == nil {
 		return py.None(), nil
@@ -38,6 +40,13 @@ func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 		}
 		copies = append(copies, s.Tuple(c.Code, c.Original, s.Tuple(pairs...)))
 	}
+	nodes := make([]py.Object, len(a.Nodes))
+	for i, n := range a.Nodes {
+		var inputs []py.Object
+		n.Node.EachInput(func(in *fxgraph.Node) { inputs = append(inputs, s.Name(in.Name)) })
+		nodes[i] = s.Tuple(s.Name(n.Node.Op.String()), s.Str(n.Node.Name), s.Str(n.Node.Target.Text), s.Str(n.Node.Format()),
+			s.Tuple(inputs...), framesTuple(s, n.Stack))
+	}
 	native := py.None()
 	if !a.Native.Code.IsNull() {
 		native = s.Tuple(a.Native.Code, num(a.Native.Unit), num(a.Start), num(a.End))
@@ -48,5 +57,6 @@ func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 		[2]py.Object{s.Name("python"), s.Tuple(python...)},
 		[2]py.Object{s.Name("native"), native},
 		[2]py.Object{s.Name("copies"), s.Tuple(copies...)},
+		[2]py.Object{s.Name("nodes"), s.Tuple(nodes...)},
 	)
 }

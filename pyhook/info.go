@@ -54,6 +54,8 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 		[2]py.Object{s.Name("graph"), s.Str(graph)},
 		[2]py.Object{s.Name("guards"), s.Str(r.Text)},
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
+		[2]py.Object{s.Name("positions"), positionsTuple(s, r.Breaks)},
+		[2]py.Object{s.Name("guard_kinds"), s.Str(guardKinds(r))},
 		[2]py.Object{s.Name("python_ops"), s.Tuple(python...)},
 		[2]py.Object{s.Name("inlined"), names(r.Inlined)},
 		[2]py.Object{s.Name("reused_layers"), s.Int(int64(r.Reused))},
@@ -63,14 +65,43 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	)
 }
 
+// guardKinds is what godynamo._guard_objects reads of the guards behind the program's parts.
+func guardKinds(r *translate.Result) string {
+	if r.Program == nil {
+		return ""
+	}
+	return r.Program.Kinds
+}
+
 // breakTuple is (code, reason, hint, ((name, file, line), ...)), innermost frame first.
 func breakTuple(s *py.Scope, u *exc.Unsupported) py.Object {
 	row := u.Code.Entry()
-	var stack []py.Object
-	for _, f := range u.Stack {
-		stack = append(stack, s.Tuple(s.Name(f.Name), s.Name(f.File), s.Int(int64(f.Line))))
+	return s.Tuple(s.Name(row.ID), s.Str(u.Reason()), s.Name(row.Hint), framesTuple(s, u.Stack))
+}
+
+// framesTuple is ((name, file, line), ...), innermost frame first.
+func framesTuple(s *py.Scope, stack []exc.Frame) py.Object {
+	out := make([]py.Object, len(stack))
+	for i, f := range stack {
+		out[i] = s.Tuple(s.Name(f.Name), s.Name(f.File), s.Int(int64(f.Line)))
 	}
-	return s.Tuple(s.Name(row.ID), s.Str(u.Reason()), s.Name(row.Hint), s.Tuple(stack...))
+	return s.Tuple(out...)
+}
+
+// positionsTuple says of each break and frame which part of the line it is: (((end line, column, end column) or None, ...), ...).
+func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
+	out := make([]py.Object, len(breaks))
+	for i, u := range breaks {
+		frames := make([]py.Object, len(u.Stack))
+		for k, f := range u.Stack {
+			frames[k] = py.None()
+			if f.EndCol > 0 {
+				frames[k] = s.Tuple(s.Int(int64(f.EndLine)), s.Int(int64(f.Col)), s.Int(int64(f.EndCol)))
+			}
+		}
+		out[i] = s.Tuple(frames...)
+	}
+	return s.Tuple(out...)
 }
 
 // tell reports a finished translation to godynamo._runtime.translated (counters, logs, explain) and to the trace.
@@ -108,10 +139,11 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 		failures = object(t.request.failures)
 	}
 	breaks := []py.Object{}
+	var broken []*exc.Unsupported
 	left := exc.FrameLeft
 	switch u := why.(type) {
 	case *exc.Unsupported:
-		breaks = append(breaks, breakTuple(s, u))
+		breaks, broken = append(breaks, breakTuple(s, u)), append(broken, u)
 		left = u.Code
 	case *exc.SkipFrame:
 		left, reason = u.Code, u.Reason
@@ -132,6 +164,7 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 		[2]py.Object{s.Name("failures"), failures},
 		[2]py.Object{s.Name("seconds"), s.Float(time.Since(t.started).Seconds())},
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
+		[2]py.Object{s.Name("positions"), positionsTuple(s, broken)},
 		[2]py.Object{s.Name("info"), info},
 	)
 }

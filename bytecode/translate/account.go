@@ -4,6 +4,8 @@ import (
 	"sort"
 
 	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -17,6 +19,7 @@ type Account struct {
 	Native     CodeUnit
 	Start, End int
 	Copies     []Copy
+	Nodes      []NodePlace // of the graph, in order
 
 	steps  map[py.Object]map[int]bool
 	python map[py.Object]map[int]bool
@@ -40,6 +43,12 @@ type PythonCall struct {
 	CodeUnit
 	Line   int
 	Callee string
+}
+
+// NodePlace is a node of the graph and the user's stack at its operation, innermost first; nil for a graph input.
+type NodePlace struct {
+	Node  *fxgraph.Node
+	Stack []exc.Frame
 }
 
 // Copy says what the copied instructions of a resume function's code are in the user's code: pairs of code units.
@@ -138,11 +147,18 @@ func (a *Account) done(o *OutputGraph) *Account {
 		a.Translated = append(a.Translated, c)
 	}
 	seen := map[*chain]bool{}
+	stacks := map[*fxgraph.Node][]exc.Frame{}
 	for _, e := range o.events {
+		if e.node != nil && e.chain != nil {
+			stacks[e.node] = e.chain.stack()
+		}
 		if e.node != nil && e.chain != nil && !e.node.State && !e.node.Item && !isPythonNode(e.node) && !seen[e.chain] {
 			seen[e.chain] = true
 			a.Calls = append(a.Calls, e.chain.Levels())
 		}
+	}
+	for _, n := range o.graph.Nodes() {
+		a.Nodes = append(a.Nodes, NodePlace{n, stacks[n]})
 	}
 	a.Start, a.End = -1, -1
 	for _, in := range a.native {

@@ -214,11 +214,17 @@ type ChainLevel struct {
 	Lasti, Line   int
 }
 
+// frameOf is a level of the user's stack, at an instruction.
+func frameOf(name, file string, inst *bytecode.Instruction) exc.Frame {
+	pos := inst.Pos
+	return exc.Frame{Name: name, File: file, Line: int(pos.Line)}.At(pos.EndLine, pos.Col, pos.EndCol)
+}
+
 // stack is the chain as exc prints it, innermost first.
 func (c *chain) stack() []exc.Frame {
 	var out []exc.Frame
 	for k := c; k != nil; k = k.parent {
-		out = append(out, exc.Frame{Name: k.name, File: k.file, Line: int(k.inst.Pos.Line)})
+		out = append(out, frameOf(k.name, k.file, k.inst))
 	}
 	return out
 }

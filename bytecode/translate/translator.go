@@ -270,7 +270,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			u := err.(*exc.Unsupported)
 			u.Stack = tx.chainHere().stack()
 			if before != nil { // that let go of it
-				u.Stack[0].Line = int(before.Pos.Line)
+				u.Stack[0] = frameOf(u.Stack[0].Name, u.Stack[0].File, before)
 			}
 			return tx.log.add(step, err)
 		}
@@ -334,7 +334,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	if tx.hidden && tx.parent != nil {
 		return err
 	}
-	u.Stack = append(u.Stack, exc.Frame{Name: tx.d.code.Name, File: tx.d.code.Filename, Line: int(inst.Pos.Line)})
+	u.Stack = append(u.Stack, frameOf(tx.d.code.Name, tx.d.code.Filename, inst))
 	if tx.parent != nil {
 		if setsEvents(tx.d.code) {
 			return tx.unbreakable(u, "it calls what sets who sees its events")

@@ -11,10 +11,20 @@ import (
 	"strings"
 )
 
-// Frame is one level of the user's stack: code name, file and line.
+// Frame is one level of the user's stack: code name, file and line; and which part of the line, where it is known.
 type Frame struct {
 	Name, File string
 	Line       int
+	// EndLine is where the instruction's text ends, Col and EndCol its bounds in bytes from 0; EndCol is 0 where they are not known.
+	EndLine, Col, EndCol int
+}
+
+// At returns the frame with the bounds of an instruction's text: what its line table says, negative where that says nothing.
+func (f Frame) At(endLine, col, endCol int32) Frame {
+	if endLine > 0 && col >= 0 && endCol > 0 {
+		f.EndLine, f.Col, f.EndCol = int(endLine), int(col), int(endCol)
+	}
+	return f
 }
 
 // Unsupported asks for a graph break.
