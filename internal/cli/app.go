@@ -101,6 +101,7 @@ func newRoot(app *App) *cobra.Command {
 		newBench,
 		newDis,
 		newDoctor,
+		newExplain,
 		newReport,
 		newRun,
 	} {

@@ -10,6 +10,7 @@ COMMANDS = {
     "bench": "bench.child",  # the children of it
     "dis": "dis",
     "doctor": "doctor",
+    "explain": "explain",
     "run": "run",
 }
 

@@ -20,24 +20,31 @@ class Stop(SystemExit):
     """Ends the program after the call. A SystemExit, so that its ``finally`` blocks run and a thread of its own ends quietly."""
 
 
-def at_call(target: Target, function: str, act: Act, number: int = 1, arguments: str | None = None) -> int:
+def at_call(
+    target: Target, function: str, act: Act, number: int = 1, arguments: str | None = None, stop: bool = True
+) -> int:
     """Run a program up to the ``number``-th call of a function, do ``act`` in its place and end the program; 0.
 
     function: a name as run_script() takes it. arguments: text between the parentheses of a call, "torch.ones(3), k=2": the
-    program is run under another name than ``__main__``, to its end, and the call is made in its namespace.
+    program is run under another name than ``__main__``, to its end, and the call is made in its namespace. stop=False: the
+    program goes on with what ``act`` returned, and its code is returned.
 
     Where the program ends before the call is made by an exception or with a code other than 0, that code is returned, the
     exception shown as Python would. Raises Problem where it ends well and the call was never made, and for unknown names.
     """
-    watch = _Watch(act, number)
+    watch = _Watch(act, number, stop)
     if arguments is None:
         code = run_script(target, {function: watch.wrap})
         if not watch.done and not code:
-            times = f"called only {watch.calls} times" if watch.calls else "never called"
+            if watch.calls:
+                times = "once" if watch.calls == 1 else f"{watch.calls} times"
+                raise Problem(
+                    f"{function} was called only {times} while {target.name} ran: ask for --call {watch.calls}"
+                )
             raise Problem(
-                f"{function} was {times} while {target.name} ran: name another, or give its arguments by --args"
+                f"{function} was never called while {target.name} ran: name another, or give its arguments by --args"
             )
-        return 0 if watch.done else code
+        return 0 if watch.done and stop else code
     found: list[Any] = []
 
     def keep(f: Any) -> Any:
@@ -63,9 +70,10 @@ def at_call(target: Target, function: str, act: Act, number: int = 1, arguments:
 
 
 class _Watch:
-    def __init__(self, act: Act, number: int) -> None:
+    def __init__(self, act: Act, number: int, stop: bool) -> None:
         self._act = act
         self._number = number
+        self._stop = stop
         self._lock = threading.Lock()
         self.calls = 0
         self.done = False
@@ -83,9 +91,11 @@ class _Watch:
                 mine = self.calls == self._number
             if not mine:
                 return found(*args, **kwargs)
-            self._act(found, args, kwargs)
+            result = self._act(found, args, kwargs)
             self.done = True
             sys.stdout.flush()
+            if not self._stop:
+                return result
             raise Stop(0)
 
         functools.update_wrapper(in_place, found)

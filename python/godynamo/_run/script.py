@@ -14,7 +14,7 @@ import io
 import os
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -110,10 +110,11 @@ def _program(path: str, first: str, spec: importlib.machinery.ModuleSpec | None,
             source = file.read()
     except OSError as error:
         raise Problem(f"{path} cannot be read: {error.strerror}") from None
-    loader = spec.loader if spec is not None else importlib.machinery.SourceFileLoader("__main__", path)
+    absolute = os.path.abspath(path)  # as Python has it, whatever was typed
+    loader = spec.loader if spec is not None else importlib.machinery.SourceFileLoader("__main__", absolute)
     namespace: dict[str, Any] = {
         "__name__": "__main__",
-        "__file__": path,
+        "__file__": absolute,
         "__loader__": loader,
         "__package__": package,
         "__spec__": spec,
@@ -146,10 +147,11 @@ def _module(name: str) -> _Program:
 
 
 def _compiled(program: _Program, wrap: dict[str, Wrap], wrappers: list[Wrap]) -> types.CodeType:
+    file = str(program.namespace["__file__"])
     try:
         if not wrap:
-            return compile(program.source, program.path, "exec", dont_inherit=True)
-        tree = ast.parse(program.source, program.path)
+            return compile(program.source, file, "exec", dont_inherit=True)
+        tree = ast.parse(program.source, file)
     except (SyntaxError, ValueError) as error:
         _show(error)
         raise SystemExit(1) from None
@@ -171,7 +173,7 @@ def _compiled(program: _Program, wrap: dict[str, Wrap], wrappers: list[Wrap]) ->
             raise Problem(f"{program.path} has no function {name}{nearest(name, [*known, *imported])}")
     if elsewhere:
         sys.meta_path.insert(0, _Finder(elsewhere))
-    return compile(ast.fix_missing_locations(tree), program.path, "exec", dont_inherit=True)
+    return compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
 
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -300,9 +302,33 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """Hand an exception to sys.excepthook without the frames of this file, as if the program had been started by python."""
-    own, traceback = __file__, error.__traceback__
-    while traceback is not None and (traceback.tb_frame.f_code.co_filename == own):
+    """Hand an exception to sys.excepthook without frames of ours, as if the program had been started by python."""
+    seen: set[int] = set()
+    chain: list[BaseException | None] = [error]
+    while chain:
+        link = chain.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            link.__traceback__ = _of_the_program(link.__traceback__)
+            chain += [link.__cause__, link.__context__]
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the frames of this package and of explain, which stand between two of the program's."""
+    kept = [t for t in _levels(traceback) if not _ours(t.tb_frame.f_code.co_filename)]
+    below = None
+    for level in reversed(kept):
+        level.tb_next, below = below, level
+    return below
+
+
+def _levels(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while traceback is not None:
+        yield traceback
         traceback = traceback.tb_next
-    error.__traceback__ = traceback
-    sys.excepthook(type(error), error, traceback)
+
+
+def _ours(file: str) -> bool:
+    folder = os.path.dirname(__file__)
+    return file.startswith(folder + os.sep) or file == os.path.join(os.path.dirname(folder), "_explain.py")

@@ -107,7 +107,7 @@ def test_a_later_call_and_a_backend_are_asked_for(program):
         (["nothing.py:f"], "there is no file nothing.py"),
         (["program.py:Modle.forward"], "has no function Modle.forward; did you mean Model.forward"),
         (["--call", "0", "program.py:act"], "--call counts from 1"),
-        (["--call", "9", "program.py:act"], "act was called only 2 times while program.py ran"),
+        (["--call", "9", "program.py:act"], "act was called only 2 times while program.py ran: ask for --call 2"),
         (["program.py:Model.twice"], "Model.twice was never called while program.py ran"),
         (["--args", "1 +", "program.py:act"], "is not the inside of a call's parentheses"),
     ],

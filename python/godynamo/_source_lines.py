@@ -1,0 +1,112 @@
+"""Lines of the user's source around a place, the place marked as CPython 3.11 marks it in tracebacks."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+
+Position = tuple[int, int, int]  #: end line, column and end column, in bytes from 0
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Some lines of a file, common indentation taken off, and what is marked in one of them."""
+
+    first: int  #: number of the first line, from 1
+    lines: tuple[str, ...]  #: () where the file cannot be read
+    marked: int  #: number of the line that is meant
+    column: int = 0  #: in that line as given here, in characters: where the marks begin
+    width: int = 0  #: how many characters are marked; 0: the line as a whole
+
+    @property
+    def marks(self) -> str:
+        """The line below the marked one: spaces and carets; "" where the line as a whole is meant."""
+        return " " * self.column + "^" * self.width if self.width else ""
+
+    def to_text(self, indent: str = "") -> list[str]:
+        """Numbered lines, the marked one with an arrow and carets below.
+
+        >>> print("\\n".join(Excerpt(4, ("y = x + 1", "n = y.item()"), 5, 4, 8).to_text()))
+                4 |  y = x + 1
+         ->     5 |  n = y.item()
+                         ^^^^^^^^
+        """
+        out = []
+        for number, line in enumerate(self.lines, self.first):
+            arrow = "->" if number == self.marked else "  "
+            out.append(f"{indent} {arrow} {number:5} |  {line}".rstrip())
+            if number == self.marked and self.width:
+                out.append(f"{indent}{'':13}{self.marks}")
+        return out
+
+
+def excerpt(file: str, line: int, position: Position | None = None, around: int = 2) -> Excerpt:
+    """The line of the file with ``around`` lines on either side. The program's linecache is left as it was."""
+    texts = _lines(file)
+    if not 1 <= line <= len(texts):
+        return Excerpt(line, (), line)
+    first, last = _bounds(texts, line, around)
+    chosen = [texts[i - 1].rstrip() for i in range(first, last + 1)]
+    while chosen and not chosen[-1] and last > line:
+        last -= 1
+        chosen.pop()
+    while chosen and not chosen[0] and first < line:
+        first += 1
+        chosen.pop(0)
+    margin = min((len(t) - len(t.lstrip()) for t in chosen if t.strip()), default=0)
+    column, width = _marked(texts[line - 1].rstrip("\r\n"), line, position)
+    expanded = tuple(t[margin:] for t in chosen)
+    return Excerpt(first, expanded, line, max(column - margin, 0) if width else 0, width)
+
+
+def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
+    """First and last line: not above the function that the line is in, nor in the next one."""
+
+    def begins(number: int) -> bool:
+        text = texts[number - 1]
+        inner = len(texts[line - 1]) - len(texts[line - 1].lstrip())
+        outer = len(text) - len(text.lstrip())
+        return outer < inner and text.lstrip().startswith(("def ", "async def ", "class ", "@"))
+
+    first, last = line, line
+    while first > max(1, line - around) and not begins(first):
+        first -= 1
+    while last < min(len(texts), line + around) and not begins(last + 1):
+        last += 1
+    return first, last
+
+
+def _marked(text: str, line: int, position: Position | None) -> tuple[int, int]:
+    """Column and width of the marks; (0, 0) where all of the line is meant or its positions are not known."""
+    if position is None:
+        return 0, 0
+    end_line, start, end = position
+    raw = text.encode("utf-8", "replace")
+    begin = len(raw[:start].decode("utf-8", "replace"))
+    stop = len(raw[:end].decode("utf-8", "replace")) if end_line == line else len(text.rstrip())
+    bare = text.strip()
+    whole = begin <= len(text) - len(text.lstrip()) and stop >= len(text.rstrip())
+    return (0, 0) if stop <= begin or not bare or whole else (begin, stop - begin)
+
+
+def _lines(file: str) -> list[str]:
+    known = file in linecache.cache
+    lines = linecache.getlines(file)
+    if not known:
+        linecache.cache.pop(file, None)
+    return lines
+
+
+def short(file: str) -> str:
+    """A file's path for a person: below site-packages and the standard library without what stands in front of it."""
+    for folder in sorted(sys.path, key=len, reverse=True):
+        if (
+            folder
+            and os.path.basename(folder) in ("site-packages", "dist-packages")
+            and file.startswith(folder + os.sep)
+        ):
+            return file[len(folder) + 1 :]
+    here = os.getcwd() + os.sep
+    return file[len(here) :] if file.startswith(here) else file
