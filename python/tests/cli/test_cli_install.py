@@ -73,6 +73,15 @@ def test_examples_run_far_from_the_checkout(installed, tmp_path):
     assert "1 graphs with 2 operations" in done.stderr
 
 
+def test_bench_measures_far_from_the_checkout(installed, tmp_path):
+    arguments = "--quick --only relu --processes 1 --rounds 1 --engine godynamo --html page.html --json".split()
+    done = run(installed, "bench", *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (workload,) = json.loads(done.stdout)["workloads"]
+    assert workload["engines"]["godynamo"]["graphs"] == 1
+    assert "echarts" in (tmp_path / "page.html").read_text()
+
+
 def test_what_is_installed_is_all_there(installed):
     package = next((installed / "lib").glob("python*/site-packages/godynamo"))
     assert {"libgodynamo.so", "godynamo-embed", "py.typed", "_run"} <= {p.name for p in package.iterdir()}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from . import costs, same, timing
 from .engines import EAGER, Engine
@@ -50,7 +51,7 @@ def measure(
     with workload.context():
         tell(EAGER)
         eager = workload.prepare(lambda target: target)
-        wanted = [_seeded(eager.check) for _ in range(SETTLE)]
+        wanted = [_kept(_seeded(eager.check)) for _ in range(SETTLE)]
         for engine in engines:
             tell(engine.label)
             before(engine)
@@ -95,6 +96,11 @@ def _seeded(check: Callable[[], Any]) -> Any:
     return check()
 
 
+def _kept(result: Any) -> Any:
+    """A result whose tensors a later call cannot change: a model may return a buffer of its own."""
+    return tree_map_only(torch.Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), result)
+
+
 def _rounds(ready: dict[str, Prepared], rounds: int, seconds: float) -> dict[str, list[float]]:
     """Seconds a call of each engine, round by round."""
     runs: dict[str, Callable[[int], float]] = {}
@@ -102,7 +108,7 @@ def _rounds(ready: dict[str, Prepared], rounds: int, seconds: float) -> dict[str
         timer = timeit.Timer(prepared.statement, globals=prepared.names)
         per_call = 1 / prepared.calls
         runs[label] = lambda n, timer=timer, per_call=per_call: timer.timeit(n) * per_call  # type: ignore[misc]
-    return timing.rounds_in_turn(runs, rounds, seconds) if rounds else {}
+    return timing.rounds_in_turn(runs, rounds, seconds) if rounds and runs else {}
 
 
 def _costs(engine: Engine, prepared: Prepared) -> dict[str, Any]:

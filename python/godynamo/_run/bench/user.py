@@ -17,6 +17,7 @@ another has left behind; a module that the file holds ready-made is copied.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import importlib.util
@@ -183,6 +184,9 @@ def _inputs(spec: str, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments and keyword arguments that example_inputs gives."""
     if callable(given) and not isinstance(given, torch.Tensor):
         given = given()
+    else:
+        with contextlib.suppress(RuntimeError):  # of a tensor that autograd has computed there is no copy
+            given = copy.deepcopy(given)  # an engine that changes it would change the next one's
     if isinstance(given, torch.Tensor):
         return (given,), {}
     if isinstance(given, Mapping):
