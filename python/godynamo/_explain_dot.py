@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from . import _runtime
+from . import _guard_words, _runtime
 from ._explanation import BreakReason, Node, Piece
 
 #: in the name of an input that is a module's: ``l_self__modules_block__parameters_weight``
@@ -82,7 +82,7 @@ def label(node: Node) -> str:
     """What stands in a node's box: its name, an input's as in the program, and what it calls where that says more."""
     if node.op in ("placeholder", "get_attr"):
         path = _MODULE_STEPS.split(node.name)
-        return _cut(".".join(path[1:]) if len(path) > 1 else node.name.removeprefix("l_"), 40)
+        return _cut(".".join(path[1:]) if len(path) > 1 else _guard_words.on_stack(node.name.removeprefix("l_")), 40)
     target = node.target.rpartition(".")[2]
     bare = node.name.rstrip("0123456789").rstrip("_")
     return _cut(node.name if not target or target == bare else f"{node.name} = {target}", 40)

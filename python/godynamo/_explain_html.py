@@ -38,8 +38,9 @@ _CSS = """
 .gdx pre.graph{background:#f5f7fa;border-radius:5px;padding:8px 12px;overflow-x:auto;line-height:1.4}
 .gdx .old{color:#a5341a}.gdx .new{color:#2f7040}.gdx .muted{color:#5e7186}
 """
+#: of a page, over the above and over the picture's own
 _PAGE = """
-body{margin:0;padding:26px 34px;background:#fff}
+body{margin:0;padding:26px 34px;background:#fff}.gdx .picture{max-height:none}
 .gdx{max-width:1240px}
 @media(prefers-color-scheme:dark){
 body,.gdx{background:#11181f;color:#dfe7ef}
@@ -56,22 +57,24 @@ body,.gdx{background:#11181f;color:#dfe7ef}
 def page(e: Explanation) -> str:
     """A whole page."""
     title = f"explain {e.name}" if e.name else "explain"
+    style = _CSS + (_PAGE + _explain_svg.DARK).replace(
+        ".gd", ".page .gd"
+    )  # before the picture's own, whatever stands last
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<!DOCTYPE html>\n<html lang="en" class="page"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f'<link rel="icon" href="data:,"><style>{_PAGE}{_explain_svg.DARK}</style></head>'
+        f'<link rel="icon" href="data:,"><style>{style}</style></head>'
         f"<body>{_body(e, None, heading='h1')}</body></html>\n"
     )
 
 
 def fragment(e: Explanation) -> str:
     """What a notebook shows below a cell."""
-    return _body(e, MOST_NODES, heading="h2")
+    return f"<style>{_CSS}</style>{_body(e, MOST_NODES, heading='h2')}"
 
 
 def _body(e: Explanation, most: int | None, heading: str) -> str:
     parts = [
-        f"<style>{_CSS}</style>",
         '<div class="gdx">',
         f"<{heading}>{escape(e.name or 'explanation')}</{heading}>" if e.name else "",
         _cards(e),

@@ -148,7 +148,10 @@ class _Speaker:
         for singleton in (None, True, False, ...):
             if address == id(singleton):
                 return repr(singleton)
-        found = self.lookup(address)
+        try:
+            found = self.lookup(address)
+        except LookupError:  # it is gone, or was never held
+            found = None
         return describe(found) if found is not None else "the same object"
 
 
@@ -223,7 +226,7 @@ _CONDITIONS: dict[str, Callable[[_Speaker, list[ast.expr], bool], str]] = {
 }
 
 
-def _on_stack(name: str) -> str:
+def on_stack(name: str) -> str:
     """What a resume function gets from the stack at the split: its parameter ``___stack0`` is ``stack[0]``."""
     number = name.removeprefix("___stack")
     return f"stack[{number}]" if name.startswith("___stack") and number.isdecimal() else name
@@ -240,7 +243,7 @@ class _Places(ast.NodeTransformer):
         self.speaker = speaker
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return _name(_on_stack(node.id))
+        return _name(on_stack(node.id))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         name = _called(node)
@@ -270,7 +273,7 @@ class _Places(ast.NodeTransformer):
         key = _constant(node.slice)
         if isinstance(node.value, ast.Name) and isinstance(key, str):
             if node.value.id in ("G", "L"):
-                return _name(_on_stack(key))
+                return _name(on_stack(key))
             if node.value.id == "___cells":
                 return _name(f"the cell of {key}")
         if isinstance(node.value, ast.Attribute) and node.value.attr == "__globals__" and isinstance(key, str):
