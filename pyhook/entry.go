@@ -163,7 +163,7 @@ func (t *translation) failed(err error) int {
 		return C.GD_LEAVE
 	case translate.AsUnsupported(err, &unsupported):
 		t.tell("skipped", unsupported)
-		if t.settings.NoPython {
+		if t.settings.NoPython || unsupported.Forbidden {
 			return t.raiseUnsupported(unsupported.Reason(), unsupported)
 		}
 		return C.GD_LEAVE

@@ -78,6 +78,12 @@ GROUPS: list[tuple[str, list[Row]]] = [
             ),
             Row("skip", "torch._dynamo.decorators.skip", "godynamo.skip(plain) is plain"),
             Row(
+                "error_on_graph_break",
+                "torch._dynamo.error_on_graph_break",
+                "godynamo.error_on_graph_break(True)(plain)(x).equal(x + 1)",
+                "a function may be left by an allowed break inside of a block where breaks are errors: the rest knows of the block no more",
+            ),
+            Row(
                 "skip_frame",
                 "torch._dynamo.skip_frame",
                 "godynamo.skip_frame('why') is None",
@@ -488,6 +494,12 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "torch._dynamo.utils.compile_times",
                 "(f(x), 'translate' in godynamo.utils.compile_times('csv', aggregate=True)[0])[1]",
                 "phases are godynamo's",
+            ),
+            Row(
+                "utils.phase_seconds",
+                "",
+                "(f(x), godynamo.utils.phase_seconds('translate'))[1] > 0",
+                "godynamo's own: one of compile_times' sums",
             ),
             Row(
                 "utils.CompilationMetrics",

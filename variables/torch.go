@@ -166,6 +166,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return nil, exc.Postpone(exc.Uninitialized, "%s", name)
 	case t.class == "graph_break" || t.class == "skip_frame":
 		return nil, t.asksToSplit(tx, name, args, kwargs)
+	case strings.HasPrefix(t.class, "region_"):
+		return t.region(tx, args)
 	case strings.HasPrefix(t.class, comptimeClass):
 		return t.comptime(tx, args, kwargs)
 	case t.class == "disabled":
@@ -183,6 +185,24 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return args[len(args)-1], nil
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s", name)
+}
+
+// region is a call of one of _break_errors' functions: a region begins in the frame that calls, or in its caller's, or ends there.
+func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableTracker, error) {
+	if t.class == "region_end" {
+		tx.EndRegion(1)
+		return NoneConst(), nil
+	}
+	on, ok := AsConstant(tx, mustRealize(tx, arg(args, 0)))
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "error_on_graph_break of a flag that is not known")
+	}
+	up := 0
+	if t.class == "region_of_caller" {
+		up = 1
+	}
+	tx.BeginRegion(up, on == py.True())
+	return NoneConst(), nil
 }
 
 // asksToSplit is the error of graph_break(msg) and skip_frame(msg): a split here, or the whole frame left to CPython.

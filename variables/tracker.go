@@ -354,6 +354,10 @@ type Translator interface {
 	InUse(obj py.Object) bool
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
 	InsideTry() bool
+	// BeginRegion begins a region of the frame that is up levels further out, where a graph break is an error, or is none.
+	BeginRegion(up int, errors bool)
+	// EndRegion ends the region of that frame that began last; one that began in front of a split is not known.
+	EndRegion(up int)
 	// Snapshot is what is known here of the frames, the graph and the guards, as _comptime.call takes it; nothing is looked at for it.
 	Snapshot() (py.Object, error)
 }

@@ -80,7 +80,7 @@ func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
 	convert := ConvertFrameAssert(compilerFn, false, opts, inst)
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
 		r, err := convert(s, f, cacheSize)
-		if u, ok := err.(*unbreakable); ok {
+		if u, ok := err.(*unbreakable); ok && !u.Forbidden {
 			r = &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why}
 			u.by.leaveAlone(r)
 			return r, nil

@@ -35,6 +35,12 @@ func (o *OutputGraph) breakAt(step int, err error) error {
 	if isBreak && u.Stack == nil && o.current != nil {
 		u.Stack, u.Earlier = o.position().stack(), true
 	}
+	for t := o.current; isBreak && t != nil; t = t.parent {
+		t.askRegion(u)
+	}
+	if isBreak && u.Forbidden {
+		return u
+	}
 	if _, ok := o.log.failedAt(step); ok {
 		if isBreak {
 			return exc.Skip(u)

@@ -68,6 +68,8 @@ type InstructionTranslator struct {
 	inst   *bytecode.Instruction
 	kwargs []string // set by KW_NAMES for the next CALL
 
+	regions []bool // whether a graph break is an error, in the blocks that the frame is in (error_on_graph_break)
+
 	result    variables.VariableTracker
 	done      bool
 	suspended bool                        // a generator's frame that has yielded
@@ -325,6 +327,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	if !ok {
 		return err
 	}
+	tx.askRegion(u)
 	if tx.leftToPython(step, inst, u) {
 		return &exc.RestartAnalysis{Reason: u.Reason()}
 	}
@@ -341,6 +344,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		}
 		u.Frame = false // the frame asked for is this one, which its caller leaves to CPython
 		return err
+	}
+	if u.Forbidden {
+		return u
 	}
 	if usesFrame(tx.d.code) {
 		if why := tx.splitsOwnFrame(inst, u); why != "" {

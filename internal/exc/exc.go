@@ -40,6 +40,10 @@ type Unsupported struct {
 	Earlier bool
 	// Frame marks a call that looks at its caller's frame: it runs in the user's own, not in a transformed one.
 	Frame bool
+	// Asked says that the innermost region around it (godynamo.error_on_graph_break) has been asked whether a break is an error there.
+	Asked bool
+	// Forbidden says that it is: the break is raised to the user.
+	Forbidden bool
 }
 
 func (e *Unsupported) Error() string {

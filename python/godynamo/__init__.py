@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         register_debug_backend,
         register_experimental_backend,
     )
+    from ._break_errors import error_on_graph_break
     from ._compile import compile, compile_module
     from ._decompile import decompile
     from ._defaults import get_default_backend, set_default_backend
@@ -78,6 +79,7 @@ __all__ = [
     "disable",
     "disable_nested_graph_breaks",
     "disallow_in_graph",
+    "error_on_graph_break",
     "exc",
     "explain",
     "export",
@@ -133,6 +135,7 @@ _LAZY = {
         "_backends",
         "list_backends lookup_backend register_backend register_debug_backend register_experimental_backend",
     ),
+    **_from("_break_errors", "error_on_graph_break"),
     **_from("_compile", "compile compile_module"),
     **_from("_decompile", "decompile"),
     **_from("_defaults", "get_default_backend set_default_backend"),

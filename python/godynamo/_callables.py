@@ -36,6 +36,7 @@ from . import (
     _C,
     _alike,
     _answers,
+    _break_errors,
     _caches,
     _effects,
     _higher,
@@ -209,31 +210,15 @@ def _special() -> dict[Any, str]:
     table[godynamo.is_exporting] = "false"
     table[godynamo.graph_break] = "graph_break"
     table[godynamo.skip_frame] = "skip_frame"
+    table.update({fn: fn.__name__ for fn in _break_errors.REGIONS})
     return table
 
 
 # Python functions of torch's that are not inlined: they touch process-wide state or machinery the translator does not follow.
-_OPAQUE_MODULES = (
-    "torch._dynamo",
-    "torch._inductor",
-    "torch.utils.data",
-    "torch.distributed",
-    "torch.autograd",
-    "torch.serialization",
-    "torch.optim",
-    "torch.cuda",
-    "torch.random",
-    "torch.jit",
-    "torch.fx",
-    "torch.export",
-    "torch._guards",
-    "torch.storage",
-    "torch.multiprocessing",
-    "torch.profiler",
-    "torch.backends",
-    "torch._functorch",
-    "torch.nn.init",
-    "torch._tensor_str",
+_OPAQUE_MODULES = tuple(
+    "torch." + name
+    for name in "_dynamo _inductor utils.data distributed autograd serialization optim cuda random jit fx export _guards storage "
+    "multiprocessing profiler backends _functorch nn.init _tensor_str".split()
 )
 
 # Of torch.fx, what torch's own functions ask about numbers that may be symbolic: Python's numbers are not (torch._check).
@@ -306,7 +291,7 @@ def _classify(obj: Any, module: str) -> str:
         if module == "godynamo.comptime":
             return f"comptime:{obj.__name__[1:]}"
         if module == "godynamo" or module.startswith("godynamo."):
-            return "inline" if module.startswith(("godynamo._polyfills", "godynamo.overrides")) else "opaque"
+            return "inline" if module.startswith(_OWN_INLINED) else "opaque"
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
             return "stand_in"
         if obj.__code__ is _DISPATCHING and _caches_plainly(obj):
@@ -324,6 +309,8 @@ def _classify(obj: Any, module: str) -> str:
             return "opaque"
     return ""
 
+
+_OWN_INLINED = ("godynamo._polyfills", "godynamo.overrides", "godynamo._break_errors")
 
 #: the code of what functools.singledispatch gives
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]

@@ -26,7 +26,6 @@ NOT_BUILT = {
     "allow_c_slot": "C types are known by the translator or split the graph",
     "bytecode_debugger": "godynamo.comptime has breakpoint()",
     "dont_skip_tracing": "nothing is skipped but torch's own machinery and what is marked",
-    "error_on_graph_break": "fullgraph=True makes every break of a function an error",
     "leaf_function": "allow_in_graph and nonstrict_trace put a call into the graph as one node",
     "patch_dynamo_config": "config.patch does it around a call; inside captured code it splits the graph",
     "replay": "translations are not recorded",
