@@ -43,6 +43,9 @@ def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
     counted. What ``fn`` raises is raised.
     """
 
+    if not callable(fn):
+        raise TypeError(f"explain() needs a function, method, module or callable object, not {fn!r}")
+
     def run(*args: P.args, **kwargs: P.kwargs) -> Explanation:
         explanation, error = explain_call(fn, args, kwargs)
         if error is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from . import _guard_words, _runtime
+from . import _guard_words, _runtime, _trace_rules
 from ._explanation import BreakReason, Node, Piece
 
 #: in the name of an input that is a module's: ``l_self__modules_block__parameters_weight``
@@ -48,7 +48,8 @@ def pieces(all_pieces: Sequence[Piece], breaks: Sequence[BreakReason]) -> str:
     for i, piece in enumerate(all_pieces):
         if piece.split is None or piece.split >= len(breaks):
             continue
-        out += [f"  break_{i} -> start_{j} [lhead=cluster_{j}];" for j in piece.goes_on]
+        known = all_pieces[piece.again].goes_on if piece.again is not None else []
+        out += [f"  break_{i} -> start_{j} [lhead=cluster_{j}];" for j in piece.goes_on if j not in known]
         out += [f'  break_{i} -> start_{j} [lhead=cluster_{j}, style=dotted, label="calls"];' for j in piece.calls]
         if piece.not_run:
             out.append(f'  rest_{i} [label="not run in this call", style=dashed];')
@@ -65,10 +66,9 @@ def heading(number: int, piece: Piece) -> str:
 
 def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
     """A break in a few lines: code and text, then the line where the piece ends, and the innermost one if that is another."""
-    at = 0
-    for i, (name, file, _) in enumerate(reason.user_stack):
-        if piece is not None and file == piece.file and name == piece.function.rpartition(".")[2]:
-            at = i
+    at = piece.split_frame if piece is not None else 0
+    while at and (at >= len(reason.user_stack) or _trace_rules.is_torchs(reason.user_stack[at][1])):
+        at -= 1  # nn.Module.__call__, for what it has inlined
     out = [f"{reason.code} {_cut(reason.reason, 70)}".strip()]
     for i in (at, 0) if at else (0,):
         if i < len(reason.user_stack):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from . import _explain_svg, _runtime, _source_lines
+from . import _explain_svg, _runtime, _source_lines, _trace_rules
 from ._captured import Share
-from ._explain_text import guards_title, is_library
+from ._explain_text import guards_title
 from ._explanation import BreakReason, Explanation, Recompile
 from ._guard_objects import Guard, GuardText
 
@@ -134,7 +134,7 @@ def _break(reason: BreakReason) -> str:
     times = f' <span class="muted">in {reason.count} translations</span>' if reason.count > 1 else ""
     hint = f'<div class="hint">{escape(reason.hint)}</div>' if reason.hint else ""
     inner = _frame(reason, 0, 3) if reason.user_stack else ""
-    outer = [i for i in range(1, len(reason.user_stack)) if not is_library(reason.user_stack[i][1])]
+    outer = [i for i in range(1, len(reason.user_stack)) if not _trace_rules.is_torchs(reason.user_stack[i][1])]
     hidden = len(reason.user_stack) - 1 - len(outer)
     above = "".join(_frame(reason, i, 0) for i in outer)
     above += f'<div class="muted">and {hidden} frame{"s" if hidden > 1 else ""} of torch\'s</div>' if hidden else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
@@ -77,14 +77,14 @@ class _Breaks:
     def __init__(self, reasons: list[BreakReason]) -> None:
         self.reasons = reasons
 
-    def add(self, record: Record) -> int | None:
-        """Take in a record's or an entry's breaks; the index of the last."""
+    def add(self, record: Record) -> tuple[int, int] | None:
+        """Take in a record's or an entry's breaks; the last one's index, and which frame of its stack is the record's own."""
         last = None
         positions = record.get("positions") or ()
         for i, row in enumerate(record.get("breaks") or ()):
             code, reason, hint, stack = row
             found = BreakReason(code, reason, hint, stack, positions[i] if i < len(positions) else ())
-            last = self._merged(found)
+            last = self._merged(found), max(len(stack) - 1, 0)
         return last
 
     def _merged(self, found: BreakReason) -> int:
@@ -111,7 +111,7 @@ class _Pieces:
         self.summary = summary
         self.made: list[tuple[Record, Piece | None]] = []
 
-    def add(self, record: Record, nodes: list[Node], split: int | None, guards: int | None) -> None:
+    def add(self, record: Record, nodes: list[Node], split: tuple[int, int] | None, guards: int | None) -> None:
         """One record."""
         code = record["code"]
         shown = record["status"] == "ok" and record["function"] is not None
@@ -123,7 +123,9 @@ class _Pieces:
         if self.summary.census.kind(original) != USER:
             original = self._first_of_users(record) or original
         piece = Piece(original.co_qualname, original.co_filename, original.co_firstlineno, _behind(record))
-        piece.nodes, piece.split, piece.guards = nodes, split, guards
+        piece.nodes, piece.guards = nodes, guards
+        if split is not None:
+            piece.split, piece.split_frame = split
         self.made.append((record, piece))
 
     def _first_of_users(self, record: Record) -> CodeType | None:
@@ -137,27 +139,31 @@ class _Pieces:
     def connected(self) -> list[Piece]:
         """All of them, with what follows on what."""
         shown = [(r, p) for r, p in self.made if p is not None]
-        index = {id(p): i for i, (_, p) in enumerate(shown)}
-        by_owner: dict[int, list[int]] = {}
+        first: dict[Any, int] = {}  # of the translations of one piece
         by_code: dict[int, Piece | None] = {}
-        met = {id(record["owner"]) for record, _ in self.made}
+        met = {self._key(record) for record, _ in self.made}
         for record, piece in self.made:
             if record["function"] is not None:
                 by_code[id(record["function"].__code__)] = piece
-            if piece is not None and piece.behind is not None:
-                by_owner.setdefault(id(record["owner"]), []).append(index[id(piece)])
-        for record, piece in shown:
+        for i, (record, piece) in enumerate(shown):
+            known = first.setdefault(self._key(record), i)
+            piece.again = known if known != i else None
+        for i, (record, piece) in enumerate(shown):
             for resume in _resumes(record):
-                found = by_owner.get(id(resume))
-                if found:
-                    piece.goes_on += [i for i in found if i not in piece.goes_on]
-                elif id(resume) not in met:
+                key = _origin_key(resume)
+                if key in first and first[key] not in piece.goes_on:
+                    piece.goes_on.append(first[key])
+                elif key not in met:
                     piece.not_run += 1
-            if piece.behind is None:
+            if piece.behind is None and piece.again is None:
                 caller = self._caller(record["function"].__code__, by_code)
-                if caller is not None and caller is not piece and index[id(piece)] not in caller.calls:
-                    caller.calls.append(index[id(piece)])
+                if caller is not None and caller is not piece and i not in caller.calls:
+                    caller.calls.append(i)
         return [p for _, p in shown]
+
+    def _key(self, record: Record) -> Any:
+        """The same for all translations of one piece: the user's code, and where in it the piece begins."""
+        return _origin_key(record["owner"]) or (id(self._original(record["code"])), None)
 
     def _caller(self, code: CodeType, by_code: dict[int, Piece | None]) -> Piece | None:
         """The piece inside of whose native instruction CPython came to this code."""
@@ -173,18 +179,26 @@ class _Pieces:
         return None
 
 
+def _origin(owner: Any) -> tuple[Any, ...] | None:
+    """What a resume callable stands for: (code, place, ...); None for another owner of entries."""
+    return getattr(getattr(owner, "function", None), "__godynamo_origin__", None)
+
+
+def _origin_key(owner: Any) -> Any:
+    origin = _origin(owner)
+    return (id(origin[0]), origin[1]) if origin is not None else None
+
+
 def _behind(record: Record) -> int | None:
     """The line of the split that the piece comes behind, by its resume function's name; None for a frame's start."""
-    name = getattr(getattr(record["owner"], "function", None), "__name__", "")
-    if not hasattr(getattr(record["owner"], "function", None), "__godynamo_origin__"):
+    if _origin(record["owner"]) is None:
         return None
-    line = name.rpartition("_at_")[2]
+    line = record["owner"].function.__name__.rpartition("_at_")[2]
     return int(line) if line.isdecimal() else None
 
 
 def _resumes(record: Record) -> list[Any]:
     """The resume callables that a transformed function goes on in."""
-    names: Callable[[Any], bool] = lambda v: hasattr(getattr(v, "function", None), "__godynamo_origin__")  # noqa: E731
     cells = record["function"].__closure__ or ()
     out = []
     for cell in cells:
@@ -192,6 +206,6 @@ def _resumes(record: Record) -> list[Any]:
             value = cell.cell_contents
         except ValueError:
             continue
-        if names(value):
+        if _origin(value) is not None:
             out.append(value)
     return out

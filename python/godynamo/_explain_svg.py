@@ -50,17 +50,16 @@ class _Picture:
         self.tops: list[float] = []
         self.ends: list[tuple[float, float]] = []  # x and y at a break's lower edge
         depth = self._depths()
-        jumps = [(i, j) for i, p in enumerate(pieces) for j in (*p.goes_on, *p.calls) if j != i + 1]
+        self.flows = [(i, j, "flow") for i in range(len(pieces)) for j in self._new(i)]
+        self.flows += [(i, j, "flow call") for i, p in enumerate(pieces) for j in p.calls]
+        jumps = [(i, j) for i, j, _ in self.flows if j != i + 1]
         self.lanes = {jump: k for k, jump in enumerate(jumps)}
         self.left = 12.0 + _LANE * (len(jumps) + 1 if jumps else 0)
         self.indent = [self.left + _INDENT * d for d in depth]
         for i, piece in enumerate(pieces):
             self._piece(i, piece)
-        for i, piece in enumerate(pieces):
-            for j in piece.goes_on:
-                self._flow(i, j, "flow")
-            for j in piece.calls:
-                self._flow(i, j, "flow call")
+        for i, j, kind in self.flows:
+            self._flow(i, j, kind)
         if not pieces:
             self._text(12, 26, "nothing was captured", "note")
             self.y = 40.0
@@ -71,8 +70,17 @@ class _Picture:
             for j in piece.calls:
                 depth[j] = max(depth[j], depth[i] + 1)
             for j in piece.goes_on:
-                depth[j] = depth[i]
+                if j > i:
+                    depth[j] = depth[i]
+            if piece.again is not None:
+                depth[i] = depth[piece.again]
         return [min(d, 6) for d in depth]
+
+    def _new(self, i: int) -> list[int]:
+        """What a piece goes on in; of a later translation, what the first does not."""
+        again = self.pieces[i].again
+        known = self.pieces[again].goes_on if again is not None else []
+        return [j for j in self.pieces[i].goes_on if j not in known]
 
     def text(self) -> str:
         width, height = self.width + 12, self.y + 8

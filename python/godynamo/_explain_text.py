@@ -56,7 +56,7 @@ def break_lines(reason: BreakReason) -> Iterator[str]:
         yield f"  splits {reason.count} translations"
     hidden = 0
     for i, (name, file, line) in reversed(list(enumerate(reason.user_stack))):
-        if i and is_library(file):
+        if i and _trace_rules.is_torchs(file):
             hidden += 1
             continue
         if hidden:
@@ -70,11 +70,6 @@ def break_lines(reason: BreakReason) -> Iterator[str]:
 
 def _hidden(count: int) -> str:
     return f"  ({count} frame{'s' if count > 1 else ''} of torch's)"
-
-
-def is_library(file: str) -> bool:
-    """Whether a file is torch's own."""
-    return file.startswith(_trace_rules._torch_folder())
 
 
 def recompile_lines(recompile: Recompile) -> Iterator[str]:
@@ -110,7 +105,7 @@ def guard_lines(entry: GuardText) -> list[str]:
 
 def _order(guard: Guard) -> int:
     """The user's own first, then those that torch's lines asked for, then those without a line."""
-    return 2 if guard.line is None else 1 if is_library(guard.line[0]) else 0
+    return 2 if guard.line is None else 1 if _trace_rules.is_torchs(guard.line[0]) else 0
 
 
 def _indented(lines: Iterator[str] | list[str]) -> list[str]:

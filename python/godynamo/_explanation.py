@@ -150,7 +150,13 @@ class Piece:
     behind: int | None  #: the piece goes on behind the break in this line; None: from the function's start
     nodes: list[Node] = field(default_factory=list)  #: of its graph
     split: int | None = None  #: index in break_reasons of what ends it, None where it runs to the function's end
-    goes_on: list[int] = field(default_factory=list)  #: indices of the pieces that come behind the break
+    split_frame: int = 0  #: which frame of that break's user stack is the piece's own
+    goes_on: list[int] = field(
+        default_factory=list
+    )  #: indices of the pieces that come behind the break, the first translations
+    again: int | None = (
+        None  #: index of the first translation of the same piece, where this is a later one, for other values
+    )
     not_run: int = 0  #: how many more there are that this call did not come to: the other arm of a branch
     calls: list[int] = field(default_factory=list)  #: indices of pieces that CPython ran inside of the break's call
     guards: int | None = None  #: index in guard_entries
@@ -163,10 +169,11 @@ class Piece:
     @property
     def title(self) -> str:
         """Function and part of it, for a heading."""
-        return f"{self.function}, behind line {self.behind}" if self.behind else self.function
+        place = f", behind line {self.behind}" if self.behind else ""
+        return f"{self.function}{place}" + (", translated again" if self.again is not None else "")
 
     def _alone(self) -> Piece:
-        return dataclasses.replace(self, goes_on=[], calls=[], split=None)
+        return dataclasses.replace(self, goes_on=[], calls=[], split=None, again=None)
 
     def to_dot(self) -> str:
         """The piece's graph in the DOT language."""

@@ -22,6 +22,11 @@ def _torch_folder() -> str:
     return _folder(os.path.dirname(torch.__file__))
 
 
+def is_torchs(file: str) -> bool:
+    """Whether a file is one of torch's."""
+    return os.path.realpath(file).startswith(_torch_folder())
+
+
 @functools.lru_cache(maxsize=1)
 def _own_folder() -> str:
     return _folder(os.path.dirname(__file__))

@@ -291,3 +291,39 @@ def test_a_drawing_has_no_two_boxes_in_one_place():
     assert drawing.stubs and all(b - a > _layout.LONGEST for a, b in drawing.stubs)
     assert _layout.layered([], []).width == 0
     assert _explain_svg.picture([], []).startswith("<svg")
+
+
+def test_later_translations_of_a_piece_are_told_from_the_first():
+    def f(x):
+        for i in range(3):
+            x = x + i
+            godynamo.graph_break()
+            x = x * i
+        return x
+
+    e = godynamo.explain(f)(torch.ones(2))
+    [reason] = [r for r in e.break_reasons if r.code == "GD0001"]
+    again = [p for p in e.pieces if p.again is not None]
+    assert reason.count == sum(p.split == e.break_reasons.index(reason) for p in e.pieces) > 1
+    assert again
+    for piece in again:
+        first = e.pieces[piece.again]
+        assert first.again is None and first.behind == piece.behind and "translated again" in piece.title
+    drawn = e.to_svg()
+    assert drawn.count('class="flow"') <= sum(len(p.goes_on) for p in e.pieces if p.again is None)
+
+
+def test_a_function_that_calls_itself_is_told_by_the_frame_of_each_piece():
+    def f(x, n):
+        return x if n == 0 else f(x * x.sum().item(), n - 1)
+
+    e = godynamo.explain(f)(torch.ones(2), 2)
+    assert e.pieces[0].split_frame == 0
+    assert len(e.pieces[0].nodes) == 2
+    assert all(j < len(e.pieces) for p in e.pieces for j in (*p.goes_on, *p.calls))
+    e.to_svg(), e.to_dot()
+
+
+def test_only_what_can_be_called_is_explained():
+    with pytest.raises(TypeError, match=r"explain\(\) needs a function, method, module or callable object, not 3"):
+        godynamo.explain(3)
