@@ -11,8 +11,13 @@ func newDoctor(app *App) *cobra.Command {
 		Short: "Check the installation: versions, tensor layout, hook, fork, speed of a hit",
 		Long: `Tries each part of the installation and says what to do where something is off. Exit code 1 where something is wrong.
 CPython runs inside of the Go library for it, or plainly with --plain.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, rest []string) error {
+			if out == "-" && len(rest) == 1 { // --json FILE, where the flag's value may be left out
+				out, rest = rest[0], nil
+			}
+			if len(rest) > 0 {
+				return Problemf("doctor takes no arguments, only flags, not %s", rest[0])
+			}
 			p, err := app.Python()
 			if err != nil {
 				return err
@@ -27,7 +32,8 @@ CPython runs inside of the Go library for it, or plainly with --plain.`,
 			return app.Embed(p, args...)
 		},
 	}
-	cmd.Flags().StringVar(&out, "json", "", "write the findings as JSON to this file (-: stdout)")
+	cmd.Flags().StringVar(&out, "json", "", "write the findings as JSON to this file, or to stdout instead of the table")
+	cmd.Flags().Lookup("json").NoOptDefVal = "-"
 	cmd.Flags().BoolVar(&plain, "plain", false, "in a plain Python, embedded in nothing")
 	return cmd
 }

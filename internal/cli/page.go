@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Page returns docs/cli.md: each command's help, so that the page is what the tool says. A test compares them; `go test
+// ./internal/cli -update` writes it.
+func Page() string {
+	root := newRoot(&App{})
+	var out strings.Builder
+	out.WriteString(`# The command line tool
+
+Printed from the tool's own help (` + "`godynamo COMMAND --help`" + `) by internal/cli/page.go.
+
+`)
+	fmt.Fprintf(&out, "%s\n\n| command | does |\n|---|---|\n", root.Long)
+	commands := root.Commands()
+	for _, c := range commands {
+		if !c.Hidden && c.Name() != "help" {
+			fmt.Fprintf(&out, "| [%s](#godynamo-%s) | %s |\n", c.Name(), c.Name(), c.Short)
+		}
+	}
+	out.WriteString(`
+Exit codes: 0 all is well; 1 what was asked for was found wanting (a regression, a finding of doctor, a result that is not eager's);
+2 bad use, with one line on stderr that says what is wrong and what to do. A program that the tool runs keeps its own.
+Every command takes ` + "`--python`" + `: the Python that godynamo is installed in. Without it that is $GODYNAMO_PYTHON, the one beside the
+tool, or python3.
+`)
+	for _, c := range commands {
+		if !c.Hidden && c.Name() != "help" && c.Name() != "completion" {
+			section(&out, c)
+		}
+	}
+	out.WriteString("\n## godynamo completion\n\n`godynamo completion bash` (zsh, fish, powershell) prints what a shell needs to complete commands and flags; " +
+		"`godynamo completion bash --help` says where to put it.\n")
+	return out.String()
+}
+
+func section(out *strings.Builder, c *cobra.Command) {
+	text := c.Long
+	if text == "" {
+		text = c.Short
+	}
+	fmt.Fprintf(out, "\n## godynamo %s\n\n%s\n\n```text\ngodynamo %s\n\n", c.Name(), text, c.Use)
+	out.WriteString(strings.TrimRight(c.LocalFlags().FlagUsages(), "\n"))
+	out.WriteString("\n```\n")
+	if c.Example != "" {
+		fmt.Fprintf(out, "\nExamples:\n\n```text\n%s\n```\n", c.Example)
+	}
+}
