@@ -20,9 +20,9 @@ import pytest
 
 ROOT = Path(project_support.ROOT)
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"", "python", "console", "text"}
+LANGUAGES = {"", "python", "console", "text", "go", "c"}  # the last two show the house's style
 #: what a page may tell a person to do that is no matter for a test of the page: other tests have it
-NOT_RUN = ("make ", "pip install ", "git clone ", "eval ")
+NOT_RUN = ("make ", "pip install ", "git clone ", "eval ", "godynamo bench --quick")
 MARK = "---- block {} of the page ----"
 
 
