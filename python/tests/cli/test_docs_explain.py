@@ -12,7 +12,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "explain.md").read_text()
 
 def test_the_page_shows_what_the_tool_prints(tmp_path):
     (tmp_path / "program.py").write_text(PAGE.split("```python\n")[1].split("```")[0])
-    command, shown = PAGE.split("```\n$ godynamo ")[1].split("```")[0].split("\n", 1)
+    command, shown = PAGE.split("```text\n$ godynamo ")[1].split("```")[0].split("\n", 1)
     done = tool(*command.split(), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == shown
