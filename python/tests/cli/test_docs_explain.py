@@ -21,7 +21,7 @@ def test_the_page_shows_what_the_tool_prints(tmp_path):
 def test_the_tree_of_guards_is_what_is_printed(tmp_path, monkeypatch):
     code, shown = PAGE.split("```python\n")[2].split("```\n```\n")
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "guards.py"
+    path = tmp_path / "block_1.py"
     path.write_text(code)
     linecache.checkcache()
     out = io.StringIO()
