@@ -132,7 +132,6 @@ def _share(what: str, share: Share) -> str:
 
 def _break(reason: BreakReason) -> str:
     times = f' <span class="muted">in {reason.count} translations</span>' if reason.count > 1 else ""
-    hint = f'<div class="hint">{escape(reason.hint)}</div>' if reason.hint else ""
     inner = _frame(reason, 0, 3) if reason.user_stack else ""
     outer = [i for i in range(1, len(reason.user_stack)) if not _trace_rules.is_torchs(reason.user_stack[i][1])]
     hidden = len(reason.user_stack) - 1 - len(outer)
@@ -141,8 +140,12 @@ def _break(reason: BreakReason) -> str:
     called = f"<details{' open' if outer else ''}><summary>called from</summary>{above}</details>" if above else ""
     return (
         f'<div class="break"><div><span class="id">{escape(reason.code)}</span>{escape(reason.reason)}{times}</div>'
-        f"{hint}{inner}{called}</div>"
+        f"{_hint(reason.hint)}{inner}{called}</div>"
     )
+
+
+def _hint(text: str) -> str:
+    return f'<div class="hint">{escape(text)}</div>' if text else ""
 
 
 def _frame(reason: BreakReason, frame: int, around: int) -> str:
@@ -179,11 +182,11 @@ def _table(heads: Iterable[str], rows: Iterable[str]) -> str:
 
 def _kept_out(e: Explanation) -> str:
     return _table(
-        ("torch calls", "bytecodes", "times", "callee", "reason", "hint", "where"),
+        ("torch calls", "bytecodes", "times", "callee", "reason", "where"),
         (
             f'<td class="n">{r.torch_calls}</td><td class="n">{r.bytecodes}</td><td class="n">{r.count}</td>'
             f"<td><code>{escape(r.callee)}</code></td>"
-            f'<td><span class="id">{escape(r.code)}</span>{escape(r.reason)}</td><td>{escape(r.hint)}</td>'
+            f'<td><span class="id">{escape(r.code)}</span>{escape(r.reason)}{_hint(r.hint)}</td>'
             f"<td>{_place(r.file, r.line)}<br><code>{escape(_runtime.source_line(r.file, r.line))}</code></td>"
             for r in e.kept_out
         ),

@@ -62,18 +62,20 @@ def excerpt(file: str, line: int, position: Position | None = None, around: int 
 
 
 def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
-    """First and last line: not above the function that the line is in, nor in the next one."""
+    """First and last line: none above the function that the line is in, and none behind its end."""
 
-    def begins(number: int) -> bool:
+    def indent(number: int) -> int:
         text = texts[number - 1]
-        inner = len(texts[line - 1]) - len(texts[line - 1].lstrip())
-        outer = len(text) - len(text.lstrip())
-        return outer < inner and text.lstrip().startswith(("def ", "async def ", "class ", "@"))
+        return len(text) - len(text.lstrip())
 
-    first, last = line, line
-    while first > max(1, line - around) and not begins(first):
-        first -= 1
-    while last < min(len(texts), line + around) and not begins(last + 1):
+    def is_head(number: int) -> bool:
+        return texts[number - 1].lstrip().startswith(("def ", "async def ")) and indent(number) < indent(line)
+
+    head = next((n for n in range(line, 0, -1) if is_head(n)), None)
+    first, last = max(1, line - around, head or 1), line
+    while last < min(len(texts), line + around):
+        if head is not None and texts[last].strip() and indent(last + 1) <= indent(head):
+            break
         last += 1
     return first, last
 
