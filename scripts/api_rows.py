@@ -364,6 +364,12 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "torch._dynamo.config.patch",
                 "(godynamo.config.patch(recompile_limit=2)(lambda: godynamo.config.cache_size_limit))() == 2",
             ),
+            Row(
+                "patch_dynamo_config",
+                "torch._dynamo.patch_dynamo_config",
+                "godynamo.patch_dynamo_config is godynamo.config.patch",
+                "in captured code it splits the graph; every setting may be changed",
+            ),
             Row("config.get_config", "", "'suppress_errors' in godynamo.config.get_config()", _OURS),
             Row(
                 "config.get_config_copy",

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         cudagraph_mark_step_begin,
         innermost_fn,
         is_dynamo_supported,
+        patch_dynamo_config,
         remove_from_cache,
         wrap_numpy,
     )
@@ -106,6 +107,7 @@ __all__ = [
     "optimize",
     "optimize_assert",
     "overrides",
+    "patch_dynamo_config",
     "register_backend",
     "register_debug_backend",
     "register_experimental_backend",
@@ -151,7 +153,7 @@ _LAZY = {
     **_from(
         "_names",
         "OptimizedModule cache_size cudagraph_mark_step_begin innermost_fn is_dynamo_supported "
-        "remove_from_cache wrap_numpy",
+        "patch_dynamo_config remove_from_cache wrap_numpy",
     ),
     **_from("_magics", "load_ipython_extension unload_ipython_extension"),
     **_from("_stance", "get_stance set_stance"),

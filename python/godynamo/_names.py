@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import _modules
+from . import _modules, config
 from ._core import available, core
 from ._explain import _caches, cache_entries
 
@@ -31,6 +31,9 @@ def remove_from_cache(fn: Any) -> None:
     """
     for cache in _caches(fn):
         cache.clear()
+
+
+patch_dynamo_config = config.patch
 
 
 def is_dynamo_supported() -> bool:

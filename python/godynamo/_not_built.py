@@ -27,7 +27,6 @@ NOT_BUILT = {
     "bytecode_debugger": "godynamo.comptime has breakpoint()",
     "dont_skip_tracing": "nothing is skipped but torch's own machinery and what is marked",
     "leaf_function": "allow_in_graph and nonstrict_trace put a call into the graph as one node",
-    "patch_dynamo_config": "config.patch does it around a call; inside captured code it splits the graph",
     "replay": "translations are not recorded",
     "reset_recompile_user_contexts": "recompile reasons have no user context",
     "set_recursion_limit": "sys.setrecursionlimit is the limit",

@@ -160,7 +160,10 @@ class Plugin:
         breaks = record.held_against() if asked.limit is not None else []
         if asked.limit is not None and len(breaks) > asked.limit:
             allowed = f"{asked.limit} allowed" if asked.limit else "none allowed"
-            lines += [f"{len(breaks)} graph breaks, {allowed}:", *map(_runtime.break_text, breaks)]
+            lines += [
+                f"{len(breaks)} graph break{'s' * (len(breaks) > 1)}, {allowed}:",
+                *map(_runtime.break_text, breaks),
+            ]
         if lines:
             pytest.fail("\n".join(lines), pytrace=False)
 
