@@ -283,6 +283,16 @@ func TestWhatWasMeasuredIsKeptWhenItIsInterrupted(t *testing.T) {
 	assert.InDelta(t, 1.0, r.Workloads[0].Engines["eager"].Warm.Value, 1e-9)
 }
 
+func TestAnInterruptWhilePlanningLeavesNoResult(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	o := options("")
+	o.Command = shell("sleep 60")
+	r, err := Run(ctx, o)
+	assert.Nil(t, r)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 // cancelling ends the run when the first workload is done.
 type cancelling struct {
 	silent

@@ -85,6 +85,12 @@ The exit code is 1 where a workload failed or gave another result than eager's, 
 	flags.StringVar(&f.gobench, "bench", "", "write Go's benchmark format to this file, for benchstat")
 	flags.StringVar(&f.html, "html", "", "write a page with charts to this file; it opens offline")
 	flags.StringVar(&f.png, "png", "", "write plots into this directory")
+	for flag, values := range map[string][]string{
+		"suite":  {"micro", "transformers", "timm", "torchvision"},
+		"engine": {"eager", "torch.compile", "torch.compile=inductor", "godynamo", "godynamo=inductor"},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return cmd
 }
 
@@ -96,6 +102,10 @@ func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 	}
 	result, failed := f.result(app)
 	if result == nil {
+		if errors.Is(failed, context.Canceled) {
+			fmt.Fprintln(app.Stderr, "godynamo: interrupted before anything was measured")
+			return ExitCode(130)
+		}
 		return benchProblem(failed)
 	}
 	if old != nil {
@@ -136,7 +146,14 @@ func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err
 			return 0, 0, nil, err
 		}
 	}
+	stdout := ""
 	for _, out := range f.outputs() {
+		if out.file == "-" {
+			if stdout != "" {
+				return 0, 0, nil, Problemf("--%s and --%s both want stdout: give one of them a file", stdout, out.flag)
+			}
+			stdout = out.flag
+		}
 		if err := bench.Writable(out.file); err != nil {
 			return 0, 0, nil, err
 		}

@@ -82,6 +82,7 @@ func TestBenchBadUseIsOneLine(t *testing.T) {
 		{[]string{"--load", old, "--compare", old, "--fail-on", "-3"}, "--fail-on -3: a percentage is wanted"},
 		{[]string{"--load", old, "--html", filepath.Dir(old)}, "is a directory"},
 		{[]string{"--load", old, "--png", old}, "--png: "},
+		{[]string{"--load", old, "--json", "--csv", "-"}, "--json and --csv both want stdout"},
 		{[]string{"relu", "identity"}, "bench takes no arguments"},
 	} {
 		code, _, stderr := run(append([]string{"bench"}, c.args...)...)
