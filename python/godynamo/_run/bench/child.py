@@ -83,6 +83,8 @@ def _measure(request: Mapping[str, Any], say: Callable[..., None]) -> None:
     from . import measure
 
     _quiet()
+    if not request["details"]:  # no cold figures are taken, so nothing is gained by workers of inductor's
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch.set_num_threads(1)
     by_name = {w.name: w for w in _workloads(request)}
     engines = _engines(request)

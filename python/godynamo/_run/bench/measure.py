@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import timeit
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -60,6 +61,7 @@ def measure(
             except Exception as error:
                 results[engine.label] = {"error": text_of(error)}
         tell("rounds")
+        _end_compile_workers()
         for label, samples in _rounds(ready, rounds, workload.seconds).items():
             results[label]["seconds"] = samples
         if details:
@@ -94,6 +96,14 @@ def _settle(workload: Workload, engine: Engine, wanted: list[Any]) -> tuple[Prep
 def _seeded(check: Callable[[], Any]) -> Any:
     torch.manual_seed(3)
     return check()
+
+
+def _end_compile_workers() -> None:
+    """Inductor's workers import torch for seconds in the background, on a core that the rounds would have had."""
+    workers = sys.modules.get("torch._inductor.async_compile")
+    with contextlib.suppress(Exception):  # torch's own private business: a version may call it otherwise
+        if workers is not None:
+            workers.shutdown_compile_workers()
 
 
 def _kept(result: Any) -> Any:
