@@ -60,8 +60,11 @@ var plainKinds = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, p
 // comptimeArgument is View, or for a function what makes it: the function itself; or code, globals, name and the views of its closure.
 func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
-	if l, ok := v.(*LazyVariable); ok && !l.Realized() && l.obj.Kind() == py.Function {
-		return s.Tuple(s.Name("function"), l.obj), nil
+	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
+		switch l.obj.Kind() {
+		case py.Function, py.Builtin, py.Method, py.TypeKind:
+			return s.Tuple(s.Name("function"), l.obj), nil
+		}
 	}
 	if l, ok := v.(*LazyVariable); ok && l.Realized() {
 		v = l.Real()

@@ -233,6 +233,8 @@ def _closed_over(var: ComptimeVar) -> Any:
 
 
 def _call(fn: Any, fallback_fn: Any = None) -> Callable[[ComptimeContext], Any]:
+    if isinstance(fn, ComptimeVar) and fn.is_python_constant():
+        fn = fn.as_python_constant()
     if not callable(fn):
         raise TypeError(f"comptime() takes a function of one argument, not {fn!r}")
     return fn  # type: ignore[no-any-return]

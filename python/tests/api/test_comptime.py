@@ -138,6 +138,57 @@ def test_its_own_context_prints_to_a_file_and_gives_the_graph(x):
     assert "y = ComptimeVar" in out.getvalue()
 
 
+def test_builtins_and_methods_of_the_frames_can_be_called(x, capsys):
+    class Keeper:
+        def keep(self, ctx):
+            SEEN.append(ctx.get_local("x").size())
+
+    keep = Keeper().keep
+
+    def f(x):
+        y = x + 1
+        comptime(print)
+        comptime(keep)
+        return y
+
+    assert torch.equal(godynamo.optimize(f)(x), x + 1)
+    assert SEEN == [(2, 3)]
+    assert "ComptimeContext object" in capsys.readouterr().out
+
+
+def test_in_generators_blocks_and_bodies_of_operations(x, capsys):
+    def items(x):
+        for i in range(2):
+            comptime(lambda ctx: SEEN.append(ctx.get_local("i").as_python_constant()))
+            yield x * i
+
+    def f(x):
+        try:
+            y = sum(items(x))
+            comptime.print(y)
+        finally:
+            comptime(lambda ctx: SEEN.append("finally"))
+
+        def each(row):
+            comptime(lambda ctx: SEEN.append(ctx.get_local("row").size()))
+            return row * 2
+
+        return y + torch.vmap(each)(x)
+
+    assert torch.equal(godynamo.optimize(f)(x), x + x * 2)
+    assert SEEN == [0, 1, "finally", (3,)]
+    assert "float32 [2, 3]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_ctrl_c_and_exit_go_through(x, error):
+    def leave(ctx):
+        raise error
+
+    with pytest.raises(error):
+        godynamo.optimize(lambda x: (x + 1, comptime(leave)))(x)
+
+
 def test_a_closure_gives_known_values_and_variables_for_the_rest(x):
     def f(x, n):
         y = x + n
