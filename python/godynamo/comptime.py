@@ -11,8 +11,8 @@
 
 The function given is called with a ComptimeContext at each translation that comes by here, as often as the frame is begun anew (a
 graph break further down begins it again); nothing of the call stays in what is captured. What it raises is raised as
-exc.ComptimeError. Where nothing is translated ``comptime(fn, fallback_fn)`` calls ``fallback_fn`` and the rest does nothing; so it is
-behind a Python call that is part of the graph (``python_ops``).
+exc.ComptimeError. Where nothing is translated ``comptime(fn, fallback_fn)`` calls ``fallback_fn`` and the rest does nothing; so
+it is behind a Python call that is part of the graph (``python_ops``).
 """
 
 from __future__ import annotations
