@@ -48,6 +48,18 @@ func Print(w io.Writer, code *Code, consts func(int) string) {
 	}
 }
 
+// Text is one instruction as Print has it, without its place: "LOAD_FAST 0 (x)".
+func Text(code *Code, inst *Instruction, consts func(int) string) string {
+	text := inst.Op.String()
+	if inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil {
+		text += " " + fmt.Sprint(inst.Arg)
+	}
+	if arg := argText(code, inst, consts); arg != "" {
+		text += " " + arg
+	}
+	return text
+}
+
 // targetText names an instruction by its index.
 func targetText(code *Code, target *Instruction) string {
 	if target == nil || !isNumbered(code.Instructions, target) {

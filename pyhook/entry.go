@@ -97,6 +97,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	inst := &installer{owner: object(req.owner), globals: globals}
 	t := &translation{scope: s, settings: settings, frame: f, request: req, started: started}
 	t.beginTrace()
+	t.showSteps()
 	inst.trace = t.trace
 	convert := translate.ConvertFrame(settings.backend, &settings.Options, inst)
 	if settings.NoPython {

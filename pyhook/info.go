@@ -115,7 +115,20 @@ func (t *translation) tell(status string, why error) {
 	if err == nil {
 		_, _ = s.CallMethod(m, "translated", d)
 	}
+	t.show(why)
 	t.endTrace(status, why)
+}
+
+// brokenBy are the breaks of a translation, that which ended it last.
+func (t *translation) brokenBy(why error) []*exc.Unsupported {
+	var all []*exc.Unsupported
+	if t.result != nil {
+		all = append(all, t.result.Breaks...)
+	}
+	if u, ok := why.(*exc.Unsupported); ok {
+		all = append(all, u)
+	}
+	return all
 }
 
 // ended is what is said of a finished translation; see godynamo._runtime.translated.

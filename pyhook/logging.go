@@ -8,12 +8,12 @@ import (
 )
 
 // logger returns the zap logger of one translation. Its core hands records to Python's logger "godynamo" while the scope
-// is open; nothing is buffered, so a forked child or an ended process loses none.
+// is open; nothing is buffered, so a forked child or an ended process loses none. A named one's go to the Python logger "godynamo.<name>".
 func logger(s *py.Scope) *zap.Logger {
 	return zap.New(&pythonCore{scope: s, LevelEnabler: zapcore.DebugLevel})
 }
 
-// pythonCore is a zapcore.Core over godynamo._runtime.log_record(level, message, fields).
+// pythonCore is a zapcore.Core over godynamo._runtime.log_record(level, logger, message, fields).
 type pythonCore struct {
 	zapcore.LevelEnabler
 	scope  *py.Scope
@@ -61,7 +61,7 @@ func (c *pythonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.CallMethod(m, "log_record", s.Int(levels[e.Level]), s.Str(e.Message), d)
+	_, err = s.CallMethod(m, "log_record", s.Int(levels[e.Level]), s.Str(e.LoggerName), s.Str(e.Message), d)
 	return err
 }
 

@@ -268,6 +268,12 @@ GROUPS: list[tuple[str, list[Row]]] = [
         "Looking",
         [
             Row(
+                "set_logs",
+                "torch._logging.set_logs",
+                "(godynamo.set_logs(graph_breaks=True), godynamo.set_logs())[0] is None",
+                "the artefacts of docs/logs.md; those of torch's compilers stay TORCH_LOGS'",
+            ),
+            Row(
                 "explain",
                 "torch._dynamo.explain",
                 "godynamo.explain(plain)(x).graph_count == 1",

@@ -51,6 +51,7 @@ type Options struct {
 	InlineDepth    int
 	Explain        bool   // the result says what was captured, instruction by instruction
 	Clock          *Clock // measures the translation; nil: nobody asks
+	Steps          *Steps // is told what is run through; nil: nobody asks
 	// Allowed tells of a code object whether it may be translated or inlined (godynamo._bisect); null: everything may.
 	Allowed py.Object
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
@@ -148,7 +149,9 @@ type Result struct {
 	Breaks      []*exc.Unsupported
 	BreakLine   int
 	NumOps      int
+	Graph       *fxgraph.Graph
 	GraphText   func() string
+	GraphSizes  func() string // what is known of the graph's values, a line each
 	NumGraphs   int
 	Inlined     []string
 	Reused      int        // calls of modules that an equal one's operations stand for

@@ -415,6 +415,9 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 		}
 		n.Stack[0].Col = int(ch.inst.Pos.Col)
 	}
+	if s := o.opts.Steps; s != nil && s.Node != nil && ch != nil {
+		s.Node(n.Format(), ch.name, ch.file, ch.inst.Pos)
+	}
 	e := &event{node: n, chain: ch, modes: o.state.now}
 	if o.current != nil {
 		e.protected, e.state = o.current.protection()

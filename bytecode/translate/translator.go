@@ -250,6 +250,9 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	}
 	before := tx.inst
 	tx.inst, tx.height = inst, len(tx.stack)
+	if o.opts.Steps != nil {
+		o.opts.Steps.step(tx, inst)
+	}
 	h := &handlers[inst.Op]
 	step := o.steps
 	if tx.parent == nil {

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch as _torch  # noqa: F401 - the core looks for its symbols
 
-from . import _logging, config
+from . import config
+from ._logging import set_logs
 from ._modes import disable, graph_break, is_compiling, reset, run, skip, skip_frame
 from ._optimize import optimize, optimize_assert
 
@@ -116,6 +117,7 @@ __all__ = [
     "reset_code_caches",
     "run",
     "set_default_backend",
+    "set_logs",
     "set_stance",
     "skip",
     "skip_frame",
@@ -192,5 +194,3 @@ if os.environ.get("GODYNAMO_DISABLE", "0") not in ("", "0"):
     config.disable = True
 if os.environ.get("GODYNAMO_TRACE"):
     config.trace_dir = os.path.abspath(os.environ["GODYNAMO_TRACE"])
-
-_ = _logging  # configures the loggers from GODYNAMO_LOGS

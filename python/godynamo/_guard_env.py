@@ -542,10 +542,19 @@ def eval_text(
     """
     if not isinstance(slots, Mapping):
         slots = dict(zip(names or slot_names(entry), slots, strict=False))
+    return _holds(entry, entry.text, slots, globals)
+
+
+def part_holds(entry: Any, part: str, slots: Sequence[Any], globals: dict[str, Any]) -> bool:
+    """Whether one part of the entry's text holds for a frame, whatever the others say."""
+    return _holds(entry, part, dict(zip(slot_names(entry), slots, strict=False)), globals)
+
+
+def _holds(entry: Any, text: str, slots: Mapping[str, Any], globals: dict[str, Any] | None) -> bool:
     scope = globals if globals is not None else {}
     env = environment(entry, slots, scope)
     lookup = _Names(env, _variables(entry, slots), scope)
-    code = compile(entry.text, "<guards>", "eval")
+    code = compile(text, "<guards>", "eval")
     try:
         return bool(eval(code, {"__builtins__": {}}, lookup))
     except (Failed, AttributeError, LookupError, NameError, TypeError, ValueError):

@@ -1,7 +1,12 @@
-"""Python logger ``godynamo`` and GODYNAMO_LOGS: a comma-separated list of torch's artefact names and levels.
+"""The logs: Python loggers ``godynamo`` and ``godynamo.<artefact>``, switched as torch's are.
 
-``GODYNAMO_LOGS="guards,graph_code,recompiles"`` shows these; ``+`` before a component ("+dynamo") means DEBUG, ``-``
-ERROR; ``all`` shows every artefact. Each artefact has a logger ``godynamo.<name>``.
+``GODYNAMO_LOGS="guards,graph_code,+dynamo"`` is a comma-separated list of artefacts and components. An artefact is shown where
+it is named; a component (``dynamo``, ``godynamo``, ``all``: they are one) gets the level INFO, with ``+`` DEBUG, with ``-``
+ERROR, and at DEBUG shows all artefacts that are not off by default. :func:`set_logs` does the same from the program.
+GODYNAMO_LOGS_OUT names a file that gets the records too, GODYNAMO_LOGS_FORMAT a format of ``logging``'s (or ``short``).
+
+An artefact is wanted while its logger has a level of its own of DEBUG or lower, so ``logging`` alone can switch it as well.
+Records come from the Go library's zap loggers (pyhook/logging.go) and go on to the program's handlers.
 """
 
 from __future__ import annotations
@@ -11,66 +16,210 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 log = logging.getLogger("godynamo")
 
-#: torch's names of what is shown
-ARTIFACTS = (
-    "bytecode",
-    "graph",
-    "graph_breaks",
-    "graph_code",
-    "guards",
-    "output_code",
-    "perf_hints",
-    "recompiles",
-    "recompiles_verbose",
-    "trace_bytecode",
-    "trace_source",
-)
-_COMPONENTS = ("all", "dynamo", "godynamo")
+#: torch's names of what can be shown: description, and whether a component's DEBUG leaves it out. pyhook/artifacts.go has the
+#: same order
+ARTIFACTS = {
+    "graph": ("the captured graph as a table", False),
+    "graph_code": ("the captured graph as Python code", False),
+    "graph_sizes": ("sizes and dtypes of the graph's values, as far as they are known without running it", False),
+    "guards": ("what the translation rests on, as one Python expression", False),
+    "verbose_guards": ("guards one by one, with the user's line that asked for each", True),
+    "graph_breaks": ("where a frame was split, why, and what to do", False),
+    "recompiles": ("why a function was translated again: the first guard of each entry that failed", False),
+    "recompiles_verbose": ("all guards of each entry that fail", True),
+    "bytecode": ("the user's bytecode and the transformed one", True),
+    "trace_source": ("each line of the user's as it is run through", False),
+    "trace_call": ("each operation of the graph as it is added, with the place in the line", False),
+    "trace_bytecode": ("each instruction as it is run through, with the stack", False),
+}
+COMPONENTS = ("all", "dynamo", "godynamo")
 
-_wanted: set[str] = set()
+_LOGGERS = {name: logging.getLogger(f"godynamo.{name}") for name in ARTIFACTS}
+_BITS = tuple((1 << (8 + i), logger) for i, logger in enumerate(_LOGGERS.values()))
+_LEVELS = {"+": logging.DEBUG, "-": logging.ERROR}
 
 
-def wanted(artifact: str) -> bool:
-    """Whether an artefact is to be shown."""
-    return artifact in _wanted
+def wanted_bits() -> int:
+    """The artefacts that are wanted, as bits from 1 << 8 on in ARTIFACTS' order."""
+    bits = 0
+    for bit, logger in _BITS:
+        if 0 < logger.level <= logging.DEBUG:
+            bits |= bit
+    return bits
 
 
-def show(artifact: str, text: str, *args: object) -> None:
-    """Log an artefact, where it is wanted."""
-    if artifact in _wanted:
-        logging.getLogger(f"godynamo.{artifact}").debug(text, *args)
+def _is_torchs(name: str) -> bool:
+    import torch._logging._internal as internal
+
+    registry: Any = internal.log_registry
+    return bool(registry.is_artifact(name) or registry.is_log(name))
+
+
+def _unknown(name: str) -> str:
+    if _is_torchs(name):
+        return f"{name!r} is torch's own: TORCH_LOGS={name} shows it, also behind godynamo with a backend of torch's"
+    near = difflib.get_close_matches(name, [*ARTIFACTS, *COMPONENTS], n=3)
+    hint = f"near it: {', '.join(near)}" if near else f"there are {', '.join(ARTIFACTS)}"
+    return f"{name!r} is no artefact; {hint}"
 
 
 def configure(spec: str) -> None:
-    """Apply a GODYNAMO_LOGS text; unknown words are warned about and left out."""
-    _wanted.clear()
-    level = logging.WARNING
+    """Apply a GODYNAMO_LOGS text; unknown words are warned about and left out. ``help`` prints the names."""
+    level: int | None = None
+    wanted: dict[str, bool] = {}
     for word in filter(None, (w.strip() for w in spec.split(","))):
         name = word.lstrip("+-")
         if name in ARTIFACTS:
-            _wanted.add(name)
-        elif name == "all":
-            _wanted.update(ARTIFACTS)
-        elif name not in _COMPONENTS:
-            near = difflib.get_close_matches(name, ARTIFACTS + _COMPONENTS, n=3)
-            hint = f"; near it: {', '.join(near)}" if near else ""
-            warnings.warn(f"GODYNAMO_LOGS: {name!r} is no artefact{hint}", RuntimeWarning, stacklevel=2)
+            wanted[name] = True
+        elif name in COMPONENTS:
+            level = _LEVELS.get(word[0], logging.INFO)
+        elif name == "help":
+            print(help_text(), file=sys.stderr)
+        else:
+            warnings.warn(f"GODYNAMO_LOGS: {_unknown(name)}", RuntimeWarning, stacklevel=2)
+    _apply(level, wanted)
+
+
+def _apply(level: int | None, wanted: Mapping[str, bool]) -> None:
+    on = {name for name, given in wanted.items() if given}
+    if level is not None and 0 < level <= logging.DEBUG:
+        on.update(name for name, (_, off_by_default) in ARTIFACTS.items() if not off_by_default)
+    for name, logger in _LOGGERS.items():
+        logger.setLevel(logging.DEBUG if name in on else logging.NOTSET)
+    log.setLevel(level if level is not None else logging.NOTSET)
+    if on or level is not None:
+        _add_handlers()
+
+
+def help_text() -> str:
+    """What GODYNAMO_LOGS takes."""
+    rows = [f"  {name:<20}{text}{' (off by default)' if off else ''}" for name, (text, off) in ARTIFACTS.items()]
+    return "\n".join(
+        [
+            "GODYNAMO_LOGS: a comma-separated list of artefacts and components",
+            f"  {', '.join(COMPONENTS):<20}level INFO; with + DEBUG and all artefacts not off by default, with - ERROR",
+            *rows,
+            'for instance GODYNAMO_LOGS="graph_breaks,recompiles"; GODYNAMO_LOGS_OUT=file for a copy in a file',
+        ]
+    )
+
+
+def set_logs(
+    *,
+    all: int | None = None,
+    dynamo: int | None = None,
+    godynamo: int | None = None,
+    graph: bool = False,
+    graph_code: bool = False,
+    graph_sizes: bool = False,
+    guards: bool = False,
+    verbose_guards: bool = False,
+    graph_breaks: bool = False,
+    recompiles: bool = False,
+    recompiles_verbose: bool = False,
+    bytecode: bool = False,
+    trace_source: bool = False,
+    trace_call: bool = False,
+    trace_bytecode: bool = False,
+    modules: Mapping[str, int | bool] | None = None,
+    **others: object,
+) -> None:
+    """Choose what is logged, as ``torch._logging.set_logs`` does; each call says all of it anew.
+
+    ``all``, ``dynamo`` and ``godynamo`` are levels of ``logging``, artefacts are True or False; ``modules`` takes both by name.
+    Raises ValueError for an unknown name, with the nearest ones, and for a value of the wrong kind. Where GODYNAMO_LOGS is set
+    it has precedence: the call warns and changes nothing.
+
+    >>> import logging, godynamo
+    >>> godynamo.set_logs(dynamo=logging.INFO, graph_breaks=True)
+    >>> godynamo.set_logs()
+    """
+    artifacts: dict[str, Any] = {
+        "graph": graph,
+        "graph_code": graph_code,
+        "graph_sizes": graph_sizes,
+        "guards": guards,
+        "verbose_guards": verbose_guards,
+        "graph_breaks": graph_breaks,
+        "recompiles": recompiles,
+        "recompiles_verbose": recompiles_verbose,
+        "bytecode": bytecode,
+        "trace_source": trace_source,
+        "trace_call": trace_call,
+        "trace_bytecode": trace_bytecode,
+    }
+    levels: dict[str, Any] = {"all": all, "dynamo": dynamo, "godynamo": godynamo}
+    for name, value in {**others, **(modules or {})}.items():
+        if name in artifacts:
+            artifacts[name] = value
+        elif name in levels:
+            levels[name] = value
+        else:
+            raise ValueError(f"set_logs: {_unknown(name)}")
+    for name, value in artifacts.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"set_logs: {name} is True or False, not {value!r}")
+    level: int | None = None
+    for name, value in levels.items():
+        if value is None:
             continue
-        if name in _COMPONENTS:
-            level = {"+": logging.DEBUG, "-": logging.ERROR}.get(word[0], logging.INFO)
-    for artifact in ARTIFACTS:
-        logging.getLogger(f"godynamo.{artifact}").setLevel(logging.DEBUG if artifact in _wanted else logging.NOTSET)
-    if not spec.strip():
-        log.setLevel(logging.NOTSET)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or value not in logging.getLevelNamesMapping().values()
+        ):
+            raise ValueError(
+                f"set_logs: {name} is a level of logging's (logging.DEBUG, logging.INFO, ...), not {value!r}"
+            )
+        level = value
+    if os.environ.get("GODYNAMO_LOGS"):
+        log.warning("GODYNAMO_LOGS is set and has precedence; set_logs changes nothing")
         return
-    log.setLevel(level)
-    if not any(getattr(h, "_godynamo", False) for h in log.handlers):
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("[%(asctime)s] %(name)s %(levelname)s %(message)s"))
-        handler._godynamo = True  # type: ignore[attr-defined]
+    _apply(level, artifacts)
+
+
+class _Stderr(logging.StreamHandler[Any]):
+    """Writes to what sys.stderr is at the time: tests and notebooks change it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _: Any) -> None: ...
+
+
+_handlers: list[logging.Handler] = []
+
+
+def _add_handlers() -> None:
+    """Ours, once: stderr, and the file of GODYNAMO_LOGS_OUT."""
+    if _handlers:
+        return
+    _handlers.append(_Stderr())
+    out = os.environ.get("GODYNAMO_LOGS_OUT")
+    if out:
+        try:
+            _handlers.append(logging.FileHandler(out))
+        except OSError as error:
+            warnings.warn(f"GODYNAMO_LOGS_OUT: {out} cannot be written: {error}", RuntimeWarning, stacklevel=4)
+    words = os.environ.get("GODYNAMO_LOGS_FORMAT", "")
+    form = logging.BASIC_FORMAT if words in ("short", "basic") else words
+    try:
+        formatter = logging.Formatter(form or "[%(asctime)s] %(name)s %(levelname)s %(message)s")
+    except ValueError as error:
+        warnings.warn(f"GODYNAMO_LOGS_FORMAT: {error}", RuntimeWarning, stacklevel=4)
+        formatter = logging.Formatter()
+    for handler in _handlers:
+        handler.setFormatter(formatter)
         log.addHandler(handler)
 
 

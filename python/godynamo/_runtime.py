@@ -110,7 +110,8 @@ def translated(info: dict[str, Any]) -> None:
         records.append(info)
     for listener in listeners:
         listener(info)
-    _show(info, entry, breaks, failures)
+    if info["status"] != "ok":
+        log.debug("%s runs in CPython: %s", _where(info["code"]), info["reason"])
 
 
 def users_code(info: dict[str, Any]) -> Any:
@@ -130,26 +131,6 @@ def _place(code: Any) -> dict[str, Any]:
 
 def _where(code: Any) -> str:
     return f"{code.co_name!r} ({code.co_filename}:{code.co_firstlineno})"
-
-
-def _show(info: dict[str, Any], entry: dict[str, Any], breaks: tuple[Any, ...], failures: Sequence[str]) -> None:
-    where = _where(info["code"])
-    if entry.get("graph"):
-        for artifact in ("graph", "graph_code"):
-            _logging.show(artifact, "%s\n%s", where, entry["graph"])
-    if entry.get("guards"):
-        _logging.show("guards", "%s\n%s", where, entry["guards"])
-    for row in breaks if _logging.wanted("graph_breaks") else ():
-        _logging.show("graph_breaks", "%s\n%s", where, break_text(row))
-    if failures:
-        for artifact in ("recompiles", "recompiles_verbose"):
-            _logging.show(artifact, "%s translated again:\n%s", where, "\n".join(f"    {f}" for f in failures))
-    if info["function"] is not None and _logging.wanted("bytecode"):
-        import dis
-
-        _logging.show("bytecode", "%s\n%s", where, dis.Bytecode(info["function"]).dis())
-    if info["status"] != "ok":
-        log.debug("%s runs in CPython: %s", where, info["reason"])
 
 
 def break_text(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> str:
@@ -276,7 +257,7 @@ def watched() -> int:
         bits |= 4
     if _bisecting:
         bits |= 8
-    return bits
+    return bits | _logging.wanted_bits()
 
 
 _bisecting = bool(os.environ.get("GODYNAMO_BISECT"))
@@ -290,9 +271,10 @@ def _traced(kind: str, **fields: Any) -> None:
         _trace.event(kind, **fields)
 
 
-def log_record(level: int, message: str, fields: dict[str, Any]) -> None:
-    """A record of the Go side's (zap), with its fields at the end of the message."""
-    log.log(level, "%s %s", message, " ".join(f"{k}={v}" for k, v in fields.items()))
+def log_record(level: int, artifact: str, message: str, fields: dict[str, Any]) -> None:
+    """A record of the Go side's (zap), with its fields at the end of the message; artifact: the name of its logger, or ""."""
+    logger = logging.getLogger(f"godynamo.{artifact}") if artifact else log
+    logger.log(level, "%s", " ".join([message, *(f"{k}={v}" for k, v in fields.items())]))
 
 
 def graph_failed(info: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ import atexit
 import dis
 import functools
 import itertools
-import linecache
 import logging
 import os
 import platform
@@ -19,10 +18,10 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from . import config, utils
+from . import _sources, config, utils
 from ._core import core
 from ._trace_file import TraceFiles, start_time
 
@@ -264,7 +263,7 @@ def _stack_and_parent(frame: types.FrameType | None) -> tuple[list[list[Any]], i
         if not _ours(code.co_filename):
             users = _users(code)
             rows.append(
-                [users.co_qualname, users.co_filename, frame.f_lineno, _source(users.co_filename, frame.f_lineno)]
+                [users.co_qualname, users.co_filename, frame.f_lineno, _sources.line(users.co_filename, frame.f_lineno)]
             )
         frame = frame.f_back
     return rows, parent
@@ -277,27 +276,13 @@ def _ours(file: str) -> bool:
     return file.startswith(_HERE)
 
 
-@functools.lru_cache(maxsize=256)
-def _lines(file: str) -> Sequence[str]:
-    known = file in linecache.cache  # which is the program's, and left as it was
-    lines = linecache.getlines(file)
-    if not known:
-        linecache.cache.pop(file, None)
-    return lines
-
-
-def _source(file: str, line: int | None) -> str:
-    lines = _lines(file)
-    return lines[line - 1].strip() if line and line <= len(lines) else ""
-
-
-def _around(file: str, line: int) -> dict[str, Any] | None:
+def _around(file: str, at: int) -> dict[str, Any] | None:
     """A few lines of the user's around one."""
-    lines = _lines(file)
-    if not 0 < line <= len(lines):
+    found = _sources.lines(file)
+    if not 0 < at <= len(found):
         return None
-    first = max(line - 3, 1)
-    return {"first": first, "lines": [text.rstrip("\n") for text in lines[first - 1 : line + 3]]}
+    first = max(at - 3, 1)
+    return {"first": first, "lines": [text.rstrip("\n") for text in found[first - 1 : at + 3]]}
 
 
 def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[str, Any]:
@@ -306,7 +291,7 @@ def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[
         "code": code,
         "reason": reason,
         "hint": hint,
-        "stack": [[name, file, line, _source(file, line)] for name, file, line in stack],
+        "stack": [[name, file, line, _sources.line(file, line)] for name, file, line in stack],
         "around": _around(*stack[0][1:]) if stack else None,
     }
 
@@ -322,12 +307,12 @@ def _failure(text: str) -> dict[str, Any]:
         "was": was,
         "file": file,
         "line": line,
-        "source": _source(file, line),
+        "source": _sources.line(file, line),
     }
 
 
 def _parts(parts: Iterable[tuple[str, str, int]]) -> list[list[Any]]:
-    return [[text, file, line, _source(file, line) if file else ""] for text, file, line in parts]
+    return [[text, file, line, _sources.line(file, line) if file else ""] for text, file, line in parts]
 
 
 def _listing(code: types.CodeType | None) -> str:

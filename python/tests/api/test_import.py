@@ -80,7 +80,7 @@ def test_logs_show_what_they_are_asked_for():
     assert quiet == ""
     assert "godynamo.guards" in loud
     assert "___guarded_code.valid" in loud
-    assert "call_function[target=operator.add]" in loud
+    assert "add = x + 1" in loud
 
 
 def test_logs_name_near_artefacts_of_an_unknown_one():

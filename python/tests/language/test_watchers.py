@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import gc
 import linecache
+import logging
 import sys
 import traceback
 
@@ -185,7 +186,7 @@ def test_the_cache_of_source_lines_is_the_program_s(logged, monkeypatch):
         godynamo.graph_break()
         return x + 1
 
-    monkeypatch.setattr(_logging, "_wanted", {"graph_breaks"} if logged else set())
+    monkeypatch.setattr(_logging._LOGGERS["graph_breaks"], "level", logging.DEBUG if logged else logging.NOTSET)
     linecache.clearcache()
     assert godynamo.optimize(breaks)(torch.ones(1)) == 2
     assert linecache.cache == {}

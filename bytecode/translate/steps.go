@@ -1,0 +1,94 @@
+package translate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Steps is told what a translation runs through, for logs. A frame that is split is begun again, and told again. Functions that are nil
+// are not called; none may look at a value, which would guard it.
+type Steps struct {
+	Line        func(depth int, function, file string, line int) // where another line begins
+	Instruction func(depth int, text, stack string)              // before it is run
+	Node        func(node, function, file string, at bytecode.Position)
+
+	frame *InstructionTranslator // of the line told last
+	line  int32
+}
+
+func (s *Steps) step(tx *InstructionTranslator, inst *bytecode.Instruction) {
+	if tx.hidden {
+		return
+	}
+	if s.Line != nil && inst.Pos.Known() && (tx != s.frame || inst.Pos.Line != s.line) {
+		s.frame, s.line = tx, inst.Pos.Line
+		s.Line(tx.depth, tx.d.code.Name, tx.d.code.Filename, int(inst.Pos.Line))
+	}
+	if s.Instruction != nil {
+		consts := func(i int) string {
+			if i < len(tx.d.consts) {
+				return tx.out.constText(tx.d.consts[i])
+			}
+			return ""
+		}
+		stack := make([]string, len(tx.stack))
+		for i, v := range tx.stack {
+			stack[i] = tx.out.glance(v)
+		}
+		s.Instruction(tx.depth, bytecode.Text(tx.d.code, inst, consts), "["+strings.Join(stack, ", ")+"]")
+	}
+}
+
+// longestGlance is how much of a constant is shown.
+const longestGlance = 60
+
+// glance describes a tracker as it is: a value that has not been looked at stays so.
+func (o *OutputGraph) glance(v variables.VariableTracker) string {
+	switch x := v.(type) {
+	case nil:
+		return "NULL"
+	case *variables.LazyVariable:
+		if x.Realized() {
+			return o.glance(x.Real())
+		}
+	case *variables.ConstantVariable:
+		text := o.constText(x.Value)
+		if len(text) > longestGlance {
+			text = text[:longestGlance] + "..."
+		}
+		return x.Kind() + "(" + text + ")"
+	case *variables.TensorVariable:
+		return x.Kind() + "(" + x.Node.Name + ")"
+	}
+	if src := v.Source(); src != nil {
+		return v.Kind() + "(" + src.Name() + ")"
+	}
+	return v.Kind()
+}
+
+// graphSizes is what is known of each value of the graph without running it. To be called once the result is complete: a session of
+// sizes that begins here is nobody else's.
+func (o *OutputGraph) graphSizes() string {
+	var out strings.Builder
+	for _, n := range o.graph.Nodes() {
+		switch v := o.byRule(n).(type) {
+		case *shapes.Tensor:
+			var sizes []string
+			for _, d := range v.Shape {
+				sizes = append(sizes, fmt.Sprint(d))
+			}
+			text := strings.Join(sizes, ", ")
+			if len(sizes) == 1 {
+				text += ","
+			}
+			fmt.Fprintf(&out, "%s: (%s) %s %s\n", n.Name, text, v.Dtype, v.Device)
+		default:
+			fmt.Fprintf(&out, "%s: not known\n", n.Name)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,172 @@
+package pyhook
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// The artefacts of GODYNAMO_LOGS, in the order of godynamo._logging.ARTIFACTS, as bits of what watched tells.
+const (
+	showGraph = 1 << (iota + 8)
+	showGraphCode
+	showGraphSizes
+	showGuards
+	showVerboseGuards
+	showGraphBreaks
+	showRecompiles
+	showRecompilesVerbose
+	showBytecode
+	showTraceSource
+	showTraceCall
+	showTraceBytecode
+
+	showAny = -1 << 8
+)
+
+// artifact logs one artefact, under a logger of its name.
+func (t *translation) artifact(name, text string) {
+	logger(t.scope).Named(name).Debug(strings.TrimRight(text, "\n"))
+}
+
+// ask calls a function of godynamo._artifacts that gives a text; "" where it fails.
+func (t *translation) ask(name string, args ...py.Object) string {
+	m, err := t.scope.Import("godynamo._artifacts")
+	if err != nil {
+		return ""
+	}
+	v, err := t.scope.CallMethod(m, name, args...)
+	if err != nil || v.Kind() != py.Str {
+		return ""
+	}
+	return py.GoString(v)
+}
+
+// showSteps has the translation tell what it runs through, where trace_source, trace_call or trace_bytecode is wanted.
+func (t *translation) showSteps() {
+	wanted, s := t.settings.watched, t.scope
+	if wanted&(showTraceSource|showTraceCall|showTraceBytecode) == 0 {
+		return
+	}
+	steps := &translate.Steps{}
+	if wanted&showTraceSource != 0 {
+		steps.Line = func(depth int, function, file string, line int) {
+			source := t.ask("line", s.Str(file), s.Int(int64(line)))
+			t.artifact("trace_source", fmt.Sprintf("TRACE starts_line %s:%d in %s%s\n    %s", file, line, function, depthText(depth), source))
+		}
+	}
+	if wanted&showTraceBytecode != 0 {
+		steps.Instruction = func(depth int, text, stack string) {
+			t.artifact("trace_bytecode", fmt.Sprintf("TRACE %s %s%s", text, stack, depthText(depth)))
+		}
+	}
+	if wanted&showTraceCall != 0 {
+		steps.Node = func(node, function, file string, at bytecode.Position) {
+			marked := t.ask("marked", s.Str(file), s.Int(int64(at.Line)), s.Int(int64(at.Col)), s.Int(int64(at.EndLine)), s.Int(int64(at.EndCol)))
+			t.artifact("trace_call", fmt.Sprintf("TRACE FX call %s from %s:%d in %s\n%s", node, file, at.Line, function, marked))
+		}
+	}
+	t.settings.Steps = steps
+}
+
+func depthText(depth int) string {
+	if depth == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (inline depth: %d)", depth)
+}
+
+// show logs the artefacts of a translation that has ended, where they are wanted.
+func (t *translation) show(why error) {
+	wanted := t.settings.watched
+	if wanted&showAny == 0 {
+		return
+	}
+	s, r := t.scope, t.result
+	where := t.ask("where", t.frame.Function)
+	say := func(bit int64, name, text string) {
+		if wanted&bit != 0 && text != "" {
+			t.artifact(name, where+"\n"+text)
+		}
+	}
+	if failures := t.request.failures; failures != nil && wanted&(showRecompiles|showRecompilesVerbose) != 0 {
+		say(showRecompiles, "recompiles", listed("translated again:", s.Items(object(failures))))
+		if wanted&showRecompilesVerbose != 0 {
+			say(showRecompilesVerbose, "recompiles_verbose", t.allFailures())
+		}
+	}
+	if wanted&showGraphBreaks != 0 {
+		for _, b := range t.brokenBy(why) {
+			say(showGraphBreaks, "graph_breaks", t.ask("break_text", breakTuple(s, b)))
+		}
+	}
+	if r == nil {
+		return
+	}
+	if r.NumOps > 0 && r.Graph != nil {
+		forms := []struct {
+			bit  int64
+			name string
+			text func() string
+		}{{showGraph, "graph", r.Graph.Table}, {showGraphCode, "graph_code", r.Graph.Code}, {showGraphSizes, "graph_sizes", r.GraphSizes}}
+		for _, f := range forms {
+			if wanted&f.bit != 0 {
+				say(f.bit, f.name, f.text())
+			}
+		}
+	}
+	say(showGuards, "guards", r.Text)
+	if p := r.Program; p != nil && wanted&showVerboseGuards != 0 {
+		var lines []string
+		for i, part := range p.Parts {
+			if i < len(p.PartLines) && p.PartLines[i].File != "" {
+				at := p.PartLines[i]
+				part += fmt.Sprintf("  # %s:%d  %s", at.File, at.Line, t.ask("line", s.Str(at.File), s.Int(int64(at.Line))))
+			}
+			lines = append(lines, "    "+part)
+		}
+		say(showVerboseGuards, "verbose_guards", strings.Join(lines, "\n"))
+	}
+	if wanted&showBytecode != 0 {
+		transformed := py.None()
+		if !r.Function.IsNull() {
+			transformed = r.Function
+		}
+		say(showBytecode, "bytecode", t.ask("bytecode", t.frame.Function, transformed))
+	}
+}
+
+func listed(head string, texts []py.Object) string {
+	for _, text := range texts {
+		head += "\n    " + py.GoString(text)
+	}
+	return head
+}
+
+// allFailures evaluates every guard of every entry there was.
+func (t *translation) allFailures() string {
+	s := t.scope
+	slots := make([]py.Object, len(t.frame.Slots))
+	for i, v := range t.frame.Slots {
+		if slots[i] = v; v.IsNull() {
+			slots[i] = py.None()
+		}
+	}
+	m, err := s.Import("godynamo._artifacts")
+	if err != nil {
+		return ""
+	}
+	cache := object((*C.PyObject)(unsafe.Pointer(t.request.cache)))
+	texts, err := s.CallMethod(m, "failures", cache, t.frame.Function, s.Tuple(slots...))
+	if err != nil {
+		return ""
+	}
+	return listed("translated again:", s.Items(texts))
+}
