@@ -121,17 +121,20 @@ class _Pieces:
             return
         original = self._original(code)
         if self.summary.census.kind(original) != USER:
-            original = self._first_of_users(record) or original
+            original = self._inlined(record) or original
         piece = Piece(original.co_qualname, original.co_filename, original.co_firstlineno, _behind(record))
         piece.nodes, piece.guards = nodes, guards
         if split is not None:
             piece.split, piece.split_frame = split
         self.made.append((record, piece))
 
-    def _first_of_users(self, record: Record) -> CodeType | None:
-        """The user's function that a frame of torch's (nn.Module.__call__) has inlined."""
+    def _inlined(self, record: Record) -> CodeType | None:
+        """What a frame of nn.Module.__call__ has inlined: the user's function, or the forward() of a module of torch's."""
         calls = (record["info"].get("account") or {}).get("calls", ())
-        return next((code for levels in calls for code, _ in levels if self.summary.census.kind(code) == USER), None)
+        codes = [code for levels in calls for code, _ in levels]
+        users = (code for code in codes if self.summary.census.kind(code) == USER)
+        inner = (code for code in codes if code.co_name not in ("_wrapped_call_impl", "_call_impl"))
+        return next(users, None) or next(inner, None)
 
     def _original(self, code: CodeType) -> CodeType:
         return self.summary.copies[id(code)][0] if id(code) in self.summary.copies else code

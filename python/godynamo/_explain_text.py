@@ -103,9 +103,14 @@ def guard_lines(entry: GuardText) -> list[str]:
     return lines
 
 
-def _order(guard: Guard) -> int:
-    """The user's own first, then those that torch's lines asked for, then those without a line."""
-    return 2 if guard.line is None else 1 if _trace_rules.is_torchs(guard.line[0]) else 0
+#: what the call was given first, then what the program and its modules are
+_FAMILIES = ("LOCAL", "LOCAL_NN_MODULE", "GLOBAL", "GLOBAL_NN_MODULE", "CONSTANT", "")
+
+
+def _order(guard: Guard) -> tuple[int, int]:
+    """Those that the user's own lines asked for first, then torch's, then those without a line."""
+    whose = 2 if guard.line is None else 1 if _trace_rules.is_torchs(guard.line[0]) else 0
+    return whose, _FAMILIES.index(guard.source) if guard.source in _FAMILIES else len(_FAMILIES)
 
 
 def _indented(lines: Iterator[str] | list[str]) -> list[str]:
