@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -147,7 +148,10 @@ func (b *bisection) with(some []string) (bool, error) {
 // try runs the command once with a variable set. The error is that it cannot be started, or Ctrl-C.
 func (b *bisection) try(variable string) (stdout []byte, failed bool, err error) {
 	b.runs++
-	ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
+	// The command has a process group of its own, which the terminal's Ctrl-C does not reach: it is ended with this process.
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(interrupted, b.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.command[0], b.command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -163,6 +167,9 @@ func (b *bisection) try(variable string) (stdout []byte, failed bool, err error)
 	}
 	var exit *exec.ExitError
 	switch {
+	case interrupted.Err() != nil:
+		fmt.Fprintln(b.app.Stderr, "godynamo: interrupted")
+		return nil, false, ExitCode(130)
 	case ctx.Err() != nil, errors.As(err, &exit):
 		return out.Bytes(), true, nil
 	case err != nil:

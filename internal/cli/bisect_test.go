@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,4 +92,24 @@ func TestAFailureByChanceIsNotTrusted(t *testing.T) {
 	code, _, stderr := bisected(t, "--", fake(t, `[ -n "$GODYNAMO_DISABLE" ] && exit 0; echo x >>`+state+`; [ $(wc -l <`+state+`) -le 3 ] && exit 1; exit 0`))
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "fails by chance")
+}
+
+func TestAnInterruptEndsTheCommandToo(t *testing.T) {
+	folder := t.TempDir()
+	begun, ended := filepath.Join(folder, "begun"), filepath.Join(folder, "ended")
+	command := fake(t, "touch "+begun+"; sleep 3; touch "+ended)
+	go func() {
+		for range 200 {
+			if _, err := os.Stat(begun); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+	}()
+	code, _, stderr := bisected(t, "--", command)
+	assert.Equal(t, 130, code)
+	assert.Contains(t, stderr, "interrupted")
+	time.Sleep(3500 * time.Millisecond)
+	assert.NoFileExists(t, ended)
 }

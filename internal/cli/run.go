@@ -17,7 +17,8 @@ func newRun(app *App) *cobra.Command {
 		Use:   "run [flags] SCRIPT [ARGS...]",
 		Short: "Run a script, a module or pytest under godynamo",
 		Long: `Runs a script as python would, with everything it calls served by godynamo, or only the functions named by --function,
-and says on stderr what was captured when it ends. The script's exit code, output and tracebacks are its own.`,
+and says on stderr what was captured when it ends. The script's exit code, output and tracebacks are its own. In threads that the
+script starts, and in processes, functions named by --function are served.`,
 		Example: `  godynamo run train.py --epochs 1
   godynamo run --function step --function Model.forward train.py
   godynamo run --backend inductor -m package.train --epochs 1

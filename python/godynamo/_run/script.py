@@ -14,6 +14,7 @@ import io
 import os
 import sys
 import types
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -69,7 +70,8 @@ def run_script(
     main = types.ModuleType("__main__")
     main.__dict__.update(program.namespace, __builtins__=builtins, __name__=name)
     sys.modules[name] = main
-    sys.modules["__main__"], sys.argv, sys.path[0] = main, [program.path, *target.arguments], program.first_on_path
+    sys.modules["__main__"], sys.argv = main, [program.path, *target.arguments]
+    _first_on_path(program.first_on_path)
     if wrappers:
         setattr(builtins, _HOOK, wrappers)
     try:
@@ -88,6 +90,12 @@ def run_script(
     return 0  # the program's module stays where it is: threads, atexit functions and pickles still look for it
 
 
+def _first_on_path(folder: str) -> None:
+    """Put the program's folder where python puts it: in the place of the current folder, which -m has put there for us."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
 def _script(name: str) -> _Program:
     if os.path.isdir(name):
         inner = os.path.join(name, "__main__.py")
@@ -101,7 +109,9 @@ def _script(name: str) -> _Program:
         except OSError:
             near = ""
         raise Problem(f"there is no file {name}{near}")
-    return _program(name, os.path.dirname(os.path.abspath(name)), None, None)
+    if zipfile.is_zipfile(name):
+        raise Problem(f"{name} is an archive: unpack it and name its __main__.py")
+    return _program(name, os.path.dirname(os.path.realpath(name)), None, None)
 
 
 def _program(path: str, first: str, spec: importlib.machinery.ModuleSpec | None, package: str | None) -> _Program:
@@ -127,7 +137,7 @@ def _program(path: str, first: str, spec: importlib.machinery.ModuleSpec | None,
 
 def _module(name: str) -> _Program:
     folder = os.getcwd()
-    sys.path[0] = folder  # where -m looks first
+    _first_on_path(folder)
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zipfile
 
 import cli_support
 import pytest
@@ -152,6 +153,16 @@ def test_modules_run_as_with_python_m(script, tmp_path):
         assert (done.returncode, done.stdout, done.stderr) == (0, want.stdout, "")
 
 
+def test_a_scripts_folder_is_on_the_path_as_python_puts_it(script, tmp_path):
+    script("value = 1\n", "real/beside.py")
+    program = script("import sys, torch\nprint(sys.path[0])\nimport beside\nprint(beside.value)\n", "real/program.py")
+    link = tmp_path / "link.py"
+    link.symlink_to(program)
+    for path, more in ((program, {}), (link, {}), (program, {"PYTHONSAFEPATH": "1"})):
+        done, want = tool("run", "-q", path, **more), plain(path, **more)
+        assert (done.returncode, done.stdout) == (want.returncode, want.stdout)
+
+
 def test_pytest_runs(script, tmp_path):
     script("import torch\ndef test_a():\n    assert (torch.ones(2) + 1).sum() == 4\n", "test_mine.py")
     done = tool("run", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py", cwd=tmp_path)
@@ -240,6 +251,7 @@ def test_recompiles_and_full_caches_are_told(script):
         (["run", "progam.py"], "there is no file progam.py; did you mean program.py?"),
         (["run", "-m", "no_such_module"], "there is no module no_such_module"),
         (["run", "-m", "pkg_without_main"], "is a package without __main__"),
+        (["run", "archive.pyz"], "archive.pyz is an archive"),
         (["run", "-f", "stepp", "program.py"], "has no function stepp; did you mean step?"),
         (["run", "-b", "inductr", "program.py"], "there is no backend inductr; did you mean inductor?"),
         (["run", "-b", "program:nothing", "program.py"], "module program has no callable nothing"),
@@ -253,6 +265,8 @@ def test_recompiles_and_full_caches_are_told(script):
 def test_bad_use_is_one_line_and_code_2(script, tmp_path, arguments, text):
     script("import torch\ndef step(x):\n    return x + 1\n")
     script("", "pkg_without_main/__init__.py")
+    with zipfile.ZipFile(tmp_path / "archive.pyz", "w") as archive:
+        archive.writestr("__main__.py", "")
     done = tool(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
