@@ -226,6 +226,24 @@ def test_the_setting_of_the_ini_file_is_the_default(run, pytester):
     run("def test_it(): pass", "--godynamo=off").stdout.no_fnmatch_line("*godynamo (*")
 
 
+def test_a_tracer_that_keeps_calls_from_being_translated_is_told_of(run):
+    result = run(
+        """
+        import sys, torch
+
+        def test_traced():
+            sys.settrace(lambda *_: None)
+            try:
+                assert (lambda x: x + 1)(torch.ones(1)).item() == 2
+            finally:
+                sys.settrace(None)
+        """,
+        "--godynamo=on",
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["some calls were not translated: a trace or profile function*"])
+
+
 def test_under_xdist_the_workers_are_added_up(run):
     pytest.importorskip("xdist")
     result = run(PROGRAM, "--godynamo=on", "-n", "1")
