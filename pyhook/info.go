@@ -189,14 +189,15 @@ func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	if err != nil {
 		return C.GD_PASS
 	}
-	breaks := []py.Object{}
+	breaks, broken := []py.Object{}, []*exc.Unsupported{}
 	if u != nil {
-		breaks = append(breaks, breakTuple(s, u))
+		breaks, broken = append(breaks, breakTuple(s, u)), append(broken, u)
 	}
 	d, err := s.Dict(
 		[2]py.Object{s.Name("reason"), s.Str(reason)},
 		[2]py.Object{s.Name("code"), t.frame.Code},
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
+		[2]py.Object{s.Name("positions"), positionsTuple(s, broken)},
 	)
 	if err != nil {
 		return C.GD_PASS

@@ -75,7 +75,7 @@ class BreakReason:
         }
 
     def __str__(self) -> str:
-        return _runtime.break_text((self.code, self.reason, self.hint, self.user_stack))
+        return _runtime.break_text((self.code, self.reason, self.hint, self.user_stack), self.positions)
 
 
 @dataclass

@@ -133,8 +133,14 @@ def _where(code: Any) -> str:
     return f"{code.co_name!r} ({code.co_filename}:{code.co_firstlineno})"
 
 
-def break_text(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> str:
-    """One graph break as explain, exc.Unsupported and the logs print it, the innermost line of the user's marked."""
+def break_text(
+    row: tuple[str, str, str, tuple[tuple[str, str, int], ...]],
+    positions: Sequence[tuple[int, int, int] | None] = (),
+) -> str:
+    """One graph break as exc.Unsupported and the logs print it, the innermost line of the user's marked.
+
+    positions: for each frame which part of its line is meant, (end line, column, end column) in bytes: carets are put below it.
+    """
     code, reason, hint, stack = row
     lines = [f"{code}: {reason}" if code else reason]
     if hint:
@@ -144,6 +150,11 @@ def break_text(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> s
         source = source_line(file, line)
         if source:
             lines.append(f"{'  -> ' if i == 0 else '     '}{source}")
+        if source and i < len(positions) and positions[i] is not None:
+            from . import _source_lines
+
+            marks = _source_lines.excerpt(file, line, positions[i], around=0).marks
+            lines += [f"     {marks}"] if marks else []
     return "\n".join(lines)
 
 
@@ -159,7 +170,9 @@ def source_line(file: str, line: int) -> str:
 def raise_unsupported(info: dict[str, Any]) -> NoReturn:
     """Raise exc.Unsupported for a frame that may not break (nopython=True)."""
     rows = tuple(info["breaks"])
-    text = "\n".join([f"{_where(info['code'])} cannot be captured as one graph", *map(break_text, rows)])
+    positions = info.get("positions") or ((),) * len(rows)
+    told = [break_text(row, marks) for row, marks in zip(rows, positions, strict=True)]
+    text = "\n".join([f"{_where(info['code'])} cannot be captured as one graph", *told])
     if not rows:
         raise exc.Unsupported(f"{text}\n{info['reason']}", reason=info["reason"])
     code, reason, hint, stack = rows[0]

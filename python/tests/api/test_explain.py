@@ -427,7 +427,8 @@ def test_nopython_raises_what_explain_prints(x):
     with pytest.raises(godynamo.exc.Unsupported) as caught:
         godynamo.optimize(f, nopython=True)(x)
     [reason] = godynamo.explain(f)(x).break_reasons
-    assert str(reason) in str(caught.value) and "-> return x * x.sum().item()" in str(reason)
+    assert str(reason) in str(caught.value)
+    assert "  -> return x * x.sum().item()\n                ^^^^^^^^^^^^^^" in str(reason)
 
 
 def test_what_the_function_raises_is_raised_and_counting_ends(x):
