@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from godynamo._run.bench import costs, measure, suites, user, workloads
-from godynamo._run.bench.engines import Engine
+from godynamo._run.bench.engines import Engine, empty_caches
 from godynamo._run.bench.same import difference
 from godynamo._run.problem import Problem
 
@@ -233,3 +233,13 @@ def test_every_engine_gets_the_same_random_inputs_and_a_module_of_its_own(tmp_pa
     ready = user.load(f"{file}:ready")
     first, second = (ready.prepare(lambda target: target).target for _ in range(2))
     assert first is not second
+
+
+def test_an_engine_starts_with_empty_caches_of_inductors(monkeypatch, tmp_path):
+    from torch._inductor import codecache
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "another")
+    codecache.CppCodeCache.cache["kernel"] = lambda: None
+    empty_caches(str(tmp_path))
+    assert "kernel" not in codecache.CppCodeCache.cache
+    assert codecache.cache_dir() == str(tmp_path)

@@ -81,6 +81,7 @@ def _measure(request: Mapping[str, Any], say: Callable[..., None]) -> None:
     import torch
 
     from . import measure
+    from .engines import empty_caches
 
     _quiet()
     if not request["details"]:  # no cold figures are taken, so nothing is gained by workers of inductor's
@@ -92,7 +93,7 @@ def _measure(request: Mapping[str, Any], say: Callable[..., None]) -> None:
 
     def before(engine: Any) -> None:
         if request["caches"]:
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(request["caches"], str(engines.index(engine)))
+            empty_caches(os.path.join(request["caches"], str(engines.index(engine))))
 
     for name in request["workloads"]:
         workload = by_name[name]

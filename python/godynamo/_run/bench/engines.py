@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -85,6 +87,16 @@ class Engine:
     def account(self) -> Account:
         """Starts counting what is captured from now on."""
         return Account(self.kind)
+
+
+def empty_caches(directory: str) -> None:
+    """Has inductor keep what it compiles in a directory of its own from now on, and forget what it has in memory: an engine
+    would be given the kernels that another one has waited for."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = directory
+    utils = sys.modules.get("torch._inductor.utils")
+    for name in ("clear_caches", "clear_inductor_caches"):  # by version of torch
+        if hasattr(utils, name):
+            getattr(utils, name)()
 
 
 class Account:
