@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,11 +133,21 @@ def _concerns(function: dict[str, Any]) -> bool:
     return bool(function["ops"]) or not (function["library"] or function["function"].endswith("__init__"))
 
 
+def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for a break that several functions meet, by inlining the one that has it; the most frequent first."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = row["code"], row["reason"], row["file"], row["line"]
+        known = found.get(key)
+        found[key] = {**row, "count": row["count"] + (known["count"] if known else 0)}
+    return sorted(found.values(), key=lambda b: (-b["count"], b["file"], b["line"]))
+
+
 def text(summary: dict[str, Any], most: int = 8) -> str:
     """The summary for a person, with the ``most`` frequent breaks; what libraries do without tensors is one number."""
     s = summary
     shown = [f for f in s["functions"] if _concerns(f)]
-    breaks = sorted((b for f in shown for b in f["breaks"]), key=lambda b: (-b["count"], b["file"], b["line"]))
+    breaks = _merged(b for f in shown for b in f["breaks"])
     recompiles = sum(f["recompiles"] for f in shown)
     lines = [
         f"godynamo: {s['graphs']} graphs with {s['ops']} operations, {sum(b['count'] for b in breaks)} graph breaks, "

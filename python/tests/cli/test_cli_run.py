@@ -289,3 +289,20 @@ def test_completion_is_offered_for_shells():
         done = tool("completion", shell)
         assert done.returncode == 0
         assert "godynamo" in done.stdout
+
+
+def test_a_break_that_two_functions_meet_is_one_row(script):
+    program = script(
+        """
+        import os, torch
+        def inner(x):
+            return x * os.getpid() ** 0
+        def outer(x):
+            return inner(x + 1)
+        outer(torch.ones(2))
+        inner(torch.ones(2))
+        """
+    )
+    done = tool("run", program)
+    assert done.stderr.count("line 4: return x * os.getpid() ** 0") == 1, done.stderr
+    assert "    2 x GD0201" in done.stderr
