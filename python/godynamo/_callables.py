@@ -114,6 +114,10 @@ def _ops() -> dict[Any, str]:
     return table
 
 
+#: names of the package that captured code reads, imported when the first function is: reading one must not import it then
+_ASKED_WITHIN = ("comptime", "error_on_graph_break", "is_dynamo_compiling", "is_exporting")
+
+
 @functools.lru_cache(maxsize=1)
 def _special() -> dict[Any, str]:
     """Callables whose meaning while translating is not the call itself."""
@@ -741,6 +745,10 @@ def _autograd_parts() -> tuple[Any, Any]:
 
 def facts() -> dict[str, Any]:
     """The objects the Go side tells kinds apart by."""
+    import godynamo
+
+    for name in _ASKED_WITHIN:
+        getattr(godynamo, name)
     return {
         "list": list,
         "tuple": tuple,

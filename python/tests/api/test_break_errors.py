@@ -138,6 +138,28 @@ def test_nopython_takes_precedence(x):
         godynamo.optimize(allowed, nopython=True)(x)
 
 
+def test_explain_shows_the_breaks_and_raises_none(x):
+    report = godynamo.explain(forbidden)(x)
+    assert report.graph_break_count == 1
+    assert torch.equal(report.result, (x + 1) * 2)
+
+
+def test_names_that_are_imported_on_first_use_are_known_in_captured_code():
+    import subprocess
+    import sys
+
+    program = """
+import godynamo, torch
+def f(x):
+    with godynamo.error_on_graph_break(True):
+        godynamo.comptime.comptime.print_guards()
+        return x + godynamo.is_exporting() + godynamo.is_dynamo_compiling()
+assert godynamo.optimize(f, nopython=True)(torch.zeros(1)).item() == 1
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_bad_input():
     with pytest.raises(TypeError, match="True or False, not 1"):
         error_on_graph_break(1)
