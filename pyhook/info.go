@@ -113,7 +113,8 @@ func (t *translation) tell(status string, why error) {
 	}
 	d, err := t.ended(status, why)
 	if err == nil {
-		_, _ = s.CallMethod(m, "translated", d)
+		_, err = s.CallMethod(m, "translated", d)
+		interruptAgain(s, err)
 	}
 	t.show(why)
 	t.endTrace(status, why)

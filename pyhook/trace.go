@@ -22,6 +22,7 @@ func (t *translation) beginTrace() {
 	}
 	id, err := s.CallMethod(m, "begin", t.frame.Function, t.frame.Code)
 	if err != nil || id.Kind() != py.Int {
+		interruptAgain(s, err)
 		return
 	}
 	t.trace = id
@@ -70,7 +71,20 @@ func (t *translation) endTrace(status string, why error) {
 		[2]py.Object{s.Name("calls"), callTimes(s, t.settings.Clock)},
 	)
 	if err == nil {
-		_, _ = s.CallMethod(m, "finished", t.trace, told, more)
+		_, err = s.CallMethod(m, "finished", t.trace, told, more)
+		interruptAgain(s, err)
+	}
+}
+
+// interruptAgain has Ctrl-C, which came in while something was written down, come again: at the program's next instruction. Here it would
+// be lost, since what is written down is nothing that a translation may fail for.
+func interruptAgain(s *py.Scope, err error) {
+	e, ok := err.(*py.Error)
+	if !ok || py.TypeName(e.Type) != "KeyboardInterrupt" {
+		return
+	}
+	if m, err := s.Import("_thread"); err == nil {
+		_, _ = s.CallMethod(m, "interrupt_main")
 	}
 }
 

@@ -58,8 +58,8 @@ translation by the user's stack, with its graph, guards, both bytecodes, breaks,
 			if output == "-" {
 				return nil
 			}
-			fmt.Fprintf(app.Stderr, "%s: %d translations, %d graph breaks, %d recompiles of %d processes\n", output,
-				summary.Totals.Translations, summary.Totals.Breaks, summary.Totals.Recompiles, summary.Totals.Processes)
+			fmt.Fprintf(app.Stderr, "%s: processes: %d, translations: %d, graph breaks: %d, recompiles: %d\n", output,
+				summary.Totals.Processes, summary.Totals.Translations, summary.Totals.Breaks, summary.Totals.Recompiles)
 			if open {
 				return openPage(output)
 			}

@@ -159,7 +159,7 @@ function drawTree(into, root) {
         const next = last.kids.values().next().value;
         path.push(last = next);
       }
-      rows += path.length;
+      rows += Math.min(path.length, 4);
       const kids = h("div.kids"), mark = h("span.fold-mark", null, "▸");
       let drawn = false;
       const open = on => {
@@ -169,6 +169,11 @@ function drawTree(into, root) {
       };
       const lines = path.map((n, i) => nodeLine(n, i === path.length - 1 ? mark : h("span.fold-mark"), i === path.length - 1 && n.count));
       for (const line of lines) { line.classList.add("fold"); line.addEventListener("click", () => open(kids.hidden)); }
+      if (lines.length > 5) { // the way through a framework: its ends say enough
+        const between = lines.splice(1, lines.length - 3);
+        const rest = h("div.line.fold", { onclick: () => rest.replaceWith(...between) }, h("span.fold-mark"), h("span.src", null, "… " + between.length + " frames"));
+        lines.splice(1, 0, rest);
+      }
       kids.hidden = true;
       box.append(h("div.node", null, lines, kids));
       if (rows < FIRST_ROWS) queue.push(open);
@@ -231,10 +236,7 @@ function more(c, t) {
   const failures = t.failures || [], breaks = t.breaks || [], calls = t.calls || [];
   if (failures.length) part("Why it was translated again", failureTable(failures));
   if (breaks.length) part("Graph breaks", breaks.map(breakBox));
-  part("Called from", h("div.frames.mono", null, x.stack.length ? x.stack.map(i => {
-    const [fn, file, line, source] = data.frames[i];
-    return h("div", { title: file + ":" + line }, fn, " ", place(file, line), " ", h("span.soft", null, source));
-  }) : h("span.soft", null, "nothing of the program's")));
+  part("Called from", x.stack.length ? frames(x.stack.map(i => data.frames[i])) : h("p.soft", null, "nothing of the program's"));
   part("Time", phaseBar(t.times || {}), calls.length > 1 && flame(calls.map(r => [r[0], null, r[5], r[4], r[1], r[2], r[3]])));
   if (t.graph) part("Graph", block(t.graph));
   const parts = (t.guards || {}).parts || [];
@@ -273,20 +275,32 @@ function breakBox(b) {
   const stack = b.stack || [], top = stack[0];
   return h("div.break", null, h("div", null, h("span.tag.warn", null, b.code), b.reason), b.hint && h("p.hint.soft", null, "→ " + b.hint),
     b.around ? source(b.around.first, b.around.lines, top[2]) : null,
-    stack.length > 0 && h("div.frames.mono", null, stack.map(([fn, file, line, text]) =>
-      h("div", { title: file + ":" + line }, fn, " ", place(file, line), " ", h("span.soft", null, text)))));
+    stack.length > 0 && frames(stack));
+}
+// A stack, innermost first; a long one's outer frames come when they are asked for.
+function frames(stack) {
+  const rows = stack.map(([fn, file, line, text]) => h("div", { title: file + ":" + line }, fn, " ", place(file, line), " ", h("span.soft", null, text)));
+  const box = h("div.frames.mono", null, rows.slice(0, rows.length > 14 ? 10 : 14));
+  if (rows.length > 14) {
+    const more = h("button.link", { onclick: () => { more.remove(); add(box, rows.slice(10)); } }, (rows.length - 10) + " outer frames");
+    box.append(more);
+  }
+  return box;
 }
 function source(first, lines, marked) {
   return h("div.code-block", null, lines.map((text, i) =>
     h("div" + (first + i === marked ? ".marked" : ""), null, h("span.no", null, String(first + i)), text)));
 }
 const block = text => h("div.code-block", null, text.replace(/\n$/, "").split("\n").map(line => h("div", null, line || " ")));
+// What dis lists, in narrower columns: line, mark of a jump's target, offset, instruction.
 function listing(text, marked) {
   let on = false;
   return h("div.code-block", null, (text || "").replace(/\n+$/, "").split("\n").map(line => {
-    const no = /^ {0,8}(\d+) /.exec(line);
-    if (no) on = marked.has(+no[1]);
-    return h("div" + (on ? ".marked" : ""), null, line || " ");
+    const part = /^ *(\d+)? +(>>)? *(\d+) ([A-Z_]+) *(.*)$/.exec(line);
+    if (part && part[1]) on = marked.has(+part[1]);
+    if (!line.trim()) return null;
+    const shown = part ? (part[1] || "").padStart(5) + (part[2] || "").padStart(3) + part[3].padStart(5) + " " + part[4].padEnd(18) + " " + part[5] : line;
+    return h("div" + (on ? ".marked" : "") + (part && part[1] ? ".first" : ""), null, shown);
   }));
 }
 function guardTable(parts) {
@@ -410,7 +424,7 @@ function showEvents() {
     h("div.break", null, h("div", null, h("span.tag.bad", null, e.event), EVENTS[e.event] || "", e.function && [" in ", h("b", null, e.function.name), " ", place(e.function.file, e.function.line)]),
       e.limit ? h("div.soft", null, "config.cache_size_limit is " + e.limit) : null,
       e.backend && h("div", null, "backend " + e.backend), e.error && block(e.error), (e.failures || []).map(f => h("div.mono", null, f)),
-      h("div.frames.mono", null, (e.stack || []).map(([fn, file, line, text]) => h("div", { title: file + ":" + line }, fn, " ", place(file, line), " ", h("span.soft", null, text))))),
+      frames(e.stack || [])),
     "Nothing went wrong.");
 }
 function showProcesses() {

@@ -6,7 +6,6 @@ happens outside of one. None of it raises, and none of it is imported while noth
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import dis
 import functools
@@ -66,14 +65,12 @@ def active() -> bool:
 
 
 def _safe(f: Callable[..., T]) -> Callable[..., T | None]:
-    """Let nothing out: what fails here ends the trace, and Ctrl-C waits for the program's own next instruction."""
+    """Let no error out: what fails here ends the trace. Ctrl-C goes through (pyhook/trace.go has it come again)."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> T | None:
         try:
             return f(*args, **kwargs)
-        except KeyboardInterrupt:
-            _thread.interrupt_main()
         except Exception as error:
             _give_up(error)
         return None
@@ -155,7 +152,8 @@ def _cwd() -> str:
 def event(kind: str, **fields: Any) -> None:
     """Write an event that is no translation: where it happened, and when."""
     if active():
-        during = _begun.now[0] if core.is_translating() and hasattr(_begun, "now") else None
+        now = getattr(_begun, "now", None)
+        during = now[0] if now is not None else None
         row = {"event": kind, "time": time.time(), **_thread_name(), "translation": during, **fields}
         _files().write({**row, "stack": _stack(2)})
 
@@ -184,6 +182,7 @@ def begin(function: Any, code: types.CodeType) -> int | None:
 def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> None:
     """Write a translation down. ``told`` is what _runtime.translated is told, ``more`` is pyhook/trace.go's."""
     begun, when, stack, parent = _begun.now
+    _begun.now = None
     if begun != number:
         return
     info = told["info"] or {}

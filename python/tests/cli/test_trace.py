@@ -283,3 +283,34 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(traced, caplog, monkeypatch
     monkeypatch.setattr(_trace_file.os, "write", full)
     assert f(torch.ones(1), 2).item() == 2 and f(torch.ones(1), 3).item() == 3
     assert sum("No space left" in r.message for r in caplog.records) == 1
+
+
+def test_internal_errors_and_graphs_that_raise_are_events(traced, monkeypatch):
+    class Unsound:
+        """A backend whose graph raises where the program does not."""
+
+        def __call__(self, gm, inputs):
+            def run(*_):
+                raise ZeroDivisionError("of the backend's")
+
+            return run
+
+    godynamo.optimize(Unsound())(scaled)(torch.ones(2), 2)
+    godynamo._C.report_internal_error("somewhere", scaled, godynamo.exc.InternalTorchDynamoError("a bug"))
+    (rows,) = events(traced).values()
+    failed = next(r for r in rows if r["event"] == "graph_failed")
+    assert failed["function"]["name"] == "scaled" and "of the backend's" in failed["error"]
+    bug = next(r for r in rows if r["event"] == "internal_error")
+    assert (bug["where"], bug["error"], bug["count"], bug["disabled"]) == ("somewhere", "a bug", 1, False)
+    assert bug["function"]["name"] == "scaled" and bug["translation"] is None
+
+
+def test_ctrl_c_while_an_event_is_written_reaches_the_program(traced, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_trace, "_listing", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        godynamo.optimize(scaled)(torch.ones(2), 2)
+        for _ in range(1000):  # where the interpreter looks for signals
+            pass
