@@ -31,7 +31,7 @@ type CheckFunctionManager struct {
 	tensors    []Guard
 	needsState bool
 	stateLine  UserLine
-	kinds      strings.Builder
+	kinds      []byte
 	program    *Program
 }
 
@@ -75,24 +75,24 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 		return nil, err
 	}
 	m.program = program
-	program.Kinds = m.kinds.String()
+	program.Kinds = string(m.kinds)
 	return m, nil
 }
 
 // describe adds a guard's line to Program.Kinds, for the part that is being written.
 func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
-	b := &m.kinds
-	b.WriteString(strconv.Itoa(len(e.program.Parts) - 1))
-	b.WriteByte('\t')
-	b.WriteString(g.CreateFn.String())
-	b.WriteByte('\t')
-	b.WriteString(g.Source.String())
-	b.WriteByte('\t')
-	b.WriteString(g.Name)
-	if own && g.Line.File != "" {
-		b.WriteString("\t" + strconv.Itoa(g.Line.Line) + "\t" + g.Line.File)
+	if m.kinds == nil {
+		m.kinds = make([]byte, 0, 96*(len(m.parts)+len(m.tensors)+1))
 	}
-	b.WriteByte('\n')
+	b := strconv.AppendInt(m.kinds, int64(len(e.program.Parts)-1), 10)
+	b = append(append(b, '\t'), g.CreateFn.String()...)
+	b = append(append(b, '\t'), g.Source.String()...)
+	b = append(append(b, '\t'), g.Name...)
+	if own && g.Line.File != "" {
+		b = strconv.AppendInt(append(b, '\t'), int64(g.Line.Line), 10)
+		b = append(append(b, '\t'), g.Line.File...)
+	}
+	m.kinds = append(b, '\n')
 }
 
 // Program is the verified program.

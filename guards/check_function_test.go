@@ -238,3 +238,12 @@ func TestAGuardThatFailsOnItsOwnFrameIsFoundAtOnce(t *testing.T) {
 	assert.NoError(t, m.CheckFresh(w, []Value{integer("2")}))
 	assert.ErrorContains(t, m.CheckFresh(w, []Value{integer("3")}), `"x == 2" fails`)
 }
+
+func TestAProgramSaysWhatEachOfItsPartsIsAbout(t *testing.T) {
+	gs := seedGuards()
+	gs[len(gs)-1] = gs[len(gs)-1].At(UserLine{File: "f.py", Line: 7})
+	gs = append(gs, IDMatch(NewGlobalSource("g"), Const{Index: 3, ID: 9}, KeepWeak))
+	m, err := NewCheckFunctionManager(2, NewSet(gs...), nil, Options{})
+	require.NoError(t, err)
+	assert.Equal(t, "1\tTYPE_MATCH\tLOCAL\ty\n2\tID_MATCH\tGLOBAL\tG['g']\n3\tEQUALS_MATCH\tLOCAL\ty\n4\tTENSOR_MATCH\tLOCAL\tx\t7\tf.py\n", m.Program().Kinds)
+}
