@@ -60,7 +60,9 @@ def traced(tmp_path_factory):
 def page(traced):
     done = tool("report", "trace", "-o", "page.html", cwd=traced)
     assert (done.returncode, done.stdout) == (0, "")
-    assert re.fullmatch(r"page\.html: \d+ translations, \d+ graph breaks, \d+ recompiles of 2 processes\n", done.stderr)
+    assert re.fullmatch(
+        r"page\.html: processes: 2, translations: \d+, graph breaks: \d+, recompiles: \d+\n", done.stderr
+    )
     return traced / "page.html"
 
 
