@@ -78,7 +78,10 @@ func Read(path string) (*Trace, error) {
 	return t, nil
 }
 
-func isTraceFile(e os.DirEntry) bool { return !e.IsDir() && strings.HasSuffix(e.Name(), ".jsonl") }
+// isTraceFile leaves pipes and the like alone: opening one waits for ever.
+func isTraceFile(e os.DirEntry) bool {
+	return e.Type()&^os.ModeSymlink == 0 && strings.HasSuffix(e.Name(), ".jsonl")
+}
 
 // isOutput tells files that are no part of a trace and are expected beside it: pages made of it, hidden files.
 func isOutput(name string) bool {
