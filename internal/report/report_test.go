@@ -157,7 +157,9 @@ func TestWhatCannotBeReadIsNamedAndTheRestReported(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "b.jsonl"), []byte("hello\n"), 0o600))
 		}, "b.jsonl: no trace of godynamo's: its first line is no JSON object; the file is skipped"},
 		{"an empty file", func(t *testing.T, dir, _ string) { write(t, dir, "b.jsonl") }, "b.jsonl: empty; the file is skipped"},
-		{"a pipe", func(t *testing.T, dir, _ string) { require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "b.jsonl"), 0o600)) },
+		{"a pipe", func(t *testing.T, dir, _ string) {
+			require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "b.jsonl"), 0o600))
+		},
 			"b.jsonl: not a file of a trace (those end in .jsonl)"},
 		{"a link that leads nowhere", func(t *testing.T, dir, _ string) {
 			require.NoError(t, os.Symlink(filepath.Join(dir, "gone"), filepath.Join(dir, "b.jsonl")))
