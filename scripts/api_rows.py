@@ -95,7 +95,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "torch.compiler.set_stance",
                 "godynamo.set_stance('force_eager')(f)(x).equal(x + 1) and godynamo.cache_size(f) == 0",
                 "no force_backend; skip_guard_eval_unsafe skips nothing; aot_eager_then_compile is eager_then_compile; "
-                "in captured code it splits the graph where torch raises",
+                "in captured code it splits the graph where torch raises; torch's own stance does not hold here",
             ),
             Row("get_stance", "", "godynamo.get_stance() == 'default'", _OURS),
             Row("reset", "torch.compiler.reset", "(f(x), godynamo.reset(), godynamo.cache_size(f))[2] == 0"),
