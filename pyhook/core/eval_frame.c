@@ -162,6 +162,9 @@ ask_trace_rules(PyCodeObject *code)
     if (extra->flags & GD_CODE_ASKED) {
         return extra;
     }
+    if (gd_is_finalizing()) {
+        return NULL; /* whom to ask is gone */
+    }
     PyObject *verdict = gd_call_python("skip_code", (PyObject *)code);
     int skip = verdict != NULL ? PyObject_IsTrue(verdict) : -1;
     int tree = skip > 0 && PyLong_CheckExact(verdict) && PyLong_AsLong(verdict) == 2;

@@ -78,7 +78,8 @@ refusal(PyThreadState *tstate, const miss *m)
         m->cache->skip = 1;
         return GD_COUNT_skipped;
     }
-    if (gd_switched_off() || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED) {
+    /* While the interpreter ends nothing can be imported any more; what is cached goes on being served. */
+    if (gd_switched_off() || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED || gd_is_finalizing()) {
         return GD_COUNT_disabled;
     }
     if (gd_thread.mode == GD_MODE_RUN_ONLY || gd_runtime.stance == GD_STANCE_EAGER_ON_RECOMPILE) {

@@ -119,4 +119,7 @@ PyObject *gd_py_code_new(const gd_py_code_parts *parts);
 void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,
                        PyObject **localspluskinds);
 
+/* Whether the interpreter has begun to end: modules go, imports fail. Public under another name from 3.13 on. */
+#define gd_is_finalizing() _Py_IsFinalizing()
+
 #endif
