@@ -313,7 +313,8 @@ def test_ctrl_c_writes_what_was_measured_and_ends_the_children(users, tmp_path):
 def test_the_tools_micro_set_is_make_benchs():
     """One engine: the same workloads, by the same function."""
     sys.path.insert(0, str(ROOT / "python"))
-    from godynamo._run.bench import groups, suites, workloads
+    import godynamo_workloads as workloads
+    from godynamo._run.bench import groups, suites
 
     assert suites.load(["micro"]) == workloads.WORKLOADS
     assert groups.SIDES == ("eager", "torch.compile", "godynamo")

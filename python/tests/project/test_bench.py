@@ -92,7 +92,7 @@ def test_each_goal_is_met_at_its_bound_and_missed_beyond(goal):
 
 
 def test_the_goals_name_workloads_that_exist():
-    from godynamo._run.bench import workloads
+    import godynamo_workloads as workloads
 
     known = {workload.name for workload in workloads.WORKLOADS}
     assert {goal.path[1] for goal in report.GOALS if goal.path[0] == "calls"} <= known
@@ -140,7 +140,7 @@ def test_errors_inside_of_groups_are_found():
 
 
 def test_every_workload_is_timed_on_what_is_checked():
-    from godynamo._run.bench import workloads
+    import godynamo_workloads as workloads
 
     for workload in workloads.WORKLOADS:
         with workload.context():
@@ -154,7 +154,7 @@ def test_every_workload_is_timed_on_what_is_checked():
 def test_the_function_of_many_operations_has_that_many(count):
     import ast
 
-    from godynamo._run.bench import workloads
+    import godynamo_workloads as workloads
 
     (function,) = ast.parse(workloads.many_ops_source(count, 7)).body
     assert function.name == "many_7"

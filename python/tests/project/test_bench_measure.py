@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from godynamo._run.bench import costs, measure, suites, user, workloads
+import godynamo_workloads as workloads
+from godynamo._run.bench import costs, measure, suites, user
 from godynamo._run.bench.engines import Engine, empty_caches
 from godynamo._run.bench.same import difference
 from godynamo._run.problem import Problem
@@ -243,3 +244,13 @@ def test_an_engine_starts_with_empty_caches_of_inductors(monkeypatch, tmp_path):
     empty_caches(str(tmp_path))
     assert "kernel" not in codecache.CppCodeCache.cache
     assert codecache.cache_dir() == str(tmp_path)
+
+
+def test_the_code_of_the_workloads_is_captured_like_a_users():
+    """Inside of the package it would be left to CPython: make bench would time eager and call it godynamo."""
+    import godynamo
+
+    with torch.no_grad():
+        explanation = godynamo.explain(workloads.Transformer(3).eval())(torch.randn(2, 5, 16))
+    assert explanation.graph_count == 1
+    assert explanation.op_count > 50

@@ -101,7 +101,7 @@ def test_figures_are_held_against_their_bounds():
 
 
 def test_rows_about_time_name_workloads_and_rows_that_exist():
-    from godynamo._run.bench import workloads
+    import godynamo_workloads as workloads
 
     known = {workload.name for workload in workloads.WORKLOADS}
     ids = {row.id for row in table.parse_table((ROOT / "docs" / "conformance.md").read_text())}

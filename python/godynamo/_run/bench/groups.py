@@ -37,7 +37,9 @@ def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
     """
     import torch
 
-    from . import measure, workloads
+    import godynamo_workloads as workloads
+
+    from . import measure
 
     torch.set_num_threads(1)
     engines = [Engine(side, side) for side in SIDES]
@@ -66,9 +68,8 @@ def guards(rounds: int) -> dict[str, Any]:
     import torch
 
     import godynamo
+    import godynamo_workloads as workloads
     from godynamo import _C
-
-    from . import workloads
 
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(1)
@@ -101,7 +102,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
     """Seconds of the first call of a function of `ops` operations, each round with a function never seen."""
     import torch
 
-    from . import workloads
+    import godynamo_workloads as workloads
 
     torch.set_num_threads(1)
     x, y = torch.randn(10), torch.randn(10)
@@ -148,8 +149,7 @@ def layers(rounds: int, count: int = 24) -> dict[str, Any]:
     import torch
 
     import godynamo
-
-    from . import workloads
+    import godynamo_workloads as workloads
 
     torch.set_num_threads(1)
     x = torch.randn(2, 5, 16)

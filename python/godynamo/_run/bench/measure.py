@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_map_only
 
 from . import costs, same, timing
 from .engines import EAGER, Engine
-from .workloads import Prepared, Workload
+from .workload import Prepared, Workload
 
 #: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle (automatic
 #: dynamic shapes, hooks)

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
+import godynamo_workloads as workloads
+
 from ..problem import Problem
-from . import workloads
 from .engines import near
-from .workloads import Prepared, Transform, Workload
+from .workload import Prepared, Transform, Workload
 
 MICRO = "micro"
 #: the zoo's libraries, each with the package that has to be installed

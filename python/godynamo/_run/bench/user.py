@@ -32,7 +32,7 @@ import torch
 
 from ..problem import Problem
 from .engines import near
-from .workloads import Prepared, Transform, Workload
+from .workload import Prepared, Transform, Workload
 
 SUITE = "user"
 
