@@ -206,16 +206,14 @@ PyObject *
 gd_import(const char *name)
 {
     PyObject *text = PyUnicode_FromString(name);
-    PyObject *module = text != NULL ? PyImport_GetModule(text) : NULL;
-    if (text != NULL && module == NULL && !PyErr_Occurred()) {
-        PyObject *top =
-            PyImport_ImportModuleLevelObject(text, NULL, NULL, NULL, 0); /* of a dotted name its first part */
-        module = top != NULL ? PyImport_GetModule(text) : NULL;
-        Py_XDECREF(top);
-        if (module == NULL && !PyErr_Occurred()) {
-            PyErr_Format(PyExc_ImportError, "no module %U after its import", text);
-        }
+    /* It gives a dotted name's first part. A module that another thread is importing it waits for, which a look into sys.modules alone
+     * would not do; one that is there runs no Python. */
+    PyObject *top = text != NULL ? PyImport_ImportModuleLevelObject(text, NULL, NULL, NULL, 0) : NULL;
+    PyObject *module = top != NULL ? PyImport_GetModule(text) : NULL;
+    if (top != NULL && module == NULL && !PyErr_Occurred()) {
+        PyErr_Format(PyExc_ImportError, "no module %U after its import", text);
     }
+    Py_XDECREF(top);
     Py_XDECREF(text);
     return module;
 }

@@ -133,15 +133,18 @@ typedef struct {
     int argument;
 } reader;
 
-static struct {
+/* How the rows are read. Finding that out runs Python, so that several threads may be at it: each fills in one of its own. */
+typedef struct {
     int ready;
     uint32_t nreaders;
     reader readers[NROWS];
-    void *libraries[3];
     const void *context; /* at::Context, a static object */
     uint32_t autograd_byte; /* of AutogradState */
     uint8_t autograd_mask;
-} state;
+} state_reads;
+
+static state_reads state;
+static void *libraries[3];
 
 /* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch's, which live as long as
  * the thread. One variable of ours, so that its address is asked for once. */
@@ -163,8 +166,8 @@ find_library(struct dl_phdr_info *info, size_t size, void *unused)
     (void)unused;
     const char *base = strrchr(info->dlpi_name, '/');
     for (size_t i = 0; base != NULL && i < 3; i++) {
-        if (state.libraries[i] == NULL && strcmp(base + 1, library_names[i]) == 0) {
-            state.libraries[i] = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+        if (libraries[i] == NULL && strcmp(base + 1, library_names[i]) == 0) {
+            libraries[i] = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
         }
     }
     return 0;
@@ -174,7 +177,7 @@ static void *
 find_symbol(const char *name)
 {
     for (size_t i = 0; i < 3; i++) {
-        void *address = state.libraries[i] != NULL ? dlsym(state.libraries[i], name) : NULL;
+        void *address = libraries[i] != NULL ? dlsym(libraries[i], name) : NULL;
         if (address != NULL) {
             return address;
         }
@@ -293,7 +296,7 @@ look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out
 /* Finds the byte of AutogradState that changes with grad mode and inference mode, and which bits of it do. 1 when exactly one
  * does, 0 when not, -1 with an exception. The struct has one byte of flags, behind an optional object in newer versions. */
 static int
-probe_autograd(const uint8_t *bytes)
+probe_autograd(state_reads *made, const uint8_t *bytes)
 {
     enum { SIZE = 32 };
     uint8_t on[SIZE], off[SIZE];
@@ -305,23 +308,23 @@ probe_autograd(const uint8_t *bytes)
     for (uint32_t i = 0; i < SIZE; i++) {
         if (on[i] != off[i]) {
             found++;
-            state.autograd_byte = i;
-            state.autograd_mask = on[i] ^ off[i];
+            made->autograd_byte = i;
+            made->autograd_mask = on[i] ^ off[i];
         }
     }
-    return found == 1 && __builtin_popcount(state.autograd_mask) >= 2;
+    return found == 1 && __builtin_popcount(made->autograd_mask) >= 2;
 }
 
 static int
-add_reader(uint8_t row, void *address, PyObject *python)
+add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
 {
-    state.readers[state.nreaders++] = (reader){address, python, row, (uint8_t)rows[row].how, rows[row].argument};
+    made->readers[made->nreaders++] = (reader){address, python, row, (uint8_t)rows[row].how, rows[row].argument};
     return 0;
 }
 
 /* Chooses how a row is read. 0 or -1 with an exception. */
 static int
-choose(uint8_t row)
+choose(state_reads *made, uint8_t row)
 {
     const state_row *r = &rows[row];
     void *address = find_symbol(r->symbol);
@@ -329,26 +332,26 @@ choose(uint8_t row)
         if (address == NULL) {
             return 0; /* the two rows after it say the same */
         }
-        int found = probe_autograd(((const uint8_t *(*)(void))address)());
-        return found > 0 ? add_reader(row, address, NULL) : found;
+        int found = probe_autograd(made, ((const uint8_t *(*)(void))address)());
+        return found > 0 ? add_reader(made, row, address, NULL) : found;
     }
-    if ((row == ROW_GRAD || row == ROW_INFERENCE) && state.nreaders == 1 && state.readers[0].how == AUTOGRAD) {
+    if ((row == ROW_GRAD || row == ROW_INFERENCE) && made->nreaders == 1 && made->readers[0].how == AUTOGRAD) {
         return 0;
     }
-    if (address != NULL && r->how == CALL_SELF && state.context == NULL) {
+    if (address != NULL && r->how == CALL_SELF && made->context == NULL) {
         void *get = find_symbol(CONTEXT_SYMBOL);
-        state.context = get != NULL ? ((const void *(*)(void))get)() : NULL;
-        address = state.context != NULL ? address : NULL;
+        made->context = get != NULL ? ((const void *(*)(void))get)() : NULL;
+        address = made->context != NULL ? address : NULL;
     }
     if (address != NULL) {
-        return add_reader(row, address, NULL);
+        return add_reader(made, row, address, NULL);
     }
     PyObject *python = r->python != NULL ? torch_attribute(r->python) : NULL;
     if (python == NULL) {
         PyErr_Clear(); /* this torch has no such state */
         return 0;
     }
-    return add_reader(row, NULL, python);
+    return add_reader(made, row, NULL, python);
 }
 
 int
@@ -362,18 +365,20 @@ gd_torch_state_ensure(void)
         return -1;
     }
     Py_DECREF(torch);
-    if (state.ready) {
-        return 0; /* another thread was here while the import ran */
-    }
     dl_iterate_phdr(find_library, NULL);
-    state.nreaders = 0;
-    for (uint8_t row = 0; row < NROWS; row++) {
-        if (choose(row) < 0) {
-            return -1;
-        }
+    state_reads made = {.ready = 1};
+    int failed = 0;
+    for (uint8_t row = 0; !failed && row < NROWS; row++) {
+        failed = choose(&made, row) < 0;
     }
-    state.ready = 1;
-    return 0;
+    if (!failed && !state.ready) {
+        state = made;
+        return 0;
+    }
+    for (uint32_t i = 0; i < made.nreaders; i++) { /* of no use, or another thread was faster */
+        Py_XDECREF(made.readers[i].python);
+    }
+    return failed ? -1 : 0;
 }
 
 /* Fills in what gd_torch_state_equal reads. */

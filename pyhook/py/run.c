@@ -37,20 +37,17 @@ gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
     return object(PyObject_Vectorcall(f, args, (size_t)n, kwnames));
 }
 
-/* As the core's gd_import (runtime.c): the frame that runs may have builtins without __import__. */
+/* As the core's gd_import (runtime.c), for the same reasons: the frame that runs may have builtins without __import__. */
 PyObject *
 gdpy_import(const char *name)
 {
     PyObject *text = PyUnicode_FromString(name);
-    PyObject *module = text != NULL ? PyImport_GetModule(text) : NULL;
-    if (text != NULL && module == NULL && !PyErr_Occurred()) {
-        PyObject *top = PyImport_ImportModuleLevelObject(text, NULL, NULL, NULL, 0);
-        module = top != NULL ? PyImport_GetModule(text) : NULL;
-        if (top != NULL && module == NULL && !PyErr_Occurred()) {
-            PyErr_SetObject(PyExc_ImportError, text);
-        }
-        Py_XDECREF(top);
+    PyObject *top = text != NULL ? PyImport_ImportModuleLevelObject(text, NULL, NULL, NULL, 0) : NULL;
+    PyObject *module = top != NULL ? PyImport_GetModule(text) : NULL;
+    if (top != NULL && module == NULL && !PyErr_Occurred()) {
+        PyErr_SetObject(PyExc_ImportError, text);
     }
+    Py_XDECREF(top);
     Py_XDECREF(text);
     return object(module);
 }

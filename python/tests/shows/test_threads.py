@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -300,3 +302,41 @@ def test_exceptions_of_a_storm_are_each_callers_own():
                 assert torch.equal(result, x + 1)
 
     together(work)
+
+
+FIRST_CALLS = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+import torch, godynamo
+
+def made(i):
+    names = {}
+    exec(f"def f(x, n):\\n    y = x * {i} + n\\n    if y.sum() > 0: y = y - 1\\n    return y.relu()", names)
+    return names["f"]
+
+plain = [made(i) for i in range(6)]
+optimized = [godynamo.optimize(f) for f in plain]
+together = threading.Barrier(len(plain))
+results = [None] * len(plain)
+
+def work(i):
+    together.wait()
+    results[i] = [optimized[i](torch.ones(3), n) for n in range(3)]
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(len(plain))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert all(map(torch.equal, results[i], [f(torch.ones(3), n) for n in range(3)]) for i, f in enumerate(plain))
+counters = godynamo._core.core.counters()
+assert counters["internal_errors"] == 0 and counters["translated"] == counters["translations"], counters
+"""
+
+
+def test_the_process_first_calls_come_at_once():
+    # What is found out once a process (torch's state, the layout of tensors) and imported late runs on several threads here.
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST_CALLS], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True
+    )
+    assert run.returncode == 0 and run.stderr == "", run.stderr[-2000:]
