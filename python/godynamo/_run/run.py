@@ -75,12 +75,13 @@ def main(arguments: list[str]) -> int:
         return nullcontext() if options.function else godynamo.optimize(backend=backend)
 
     recorder = summary.Recorder()
-    code, interrupted = 1, False
+    code = 1
+    interrupt: KeyboardInterrupt | None = None
     try:
         with recorder:
             code = run_script(target, dict.fromkeys(options.function, optimized), everything)
-    except KeyboardInterrupt:
-        interrupted, code = True, 128 + signal.SIGINT
+    except KeyboardInterrupt as error:
+        interrupt, code = error, 128 + signal.SIGINT
     except SystemExit as stop:  # before the program began
         return int(stop.code or 0)
     report = recorder.to_dict(code)
@@ -89,7 +90,6 @@ def main(arguments: list[str]) -> int:
         summary.write(report, options.json)
     if not options.quiet and options.json != "-":
         print(summary.text(report), file=sys.stderr)
-    if interrupted:  # ends as Python does: killed by the signal, so that a shell sees it
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+    if interrupt is not None:
+        raise interrupt  # Python ends in order, then by the signal, so that a shell sees it
     return code

@@ -61,7 +61,8 @@ def run_script(
     name: what the program finds in ``__name__``. namespace: gets its globals when it has ended.
 
     SystemExit gives its code, with its message on stderr; another exception is shown as Python shows it, without frames of
-    ours, and gives 1. KeyboardInterrupt is raised. Raises Problem for a file or module that is not there and for names that the
+    ours, and gives 1. KeyboardInterrupt is shown and raised: where it leaves ``__main__`` Python runs what atexit has, writes out
+    open files and ends by the signal. Raises Problem for a file or module that is not there and for names that the
     program does not have.
     """
     program = _module(target.name) if target.module else _script(target.name)
@@ -79,7 +80,11 @@ def run_script(
             exec(code, main.__dict__)
     except SystemExit as stop:
         return _exit_code(stop)
-    except (KeyboardInterrupt, Problem):
+    except Problem:
+        raise
+    except KeyboardInterrupt as interrupt:
+        _show(interrupt)
+        sys.excepthook = _shown
         raise
     except BaseException as error:
         _show(error)
@@ -322,6 +327,10 @@ def _show(error: BaseException) -> None:
             link.__traceback__ = _of_the_program(link.__traceback__)
             chain += [link.__cause__, link.__context__]
     sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _shown(*_: object) -> None:
+    """An excepthook for what has been shown."""
 
 
 def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:

@@ -211,6 +211,26 @@ def test_an_interrupted_program_ends_by_the_signal(script):
     assert "0 graphs" in errors
 
 
+@pytest.mark.parametrize("options", [(), ("--off",), ("--function", "step")])
+def test_an_interrupted_program_ends_in_order(script, tmp_path, options):
+    program = script(
+        """
+        import atexit, os, signal, time
+        atexit.register(lambda: print("atexit"))
+        kept = open("kept.txt", "w")
+        kept.write("data")
+        def step():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+        step()
+        """
+    )
+    run = tool("run", "--quiet", *options, program, cwd=tmp_path)
+    assert run.returncode == -signal.SIGINT
+    assert (run.stdout, (tmp_path / "kept.txt").read_text()) == ("atexit\n", "data")
+    assert run.stderr.count("Traceback") == 1 and "in step" in run.stderr and "_run" not in run.stderr
+
+
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_children_of_a_program_find_it(script, start):
     program = script(
