@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/godynamo/godynamo/internal/bench"
 	"github.com/godynamo/godynamo/internal/report"
 )
 
@@ -96,22 +95,11 @@ func (app *App) writeFile(name string, write func(io.Writer) error) error {
 	if name == "-" {
 		return write(app.Stdout)
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return Problemf("%s cannot be written: %v", name, errors.Unwrap(err))
-	}
-	defer os.Remove(temporary.Name()) // gone already, where all went well
-	err = write(temporary)
-	if e := temporary.Chmod(0o644); err == nil {
-		err = e
-	}
-	if e := temporary.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(temporary.Name(), name)
-	}
-	if err != nil {
+	if err := bench.WriteFile(name, write); err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
 		return Problemf("%s cannot be written: %v", name, err)
 	}
 	return nil

@@ -246,3 +246,10 @@ def test_an_output_that_cannot_be_written_is_one_line(traced):
     assert (
         done.returncode == 2 and done.stderr.count("\n") == 1 and "no/such/page.html cannot be written" in done.stderr
     )
+
+
+def test_a_device_stays_one(traced, tmp_path):
+    (tmp_path / "page.html").symlink_to("/dev/null")
+    done = tool("report", traced / "trace", "-o", "page.html", cwd=tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "page.html").is_symlink(), "a new file has taken its place"
