@@ -44,6 +44,7 @@ type Change struct {
 	P           float64 `json:"p"`
 	Adjusted    float64 `json:"p_adjusted"`
 	Significant bool    `json:"significant"`
+	least       float64 // the smallest P that so many processes can give
 }
 
 // Compare holds a result against an older one of that name. Rows are in the order of the newer.
@@ -70,7 +71,44 @@ func Compare(old, now *Result, name string, margin float64) *Comparison {
 		}
 	}
 	c.adjust()
+	if blind := c.blind(); blind > 0 {
+		fewest := min(old.Settings.Processes, now.Settings.Processes)
+		c.Notes = append(c.Notes, fmt.Sprintf("%d of %d rows can show no change, whatever it is, with as few as %d processes: at least %d, better 10",
+			blind, len(c.Rows), fewest, processesFor(len(c.Rows))))
+	}
 	return c
+}
+
+// blind counts the rows that would not be significant had every older figure been below every newer one.
+func (c *Comparison) blind() int {
+	n := 0
+	for _, row := range c.Rows {
+		if row.least*float64(len(c.Rows)) >= c.Alpha {
+			n++
+		}
+	}
+	return n
+}
+
+// Blind tells that no regression could show: nothing is compared, or all rows have too few processes.
+func (c *Comparison) Blind() bool { return c.blind() == len(c.Rows) }
+
+// leastP is the smallest P of the Mann-Whitney U test on n and m figures: one order of n+m choose n, or its mirror image.
+func leastP(n, m int) float64 {
+	p := 2.0
+	for i := 1; i <= n; i++ {
+		p *= float64(i) / float64(m+i)
+	}
+	return p
+}
+
+// processesFor is how many processes of both runs a change of one row needs to show.
+func processesFor(rows int) int {
+	n := 1
+	for leastP(n, n)*float64(rows) >= Alpha {
+		n++
+	}
+	return n
 }
 
 // row adds the row of one engine, or says why there is none.
@@ -86,6 +124,7 @@ func (c *Comparison) row(name, label string, before, after *Workload) {
 	change := &Change{Workload: name, Engine: label, Old: summary(va), New: summary(vb)}
 	change.Change = change.New.Value/change.Old.Value - 1
 	change.P = beyond(va, vb, c.Margin, change.Change)
+	change.least = leastP(len(va), len(vb))
 	c.Rows = append(c.Rows, change)
 }
 
@@ -138,9 +177,6 @@ func notes(old, now *Result) []string {
 	differ("the number of cores", strconv.Itoa(old.Machine.Cores), strconv.Itoa(now.Machine.Cores))
 	differ("Python", old.Machine.Python, now.Machine.Python)
 	differ("torch", old.Machine.Torch, now.Machine.Torch)
-	if fewest := min(old.Settings.Processes, now.Settings.Processes); fewest < 4 {
-		found = append(found, fmt.Sprintf("%d processes are too few to tell any change from noise: at least 4, better 10", fewest))
-	}
 	if old.Interrupted || now.Interrupted {
 		found = append(found, "one of the runs was interrupted")
 	}

@@ -253,6 +253,10 @@ func (f *benchFlags) verdict(app *App, result *bench.Result, threshold float64) 
 	if failed := result.Failed(); len(failed) > 0 {
 		code = 1
 	}
+	if threshold >= 0 && result.Comparison.Blind() {
+		return Problemf("--fail-on: no regression can show in this comparison: %s",
+			strings.Join(append(result.Comparison.Missing, result.Comparison.Notes...), "; "))
+	}
 	if threshold >= 0 {
 		for _, row := range result.Comparison.Worse(threshold) {
 			fmt.Fprintf(app.Stderr, "godynamo: %s with %s got %.1f %% slower: %.3f µs, %.3f before\n",

@@ -80,6 +80,7 @@ func TestBenchBadUseIsOneLine(t *testing.T) {
 		{[]string{"--load", old, "--compare", torn}, "torn or no JSON"},
 		{[]string{"--load", old, "--compare", old, "--margin", "much"}, "--margin much: a percentage is wanted"},
 		{[]string{"--load", old, "--compare", old, "--fail-on", "-3"}, "--fail-on -3: a percentage is wanted"},
+		{[]string{"--load", recorded, "--compare", recorded, "--fail-on", "5%"}, "--fail-on: no regression can show in this comparison: 5 of 5 rows"},
 		{[]string{"--load", old, "--html", filepath.Dir(old)}, "is a directory"},
 		{[]string{"--load", old, "--png", old}, "--png: "},
 		{[]string{"--load", old, "--json", "--csv", "-"}, "--json and --csv both want stdout"},

@@ -48,10 +48,17 @@ def test_the_same_result_made_twice_is_the_same(name):
     assert difference(SAME[name](), SAME[name]()) == 0
 
 
+def test_a_small_difference_beside_what_is_no_number_is_small():
+    for special in (NAN, math.inf):
+        assert 0 < difference(T([special, 1.0000001]), T([special, 1.0])) < 1e-6
+
+
 OTHERS = {
     "a value": (T([1.0, 2.0]), T([1.0, 2.5]), 0.2),
     "a small one beside a large one": (T([1000.0, 1.0]), T([1000.0, 2.0]), 1e-3),
     "a NaN": (T([NAN]), T([1.0]), 0.0001),
+    "a NaN for 0": (T([NAN, 1.0]), T([0.0, 1.0]), math.inf),
+    "an infinity for the largest number": (T([math.inf]), T([torch.finfo(torch.float32).max]), math.inf),
     "a dtype": (T([1.0]), T([1.0]).double(), math.inf),
     "a shape": (T([1.0]), T([[1.0]]), math.inf),
     "whole numbers": (T([1]), T([2]), math.inf),
