@@ -9,9 +9,21 @@
  * Exit code: Python's; 127 where a library cannot be opened, with the reason in one line.
  */
 #include <dlfcn.h>
+#include <locale.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef int (*embed_fn)(int argc, char **argv);
+
+/* Arguments are decoded before Python has begun: in the user's locale, or where that is C in UTF-8, which Python takes in its place. */
+static void
+take_locale(void)
+{
+    const char *name = setlocale(LC_CTYPE, "");
+    if (name == NULL || strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0) {
+        setlocale(LC_CTYPE, "C.UTF-8");
+    }
+}
 
 int
 main(int argc, char **argv)
@@ -34,5 +46,6 @@ main(int argc, char **argv)
         fprintf(stderr, "godynamo: %s has no gdEmbed\n", argv[2]);
         return 127;
     }
+    take_locale();
     return embed(argc - 3, argv + 3);
 }

@@ -177,3 +177,11 @@ def test_the_launcher_links_neither_python_nor_go():
     assert done.returncode == 127
     assert "/no/libpython.so" in done.stderr
     assert os.access(launcher, os.X_OK)
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+def test_names_need_not_be_ascii(tmp_path, locale):
+    (tmp_path / "prögramm 'ü'.py").write_text("import torch\ndef größe(x): return x + 1\ngröße(torch.ones(2))\n")
+    done = tool("dis", "prögramm 'ü'.py:größe", "ä", cwd=tmp_path, LC_ALL=locale)
+    assert done.returncode == 0, done.stderr
+    assert "-- 1 of 1: größe" in done.stdout
