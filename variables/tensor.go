@@ -477,6 +477,11 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 			return nil, err
 		}
 	}
+	if name == "requires_grad_" {
+		if err := t.mayRequireGrad(tx, args, kwargs); err != nil {
+			return nil, err
+		}
+	}
 	var node *fxgraph.Node
 	if fn, overridden := t.overridden(tx, name); overridden && !tx.Output().WholeGraph() {
 		node, err = tx.Output().CallFunction(tx, fn, "torch.Tensor."+name, all, kwargs)

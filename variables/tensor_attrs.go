@@ -252,6 +252,29 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	return nil
 }
 
+// mayRequireGrad refuses a switch of the flag in a graph that is taken apart. A compiler that differentiates the graph sees whether its inputs
+// require gradients when it begins: it takes a tensor that comes to require them inside for one that does not, and what is computed of it has no
+// history.
+func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, kwargs []Kw) error {
+	if !tx.Output().TakesApart() {
+		return nil
+	}
+	wanted := py.True()
+	for _, v := range append(kwValues(kwargs), args...) {
+		if c, ok := AsConstant(tx, mustRealize(tx, v)); ok {
+			wanted = c
+		}
+	}
+	m, err := t.Meta(tx)
+	if _, unknown := err.(*exc.Unsupported); err != nil && !unknown {
+		return err
+	}
+	if err != nil || m.RequiresGrad != (wanted == py.True()) {
+		return unsupported(exc.CallUnsupported, "Tensor.requires_grad_ of a tensor that it changes, in a graph that is compiled")
+	}
+	return nil
+}
+
 // hasAttr is hasattr of a name that torch.Tensor lacks.
 func (t *TensorVariable) hasAttr(tx Translator, name string) (VariableTracker, error) {
 	_, _, err := t.ownAttr(tx, name)

@@ -21,6 +21,31 @@ def mlp():
     return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 4))
 
 
+@pytest.mark.parametrize("backend", ["eager", whole, "aot_eager"], ids=["inline", "whole", "aot"])
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_tensor_that_comes_to_require_gradients_inside(backend, trained):
+    def make():
+        m = mlp().eval().requires_grad_(trained)
+
+        def by_backward(x):
+            x = x.clone().detach().requires_grad_(True)
+            m(x).sum().backward()
+            return (x + 0.1 * x.grad.sign()).detach(), x.is_leaf
+
+        def by_grad(x):
+            y = x.detach().requires_grad_()
+            z = y.requires_grad_() * 2  # which changes nothing
+            return torch.autograd.grad(m(z).pow(2).sum(), y)
+
+        def no_more(x):
+            y = (x * 2).detach().requires_grad_().requires_grad_(False)
+            return m(y), y.requires_grad
+
+        return lambda x: (by_backward(x), by_grad(x), no_more(x))
+
+    both(make, (X,), (LEAF,), (X * 2,), backend=backend)
+
+
 # ---- backward and grad inside -----------------------------------------------------------------------------------------
 
 
