@@ -145,8 +145,10 @@ def test_explain_shows_the_breaks_and_raises_none(x):
 
 
 def test_names_that_are_imported_on_first_use_are_known_in_captured_code():
+    import os
     import subprocess
     import sys
+    from pathlib import Path
 
     program = """
 import godynamo, torch
@@ -156,7 +158,8 @@ def f(x):
         return x + godynamo.is_exporting() + godynamo.is_dynamo_compiling()
 assert godynamo.optimize(f, nopython=True)(torch.zeros(1)).item() == 1
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

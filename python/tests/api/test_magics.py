@@ -138,8 +138,11 @@ def test_unloading_takes_them_away(shell, capsys):
 
 
 def test_importing_godynamo_imports_no_ipython():
+    import os
     import subprocess
     import sys
+    from pathlib import Path
 
     check = "import sys, godynamo; assert not [m for m in sys.modules if m.split('.')[0] == 'IPython']"
-    subprocess.run([sys.executable, "-c", check], check=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", check], env=environment, check=True)
