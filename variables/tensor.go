@@ -477,6 +477,9 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 			return nil, err
 		}
 	}
+	if err := mayMakeLeaf(tx, "Tensor."+name, kwargs); err != nil {
+		return nil, err
+	}
 	if name == "requires_grad_" {
 		if err := t.mayRequireGrad(tx, args, kwargs); err != nil {
 			return nil, err

@@ -275,6 +275,19 @@ func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, k
 	return nil
 }
 
+// mayMakeLeaf refuses torch.ones(3, requires_grad=True) in such a graph, for the same reason.
+func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
+	for _, kw := range kwargs {
+		if kw.Name != "requires_grad" || name == "Tensor.requires_grad_" || !tx.Output().TakesApart() {
+			continue
+		}
+		if c, ok := AsConstant(tx, mustRealize(tx, kw.Value)); !ok || c != py.False() && c != pyNone {
+			return unsupported(exc.CallUnsupported, "%s with requires_grad=True, in a graph that is compiled", name)
+		}
+	}
+	return nil
+}
+
 // hasAttr is hasattr of a name that torch.Tensor lacks.
 func (t *TensorVariable) hasAttr(tx Translator, name string) (VariableTracker, error) {
 	_, _, err := t.ownAttr(tx, name)

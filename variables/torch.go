@@ -67,6 +67,9 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		}
 	}
 	name := tx.World().CallableName(tx.Scope(), t.Fn)
+	if err := mayMakeLeaf(tx, name, kwargs); err != nil {
+		return nil, err
+	}
 	switch {
 	case t.class == "from_numpy" && len(args) == 1 && len(kwargs) == 0:
 		return arrayTensor(tx, t.Fn, args[0])

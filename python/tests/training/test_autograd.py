@@ -41,7 +41,15 @@ def test_a_tensor_that_comes_to_require_gradients_inside(backend, trained):
             y = (x * 2).detach().requires_grad_().requires_grad_(False)
             return m(y), y.requires_grad
 
-        return lambda x: (by_backward(x), by_grad(x), no_more(x))
+        def made(x):
+            a = torch.ones(4, requires_grad=True)
+            b = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+            c = x.new_ones(4, requires_grad=True)
+            d = x.new_zeros(4, requires_grad=False) + torch.zeros_like(b, requires_grad=True)
+            (m(x) * a * b * c + d).sum().backward()
+            return a.grad, b.grad, c.grad, d.is_leaf
+
+        return lambda x: (by_backward(x), by_grad(x), no_more(x), made(x))
 
     both(make, (X,), (LEAF,), (X * 2,), backend=backend)
 
