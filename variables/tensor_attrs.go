@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"cmp"
+
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -236,6 +238,9 @@ var changesItself = map[string]bool{
 
 // mayChange refuses changes in place that a graph of plain tensors would do to an alias of the tensor instead of to itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
+	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
+		return cmp.Or(err, unsupported(exc.CallUnsupported, "%s of a leaf that requires gradients, in a graph that is compiled", name))
+	}
 	if !tx.Output().WholeGraph() || t.Class.IsNull() || t.Class == tx.World().ParameterType {
 		return nil
 	}
@@ -250,6 +255,21 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 		return refused
 	}
 	return nil
+}
+
+// changedAsLeaf tells where CPython raises, but a graph that is taken apart changes the tensor: it is made free of effects first.
+func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
+	if !tx.Output().TakesApart() || !t.exemplified() {
+		return false, nil
+	}
+	if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
+		return false, err
+	}
+	if m, err := t.Meta(tx); err != nil || !m.RequiresGrad {
+		return false, err
+	}
+	leaf, err := tx.Scope().GetAttr(t.Example, "is_leaf")
+	return leaf == py.True(), err
 }
 
 // mayRequireGrad refuses a switch of the flag in a graph that is taken apart. A compiler that differentiates the graph sees whether its inputs

@@ -54,6 +54,24 @@ def test_a_tensor_that_comes_to_require_gradients_inside(backend, trained):
     both(make, (X,), (LEAF,), (X * 2,), backend=backend)
 
 
+@pytest.mark.parametrize("backend", ["eager", whole, "aot_eager"], ids=["inline", "whole", "aot"])
+def test_a_leaf_changed_in_place_raises_and_keeps_its_value(backend):
+    def make():
+        def fn(x, w):
+            with torch.no_grad():
+                w.mul_(2)
+            try:
+                w.add_(1)
+            except RuntimeError as error:
+                return str(error), w.clone(), x * w
+            return w * 1
+
+        return fn
+
+    both(make, (X, LEAF), (X, X), backend=backend)
+    both(lambda: lambda x, w: (w.add_(1), x * w), (X, LEAF), (LEAF, X), (X, LEAF * 1), backend=backend)
+
+
 # ---- backward and grad inside -----------------------------------------------------------------------------------------
 
 
