@@ -69,6 +69,8 @@ def main(arguments: list[str]) -> int:
         )
 
     def optimized(function: Any) -> Any:
+        if not callable(function) and not isinstance(function, (staticmethod, classmethod)):
+            raise Problem(f"--function: {type(function).__name__} objects cannot be optimized: name a function")
         return godynamo.optimize(backend=backend, nopython=options.nopython)(function)
 
     def everything() -> AbstractContextManager[Any]:

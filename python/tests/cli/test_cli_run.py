@@ -211,6 +211,13 @@ def test_an_interrupted_program_ends_by_the_signal(script):
     assert "0 graphs" in errors
 
 
+def test_a_property_is_no_function(script):
+    program = script("class Model:\n    @property\n    def forward(self): return 1\nprint(Model().forward)\n")
+    run = tool("run", "--function", "Model.forward", program)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "godynamo: --function: property objects cannot be optimized: name a function\n"
+
+
 @pytest.mark.parametrize("options", [(), ("--off",), ("--function", "step")])
 def test_an_interrupted_program_ends_in_order(script, tmp_path, options):
     program = script(
