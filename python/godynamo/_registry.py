@@ -34,7 +34,7 @@ def register(obj: Any, kind: str) -> None:
 def unregister(obj: Any) -> None:
     """Take back what was said."""
     if kind_of(obj):
-        del _kinds[id(obj)]
+        _kinds.pop(id(obj), None)
         _substitutes.pop(id(obj), None)
 
 
@@ -51,6 +51,8 @@ def _torch_mark(fn: types.FunctionType) -> str:
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # nothing has been said to torch
         return ""
+    if fn.__module__ == _TAGGING and _tagged(fn) is not None:
+        return "substitute"
     if fn.__module__ == "torch._dynamo.decorators" and fn.__name__ in ("graph_break", "skip_frame"):
         return fn.__name__
     if fn.__dict__.get("_torchdynamo_disable"):
@@ -65,6 +67,19 @@ def _torch_mark(fn: types.FunctionType) -> str:
     return ""
 
 
+# torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for itself which modules are
+# new. To us they are what they replace: else making a module would split wherever torch.compile has been at work.
+_TAGGING = "torch._dynamo.mutation_guard"
+
+
+def _tagged(fn: types.FunctionType) -> Any:
+    """The method of nn.Module that one of torch.compile's stands in front of; None for other functions."""
+    name = {"patched_init": "init", "patched_setstate": "setstate"}.get(fn.__name__)
+    if name is None or name not in fn.__code__.co_freevars or fn.__closure__ is None:
+        return None
+    return fn.__closure__[fn.__code__.co_freevars.index(name)].cell_contents
+
+
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
     """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself where all arguments are known."""
     register(obj, "substitute")
@@ -73,4 +88,7 @@ def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
 
 def substitute_of(obj: Any) -> tuple[Any, bool] | None:
     """(replacement, fold) registered for ``obj``, or None."""
-    return _substitutes.get(id(obj)) if kind_of(obj) == "substitute" else None
+    if kind_of(obj) != "substitute":
+        return None
+    known = _substitutes.get(id(obj))
+    return known if known is not None else (_tagged(obj), False)

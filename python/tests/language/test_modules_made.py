@@ -83,3 +83,16 @@ def test_one_that_leaves():
         assert list(vars(made)) == list(vars(other))
         made.train(False)
         assert not made.act.training
+
+
+def test_modules_are_made_where_torch_compile_has_been_at_work():
+    def f(x):
+        return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())(x)
+
+    torch.compile(torch.nn.Linear(2, 2), backend="eager")(torch.ones(2))
+    # torch.compile has put a function of its own in the place of nn.Module.__init__, for good.
+    assert torch.nn.Module.__init__.__name__ == "patched_init"
+    x = torch.tensor([-1.0, 0.5])
+    explanation = godynamo.explain(f)(x)
+    assert (explanation.graph_count, explanation.graph_break_count) == (1, 0)
+    assert torch.equal(explanation.result, f(x))
