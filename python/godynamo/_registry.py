@@ -67,8 +67,8 @@ def _torch_mark(fn: types.FunctionType) -> str:
     return ""
 
 
-# torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for itself which modules are
-# new. To us they are what they replace: else making a module would split wherever torch.compile has been at work.
+# torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for itself which
+# modules are new. To us they are what they replace: else making a module would split wherever torch.compile has been at work.
 _TAGGING = "torch._dynamo.mutation_guard"
 
 
