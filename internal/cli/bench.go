@@ -100,6 +100,9 @@ func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 	if err != nil {
 		return benchProblem(err)
 	}
+	if f.failOn != "" && threshold < margin {
+		fmt.Fprintf(app.Stderr, "godynamo: --fail-on %s is within --margin %s: what lies in between fails nothing; lower the margin too\n", f.failOn, f.margin)
+	}
 	result, failed := f.result(app)
 	if result == nil {
 		if errors.Is(failed, context.Canceled) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,8 @@ func TestBenchFailsOnARegressionOnly(t *testing.T) {
 		code, stdout, stderr := run(append([]string{"bench"}, c.args...)...)
 		assert.Equal(t, c.code, code, "%v\n%s%s", c.args, stdout, stderr)
 		assert.Equal(t, c.code == 1, strings.Contains(stderr, "relu with eager got 20.0 % slower"), stderr)
+		within := slices.Contains(c.args, "25%") || slices.Contains(c.args, "0")
+		assert.Equal(t, within, strings.Contains(stderr, "lower the margin too"), stderr)
 	}
 }
 

@@ -14,7 +14,7 @@ import godynamo
 
 from . import summary
 from .problem import Problem, nearest
-from .script import Target, run_script
+from .script import Target, Wrap, run_script
 
 
 def backend_named(name: str) -> Any:
@@ -68,10 +68,16 @@ def main(arguments: list[str]) -> int:
             "--nopython is for functions named by --function: not everything a program calls can be one graph"
         )
 
-    def optimized(function: Any) -> Any:
-        if not callable(function) and not isinstance(function, (staticmethod, classmethod)):
-            raise Problem(f"--function: {type(function).__name__} objects cannot be optimized: name a function")
-        return godynamo.optimize(backend=backend, nopython=options.nopython)(function)
+    met: set[str] = set()
+
+    def optimizer(name: str) -> Wrap:
+        def optimized(function: Any) -> Any:
+            if not callable(function) and not isinstance(function, (staticmethod, classmethod)):
+                raise Problem(f"--function: {type(function).__name__} objects cannot be optimized: name a function")
+            met.add(name)
+            return godynamo.optimize(backend=backend, nopython=options.nopython)(function)
+
+        return optimized
 
     def everything() -> AbstractContextManager[Any]:
         return nullcontext() if options.function else godynamo.optimize(backend=backend)
@@ -81,13 +87,17 @@ def main(arguments: list[str]) -> int:
     interrupt: KeyboardInterrupt | None = None
     try:
         with recorder:
-            code = run_script(target, dict.fromkeys(options.function, optimized), everything)
+            code = run_script(target, {name: optimizer(name) for name in options.function}, everything)
     except KeyboardInterrupt as error:
         interrupt, code = error, 128 + signal.SIGINT
     except SystemExit as stop:  # before the program began
         return int(stop.code or 0)
     report = recorder.to_dict(code)
     sys.stdout.flush()
+    for name in options.function:
+        if name not in met:
+            what = f"module {name.partition(':')[0]} was not imported" if ":" in name else "it was not defined"
+            print(f"godynamo: --function {name} had no effect: {what} while {target.name} ran", file=sys.stderr)
     if options.json:
         summary.write(report, options.json)
     if not options.quiet and options.json != "-":

@@ -111,6 +111,16 @@ def test_functions_of_imported_modules_are_chosen_by_module_and_name(script, tmp
         assert [f["function"] for f in summary(done, out)["functions"]] == [want]
 
 
+def test_a_function_that_was_not_met_is_named_at_the_end(script):
+    program = script("import torch\nprint(1)\ndef outer():\n    def inner(x):\n        return x\n")
+    done = tool("run", "-q", "-f", "no_such_module:f", "-f", "outer.<locals>.inner", program)
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert done.stderr.splitlines() == [
+        f"godynamo: --function no_such_module:f had no effect: module no_such_module was not imported while {program} ran",
+        f"godynamo: --function outer.<locals>.inner had no effect: it was not defined while {program} ran",
+    ]
+
+
 def test_nested_functions_and_their_lines_stay(script, tmp_path):
     program = script(
         """
