@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -336,7 +337,6 @@ assert counters["internal_errors"] == 0 and counters["translated"] == counters["
 
 def test_the_process_first_calls_come_at_once():
     # What is found out once a process (torch's state, the layout of tensors) and imported late runs on several threads here.
-    run = subprocess.run(
-        [sys.executable, "-c", FIRST_CALLS], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True
-    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
+    run = subprocess.run([sys.executable, "-c", FIRST_CALLS], env=environment, capture_output=True, text=True)
     assert run.returncode == 0 and run.stderr == "", run.stderr[-2000:]
