@@ -68,17 +68,7 @@ def _model(name: str, make: Any) -> Workload:
             torch.manual_seed(0)
             module, args, kwargs = make()
         module.eval()
-        m = transform(module)
-        names = {"m": m, "args": args, "kwargs": kwargs}
-        return Prepared(
-            "m(*args, **kwargs)",
-            names,
-            lambda: m(*args, **kwargs),
-            compiled=m,
-            target=module,
-            args=args,
-            kwargs=kwargs,
-        )
+        return Prepared.of_call(transform(module), module, args, kwargs)
 
     library, _, model = name.partition(".")
     about = f"{library}'s {model}, tiny, random weights, no_grad"

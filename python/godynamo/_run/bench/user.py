@@ -62,17 +62,7 @@ def load(spec: str) -> Workload:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             target, args, kwargs = make()
-        f = transform(target)
-        names = {"f": f, "args": args, "kwargs": kwargs}
-        return Prepared(
-            "f(*args, **kwargs)",
-            names,
-            lambda: f(*args, **kwargs),
-            compiled=f,
-            target=target,
-            args=args,
-            kwargs=kwargs,
-        )
+        return Prepared.of_call(transform(target), target, args, kwargs)
 
     about = (inspect.getdoc(found) or "").strip().partition("\n")[0] if not inspect.isclass(found) else ""
     return Workload(name, about or spec, prepare, suite=SUITE, seconds=_ROUND_SECONDS)

@@ -29,6 +29,19 @@ class Prepared:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
+    @staticmethod
+    def of_call(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Prepared:
+        """A call of ``compiled``, which a side has made of ``target``, with these arguments."""
+        return Prepared(
+            "f(*args, **kwargs)",
+            {"f": compiled, "args": args, "kwargs": kwargs},
+            lambda: compiled(*args, **kwargs),
+            compiled=compiled,
+            target=target,
+            args=args,
+            kwargs=kwargs,
+        )
+
 
 @dataclass(frozen=True)
 class Workload:
