@@ -23,6 +23,7 @@ type GuardedCode struct {
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
 	Shown    [][]ShownLocal // of each chain
+	Nth      []int          // of each chain: how often its instruction runs before
 	// Operations of the compiled graph and their user frames: where the graph raises, the failed one's are shown.
 	Operations []Operation
 	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.

@@ -223,6 +223,7 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 			shown = append(shown, cache.ShownLocal(l))
 		}
 		g.Shown = append(g.Shown, shown)
+		g.Nth = append(g.Nth, ch.Nth())
 	}
 	return g, nil
 }
@@ -373,7 +374,9 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 		var levels []py.Object
 		for i, l := range ch {
 			level, ok := made[l]
-			if shown := g.Shown[k]; i == 0 && len(shown) > 0 {
+			if shown := g.Shown[k]; i == 0 && g.Nth[k] > 0 {
+				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)), locals.tuple(shown), s.Int(int64(g.Nth[k])))
+			} else if i == 0 && len(shown) > 0 {
 				level = s.ObjectsInts(l.Code, l.Globals, l.Lasti, l.Line, locals.tuple(shown))
 			} else if !ok {
 				level = s.ObjectsInts(l.Code, l.Globals, l.Lasti, l.Line, py.Object{})

@@ -169,8 +169,7 @@ type TracebackRow struct {
 	// Drop: the call of a resume function. Graph: of a compiled graph. Protected: an operation whose exception has a handler in
 	// the user's code.
 	Drop, Graph, Protected bool
-	// Place is the chain where the user's own code raises what came from outside while this ran: the first operation of the piece inside
-	// of the same blocks.
+	// Place is the chain where the user's own code raises what came from outside while this ran.
 	Place int
 }
 
@@ -193,7 +192,11 @@ type chain struct {
 	step    int                         // of the outermost frame
 	locals  []variables.VariableTracker // the outermost frame's there
 	shown   []ShownLocal
+	nth     int // how often the instruction runs before it is this operation's; see Codegen.numberOperations
 }
+
+// Nth is how often the chain's instruction runs before, in the piece.
+func (c *chain) Nth() int { return c.nth }
 
 // Shown lists the variables of the outermost frame that a traceback shows.
 func (c *chain) Shown() []ShownLocal { return c.outermost().shown }

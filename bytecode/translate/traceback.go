@@ -37,7 +37,7 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 		return 1 << 30
 	}
 	t := &tracebackTable{index: map[*chain]int{}}
-	places := c.places()
+	graph := c.numberOperations()
 	for i, m := range c.marks {
 		end := 1 << 30
 		if i+1 < len(c.marks) {
@@ -45,8 +45,12 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 		}
 		t.rows = append(t.rows, TracebackRow{
 			Start: at(m.start), End: end, Chain: t.chain(m.chain), Drop: m.drop, Graph: m.graph, Protected: m.protected,
-			Place: t.chain(places.of(m)),
 		})
+		if row := &t.rows[len(t.rows)-1]; m.graph && graph != nil {
+			row.Place = t.chain(graph)
+		} else {
+			row.Place = row.Chain
+		}
 	}
 	sort.Slice(t.rows, func(a, b int) bool { return t.rows[a].Start < t.rows[b].Start })
 	if !c.out.backend.Inline() {
@@ -66,51 +70,35 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	return t
 }
 
-// places says, for the blocks that operations are in, where the first operation inside of them is.
-type places struct {
-	first map[string]*chain
-	graph *chain // for the call of a graph as a whole
-}
-
-// blocks names the handlers of the user's that would see what is raised at a place, in each of its frames.
-func (c *chain) blocks() (key string, handled bool) {
-	var b strings.Builder
-	for ; c != nil; c = c.parent {
-		fmt.Fprintf(&b, "%p %p ", c.code.Ptr(), c.inst.Handler)
-		handled = handled || c.inst.Handler != nil
-	}
-	return b.String(), handled
-}
-
-// places looks through the operations. For a graph it prefers the blocks of the last operation that is in any.
-func (c *Codegen) places() places {
-	p := places{first: map[string]*chain{}}
-	last := ""
+// numberOperations counts, for each operation's place, how often its instruction runs before: an instruction runs again in a loop, and a run
+// of it has one chain. It returns the place of a graph as a whole: its last operation inside of a block, else its last.
+func (c *Codegen) numberOperations() (graph *chain) {
+	runs := map[string]int{}
+	handled := false
+	var last *chain
 	for _, e := range c.out.events {
 		if e.node == nil || e.chain == nil {
 			continue
 		}
-		key, handled := e.chain.blocks()
-		if p.first[key] == nil {
-			p.first[key] = e.chain
+		key, inBlock := e.chain.path()
+		if inBlock || !handled {
+			graph, handled = e.chain, inBlock
 		}
-		if handled || last == "" {
-			last = key
+		if e.chain != last {
+			e.chain.nth = runs[key]
+			runs[key]++
+			last = e.chain
 		}
 	}
-	p.graph = p.first[last]
-	return p
+	return graph
 }
 
-func (p places) of(m mark) *chain {
-	if m.graph && p.graph != nil {
-		return p.graph
+// path names a place, and says whether it is inside of a block of the user's.
+func (c *chain) path() (key string, inBlock bool) {
+	var b strings.Builder
+	for ; c != nil; c = c.parent {
+		fmt.Fprintf(&b, "%p %d ", c.code.Ptr(), c.inst.Offset)
+		inBlock = inBlock || c.inst.Handler != nil
 	}
-	if m.protected && m.chain != nil {
-		key, _ := m.chain.blocks()
-		if ch := p.first[key]; ch != nil {
-			return ch
-		}
-	}
-	return m.chain
+	return b.String(), inBlock
 }

@@ -77,8 +77,8 @@ typedef struct {
     uint32_t start, end;
     uint32_t chain;
     uint32_t
-        place; /* another chain: where the user's own code raises what came from outside while this ran (rerun.h): at the
-                         * first operation of the piece inside of the same blocks */
+        place; /* another chain: where the user's own code raises what came from outside while this ran (rerun.h). Of a graph: an
+                     * operation of it, for exceptions that do not say which one they ended */
     uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
 } gd_tb_row;
 enum {
@@ -122,7 +122,8 @@ typedef struct {
     PyObject *chains; /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost
                                       last; the outermost one stands for the transformed frame itself, and may have a fifth
                                       item: its variables, a tuple of (index in localsplus, index of the transformed frame's
-                                      variable that has the value) and (index, -1, value). NULL: no rows */
+                                      variable that has the value) and (index, -1, value). A sixth item: how often its
+                                      instruction runs before it is this operation's. NULL: no rows */
     PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
     PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
     PyObject *

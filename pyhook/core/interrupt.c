@@ -2,6 +2,7 @@
 #include "interrupt.h"
 
 #include <opcode.h>
+#include <signal.h>
 
 /* Ends a hold for a while; what it returns goes to hold_again. */
 static int
@@ -41,6 +42,16 @@ gd_check_signals(void)
     return failed;
 }
 
+static int
+is_signal_number(PyObject *value)
+{
+    long n = value != NULL && PyLong_CheckExact(value) ? PyLong_AsLong(value) : 0;
+    if (n == -1) {
+        PyErr_Clear();
+    }
+    return n > 0 && n < NSIG;
+}
+
 int
 gd_is_signal_handler(PyFrameObject *frame)
 {
@@ -52,7 +63,10 @@ gd_is_signal_handler(PyFrameObject *frame)
     PyCodeObject *code = gd_py_frame_code_of(frame);
     int flags = code->co_flags, n = code->co_argcount + code->co_kwonlyargcount;
     for (int i = 0; i < n; i++) {
-        if (gd_py_frame_value(frame, i) == caller) {
+        PyObject *value = gd_py_frame_value(frame, i);
+        /* Some let go of the frame: they still have the number before it. */
+        int gone = i > 0 && (value == NULL || value == Py_None) && is_signal_number(gd_py_frame_value(frame, i - 1));
+        if (value == caller || gone) {
             return 1;
         }
     }

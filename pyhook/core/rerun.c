@@ -5,6 +5,7 @@
 
 #include <frameobject.h>
 #include <opcode.h>
+#include <time.h>
 
 void
 gd_rerun_prepare(PyObject *place, int throws)
@@ -24,7 +25,19 @@ gd_rerun_prepare(PyObject *place, int throws)
 
 /* ---- places ---- */
 
-/* Whether two instructions come from the same piece of source. */
+/* The code of a level of the place, and the offset of its instruction there. */
+static PyCodeObject *
+level_at(const gd_rerun *r, Py_ssize_t level, int *offset)
+{
+    PyObject *item = PyTuple_GET_ITEM(r->place, level);
+    if (level == 0) {
+        *offset = r->offset;
+        return r->code;
+    }
+    *offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
+    return (PyCodeObject *)PyTuple_GET_ITEM(item, 0);
+}
+
 static int
 same_source(PyCodeObject *a, int offset_a, PyCodeObject *b, int offset_b)
 {
@@ -33,27 +46,84 @@ same_source(PyCodeObject *a, int offset_a, PyCodeObject *b, int offset_b)
            && PyCode_Addr2Location(b, offset_b, &y[0], &y[1], &y[2], &y[3]) && memcmp(x, y, sizeof x) == 0;
 }
 
-/* Whether the frame is at one level of the place. A resume function is a copy: its instructions keep their positions. */
+/* Where a resume function has the instruction at `offset` of the user's code, which its body is a copy of: instructions keep their
+ * opcodes and positions, and their order. -1 where it has none. Raises nothing. */
 static int
-is_at(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
+offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
 {
-    PyObject *item = PyTuple_GET_ITEM(r->place, level);
-    PyCodeObject *code = (PyCodeObject *)PyTuple_GET_ITEM(item, 0);
-    int offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
-    PyCodeObject *runs = frame->f_code;
-    if (runs != (level == 0 ? r->code : code)) {
-        return 0;
+    PyObject *from = PyCode_GetCode(code), *to = from != NULL ? PyCode_GetCode(copy) : NULL;
+    int found = -1;
+    if (to != NULL) {
+        const unsigned char *x = (const unsigned char *)PyBytes_AS_STRING(from);
+        const unsigned char *y = (const unsigned char *)PyBytes_AS_STRING(to);
+        Py_ssize_t nx = PyBytes_GET_SIZE(from), ny = PyBytes_GET_SIZE(to), at = 0;
+        int before = 0;
+        for (Py_ssize_t i = 0; i < offset && i < nx; i += 2) {
+            before += x[i] == x[offset] && same_source(code, (int)i, code, offset);
+        }
+        while (at < ny && y[at] != JUMP_FORWARD) { /* the end of the prologue */
+            at += 2;
+        }
+        for (at += 2; offset < nx && at < ny && found < 0; at += 2) {
+            if (y[at] == x[offset] && same_source(code, offset, copy, (int)at) && before-- == 0) {
+                found = (int)at;
+            }
+        }
     }
-    return same_source(code, offset, runs, gd_py_frame_offset(frame));
+    Py_XDECREF(from);
+    Py_XDECREF(to);
+    PyErr_Clear();
+    return found;
 }
 
-/* Whether the running frame and those that called it are at the place. Frames between its levels are of functions that the
- * translation did not run as such. */
+/* A number of an exception table (Objects/exception_handling_notes.txt of 3.11). */
 static int
-at_place(const gd_rerun *r, const _PyInterpreterFrame *frame)
+read_varint(const unsigned char **p)
+{
+    int b = *(*p)++, value = b & 63;
+    while (b & 64) {
+        b = *(*p)++;
+        value = value << 6 | (b & 63);
+    }
+    return value;
+}
+
+/* Where an exception raised at `offset` is handled, as a code unit; -1 without a handler. */
+static int
+handler_of(PyCodeObject *code, int offset)
+{
+    const unsigned char *p = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable);
+    const unsigned char *end = p + PyBytes_GET_SIZE(code->co_exceptiontable);
+    int unit = offset / (int)sizeof(_Py_CODEUNIT);
+    while (p < end) {
+        int start = read_varint(&p), length = read_varint(&p), target = read_varint(&p);
+        (void)read_varint(&p);
+        if (start <= unit && unit < start + length) {
+            return target;
+        }
+    }
+    return -1;
+}
+
+/* Whether the frame calls the next level of the place. It is at the call or at one of its caches. */
+static int
+calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
+{
+    int offset;
+    PyCodeObject *code = level_at(r, level, &offset);
+    return frame->f_code == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
+}
+
+/* Whether the running frame is at the place's instruction, or with `block` at any inside of the same block, and those that called it
+ * at its calls. Frames between its levels are of functions that the translation did not run as such. */
+static int
+at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
 {
     Py_ssize_t level = PyTuple_GET_SIZE(r->place) - 1;
-    if (level < 0 || !is_at(r, frame, level)) {
+    int offset = -1, runs = gd_py_frame_offset(frame);
+    PyCodeObject *code = level >= 0 ? level_at(r, level, &offset) : NULL;
+    if (code != frame->f_code || offset < 0
+        || (block ? handler_of(code, runs) != handler_of(code, offset) : runs != offset)) {
         return 0;
     }
     while (level > 0) {
@@ -61,7 +131,7 @@ at_place(const gd_rerun *r, const _PyInterpreterFrame *frame)
         if (frame == NULL) {
             return 0;
         }
-        if (is_at(r, frame, level - 1)) {
+        if (calls_on(r, frame, level - 1)) {
             level--;
         }
         else if (frame->f_code == r->code) {
@@ -112,6 +182,30 @@ raise_now(gd_rerun *r)
     return -1;
 }
 
+/* What the transformed code had done when it was ended may have taken long. This much of it is done again before the exception is raised
+ * anywhere in the block: Ctrl-C should not take twice as long as the program. */
+#define LONGEST 100000000 /* ns */
+
+static int64_t
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int
+is_the_place(gd_rerun *r, const _PyInterpreterFrame *frame)
+{
+    if (r->place == NULL) {
+        return 1;
+    }
+    if (at_place(r, frame, 0)) {
+        return r->passes-- <= 0;
+    }
+    return now() - r->begun > LONGEST && at_place(r, frame, 1);
+}
+
 static int
 trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg)
 {
@@ -129,7 +223,7 @@ trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg
         frame->f_trace_opcodes = 0;
         break;
     case PyTrace_OPCODE:
-        if (r->throws && in_body(r, frame->f_frame) && (r->place == NULL || at_place(r, frame->f_frame))) {
+        if (r->throws && in_body(r, frame->f_frame) && is_the_place(r, frame->f_frame)) {
             stop_tracing(r);
             return raise_now(r);
         }
@@ -137,7 +231,7 @@ trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg
     case PyTrace_EXCEPTION:
         if (!r->throws
             && (PyTuple_GET_ITEM(arg, 0) == (PyObject *)Py_TYPE(r->error)
-                || (r->place != NULL && at_place(r, frame->f_frame)))) {
+                || (r->place != NULL && at_place(r, frame->f_frame, 0)))) {
             stop_tracing(r);
             Py_CLEAR(r->error);
         }
@@ -164,6 +258,15 @@ gd_rerun_begin(gd_rerun *r, PyCodeObject *code)
     r->code = code;
     gd_ExtraState *extra = gd_extra_get(code);
     r->body = extra == NULL || !(extra->flags & GD_CODE_OURS);
+    r->offset = -1;
+    if (r->place != NULL && PyTuple_GET_SIZE(r->place) > 0) {
+        PyObject *item = PyTuple_GET_ITEM(r->place, 0);
+        PyCodeObject *outer = (PyCodeObject *)PyTuple_GET_ITEM(item, 0);
+        int offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
+        r->offset = outer == code ? offset : offset_in_copy(outer, offset, code);
+        r->passes = PyTuple_GET_SIZE(item) > 5 ? PyLong_AsLong(PyTuple_GET_ITEM(item, 5)) : 0;
+    }
+    r->begun = now();
     r->outer = gd_thread.rerun;
     gd_thread.rerun = r;
     PyThreadState *tstate = gd_py_thread_state();

@@ -3,8 +3,9 @@
  * Such code has left no trace by then, so the user's code may run from the piece's start, and CPython brings the exception to its
  * handlers, contexts and finally blocks. Two kinds of exceptions end transformed code:
  *
- *   it came from outside (interrupt.h)   the user's code is raised in at an operation inside of the same blocks: throws. Where it does
- *                                        not get there, its result is dropped and the exception raised in its place.
+ *   it came from outside (interrupt.h)   it is raised in the user's code at the operation that it ended, or, where getting there again
+ *                                        takes long, before that inside of the same block: throws. Where the code does not get
+ *                                        there, its result is dropped and the exception raised in its place.
  *   an operation raised it               the operation raises it again. A trace function sees that it does; one that does not was from
  *                                        outside after all, and is raised when the code has ended.
  *
@@ -19,9 +20,11 @@
 typedef struct gd_rerun {
     struct gd_rerun *outer; /* of the same thread */
     PyObject *error; /* strong, an exception instance; NULL: an ordinary run */
-    PyObject *
-        place; /* strong tuple of (code, globals, lasti, line, ...), outermost first; NULL: where a resumed frame goes on */
+    PyObject *place; /* strong: levels as in gd_entry_spec.chains; NULL: where a resumed frame goes on */
     PyCodeObject *code; /* borrowed: of the outermost frame: the user's, or a resume function's copy of it */
+    int offset; /* of the place's outermost instruction in that code; -1: not known */
+    long passes; /* how often the place's instruction still runs before it is the one */
+    int64_t begun; /* ns */
     int throws;
     int body; /* the outermost frame is past a resume function's prologue */
     int traced; /* our trace function is in place */

@@ -41,10 +41,10 @@ static PyObject *
 user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
 {
     PyObject *code, *globals, *shown = NULL, *entry = NULL;
-    int lasti, line;
+    int lasti, line, nth;
     if (!PyTuple_Check(item)
-        || !PyArg_ParseTuple(item, "O!O!ii|O!", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line,
-                             &PyTuple_Type, &shown)) {
+        || !PyArg_ParseTuple(item, "O!O!ii|O!i", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line,
+                             &PyTuple_Type, &shown, &nth)) {
         Py_XDECREF(next);
         return NULL;
     }
@@ -343,6 +343,12 @@ graph_place(const gd_GuardedCode *e, PyObject *traceback)
         known_operation(e, 1, &chain, &rest);
     }
     Py_XDECREF(rest);
+    for (Py_ssize_t i = 0; chain != NULL && i < PyTuple_GET_SIZE(chain); i++) {
+        if (PyLong_AsLong(PyTuple_GET_ITEM(PyTuple_GET_ITEM(chain, i), 2))
+            < 0) { /* one of several operations in the line */
+            Py_CLEAR(chain);
+        }
+    }
     return chain;
 }
 
