@@ -38,6 +38,8 @@ type TracebackRow struct {
 	Start, End, Chain int
 	// Drop, Graph and Protected are GD_TB_DROP, GD_TB_GRAPH and GD_TB_PROTECTED of core/golib.h.
 	Drop, Graph, Protected bool
+	// Place is the chain where the user's own code raises what came from outside: gd_tb_row.place.
+	Place int
 }
 
 // Level is one user frame of a chain: its code and globals, the byte offset of the instruction, the line.

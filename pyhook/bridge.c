@@ -9,6 +9,7 @@ gdb_set_core(const gd_core_api *core)
 {
     gd_core = core;
     gdpy_on_return = core->python_returned;
+    gdpy_signals = core->check_signals;
 }
 int
 gdb_code_view(PyObject *code, gd_code_view *out)
@@ -34,6 +35,11 @@ int
 gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed)
 {
     return gd_core->entry_check(entry, slots, nslots, globals, failed);
+}
+int
+gdb_interrupted(void)
+{
+    return gd_core->interrupted();
 }
 PyObject *
 gdb_resume_new(PyObject *owner, PyObject *function)

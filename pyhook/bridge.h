@@ -13,6 +13,7 @@ PyObject *gdb_code_new(const gd_code_spec *spec);
 PyObject *gdb_entry_new(const gd_entry_spec *spec);
 int gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed);
 PyObject *gdb_resume_new(PyObject *owner, PyObject *function);
+int gdb_interrupted(void);
 void gdb_set_core(const gd_core_api *core);
 void gdb_fill_golib(gd_golib_api *out);
 

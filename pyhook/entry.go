@@ -57,7 +57,9 @@ func gdTranslate(req *C.gd_request, reply *C.gd_reply) {
 	defer scope.Close()
 	defer func() {
 		if r := recover(); r != nil {
-			report(scope, fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+			if _, ok := r.(py.NoMemory); !ok {
+				report(scope, fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+			}
 			reply.status = C.GD_PASS
 			reply.entry = nil
 		}
@@ -147,6 +149,9 @@ func (t *translation) failed(err error) int {
 	var raised *exc.Raised
 	var python *py.Error
 	switch {
+	case C.gdb_interrupted() != 0: // no fault of the translation; the core knows what to do
+		t.endTrace("raised", err)
+		return C.GD_RAISE
 	case errors.As(err, &skip) && skip.Later:
 		t.tell("later", skip)
 		return C.GD_PASS
@@ -185,6 +190,9 @@ func (t *translation) failed(err error) int {
 
 // report counts and logs a bug of ours; the frame runs in CPython.
 func report(s *py.Scope, err error) {
+	if C.gdb_interrupted() != 0 {
+		return
+	}
 	logger(s).Debug("internal error", zap.Error(err))
 	m, e := s.Import("godynamo._runtime")
 	if e != nil {
@@ -192,6 +200,9 @@ func report(s *py.Scope, err error) {
 	}
 	d, e := s.Dict([2]py.Object{s.Name("error"), s.Str(err.Error())})
 	if e == nil {
-		_, _ = s.CallMethod(m, "internal_error", d)
+		_, e = s.CallMethod(m, "internal_error", d)
+	}
+	if e != nil {
+		logger(s).Debug("an internal error could not be counted", zap.Error(e))
 	}
 }

@@ -114,7 +114,7 @@ func (t *translation) tell(status string, why error) {
 	d, err := t.ended(status, why)
 	if err == nil {
 		_, err = s.CallMethod(m, "translated", d)
-		interruptAgain(s, err)
+		untold(s, err)
 	}
 	t.show(why)
 	t.endTrace(status, why)

@@ -353,7 +353,7 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 	rows := (*C.gd_tb_row)(a.alloc(len(g.Rows), C.sizeof_gd_tb_row))
 	for k, row := range g.Rows {
-		c := C.gd_tb_row{start: C.uint32_t(row.Start), end: C.uint32_t(row.End), chain: C.uint32_t(row.Chain)}
+		c := C.gd_tb_row{start: C.uint32_t(row.Start), end: C.uint32_t(row.End), chain: C.uint32_t(row.Chain), place: C.uint32_t(row.Place)}
 		if row.Drop {
 			c.flags = C.GD_TB_DROP
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"go.uber.org/zap"
 )
 
 // madeByAttr is where a resume function says which translation of the trace made it.
@@ -22,7 +23,7 @@ func (t *translation) beginTrace() {
 	}
 	id, err := s.CallMethod(m, "begin", t.frame.Function, t.frame.Code)
 	if err != nil || id.Kind() != py.Int {
-		interruptAgain(s, err)
+		untold(s, err)
 		return
 	}
 	t.trace = id
@@ -72,19 +73,14 @@ func (t *translation) endTrace(status string, why error) {
 	)
 	if err == nil {
 		_, err = s.CallMethod(m, "finished", t.trace, told, more)
-		interruptAgain(s, err)
+		untold(s, err)
 	}
 }
 
-// interruptAgain has Ctrl-C, which came in while something was written down, come again: at the program's next instruction. Here it would
-// be lost, since what is written down is nothing that a translation may fail for.
-func interruptAgain(s *py.Scope, err error) {
-	e, ok := err.(*py.Error)
-	if !ok || py.TypeName(e.Type) != "KeyboardInterrupt" {
-		return
-	}
-	if m, err := s.Import("_thread"); err == nil {
-		_, _ = s.CallMethod(m, "interrupt_main")
+// untold logs why an event could not be written down. No translation fails for that.
+func untold(s *py.Scope, err error) {
+	if err != nil {
+		logger(s).Debug("an event could not be told", zap.Error(err))
 	}
 }
 

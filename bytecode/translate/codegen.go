@@ -35,6 +35,22 @@ type mark struct {
 	protected bool
 }
 
+// calling says what CPython does after a call that is written: see core/quiet_call.h.
+type calling int
+
+const (
+	plainCalls calling = iota
+	quietCalls         // it looks for no signal: what was done cannot be done again, and a block of the user's would not see it
+	heldCalls          // nor while the call runs
+)
+
+func (k calling) name() string {
+	if k == heldCalls {
+		return "held_calls"
+	}
+	return "quiet_calls"
+}
+
 // Codegen (PyCodegen) writes the transformed function: the events in order, then the end of the frame.
 type Codegen struct {
 	out       *OutputGraph
@@ -67,6 +83,9 @@ type Codegen struct {
 	catch    *bytecode.Instruction
 	putsBack putBackRegion
 	leadEnd  int // instructions of the events in front of the first operation
+	calls    calling
+	// protecting: nothing that is written can be seen from outside before the last protected operation is over
+	protecting bool
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -93,7 +112,7 @@ func (c *Codegen) at(ch *chain, drop bool) {
 		root = root.parent
 	}
 	c.pos = root.inst.Pos
-	c.mark(mark{start: len(c.list), chain: ch, drop: drop})
+	c.mark(mark{start: len(c.list), chain: ch, drop: drop, protected: c.protecting})
 }
 
 func (c *Codegen) mark(m mark) {
@@ -294,8 +313,6 @@ func (c *Codegen) newTemp() int {
 
 // The plain ones of variables.Emitter and NodeEmitter.
 func (c *Codegen) LoadAttr(name string)     { c.emit(opcode.LOAD_ATTR, c.name(name)) }
-func (c *Codegen) LoadMethod(name string)   { c.emit(opcode.LOAD_METHOD, c.name(name)) }
-func (c *Codegen) PushNull()                { c.emit(opcode.PUSH_NULL, 0) }
 func (c *Codegen) StoreAttr(name string)    { c.emit(opcode.STORE_ATTR, c.name(name)) }
 func (c *Codegen) DeleteAttr(name string)   { c.emit(opcode.DELETE_ATTR, c.name(name)) }
 func (c *Codegen) StoreSubscr()             { c.emit(opcode.STORE_SUBSCR, 0) }
@@ -322,19 +339,79 @@ func (c *Codegen) UnaryOp(op int) {
 	c.emit([]opcode.Op{opcode.UNARY_POSITIVE, opcode.UNARY_NEGATIVE, opcode.UNARY_INVERT}[op], 0)
 }
 
+// PushNull implements variables.Emitter: what sits below a callable.
+func (c *Codegen) PushNull() {
+	if c.calls != plainCalls {
+		c.LoadConst(c.core(c.calls.name()))
+		return
+	}
+	c.emit(opcode.PUSH_NULL, 0)
+}
+
+// LoadMethod implements variables.Emitter.
+func (c *Codegen) LoadMethod(name string) {
+	if c.calls != plainCalls {
+		c.LoadAttr(name)
+		c.PushNull()
+		c.Swap(2)
+		return
+	}
+	c.emit(opcode.LOAD_METHOD, c.name(name))
+}
+
 // Call writes a call of the callable below nargs arguments, the last len(kwnames) of them by keyword. NULL sits below
 // the callable.
 func (c *Codegen) Call(nargs int, kwnames []string) {
+	var names py.Object
 	if len(kwnames) > 0 {
 		items := make([]py.Object, len(kwnames))
 		for i, n := range kwnames {
 			items[i] = c.out.scope.Name(n)
 		}
-		t := c.out.scope.Tuple(items...)
-		c.consts = append(c.consts, t)
+		names = c.out.scope.Tuple(items...)
+	}
+	if c.calls != plainCalls {
+		if !names.IsNull() {
+			c.LoadConst(c.keywords(names))
+			nargs++
+		}
+		c.BuildTuple(nargs + 1)
+		c.BinarySubscr()
+		return
+	}
+	if !names.IsNull() {
+		c.consts = append(c.consts, names)
 		c.emit(opcode.KW_NAMES, len(c.consts)-1)
 	}
 	c.emit(opcode.CALL, nargs)
+}
+
+// as writes what f writes with calls of another kind.
+func (c *Codegen) as(kind calling, f func() error) error {
+	before := c.calls
+	c.calls = max(kind, before)
+	defer func() { c.calls = before }()
+	return f()
+}
+
+// core is an object of the core's module. One that is missing ends the translation as a bug of ours.
+func (c *Codegen) core(name string) py.Object {
+	m, err := c.out.scope.Import("godynamo._C")
+	if err == nil {
+		var o py.Object
+		if o, err = c.out.scope.GetAttr(m, name); err == nil {
+			return o
+		}
+	}
+	panic(err)
+}
+
+func (c *Codegen) keywords(names py.Object) py.Object {
+	k, err := c.out.scope.Call(c.core("Keywords"), names)
+	if err != nil {
+		panic(err)
+	}
+	return k
 }
 
 // CallMethod writes the call after LOAD_METHOD.
@@ -402,6 +479,7 @@ func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 func (c *Codegen) runEvents() error {
 	if c.out.backend.Inline() {
 		events, last := c.out.inOrder()
+		c.protecting = last >= 0 && !c.out.world.PythonOps
 		for i, e := range events {
 			if i <= last && !c.putsBack.saved && c.out.isPutBack(e) {
 				c.at(e.chain, false)
@@ -417,7 +495,7 @@ func (c *Codegen) runEvents() error {
 			}
 			if i == last {
 				c.endState()
-				if err := c.handOver(); err != nil {
+				if err := c.handOver(e.chain); err != nil {
 					return err
 				}
 			}
@@ -442,6 +520,10 @@ func (c *Codegen) runEvents() error {
 	}
 	return nil
 }
+
+// lookForSignals writes a RESUME, which is nothing but a look for signals. CPython has one after calls of C and where loops jump back: without
+// it, one that arrives during the last operation of a block would be seen outside of the block.
+func (c *Codegen) lookForSignals() { c.emit(opcode.RESUME, 0) }
 
 // switchState writes the call of a node that switches a mode of torch's.
 func (c *Codegen) switchState(e *event) error {
@@ -484,7 +566,11 @@ func (c *Codegen) writeEvent(e *event) error {
 		return nil
 	}
 	if e.node == nil {
-		if err := e.emit(c); err != nil {
+		kind := plainCalls
+		if e.inBlock && !c.protecting {
+			kind = quietCalls
+		}
+		if err := c.as(kind, func() error { return e.emit(c) }); err != nil {
 			return err
 		}
 		if e.slot != nil {
@@ -499,6 +585,9 @@ func (c *Codegen) writeEvent(e *event) error {
 	}
 	if err := c.restoring(e.state, func() error { return c.out.backend.EmitNode(c, e.node) }); err != nil {
 		return err
+	}
+	if e.protected && c.list[len(c.list)-1].Op != opcode.CALL {
+		c.lookForSignals()
 	}
 	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy drops it when nothing loads it
 	return nil
@@ -574,7 +663,14 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	if err := c.restoring(o.state.entry, func() error { c.Call(len(loads), nil); return nil }); err != nil {
+	err = c.restoring(o.state.entry, func() error {
+		c.Call(len(loads), nil)
+		if o.rerunnable() || o.hasProtected {
+			c.lookForSignals() // there is no look after a call of a Python function
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	c.putBack(start, states)
@@ -590,7 +686,7 @@ func (c *Codegen) graphCall() error {
 		}
 	}
 	if o.rerunnable() || o.hasProtected {
-		if err := c.handOver(); err != nil {
+		if err := c.handOver(nil); err != nil {
 			return err
 		}
 	}
@@ -671,7 +767,10 @@ func (c *Codegen) finish(order []int) *bytecode.Code {
 	if len(c.closure) > 0 {
 		prologue = append(prologue, bytecode.New(opcode.COPY_FREE_VARS, len(c.closure)))
 	}
-	prologue = append(prologue, bytecode.New(opcode.RESUME, 0))
-	code.Instructions = append(prologue, c.list...)
+	resume := bytecode.New(opcode.RESUME, 0)
+	if c.out.frame.Origin != nil {
+		resume.Arg = resumeInBlock
+	}
+	code.Instructions = append(append(prologue, resume), c.list...)
 	return code
 }

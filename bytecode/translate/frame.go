@@ -169,6 +169,9 @@ type TracebackRow struct {
 	// Drop: the call of a resume function. Graph: of a compiled graph. Protected: an operation whose exception has a handler in
 	// the user's code.
 	Drop, Graph, Protected bool
+	// Place is the chain where the user's own code raises what came from outside while this ran: the first operation of the piece inside
+	// of the same blocks.
+	Place int
 }
 
 // Operation is a node of the graph that the backend was given, or of a graph that an operation was given as a function, and the index of its

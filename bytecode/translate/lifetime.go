@@ -267,24 +267,26 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	}
 }
 
-// handOver writes, behind the last operation that may make a resumed piece run again from its start: from here on the frame alone
-// holds its variables.
-func (c *Codegen) handOver() error {
-	if c.out.frame.Origin == nil {
-		return nil
+// handOver writes what follows the last operation that may make a piece run again from its start. From here on it does not, and the frame
+// of a resumed piece alone holds its variables. ch: a place of the user's, nil for that of the last mark.
+func (c *Codegen) handOver(ch *chain) error {
+	c.protecting = false
+	if ch == nil && len(c.marks) > 0 {
+		ch = c.marks[len(c.marks)-1].chain
 	}
-	m, err := c.out.scope.Import("godynamo._C")
-	if err != nil {
-		return err
+	if c.out.frame.Origin != nil {
+		err := c.as(quietCalls, func() error {
+			c.PushNull()
+			c.LoadConst(c.core("hand_over"))
+			c.Call(0, nil)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.PopTop()
 	}
-	fn, err := c.out.scope.GetAttr(m, "hand_over")
-	if err != nil {
-		return err
-	}
-	c.PushNull()
-	c.LoadConst(fn)
-	c.Call(0, nil)
-	c.PopTop()
+	c.at(ch, false)
 	return nil
 }
 

@@ -32,6 +32,7 @@ type event struct {
 	early     bool      // computes a value that a whole graph may take
 	draws     bool      // random numbers
 	drops     []drop    // neither operation nor effect: holds that end here
+	inBlock   bool      // no operation: a handler of the user's would see what is raised here
 }
 
 // OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
@@ -426,6 +427,15 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	return n
 }
 
+// inBlock reports whether a handler of the user's would see an exception that is raised now.
+func (o *OutputGraph) inBlock() bool {
+	if o.current == nil {
+		return false
+	}
+	handled, _ := o.current.protection()
+	return handled
+}
+
 func (o *OutputGraph) position() *chain {
 	if o.current == nil {
 		return nil
@@ -446,7 +456,7 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 		}
 	}
 	o.letGo(values)
-	o.events = append(o.events, &event{emit: emit, chain: o.position(), fresh: o.materializing > 0})
+	o.events = append(o.events, &event{emit: emit, chain: o.position(), fresh: o.materializing > 0, inBlock: o.inBlock()})
 	return nil
 }
 
@@ -537,7 +547,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	if !ok {
 		return exc.Break(exc.Reconstruct, "%s", v.Kind())
 	}
-	o.hold(&event{emit: r.Reconstruct, chain: o.position()}, v)
+	o.hold(&event{emit: r.Reconstruct, chain: o.position(), inBlock: o.inBlock()}, v)
 	return nil
 }
 
@@ -547,7 +557,7 @@ func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVaria
 	if err != nil {
 		return err
 	}
-	o.hold(&event{emit: variables.NewCell(nil).Reconstruct, chain: o.position()}, c)
+	o.hold(&event{emit: variables.NewCell(nil).Reconstruct, chain: o.position(), inBlock: o.inBlock()}, c)
 	if contents == nil {
 		return nil
 	}
@@ -571,7 +581,7 @@ func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectV
 	if err := v.Before(tx); err != nil {
 		return err
 	}
-	o.hold(&event{emit: v.ReconstructEmpty, chain: o.position()}, v)
+	o.hold(&event{emit: v.ReconstructEmpty, chain: o.position(), inBlock: o.inBlock()}, v)
 	o.materializing++
 	defer func() { o.materializing-- }()
 	return v.Fill(tx)

@@ -229,10 +229,13 @@ func (c *Codegen) writeStateRestore() error {
 	region := &bytecode.ExceptionRegion{Lasti: true}
 	c.enclose(r.start, r.end, region)
 	put := func(fn py.Object, temp int) {
-		c.PushNull()
-		c.LoadConst(fn)
-		c.emit(opcode.LOAD_FAST, spaceTemp|temp)
-		c.Call(1, nil)
+		_ = c.as(heldCalls, func() error {
+			c.PushNull()
+			c.LoadConst(fn)
+			c.emit(opcode.LOAD_FAST, spaceTemp|temp)
+			c.Call(1, nil)
+			return nil
+		})
 		c.PopTop()
 	}
 	return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {

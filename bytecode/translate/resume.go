@@ -492,8 +492,20 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 	return nil
 }
 
+// resumeInBlock is the operand of RESUME in the rest of a frame: CPython looks for signals at a RESUME that begins a function, not at one
+// after a yield. The frame may be inside of a block, and the RESUME is not.
+const resumeInBlock = 2
+
 // callResume writes: return resume(stack values, live locals).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
+	kind := plainCalls
+	if inst.Handler != nil || target.Handler != nil || len(tx.handled) > 0 {
+		kind = quietCalls
+	}
+	return c.as(kind, func() error { return tx.writeResume(c, inst, target, stack, live) })
+}
+
+func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
 	c.at(tx.chainHere(), true)
 	fn, params, err := tx.resumeFunction(inst, target, stack, live)
 	if err != nil {
@@ -578,7 +590,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	}
 	body := code.Instructions
 	goal := body[tx.d.index[target]]
-	prologue := []*bytecode.Instruction{bytecode.New(opcode.RESUME, 0).At(goal.Pos)}
+	prologue := []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
 	k := first
 	consts := tx.d.consts
 	push := func(op opcode.Op, arg int) { prologue = append(prologue, bytecode.New(op, arg).At(goal.Pos)) }

@@ -47,7 +47,11 @@ func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta,
 		return nil, false
 	}
 	s := o.sizes
-	return &variables.TensorMeta{Shape: v.Shape, Dtype: s.dtype(o.scope, v.Dtype), Device: s.devices[v.Device], Layout: s.strided}, true
+	dtype, ok := s.dtype(o.scope, v.Dtype)
+	if !ok {
+		return nil, false
+	}
+	return &variables.TensorMeta{Shape: v.Shape, Dtype: dtype, Device: s.devices[v.Device], Layout: s.strided}, true
 }
 
 func (o *OutputGraph) newSizeSession() *sizeSession {
@@ -227,14 +231,19 @@ func (s *sizeSession) dtypeName(scope *py.Scope, obj py.Object) shapes.Dtype {
 	return d
 }
 
-// dtype is the object of a dtype that a rule named.
-func (s *sizeSession) dtype(scope *py.Scope, d shapes.Dtype) py.Object {
-	obj, ok := s.dtypes[d]
-	if !ok {
-		if m, err := scope.Import("torch"); err == nil {
-			obj, _ = scope.GetAttr(m, string(d))
-		}
-		s.dtypes[d] = obj
+// dtype is the object of a dtype that a rule named; false where torch has none of that name.
+func (s *sizeSession) dtype(scope *py.Scope, d shapes.Dtype) (py.Object, bool) {
+	if obj, ok := s.dtypes[d]; ok {
+		return obj, true
 	}
-	return obj
+	m, err := scope.Import("torch")
+	if err != nil {
+		return py.Object{}, false
+	}
+	obj, err := scope.GetAttr(m, string(d))
+	if err != nil {
+		return py.Object{}, false
+	}
+	s.dtypes[d] = obj
+	return obj, true
 }

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"fmt"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
@@ -131,9 +133,17 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 
 // restoreState puts back what the translation switched.
 func (o *OutputGraph) restoreState() {
-	if !o.state.entry.IsNull() {
-		_, _ = o.stateCall("restore", o.state.entry)
+	if o.state.entry.IsNull() {
+		return
 	}
+	// It fails for want of memory alone, and each try frees some.
+	var err error
+	for range 3 {
+		if _, err = o.stateCall("restore", o.state.entry); err == nil {
+			return
+		}
+	}
+	panic(fmt.Errorf("torch's modes could not be put back: %w", err))
 }
 
 // entering notes the state that leaving a manager will bring back, when it is one of torch's that switch modes and nothing else.
@@ -267,13 +277,16 @@ func (c *Codegen) writeRestores() error {
 				in.Handler = region
 			}
 		}, func() error {
-			c.PushNull()
-			c.LoadConst(restore)
-			c.LoadConst(r.state)
-			c.Call(1, nil)
+			err := c.as(heldCalls, func() error {
+				c.PushNull()
+				c.LoadConst(restore)
+				c.LoadConst(r.state)
+				c.Call(1, nil)
+				return nil
+			})
 			c.PopTop()
 			c.emit(opcode.RERAISE, 1)
-			return nil
+			return err
 		})
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@
 #include "callable_attrs.h"
 #include "census.h"
 #include "miss.h"
+#include "rerun.h"
 #include "runtime.h"
 #include "tail_call.h"
 
@@ -112,6 +113,13 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
         int aside = gd_hook_set_aside(tstate);
         result = call_original(w, args, nargsf, kwnames);
         gd_hook_put_back(tstate, aside);
+    }
+    else if (how == GD_RUN_ORIGINAL_AGAIN) {
+        gd_rerun again;
+        PyCodeObject *code = (PyCodeObject *)Py_NewRef(w->function->func_code);
+        gd_rerun_begin(&again, code);
+        result = gd_rerun_end(&again, call_original(w, args, nargsf, kwnames));
+        Py_DECREF(code);
     }
     else if (how == GD_RUN_ORIGINAL_LEFT) {
         result = call_left(tstate, w, args, nargsf, kwnames);

@@ -2,6 +2,7 @@
 #include "census.h"
 
 #include "extra_state.h"
+#include "interrupt.h"
 #include "other_hook.h"
 
 #include <opcode.h>
@@ -79,18 +80,17 @@ ask(census *c, int what, PyObject *about)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
+    int held = gd_hold_signals();
     gd_thread.translating++;
     PyObject *torch_callback = gd_torch_quiet();
     PyObject *answer = PyObject_CallFunction(c->ask, "iO", what, about);
     if (answer == NULL) {
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
-            PyErr_SetInterrupt(); /* again, where the user's code runs */
-        }
         PyErr_Clear();
         c->incomplete = 1;
     }
     gd_torch_resume(torch_callback);
     gd_thread.translating--;
+    gd_release_signals(held);
     PyErr_Restore(type, value, traceback);
     return answer;
 }

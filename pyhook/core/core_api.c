@@ -3,6 +3,7 @@
 #include "code.h"
 #include "golib_load.h"
 #include "guarded_code.h"
+#include "interrupt.h"
 #include "tensor_layout.h"
 
 /* -> gd_core_api.entry_check */
@@ -54,6 +55,8 @@ const gd_core_api gd_core = {
     .tensor_view = gd_tensor_view_read,
     .callable_function = gd_callable_function,
     .python_returned = gd_python_returned,
+    .check_signals = gd_check_signals,
+    .interrupted = gd_interrupted,
 };
 
 int

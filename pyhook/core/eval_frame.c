@@ -9,6 +9,7 @@
 #include "callable.h"
 #include "census.h"
 #include "extra_state.h"
+#include "rerun.h"
 #include "runtime.h"
 #include "tail_call.h"
 
@@ -318,6 +319,14 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         int aside = gd_hook_set_aside(tstate);
         result = pass_on(tstate, frame, throwflag);
         gd_hook_put_back(tstate, aside);
+        return result;
+    }
+    if (how == GD_RUN_ORIGINAL_AGAIN) {
+        gd_rerun again;
+        PyCodeObject *code = (PyCodeObject *)Py_NewRef(frame->f_code);
+        gd_rerun_begin(&again, code);
+        result = gd_rerun_end(&again, pass_on(tstate, frame, throwflag));
+        Py_DECREF(code);
         return result;
     }
     PyObject *graph_error = gd_take_graph_error();

@@ -9,6 +9,7 @@
  * the translation marks of threads that do not exist there (miss.c).
  */
 #include "golib_load.h"
+#include "interrupt.h"
 #include "runtime.h"
 
 #include <pthread.h>
@@ -33,6 +34,9 @@ gd_python_returned(void)
     struct gd_escape *escape = gd_thread.escape;
     if (GD_UNLIKELY(escape != NULL && escape->generation != gd_runtime.fork_generation)) {
         longjmp(escape->place, 1);
+    }
+    if (GD_UNLIKELY(escape != NULL && PyErr_Occurred() != NULL)) {
+        gd_note_interruption();
     }
 }
 

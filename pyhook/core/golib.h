@@ -16,7 +16,7 @@
 typedef struct _object PyObject;
 #endif
 
-#define GD_ABI_VERSION 3
+#define GD_ABI_VERSION 4
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
  * A program is an array of nodes run in order over an array of registers that hold borrowed references.
@@ -76,6 +76,9 @@ typedef struct {
 typedef struct {
     uint32_t start, end;
     uint32_t chain;
+    uint32_t
+        place; /* another chain: where the user's own code raises what came from outside while this ran (rerun.h): at the
+                         * first operation of the piece inside of the same blocks */
     uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
 } gd_tb_row;
 enum {
@@ -223,6 +226,12 @@ typedef struct {
     /* To be called after whatever may have run Python, before going back into Go. In a process forked meanwhile, whose Go
      * runtime is dead, it does not return: it goes on behind the call of translate(), whose frames are given up. */
     void (*python_returned)(void);
+    /* Handlers of signals that have arrived run: 0, or -1 with an exception. They are held back otherwise while a translation runs
+     * (interrupt.h). */
+    int (*check_signals)(void);
+    /* Whether an exception from outside has been noted, which the call raises whatever the reply, or that memory is out: the reply does not
+     * count then either. */
+    int (*interrupted)(void);
     /* New tuple: the remaining fields may grow; check `size`. */
 } gd_core_api;
 

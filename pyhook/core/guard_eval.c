@@ -3,6 +3,7 @@
 #include "guard_eval.h"
 #include "guard_memo.h"
 #include "guard_pure.h"
+#include "interrupt.h"
 #include "runtime.h"
 #include "torch_state.h"
 
@@ -234,12 +235,14 @@ static int
 predicate_holds(PyObject *predicate, PyObject *v)
 {
     Py_INCREF(v);
+    int held = gd_hold_signals();
     gd_thread
         .translating++; /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
     PyObject *result = PyObject_CallOneArg(predicate, v);
     Py_DECREF(v);
     int truth = result != NULL ? PyObject_IsTrue(result) : -1;
     gd_thread.translating--;
+    gd_release_signals(held);
     Py_XDECREF(result);
     if (truth < 0) {
         PyErr_Clear();

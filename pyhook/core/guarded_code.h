@@ -84,9 +84,10 @@ void gd_fix_caught(gd_GuardedCode *e, PyObject *result);
 /* The same for the exception that is set, after a resume function has run as it is: its frame is the user's. Raises nothing else. */
 void gd_fix_resumed(PyFunctionObject *function);
 
-/* What the user's own code is to run instead of, from its start: GD_RAISED_GRAPH, an Exception left the call of e's compiled
- * graph, and nothing outside has seen the graph's operations (may_run_again in _runtime.py); GD_RAISED_PROTECTED, an
- * operation raised whose exception the user's code handles itself; 0 neither. Keeps the exception set. (traceback.c) */
+/* The pending exception has ended e's function: whether the user's own code is to run instead, from its start.
+ * GD_RAISED_GRAPH: an exception of the compiled graph's own, and nothing outside has seen the graph's operations (may_run_again in
+ * _runtime.py); it stays pending. GD_RAISED_PROTECTED: one that the user's code may handle, or that came from outside; it is off the
+ * error indicator, and the code runs between gd_rerun_begin and gd_rerun_end. 0: neither, it stays pending. (traceback.c) */
 enum { GD_RAISED_GRAPH = 1, GD_RAISED_PROTECTED };
 int gd_graph_raised(gd_GuardedCode *e);
 

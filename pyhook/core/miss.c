@@ -3,7 +3,9 @@
 
 #include "census.h"
 #include "golib_load.h"
+#include "interrupt.h"
 #include "other_hook.h"
+#include "rerun.h"
 #include "runtime.h"
 #include "tail_call.h"
 #include "torch_state.h"
@@ -22,7 +24,28 @@ typedef struct {
     PyObject *failures; /* strong list or NULL */
     int kind;
     int others; /* another thread ran Python when the translation began; it may have ended meanwhile */
+    int held; /* signals are held back by this miss: until the entry runs, or the user's own code */
 } miss;
+
+static void
+end_hold(miss *m)
+{
+    gd_release_signals(m->held);
+    m->held = 0;
+}
+
+/* What becomes of a call that is to raise the pending exception, none of the frame's own operations having raised it. A frame that has
+ * not begun raises it at its call. One that has may be in blocks: its own code raises it where it goes on. */
+static int
+raising(const miss *m, PyObject **result)
+{
+    *result = NULL;
+    if (m->kind != GD_FRAME_RESUME) {
+        return GD_SERVED;
+    }
+    gd_rerun_prepare(NULL, 1);
+    return GD_RUN_ORIGINAL_AGAIN;
+}
 
 /* ---- registers ---- */
 
@@ -133,8 +156,7 @@ refused(const miss *m, int limit, PyObject **result)
     GD_COUNT(refused);
     PyObject *answer = tell(m, "refused", limit);
     if (answer == NULL) {
-        *result = NULL;
-        return GD_SERVED;
+        return raising(m, result);
     }
     Py_DECREF(answer);
     return GD_RUN_ORIGINAL;
@@ -264,6 +286,19 @@ translate_marked(const miss *m, gd_reply *reply)
     gd_torch_resume(torch_callback);
     gd_thread.translating--;
     m->cache->in_progress = 0;
+    PyObject *interruption = gd_take_interruption();
+    if (gd_thread.no_memory) { /* an answer may rest on it */
+        gd_thread.no_memory = 0;
+        PyErr_Clear();
+        Py_CLEAR(reply->entry);
+        reply->status = GD_PASS;
+    }
+    if (interruption != NULL) { /* whatever became of it on the way here */
+        PyErr_Clear();
+        PyErr_Restore(Py_NewRef(Py_TYPE(interruption)), interruption, PyException_GetTraceback(interruption));
+        Py_CLEAR(reply->entry);
+        reply->status = GD_RAISE;
+    }
     /* An answer and the error state must fit together: a pending exception in a good answer would surface anywhere. */
     if (reply->status != GD_RAISE && PyErr_Occurred()) {
         gd_internal_error("translation left an exception behind", (PyObject *)m->function);
@@ -288,7 +323,7 @@ translate_marked(const miss *m, gd_reply *reply)
 /* Puts the entry on the list and runs it. Its program is evaluated although it was made for these very values: that fills
  * the registers its function takes, and proves the guards true on the frame they were built from. */
 static int
-run_fresh(PyThreadState *tstate, const miss *m, gd_GuardedCode *entry, PyObject **result)
+run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **result)
 {
     if (gd_frame_cache_add(m->cache, entry) < 0) {
         gd_internal_error("entry does not fit its frame", (PyObject *)m->function);
@@ -302,6 +337,7 @@ run_fresh(PyThreadState *tstate, const miss *m, gd_GuardedCode *entry, PyObject 
     int how = GD_RUN_ORIGINAL;
     int failed = entry->valid ? gd_guard_eval(entry, regs) : 0;
     if (failed < 0) {
+        end_hold(m);
         how = gd_entry_run(tstate, (gd_GuardedCode *)Py_NewRef(entry), m->root, regs, result);
     }
     else {
@@ -322,14 +358,13 @@ run_fresh(PyThreadState *tstate, const miss *m, gd_GuardedCode *entry, PyObject 
     return how;
 }
 
-int
-gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
-              int kind, PyObject *const *slots, PyObject **result)
+static int
+serve(PyThreadState *tstate, miss *m, PyObject **result)
 {
-    miss m = {cache, root, owner, function, slots, NULL, kind, 0};
+    gd_FrameCache *cache = m->cache;
     GD_COUNT(misses);
     cache->misses++;
-    int reason = refusal(tstate, &m);
+    int reason = refusal(tstate, m);
     if (reason >= 0) {
         gd_runtime.counters[reason]++;
         if (reason != GD_COUNT_disabled) { /* the mark that disables is the reason, and it is on the caller */
@@ -338,30 +373,30 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
     }
     if (gd_runtime.stance == GD_STANCE_FAIL_ON_RECOMPILE || (gd_runtime.error_on_recompile && cache->nentries > 0)) {
-        return refused(&m, 0, result);
+        return refused(m, 0, result);
     }
-    if (!room_for_entry(&m)) {
+    if (!room_for_entry(m)) {
         gd_census_left(cache->code, GD_COUNT_limit_reached);
-        return gd_runtime.fail_on_recompile_limit_hit ? refused(&m, (int)cache->nentries, result) : GD_RUN_ORIGINAL;
+        return gd_runtime.fail_on_recompile_limit_hit ? refused(m, (int)cache->nentries, result) : GD_RUN_ORIGINAL;
     }
     gd_reply reply;
-    m.others = gd_py_others_run(tstate);
+    m->others = gd_py_others_run(tstate);
     if (GD_UNLIKELY(gd_runtime.tells)) {
-        tell_only(&m, "compile_start", 0);
+        tell_only(m, "compile_start", 0);
     }
-    translate_marked(&m, &reply);
+    translate_marked(m, &reply);
     if (GD_UNLIKELY(gd_runtime.tells)) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
-        tell_only(&m, "compile_end", 0);
+        tell_only(m, "compile_end", 0);
         PyErr_Restore(type, value, traceback);
     }
-    Py_XDECREF(m.failures);
+    Py_XDECREF(m->failures);
     int how = GD_RUN_ORIGINAL;
     switch (reply.status) {
     case GD_OK:
         GD_COUNT(translated);
-        how = run_fresh(tstate, &m, (gd_GuardedCode *)reply.entry, result);
+        how = run_fresh(tstate, m, (gd_GuardedCode *)reply.entry, result);
         Py_DECREF(reply.entry);
         break;
     case GD_SKIP:
@@ -381,8 +416,7 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         break;
     case GD_RAISE:
         GD_COUNT(raised);
-        *result = NULL;
-        how = GD_SERVED;
+        how = raising(m, result);
         break;
     default:
         /* The next call may fare better, and most do not: a loop over such a function would spend its time here. */
@@ -392,6 +426,16 @@ gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObje
         how = reply.status == GD_LEAVE ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
         break;
     }
+    return how;
+}
+
+int
+gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
+              int kind, PyObject *const *slots, PyObject **result)
+{
+    miss m = {cache, root, owner, function, slots, NULL, kind, 0, gd_hold_signals()};
+    int how = serve(tstate, &m, result);
+    end_hold(&m);
     return how;
 }
 

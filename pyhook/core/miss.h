@@ -18,6 +18,7 @@ enum {
     GD_RUN_ORIGINAL_HOOKED = 2, /* the same, inside an extent of the family: what it calls is served */
     GD_RUN_ORIGINAL_WATCHING = 3, /* the same, with gd_thread.watching raised */
     GD_RUN_ORIGINAL_ALONE = 4, /* the caller runs the user's own code with the hook set aside */
+    GD_RUN_ORIGINAL_AGAIN = 6, /* the same, between gd_rerun_begin and gd_rerun_end */
     GD_RUN_ORIGINAL_LEFT = 5, /* as with HOOKED, while that pays: nothing is known of what it calls */
 };
 
@@ -87,11 +88,8 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
             if (raised == GD_RAISED_GRAPH) {
                 gd_keep_graph_error();
             }
-            else {
-                PyErr_Clear();
-            }
             Py_DECREF(entry);
-            return GD_RUN_ORIGINAL;
+            return raised == GD_RAISED_GRAPH ? GD_RUN_ORIGINAL : GD_RUN_ORIGINAL_AGAIN;
         }
         gd_fix_traceback(entry);
     }

@@ -17,6 +17,7 @@
 #include <internal/pycore_interp.h>
 #include <internal/pycore_object.h>
 #include <internal/pycore_pystate.h>
+#include <internal/pycore_runtime.h>
 #ifdef GD_DEFINED_PY_BUILD_CORE
 #    undef Py_BUILD_CORE
 #    undef GD_DEFINED_PY_BUILD_CORE
@@ -63,6 +64,74 @@ gd_py_others_run(PyThreadState *tstate)
         }
     }
     return 0;
+}
+
+/* Keeps signal handlers and pending calls from running on this thread until gd_py_release_signals: CPython runs both on the
+ * thread that its runtime names as the main one (_Py_ThreadCanHandleSignals in pycore_pystate.h), and meanwhile names none.
+ * What arrives is kept by CPython as for a long call of C. 1 when this call began to hold them; 0 on other threads, and where
+ * they are held already. */
+static inline int
+gd_py_hold_signals(void)
+{
+    if (_PyRuntime.main_thread != PyThread_get_thread_ident()) {
+        return 0;
+    }
+    _PyRuntime.main_thread = 0;
+    return 1;
+}
+
+/* Only on the thread where gd_py_hold_signals returned 1. The eval loop is told to look at its requests again: it may have found
+ * them not to be its own meanwhile. */
+static inline void
+gd_py_release_signals(PyThreadState *tstate)
+{
+    _PyRuntime.main_thread = PyThread_get_thread_ident();
+    if (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending)
+        || _Py_atomic_load_relaxed(&tstate->interp->ceval.pending.calls_to_do)) {
+        _Py_atomic_store_relaxed(&tstate->interp->ceval.eval_breaker, 1);
+    }
+}
+
+/* The code that the frame object runs or ran. borrowed */
+static inline PyCodeObject *
+gd_py_frame_code_of(PyFrameObject *frame)
+{
+    return frame->f_frame->f_code;
+}
+
+/* The i-th of a frame's variables, out of its cell; borrowed, NULL where it has no value. */
+static inline PyObject *
+gd_py_frame_value(PyFrameObject *frame, int i)
+{
+    PyObject *value = frame->f_frame->localsplus[i];
+    return value != NULL && PyCell_Check(value) ? PyCell_GET(value) : value;
+}
+
+/* The opcode at a byte offset, as it is now: specialized or not. -1 outside of the code. */
+static inline int
+gd_py_opcode_at(PyCodeObject *code, int offset)
+{
+    return offset >= 0 && offset < _PyCode_NBYTES(code)
+               ? _Py_OPCODE(_PyCode_CODE(code)[offset / (int)sizeof(_Py_CODEUNIT)])
+               : -1;
+}
+
+/* Where a frame is: its code and the byte offset of its instruction. A frame that calls another may be at the caches of its CALL. */
+static inline int
+gd_py_frame_offset(const _PyInterpreterFrame *frame)
+{
+    return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+}
+
+/* The frame that called this one, past those that have not begun; NULL at the end. */
+static inline _PyInterpreterFrame *
+gd_py_caller(const _PyInterpreterFrame *frame)
+{
+    _PyInterpreterFrame *back = frame->previous;
+    while (back != NULL && _PyFrame_IsIncomplete(back)) {
+        back = back->previous;
+    }
+    return back;
 }
 
 /* Python frames in use on this thread, as the recursion limit counts them. */

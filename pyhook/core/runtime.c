@@ -1,6 +1,7 @@
 /* Settings, counters, callbacks, internal errors, headroom: see runtime.h. */
 #include "runtime.h"
 
+#include "interrupt.h"
 #include "other_hook.h"
 
 #include <pthread.h>
@@ -222,6 +223,7 @@ PyObject *
 gd_call_python(const char *name, PyObject *arg)
 {
     PyObject *callable = NULL, *result = NULL;
+    int held = gd_hold_signals();
     gd_thread.translating++;
     PyObject *torch_callback = PyErr_Occurred() ? NULL : gd_torch_quiet();
     for (size_t i = 0; i < NCALLBACKS; i++) {
@@ -248,6 +250,7 @@ gd_call_python(const char *name, PyObject *arg)
     }
     gd_torch_resume(torch_callback);
     gd_thread.translating--;
+    gd_release_signals(held);
     return result;
 }
 

@@ -2,6 +2,7 @@
  * fits all of them, and then random tensors are read by the offsets found and compared with their Python attributes, alone
  * and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
 #define _GNU_SOURCE
+#include "interrupt.h"
 #include "runtime.h"
 #include "tensor_layout.h"
 #include "torch_state.h"
@@ -444,18 +445,17 @@ gd_tensor_layout_ensure(void)
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
+    int held = gd_hold_signals();
     PyObject *function = environment_function("layout_samples");
     PyObject *samples = function != NULL ? PyObject_CallNoArgs(function) : NULL;
     Py_XDECREF(function);
+    gd_release_signals(held);
     if (samples == Py_None) {
         Py_DECREF(samples); /* modes are active on this thread that would make other tensors of the samples */
         PyErr_Restore(type, value, traceback);
         return 0;
     }
-    if (samples == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
-        PyErr_SetInterrupt(); /* Ctrl-C while the samples were made: raised again where it does no harm, and probed another time */
-    }
-    else if (!probed) { /* another thread may have been here while Python ran */
+    if (!probed) { /* another thread may have been here while Python ran */
         const char *failed = samples != NULL && PyDict_Check(samples) ? probe(samples) : "samples";
         gd_tensor_layout.known = failed == NULL;
         probed = 1;

@@ -1,6 +1,8 @@
 /* Gives an exception that left transformed code the traceback the user's own code would have given it. */
 #include "guarded_code.h"
+#include "interrupt.h"
 #include "pycompat_guard_311.h"
+#include "rerun.h"
 #include "runtime.h"
 #include "tail_call.h"
 
@@ -318,6 +320,47 @@ gd_fix_resumed(PyFunctionObject *function)
     PyErr_Restore(type, value, traceback);
 }
 
+/* What of the traceback is inward of the transformed frame and the user's: a signal handler's frames. borrowed, or NULL. Frames of
+ * compiled code are not shown: the user's own code is about to run instead. */
+static PyObject *
+handlers_part(PyObject *traceback)
+{
+    PyTracebackObject *entry = (PyTracebackObject *)traceback;
+    while (entry != NULL && (entry = entry->tb_next) != NULL) {
+        if (gd_is_signal_handler(entry->tb_frame)) {
+            return (PyObject *)entry;
+        }
+    }
+    return NULL;
+}
+
+/* The user frames of the graph's operation that the traceback leads through: new; NULL without an exception where none is known. */
+static PyObject *
+graph_place(const gd_GuardedCode *e, PyObject *traceback)
+{
+    PyObject *chain = NULL, *rest = Py_XNewRef((PyObject *)((PyTracebackObject *)traceback)->tb_next);
+    if (rest != NULL && e->operations != Py_None) {
+        known_operation(e, 1, &chain, &rest);
+    }
+    Py_XDECREF(rest);
+    return chain;
+}
+
+/* Prepares the run of the user's own code that raises the exception, which came from outside, at the row's place. Steals all. */
+static void
+raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObject *value, PyObject *traceback)
+{
+    PyObject *place = row->flags & GD_TB_GRAPH ? graph_place(e, traceback) : NULL;
+    if (place == NULL && PyTuple_Check(e->chains) && row->place < PyTuple_GET_SIZE(e->chains)) {
+        place = Py_NewRef(PyTuple_GET_ITEM(e->chains, row->place));
+    }
+    PyObject *part = Py_XNewRef(handlers_part(traceback));
+    Py_XDECREF(traceback);
+    PyErr_Restore(type, value, part);
+    gd_rerun_prepare(place, 1);
+    Py_XDECREF(place);
+}
+
 int
 gd_graph_raised(gd_GuardedCode *e)
 {
@@ -325,33 +368,42 @@ gd_graph_raised(gd_GuardedCode *e)
     if (e->function == NULL) {
         return 0;
     }
-    int common = PyErr_ExceptionMatches(PyExc_Exception), interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *code = ((PyFunctionObject *)e->function)->func_code;
-    int in_graph = 0, in_block = 0;
+    const gd_tb_row *row = NULL;
     if (traceback != NULL && PyTraceBack_Check(traceback)) {
         PyTracebackObject *tb = (PyTracebackObject *)traceback; /* the outermost entry is the transformed frame's */
         if (gd_py_frame_code(tb->tb_frame) == code && tb->tb_lasti >= 0) {
-            const gd_tb_row *row = row_at(e, (uint32_t)tb->tb_lasti / sizeof(_Py_CODEUNIT));
-            in_graph = common && row != NULL && (row->flags & GD_TB_GRAPH);
-            in_block = row != NULL && (row->flags & GD_TB_PROTECTED);
+            row = row_at(e, (uint32_t)tb->tb_lasti / sizeof(_Py_CODEUNIT));
         }
     }
-    if (in_block) {
-        if (interrupt) {
-            PyErr_SetInterrupt(); /* comes again, a little earlier in the user's code */
-        }
+    if (row == NULL || !(row->flags & (GD_TB_GRAPH | GD_TB_PROTECTED))) {
+        PyErr_Restore(type, value, traceback);
+        return 0;
     }
-    if (in_graph) {
-        PyErr_NormalizeException(&type, &value, &traceback);
-        PyObject *answer = gd_call_python("may_run_again", value != NULL ? value : Py_None);
-        if (answer == Py_None) { /* the backend is at fault */
-            in_block = 0;
-        }
-        in_graph = answer == Py_True;
-        Py_XDECREF(answer);
-        PyErr_Clear();
+    if (gd_came_from_outside(type, value, traceback)) {
+        raise_again(e, row, type, value, traceback);
+        return GD_RAISED_PROTECTED;
+    }
+    if (!(row->flags & GD_TB_GRAPH)) {
+        PyObject *place = PyTuple_Check(e->chains) && row->chain < PyTuple_GET_SIZE(e->chains)
+                              ? PyTuple_GET_ITEM(e->chains, row->chain)
+                              : NULL;
+        PyErr_Restore(type, value, traceback);
+        gd_rerun_prepare(place, 0);
+        return GD_RAISED_PROTECTED;
+    }
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *answer = gd_call_python("may_run_again", value != NULL ? value : Py_None);
+    int blameless = answer == Py_None, again = answer == Py_True; /* the backend is at fault, not the graph */
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    if (!blameless && row->flags & GD_TB_PROTECTED) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        return GD_RAISED_PROTECTED;
     }
     PyErr_Restore(type, value, traceback);
-    return in_block ? GD_RAISED_PROTECTED : in_graph ? GD_RAISED_GRAPH : 0;
+    return again ? GD_RAISED_GRAPH : 0;
 }

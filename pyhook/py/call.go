@@ -29,7 +29,7 @@ func (s *Scope) Str(text string) Object {
 	if len(text) > 0 {
 		p = (*C.char)(unsafe.Pointer(unsafe.StringData(text)))
 	}
-	return s.take(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate))
+	return s.made(wrapC(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate)))
 }
 
 // CodeInterns tells strings that a code object replaces by the interned one of the same text when they are among its constants.
@@ -41,14 +41,14 @@ var errorsSurrogate = C.CString("surrogatepass")
 func (s *Scope) Interned(text string) Object {
 	c := C.CString(text)
 	defer C.free(unsafe.Pointer(c))
-	return s.take(C.PyUnicode_InternFromString(c))
+	return s.made(wrapC(C.PyUnicode_InternFromString(c)))
 }
 
 // Int makes an int.
-func (s *Scope) Int(v int64) Object { return s.Adopt(Object{python3.PyLong_FromLongLong(v)}) }
+func (s *Scope) Int(v int64) Object { return s.made(Object{python3.PyLong_FromLongLong(v)}) }
 
 // Float makes a float.
-func (s *Scope) Float(v float64) Object { return s.Adopt(Object{python3.PyFloat_FromDouble(v)}) }
+func (s *Scope) Float(v float64) Object { return s.made(Object{python3.PyFloat_FromDouble(v)}) }
 
 // Bytes makes a bytes object.
 func (s *Scope) Bytes(b []byte) Object {
@@ -56,7 +56,7 @@ func (s *Scope) Bytes(b []byte) Object {
 	if len(b) > 0 {
 		p = (*C.char)(unsafe.Pointer(&b[0]))
 	}
-	return s.take(C.PyBytes_FromStringAndSize(p, C.Py_ssize_t(len(b))))
+	return s.made(wrapC(C.PyBytes_FromStringAndSize(p, C.Py_ssize_t(len(b)))))
 }
 
 func cArray(items []Object) **C.PyObject {
@@ -68,22 +68,22 @@ func cArray(items []Object) **C.PyObject {
 
 // Tuple makes a tuple of the items.
 func (s *Scope) Tuple(items ...Object) Object {
-	return s.take(C.gdpy_tuple(cArray(items), C.Py_ssize_t(len(items))))
+	return s.made(wrapC(C.gdpy_tuple(cArray(items), C.Py_ssize_t(len(items)))))
 }
 
 // ObjectsInts is the tuple (a, b, i, j), with last behind them where it is not the zero Object.
 func (s *Scope) ObjectsInts(a, b Object, i, j int, last Object) Object {
-	return s.take(C.gdpy_objects_ints(a.c(), b.c(), C.long(i), C.long(j), last.c()))
+	return s.made(wrapC(C.gdpy_objects_ints(a.c(), b.c(), C.long(i), C.long(j), last.c())))
 }
 
 // List makes a list of the items.
 func (s *Scope) List(items ...Object) Object {
-	return s.take(C.gdpy_list(cArray(items), C.Py_ssize_t(len(items))))
+	return s.made(wrapC(C.gdpy_list(cArray(items), C.Py_ssize_t(len(items)))))
 }
 
 // Dict makes a dict of pairs.
 func (s *Scope) Dict(pairs ...[2]Object) (Object, error) {
-	d := s.take(C.PyDict_New())
+	d := s.made(wrapC(C.PyDict_New()))
 	for _, kv := range pairs {
 		if C.PyDict_SetItem(d.c(), kv[0].c(), kv[1].c()) < 0 {
 			return Object{}, s.Err()
@@ -236,7 +236,7 @@ func (s *Scope) DictItems(d Object) (keys, values []Object) {
 func (s *Scope) DictGet(d, key Object) (Object, bool) {
 	p := C.PyDict_GetItemWithError(d.c(), key.c())
 	if p == nil {
-		C.PyErr_Clear()
+		C.gdpy_forget_error()
 		return Object{}, false
 	}
 	return s.Hold(wrapC(p)), true
@@ -247,7 +247,9 @@ func (s *Scope) DictGetName(d Object, name string) (Object, bool) { return s.Dic
 
 // DictSet stores into a dict of ours.
 func (s *Scope) DictSet(d Object, key string, v Object) {
-	C.PyDict_SetItem(d.c(), s.Name(key).c(), v.c())
+	if C.PyDict_SetItem(d.c(), s.Name(key).c(), v.c()) < 0 {
+		s.outOfMemory()
+	}
 }
 
 // Binary evaluates an NB_* operator (opcode.BinaryOp) by CPython.
@@ -327,7 +329,7 @@ const ReprFailed = "<repr failed>"
 func (s *Scope) Repr(o Object) string {
 	p := C.gdpy_repr(o.c())
 	if p == nil {
-		C.PyErr_Clear()
+		C.gdpy_forget_error()
 		return ReprFailed
 	}
 	return GoString(s.take(p))

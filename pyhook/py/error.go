@@ -23,7 +23,7 @@ func (s *Scope) Err() error {
 	if p := C.gdpy_str(e.Value.c()); p != nil {
 		e.Text = GoString(s.take(p))
 	} else {
-		C.PyErr_Clear()
+		C.gdpy_forget_error()
 	}
 	return e
 }
@@ -33,7 +33,8 @@ func (s *Scope) Restore(e *Error) {
 	C.PyErr_SetObject(e.Type.c(), e.Value.c())
 }
 
-// CheckSignals runs pending signal handlers; an error means that one raised (KeyboardInterrupt).
+// CheckSignals runs the handlers of signals that have arrived; an error means that one raised. The core keeps that exception: the
+// call that is being translated raises it, whatever becomes of the error. While Go runs, signals are held back everywhere else.
 func (s *Scope) CheckSignals() error {
 	if C.gdpy_check_signals() < 0 {
 		return s.Err()

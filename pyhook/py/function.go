@@ -38,7 +38,7 @@ func (s *Scope) NewFunction(code, globals, closure Object, name, qualname string
 }
 
 // NewCell makes a cell that holds v.
-func (s *Scope) NewCell(v Object) Object { return s.take(C.gdpy_cell(v.c())) }
+func (s *Scope) NewCell(v Object) Object { return s.made(wrapC(C.gdpy_cell(v.c()))) }
 
 // CellContents returns what a cell holds; false when it is empty.
 func (s *Scope) CellContents(c Object) (Object, bool) {

@@ -114,7 +114,7 @@ gdpy_mro_index(PyObject *type, PyObject *name)
         PyObject *d = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
         int has = d != NULL ? PyDict_Contains(d, name) : 0;
         if (has < 0) {
-            PyErr_Clear();
+            gdpy_forget_error();
         }
         if (has == 1) {
             return (int)i;
@@ -219,7 +219,7 @@ gdpy_utf8(PyObject *s, Py_ssize_t *len)
     }
     const char *p = PyUnicode_AsUTF8AndSize(s, len);
     if (p == NULL) {
-        PyErr_Clear();
+        gdpy_forget_error();
     }
     return p;
 }
@@ -282,7 +282,7 @@ gdpy_int(PyObject *o, int *overflow)
 {
     long long v = PyLong_AsLongLongAndOverflow(o, overflow);
     if (PyErr_Occurred()) {
-        PyErr_Clear();
+        gdpy_forget_error();
         *overflow = 1;
     }
     return v;

@@ -102,6 +102,11 @@ int gdpy_type_flags(PyObject *type, int what); /* 0: tp_getattro generic; 1: tp_
 
 /* Asked before each of them returns; in a forked child it does not come back. NULL: nobody asks (tests). */
 extern void (*gdpy_on_return)(void);
+/* The core's signal handling (gd_core_api); NULL where Go runs without it, as in its tests. */
+extern int (*gdpy_signals)(void);
+/* Clears the pending exception, if any, of a look-up whose failure is an answer. The core is told of it first: no answer rests on
+ * MemoryError. */
+void gdpy_forget_error(void);
 
 PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames);
 PyObject *gdpy_import(const char *name);

@@ -65,7 +65,7 @@ gdpy_instance_attr(PyObject *o, PyObject *name)
     }
     PyObject *v = PyDict_GetItemWithError(d, name);
     if (v == NULL) {
-        PyErr_Clear();
+        gdpy_forget_error();
     }
     Py_XINCREF(v);
     return v;
@@ -113,7 +113,7 @@ gdpy_made_dict(PyObject *o)
 {
     PyObject *d = gdpy_has_instance_storage(o) ? PyObject_GenericGetDict(o, NULL) : NULL;
     if (d == NULL) {
-        PyErr_Clear();
+        gdpy_forget_error();
     }
     return d;
 }

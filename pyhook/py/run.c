@@ -8,12 +8,22 @@
 #include "helpers.h"
 
 void (*gdpy_on_return)(void);
+int (*gdpy_signals)(void);
 
 static inline void
 returned(void)
 {
     if (gdpy_on_return != NULL) {
         gdpy_on_return();
+    }
+}
+
+void
+gdpy_forget_error(void)
+{
+    if (PyErr_Occurred()) {
+        returned();
+        PyErr_Clear();
     }
 }
 
@@ -129,7 +139,7 @@ gdpy_index(PyObject *o)
 int
 gdpy_check_signals(void)
 {
-    return number(PyErr_CheckSignals());
+    return number(gdpy_signals != NULL ? gdpy_signals() : PyErr_CheckSignals());
 }
 
 static PyObject *
@@ -199,6 +209,7 @@ int
 gdpy_take_error(PyObject **type, PyObject **value)
 {
     PyObject *t, *v, *tb;
+    returned(); /* the core sees every exception that Go is given */
     PyErr_Fetch(&t, &v, &tb);
     if (t == NULL) {
         *type = *value = NULL;

@@ -33,6 +33,23 @@ func (s *Scope) Close() {
 	s.owned = nil
 }
 
+// NoMemory is the panic of what makes a Python object and cannot. Exported functions recover from it: CPython runs the frame.
+type NoMemory struct{}
+
+// outOfMemory ends the call from C; the core has been told.
+func (s *Scope) outOfMemory() {
+	C.gdpy_forget_error()
+	panic(NoMemory{})
+}
+
+// made leaves a new reference with the scope that is NULL for want of memory alone.
+func (s *Scope) made(o Object) Object {
+	if o.p == nil {
+		s.outOfMemory()
+	}
+	return s.Adopt(o)
+}
+
 // take leaves a new reference with the scope.
 func (s *Scope) take(p *C.PyObject) Object {
 	o := wrapC(p)

@@ -18,6 +18,18 @@ MODE_NORMAL: Final[int]
 MODE_RUN_ONLY: Final[int]
 MODE_DISABLED: Final[int]
 _core_api: Any
+quiet_calls: Any
+held_calls: Any
+
+@final
+class Keywords:
+    """The names of the last arguments of quiet_calls[f, *args]."""
+
+    def __new__(cls, names: tuple[str, ...]) -> Keywords: ...
+
+def let_signals_through() -> bool: ...
+def hold_signals_again(was_held: bool, /) -> None: ...
+def came_from_outside(error: BaseException, /) -> bool: ...
 
 class _Stats(TypedDict):
     hits: int

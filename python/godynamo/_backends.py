@@ -613,6 +613,7 @@ def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
 
 
 def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
+    held = core.let_signals_through()  # it may take long
     try:
         if isinstance(backend, _Named):
             backend.resolve()  # imports torch._dynamo, whose lock is then the one to take
@@ -621,7 +622,11 @@ def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Ca
     except exc.BackendCompilerFailed:
         raise
     except Exception as error:
+        if core.came_from_outside(error):
+            raise
         raise exc.BackendCompilerFailed(name, error) from error
+    finally:
+        core.hold_signals_again(held)
     if not callable(compiled):
         raise exc.InvalidBackendResult(f"backend {name!r} must return a callable, not {compiled!r}")
     return compiled  # type: ignore[no-any-return]

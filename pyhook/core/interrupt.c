@@ -1,0 +1,215 @@
+/* Exceptions that no operation raised: see interrupt.h. */
+#include "interrupt.h"
+
+#include <opcode.h>
+
+/* Ends a hold for a while; what it returns goes to hold_again. */
+static int
+let_through(void)
+{
+    int held = gd_thread.holds;
+    gd_release_signals(held);
+    return held;
+}
+
+static void
+hold_again(int was_held)
+{
+    if (was_held) {
+        gd_hold_signals();
+    }
+}
+
+int
+gd_check_signals(void)
+{
+    int held = let_through();
+    int failed = PyErr_CheckSignals();
+    if (failed) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        if (traceback != NULL) {
+            PyException_SetTraceback(value, traceback);
+        }
+        if (gd_thread.interruption == NULL) {
+            gd_thread.interruption = Py_XNewRef(value);
+        }
+        PyErr_Restore(type, value, traceback);
+    }
+    hold_again(held);
+    return failed;
+}
+
+int
+gd_is_signal_handler(PyFrameObject *frame)
+{
+    PyObject *caller = (PyObject *)PyFrame_GetBack(frame);
+    if (caller == NULL) {
+        return 0;
+    }
+    Py_DECREF(caller); /* the frame holds it */
+    PyCodeObject *code = gd_py_frame_code_of(frame);
+    int flags = code->co_flags, n = code->co_argcount + code->co_kwonlyargcount;
+    for (int i = 0; i < n; i++) {
+        if (gd_py_frame_value(frame, i) == caller) {
+            return 1;
+        }
+    }
+    PyObject *rest = flags & CO_VARARGS ? gd_py_frame_value(frame, n) : NULL;
+    for (Py_ssize_t i = 0; rest != NULL && PyTuple_Check(rest) && i < PyTuple_GET_SIZE(rest); i++) {
+        if (PyTuple_GET_ITEM(rest, i) == caller) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int
+has_arguments(PyObject *value)
+{
+    return value != NULL && PyExceptionInstance_Check(value)
+           && PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) > 0;
+}
+
+/* Whether C raises exceptions of this class by itself: CPython's own, and those of the libraries that operations are written in. */
+static int
+raised_by_libraries(PyTypeObject *type)
+{
+    static const char *const libraries[] = {"torch", "numpy"};
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        return 1;
+    }
+    PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
+    const char *name = module != NULL && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
+    if (name == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+        size_t n = strlen(libraries[i]);
+        if (strncmp(name, libraries[i], n) == 0 && (name[n] == '\0' || name[n] == '.')) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether the innermost frame of the traceback raised the exception itself. */
+static int
+raised_by_python(PyObject *traceback)
+{
+    PyTracebackObject *last = (PyTracebackObject *)traceback;
+    if (last == NULL) {
+        return 0;
+    }
+    while (last->tb_next != NULL) {
+        last = last->tb_next;
+    }
+    int op = gd_py_opcode_at(gd_py_frame_code_of(last->tb_frame), last->tb_lasti);
+    return op == RAISE_VARARGS || op == RERAISE;
+}
+
+static int
+runs_a_handler(PyObject *traceback)
+{
+    PyTracebackObject *entry = (PyTracebackObject *)traceback;
+    while (entry != NULL && (entry = entry->tb_next) != NULL) {
+        if (gd_is_signal_handler(entry->tb_frame)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int
+gd_came_from_outside(PyObject *type, PyObject *value, PyObject *traceback)
+{
+    if (runs_a_handler(traceback)) {
+        return 1;
+    }
+    if (raised_by_python(traceback)) {
+        return 0;
+    }
+    return !PyErr_GivenExceptionMatches(type, PyExc_Exception) || !has_arguments(value)
+           || !raised_by_libraries((PyTypeObject *)type);
+}
+
+int
+gd_interrupted(void)
+{
+    return gd_thread.interruption != NULL || gd_thread.no_memory;
+}
+
+/* gd_came_from_outside for calls that the translator makes: much is computed by CPython there, so that StopIteration and its like come out
+ * of C without arguments. */
+static int
+noteworthy(PyObject *type, PyObject *value, PyObject *traceback)
+{
+    return !PyErr_GivenExceptionMatches(type, PyExc_Exception) || runs_a_handler(traceback)
+           || (!raised_by_libraries((PyTypeObject *)type) && !raised_by_python(traceback) && !has_arguments(value));
+}
+
+void
+gd_note_interruption(void)
+{
+    if (gd_thread.interruption != NULL) {
+        return;
+    }
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        gd_thread.no_memory = 1;
+        return;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (noteworthy(type, value, traceback)) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        if (value != NULL && traceback != NULL) {
+            PyException_SetTraceback(value, traceback);
+        }
+        gd_thread.interruption = Py_XNewRef(value);
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+/* ---- for Python ---- */
+
+static PyObject *
+let_signals_through(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(let_through());
+}
+
+static PyObject *
+hold_signals_again(PyObject *Py_UNUSED(module), PyObject *was_held)
+{
+    hold_again(was_held == Py_True);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
+{
+    if (!PyExceptionInstance_Check(error)) {
+        return PyErr_Format(PyExc_TypeError, "an exception is needed, not %s", Py_TYPE(error)->tp_name);
+    }
+    PyObject *traceback = PyException_GetTraceback(error);
+    int outside = noteworthy((PyObject *)Py_TYPE(error), error, traceback);
+    Py_XDECREF(traceback);
+    return PyBool_FromLong(outside);
+}
+
+static PyMethodDef functions[] = {
+    {"let_signals_through", let_signals_through, METH_NOARGS,
+     "Ends, for a while, that signals are held back as during a translation; returns what hold_signals_again needs."},
+    {"hold_signals_again", hold_signals_again, METH_O, "hold_signals_again(held): the end of that while."},
+    {"came_from_outside", came_from_outside, METH_O,
+     "came_from_outside(error): whether a signal's handler raised it, or another thread: not what failed."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_interrupt_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
