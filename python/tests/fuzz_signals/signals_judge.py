@@ -304,7 +304,9 @@ def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mis
         return Mismatch("lost", index, NAMES[kind], (outcome["end"], outcome["effects"], found.late, where))
     if "BackendCompilerFailed" in seen or "InternalTorchDynamoError" in seen:
         return Mismatch("wrapped", index, NAMES[kind], (outcome["end"], where))
-    # After what never came, the call went on: CPython's outcomes end earlier.
+    if any(unhandled(one) == unhandled(outcome) for one in program.known.values()):
+        near = next(one for one in program.known.values() if unhandled(one) == unhandled(outcome))
+        return Mismatch("delayed", index, near["effects"], (outcome["effects"], outcome["end"], where))
     return wrong("not CPython's: ", program.nearest(outcome), outcome, index, f"{where} late {found.late}")
 
 
