@@ -5,6 +5,7 @@
  *   how     at                      what arrives
  *   POINT   the at-th point         a point is a place where CPython may handle a signal: an instruction that is not
  *                                   known to check for none, or the return of a C function. Frames are traced.
+ *   RAISED  the at-th operation     an instruction such as x + y, which types of C may end with what arrived. Traced too.
  *   TICK    the at-th tick()        programs call tick() in operations and effects
  *   ALLOC   the at-th allocation    of Python objects and memory by this thread
  *   THREAD  at nanoseconds later    another thread sends it
@@ -24,7 +25,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum how { NEVER, POINT, TICK, ALLOC, THREAD, FAIL, FAIL_ON };
+enum how { NEVER, POINT, RAISED, TICK, ALLOC, THREAD, FAIL, FAIL_ON };
 
 static struct {
     enum how how;
@@ -98,6 +99,43 @@ is_quiet(int opcode)
     }
 }
 
+/* Instructions that are operations of their operands' types. */
+static int
+is_operation(int opcode)
+{
+    switch (opcode) {
+    case BINARY_OP:
+    case BINARY_SUBSCR:
+    case STORE_SUBSCR:
+    case COMPARE_OP:
+    case UNARY_NEGATIVE:
+    case UNARY_NOT:
+    case UNARY_INVERT:
+    case GET_ITER:
+    case FOR_ITER:
+    case UNPACK_SEQUENCE:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Counts an operation. Returns -1 with what arrives at this one. */
+static int
+at_operation(void)
+{
+    if (++now.points != now.at) {
+        return 0;
+    }
+    if (now.exc == NULL) {
+        arrive();
+        return PyErr_CheckSignals();
+    }
+    now.fired = 1;
+    PyErr_SetNone(now.exc);
+    return -1;
+}
+
 static void
 at_point(void)
 {
@@ -123,11 +161,14 @@ on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py
         }
         int opcode = (unsigned char)PyBytes_AS_STRING(bytes)[PyFrame_GetLasti(frame)];
         Py_DECREF(bytes);
+        if (now.how == RAISED) {
+            return is_operation(opcode) ? at_operation() : 0;
+        }
         if (!is_quiet(opcode)) {
             at_point();
         }
     }
-    if (what == PyTrace_RETURN) {
+    if (what == PyTrace_RETURN && now.how == POINT) {
         at_point();
     }
     return 0;
@@ -260,9 +301,9 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     now.main = pthread_self();
     pthread_t other;
     int fails = how == FAIL || how == FAIL_ON;
-    if (how == POINT) {
+    if (how == POINT || how == RAISED) {
         PyEval_SetTrace(on_trace, NULL);
-        PyEval_SetProfile(on_profile, NULL);
+        PyEval_SetProfile(how == POINT ? on_profile : NULL, NULL);
     }
     else if (how == ALLOC || fails) {
         hook_allocators(fails);
@@ -278,7 +319,7 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     PyObject *result = PyObject_Call(fn, args, NULL);
     now.nanoseconds = clock_ns() - start;
     now.over = 1;
-    if (how == POINT) {
+    if (how == POINT || how == RAISED) {
         PyEval_SetTrace(NULL, NULL);
         PyEval_SetProfile(NULL, NULL);
     }
@@ -329,8 +370,8 @@ PyMODINIT_FUNC
 PyInit_arrivals(void)
 {
     PyObject *m = PyModule_Create(&definition);
-    static const char *names[] = {"NEVER", "POINT", "TICK", "ALLOC", "THREAD", "FAIL", "FAIL_ON"};
-    for (int i = 0; m != NULL && i < 7; i++) {
+    static const char *names[] = {"NEVER", "POINT", "RAISED", "TICK", "ALLOC", "THREAD", "FAIL", "FAIL_ON"};
+    for (int i = 0; m != NULL && i < 8; i++) {
         PyModule_AddIntConstant(m, names[i], i);
     }
     return m;

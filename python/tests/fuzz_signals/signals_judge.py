@@ -208,7 +208,7 @@ class Program:
 
     def outcomes(self) -> Iterator[Outcome]:
         """What CPython does, for each point at which something arrives; new ones only."""
-        for how in (arrivals.POINT, arrivals.ALLOC):
+        for how in (arrivals.POINT, arrivals.RAISED, arrivals.ALLOC):
             yield from self.outcomes_at(how)
 
     def outcomes_at(self, how: int) -> Iterator[Outcome]:
