@@ -7,17 +7,20 @@ or a hang costs one program and is reported with its seed.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import logging
 import os
 import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import torch
 from fuzz_compare import Mismatch
@@ -26,6 +29,8 @@ from fuzz_shrink import Body, shrink
 BATCH = 200
 MANY = 50  #: mismatches after which a run ends
 TIMEOUT = 60.0  #: seconds for one program
+SAID = 2500  #: bytes of what a program that crashed had written to standard error
+PROGRESS = 10.0  #: seconds between two lines that tell how far a run has come
 Job = tuple[Any, str, bool]  #: a name, a program's text, whether its backend is given whole graphs
 
 
@@ -38,6 +43,8 @@ class Programs:
     source: Callable[[int, Body], str]  #: the whole text, of a shrunk body too
     judge: Callable[[str, bool], Mismatch | None]
     whole: Callable[[int], bool]  #: whether the seed's program has a backend that is given whole graphs
+    tries: int = 600  #: programs that are judged to shrink one
+    runs: int = 1  #: what one program counts for
 
     def text(self, seed: int) -> str:
         """The seed's whole program."""
@@ -47,9 +54,10 @@ class Programs:
 def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Iterator[tuple[Any, Mismatch | None]]:
     """Judges (name, text, whole) one after the other in a fork; one that dies or hangs is the last that comes back."""
     read, write = os.pipe()
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 closed below, a generator's own with statement might never be left
     child = os.fork()
     if child == 0:
-        _child(kind, read, write, jobs)
+        _child(kind, read, write, jobs, errors)
     os.close(write)
     buffer, at, why = b"", 0, ""
     deadline = time.monotonic() + timeout
@@ -71,15 +79,20 @@ def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Itera
     _, status = os.waitpid(child, 0)
     if at < len(jobs):
         got = "" if why == "hang" else f"wait status {status}"
-        yield jobs[at][0], Mismatch(why, 0, None, got)
+        errors.seek(0)
+        yield jobs[at][0], Mismatch(why, 0, None, f"{got}\n{errors.read(SAID).decode(errors='replace')}".strip())
+    errors.close()
 
 
-def _child(kind: Programs, read: int, write: int, jobs: list[Job]) -> None:
+def _child(kind: Programs, read: int, write: int, jobs: list[Job], errors: IO[bytes]) -> None:
     try:
         os.close(read)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.dup2(errors.fileno(), 2)
+        faulthandler.enable(2, all_threads=False)
         logging.getLogger("godynamo").setLevel(logging.CRITICAL)  # warnings of the cache limit, each with its traceback
         for _, text, whole in jobs:
+            os.ftruncate(2, 0)
+            os.lseek(2, 0, os.SEEK_SET)
             try:
                 found = kind.judge(text, whole)
             except Exception:
@@ -119,7 +132,7 @@ def minimal(kind: Programs, seed: int, found: Mismatch, timeout: float = TIMEOUT
 
     if found.kind == "hang":
         timeout = 10.0
-    small = shrink(kind.program(seed), holds, 60 if found.kind == "hang" else 600)
+    small = shrink(kind.program(seed), holds, 60 if found.kind == "hang" else kind.tries)
     return kind.source(seed, small).split("\ndef fn(", 1)[1], last
 
 
@@ -131,9 +144,9 @@ def report(kind: Programs, seed: int, found: Mismatch, out: Any = sys.stdout) ->
     return text
 
 
-def main(kind: Programs, count: int, text: str) -> int:
-    """The command of a kind of programs; ``count`` of them by default."""
-    parser = argparse.ArgumentParser(description=text)
+def main(kind: Programs, count: int, text: str, options: argparse.ArgumentParser | None = None) -> int:
+    """The command of a kind of programs; ``count`` of them by default. ``options``: what the kind has beyond the common ones."""
+    parser = options or argparse.ArgumentParser(description=text)
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--most", type=int, default=10, help="mismatches to shrink and print; the others are counted")
@@ -144,21 +157,26 @@ def main(kind: Programs, count: int, text: str) -> int:
         print(kind.text(args.seed))
         print(next(iter(mismatches(kind, [args.seed])))[1])
         return 0
-    started, found, i = time.monotonic(), [], -1
-    for i, (seed, mismatch) in enumerate(mismatches(kind, list(range(args.seed, args.seed + args.count)))):
+    started, found, ran = time.monotonic(), [], 0
+    told = started
+    seeds = range(args.seed, args.seed + -(-args.count // kind.runs))
+    for seed, mismatch in mismatches(kind, list(seeds)):
+        ran += kind.runs
         if mismatch is not None:
             found.append((seed, mismatch))
             print(f"seed {seed}: {mismatch.kind}", file=sys.stderr, flush=True)
             if len(found) >= MANY:
                 break
-        if i % 1000 == 999:
-            print(
-                f"{i + 1} of {args.count}, {(i + 1) / (time.monotonic() - started):.0f} a second",
-                file=sys.stderr,
-                flush=True,
-            )
-    seconds, ran = time.monotonic() - started, i + 1
-    for seed, mismatch in found[: args.most]:
+        if ran % 1000 == 0 or time.monotonic() - told > PROGRESS:
+            told = time.monotonic()
+            print(f"{ran} of {args.count}, {ran / (told - started):.0f} a second", file=sys.stderr, flush=True)
+    seconds = time.monotonic() - started
+    kinds = Counter(mismatch.kind for _, mismatch in found)
+    first = {mismatch.kind: seed for seed, mismatch in reversed(found)}  # one of each kind comes first
+    for seed, mismatch in sorted(found, key=lambda one: first[one[1].kind] != one[0])[: args.most]:
         report(kind, seed, mismatch)
-    print(f"{ran} programs from seed {args.seed}: {len(found)} differ from {kind.what}; {ran / seconds:.0f} a second")
+    for name, number in kinds.most_common() if len(kinds) > 1 else ():
+        print(f"{number:6} {name}")
+    what = "programs" if kind.runs == 1 else f"runs of {ran // kind.runs} programs"
+    print(f"{ran} {what} from seed {args.seed}: {len(found)} differ from {kind.what}; {ran / seconds:.0f} a second")
     return int(bool(found))

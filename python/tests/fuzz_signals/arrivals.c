@@ -1,0 +1,378 @@
+/* arrivals: lets a signal, an exception of another thread or a failing allocation arrive at a chosen point of one call.
+ *
+ * call(cell, fn, args, how, at, signum, exc) calls fn(*args), appends the result to cell and lets one thing arrive:
+ *
+ *   how     at                      what arrives
+ *   POINT   the at-th point         a point is a place where CPython may handle a signal: an instruction that is not
+ *                                   known to check for none, or the return of a C function. Frames are traced.
+ *   RAISED  the at-th operation     an instruction such as x + y, which types of C may end with what arrived. Traced too.
+ *   TICK    the at-th tick()        programs call tick() in operations and effects
+ *   ALLOC   the at-th allocation    of Python objects and memory by this thread
+ *   THREAD  at nanoseconds later    another thread sends it
+ *   FAIL    the at-th allocation    fails, alone
+ *   FAIL_ON the at-th allocation    fails, and all after it
+ *
+ * at is counted from 1; 0 is the start of the call, what is negative never comes.
+ *
+ * An arrival sets what CPython sets when a signal is caught, nothing is raised here: CPython, or code under test, decides
+ * when to handle it. exc is None for signals, else the class for PyThreadState_SetAsyncExc. info() describes the last call.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <frameobject.h>
+#include <opcode.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+enum how { NEVER, POINT, RAISED, TICK, ALLOC, THREAD, FAIL, FAIL_ON };
+
+static struct {
+    enum how how;
+    long at;
+    int signum;
+    PyObject *exc; /* borrowed from the caller of call(); NULL for a signal */
+    unsigned long ident; /* the thread of the call */
+    pthread_t main; /* the same */
+    long points, ticks, blocks;
+    long long nanoseconds;
+    volatile int fired, over;
+} now;
+
+static long long
+clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void
+arrive(void)
+{
+    if (now.fired) {
+        return;
+    }
+    now.fired = 1;
+    if (now.exc != NULL) {
+        PyThreadState_SetAsyncExc(now.ident, now.exc);
+    }
+    else {
+        PyErr_SetInterruptEx(now.signum);
+    }
+}
+
+/* ---- points ---- */
+
+/* Instructions after and during which CPython 3.11 never checks for signals. */
+static int
+is_quiet(int opcode)
+{
+    switch (opcode) {
+    case CACHE:
+    case NOP:
+    case POP_TOP:
+    case PUSH_NULL:
+    case PRECALL:
+    case KW_NAMES:
+    case COPY:
+    case SWAP:
+    case LOAD_FAST:
+    case LOAD_CONST:
+    case LOAD_DEREF:
+    case LOAD_CLOSURE:
+    case LOAD_GLOBAL:
+    case STORE_FAST:
+    case STORE_DEREF:
+    case BUILD_TUPLE:
+    case BUILD_LIST:
+    case JUMP_FORWARD:
+    case PUSH_EXC_INFO:
+    case POP_EXCEPT:
+    case MAKE_FUNCTION:
+    case RETURN_VALUE:
+    case COPY_FREE_VARS:
+    case MAKE_CELL:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Instructions that are operations of their operands' types. */
+static int
+is_operation(int opcode)
+{
+    switch (opcode) {
+    case BINARY_OP:
+    case BINARY_SUBSCR:
+    case STORE_SUBSCR:
+    case COMPARE_OP:
+    case UNARY_NEGATIVE:
+    case UNARY_NOT:
+    case UNARY_INVERT:
+    case GET_ITER:
+    case FOR_ITER:
+    case UNPACK_SEQUENCE:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Counts an operation. Returns -1 with what arrives at this one. */
+static int
+at_operation(void)
+{
+    if (++now.points != now.at) {
+        return 0;
+    }
+    if (now.exc == NULL) {
+        arrive();
+        return PyErr_CheckSignals();
+    }
+    now.fired = 1;
+    PyErr_SetNone(now.exc);
+    return -1;
+}
+
+static void
+at_point(void)
+{
+    if (++now.points == now.at) {
+        arrive();
+    }
+}
+
+static int
+on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py_UNUSED(arg))
+{
+    if (what == PyTrace_CALL) {
+        PyObject *f = (PyObject *)frame;
+        return PyObject_SetAttrString(f, "f_trace_opcodes", Py_True)
+               | PyObject_SetAttrString(f, "f_trace_lines", Py_False);
+    }
+    if (what == PyTrace_OPCODE) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *bytes = PyCode_GetCode(code);
+        Py_DECREF(code);
+        if (bytes == NULL) {
+            return -1;
+        }
+        int opcode = (unsigned char)PyBytes_AS_STRING(bytes)[PyFrame_GetLasti(frame)];
+        Py_DECREF(bytes);
+        if (now.how == RAISED) {
+            return is_operation(opcode) ? at_operation() : 0;
+        }
+        if (!is_quiet(opcode)) {
+            at_point();
+        }
+    }
+    if (what == PyTrace_RETURN && now.how == POINT) {
+        at_point();
+    }
+    return 0;
+}
+
+static int
+on_profile(PyObject *Py_UNUSED(self), PyFrameObject *Py_UNUSED(frame), int what, PyObject *Py_UNUSED(arg))
+{
+    if (what == PyTrace_C_RETURN) {
+        at_point();
+    }
+    return 0;
+}
+
+/* ---- allocations ---- */
+
+static struct hooked {
+    PyMemAllocatorDomain domain;
+    PyMemAllocatorEx old;
+} hooked[] = {{PYMEM_DOMAIN_RAW, {0}}, {PYMEM_DOMAIN_MEM, {0}}, {PYMEM_DOMAIN_OBJ, {0}}};
+
+/* Counts an allocation. Returns 1 when it has to fail. */
+static int
+is_failing(void)
+{
+    if (!pthread_equal(pthread_self(), now.main) || now.over) {
+        return 0;
+    }
+    long n = ++now.blocks;
+    if (now.how == ALLOC && n == now.at) {
+        arrive();
+    }
+    if ((now.how == FAIL && n == now.at) || (now.how == FAIL_ON && n >= now.at && now.at >= 0)) {
+        now.fired = 1;
+        return 1;
+    }
+    return 0;
+}
+
+static void *
+on_malloc(void *ctx, size_t size)
+{
+    PyMemAllocatorEx *old = &((struct hooked *)ctx)->old;
+    return is_failing() ? NULL : old->malloc(old->ctx, size);
+}
+
+static void *
+on_calloc(void *ctx, size_t n, size_t size)
+{
+    PyMemAllocatorEx *old = &((struct hooked *)ctx)->old;
+    return is_failing() ? NULL : old->calloc(old->ctx, n, size);
+}
+
+static void *
+on_realloc(void *ctx, void *block, size_t size)
+{
+    PyMemAllocatorEx *old = &((struct hooked *)ctx)->old;
+    return is_failing() ? NULL : old->realloc(old->ctx, block, size);
+}
+
+static void
+on_free(void *ctx, void *block)
+{
+    PyMemAllocatorEx *old = &((struct hooked *)ctx)->old;
+    old->free(old->ctx, block);
+}
+
+static void
+hook_allocators(int raw)
+{
+    for (int i = raw ? 0 : 1; i < 3; i++) {
+        PyMemAllocatorEx mine = {&hooked[i], on_malloc, on_calloc, on_realloc, on_free};
+        PyMem_GetAllocator(hooked[i].domain, &hooked[i].old);
+        PyMem_SetAllocator(hooked[i].domain, &mine);
+    }
+}
+
+static void
+unhook_allocators(int raw)
+{
+    for (int i = raw ? 0 : 1; i < 3; i++) {
+        PyMem_SetAllocator(hooked[i].domain, &hooked[i].old);
+    }
+}
+
+/* ---- another thread ---- */
+
+static void *
+send_later(void *Py_UNUSED(arg))
+{
+    long long end = clock_ns() + now.at;
+    while (clock_ns() < end) {
+        if (now.over) {
+            return NULL;
+        }
+    }
+    if (now.exc != NULL) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        if (!now.over) {
+            arrive();
+        }
+        PyGILState_Release(state);
+    }
+    else {
+        now.fired = 1;
+        pthread_kill(now.main, now.signum);
+    }
+    return NULL;
+}
+
+/* ---- the module ---- */
+
+/* cell, fn, args, exc: borrowed. Returns a new reference to None, or NULL with what fn or an arrival raised. */
+static PyObject *
+call(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *cell, *fn, *args, *exc;
+    int how, signum;
+    long at;
+    if (!PyArg_ParseTuple(arguments, "O!OO!iliO", &PyList_Type, &cell, &fn, &PyTuple_Type, &args, &how, &at, &signum,
+                          &exc)) {
+        return NULL;
+    }
+    memset(&now, 0, sizeof now);
+    now.how = how;
+    now.at = at;
+    now.signum = signum;
+    now.exc = exc == Py_None ? NULL : exc;
+    now.ident = PyThread_get_thread_ident();
+    now.main = pthread_self();
+    pthread_t other;
+    int fails = how == FAIL || how == FAIL_ON;
+    if (how == POINT || how == RAISED) {
+        PyEval_SetTrace(on_trace, NULL);
+        PyEval_SetProfile(how == POINT ? on_profile : NULL, NULL);
+    }
+    else if (how == ALLOC || fails) {
+        hook_allocators(fails);
+    }
+    else if (how == THREAD && pthread_create(&other, NULL, send_later, NULL) != 0) {
+        PyErr_SetString(PyExc_RuntimeError, "pthread_create");
+        return NULL;
+    }
+    if (at == 0) {
+        arrive();
+    }
+    long long start = clock_ns();
+    PyObject *result = PyObject_Call(fn, args, NULL);
+    now.nanoseconds = clock_ns() - start;
+    now.over = 1;
+    if (how == POINT || how == RAISED) {
+        PyEval_SetTrace(NULL, NULL);
+        PyEval_SetProfile(NULL, NULL);
+    }
+    else if (how == ALLOC || fails) {
+        unhook_allocators(fails);
+    }
+    else if (how == THREAD) {
+        Py_BEGIN_ALLOW_THREADS pthread_join(other, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    now.how = NEVER;
+    if (result == NULL) {
+        return NULL;
+    }
+    int failed = PyList_Append(cell, result);
+    Py_DECREF(result);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+/* Returns a new reference: a copy of the tensor that is given, or None. The exception is the copy's. */
+static PyObject *
+tick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
+{
+    now.ticks++;
+    if (now.how == TICK && now.ticks == now.at) {
+        arrive();
+    }
+    return n == 0 ? Py_NewRef(Py_None) : PyObject_CallMethod(args[0], "clone", NULL);
+}
+
+/* Returns (fired, points, ticks, allocations, nanoseconds) of the last call, a new reference. */
+static PyObject *
+info(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return Py_BuildValue("(illlL)", now.fired, now.points, now.ticks, now.blocks, now.nanoseconds);
+}
+
+static PyMethodDef methods[] = {
+    {"call", call, METH_VARARGS, "call(cell, fn, args, how, at, signum, exc)"},
+    {"tick", (PyCFunction)(void (*)(void))tick, METH_FASTCALL, "tick(tensor=None)"},
+    {"info", info, METH_NOARGS, "info() -> (fired, points, ticks, allocations, nanoseconds)"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "arrivals", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC
+PyInit_arrivals(void)
+{
+    PyObject *m = PyModule_Create(&definition);
+    static const char *names[] = {"NEVER", "POINT", "RAISED", "TICK", "ALLOC", "THREAD", "FAIL", "FAIL_ON"};
+    for (int i = 0; m != NULL && i < 8; i++) {
+        PyModule_AddIntConstant(m, names[i], i);
+    }
+    return m;
+}
