@@ -521,23 +521,32 @@ func (c *Codegen) runEvents() error {
 	return nil
 }
 
-// lookForSignals writes a RESUME, which is nothing but a look for signals. CPython has one after calls of C and where loops jump back: without
-// it, one that arrives during the last operation of a block would be seen outside of the block.
-func (c *Codegen) lookForSignals() { c.emit(opcode.RESUME, 0) }
+// lookForSignals writes a jump back, and over it: CPython looks for signals there, and after calls of C. Without it, one that arrives
+// during the last operation of a block would be seen outside of the block.
+func (c *Codegen) lookForSignals() {
+	back, over := bytecode.NewJump(opcode.JUMP, nil).At(c.pos), bytecode.New(opcode.NOP, 0).At(c.pos)
+	start := bytecode.NewJump(opcode.JUMP, back).At(c.pos)
+	past := bytecode.NewJump(opcode.JUMP, over).At(c.pos)
+	back.Target = past
+	c.list = append(c.list, start, past, back, over)
+}
 
 // switchState writes the call of a node that switches a mode of torch's.
 func (c *Codegen) switchState(e *event) error {
 	c.at(e.chain, false)
-	c.PushNull()
-	c.LoadPool(e.node.Target.Pool)
-	for _, a := range e.node.Args {
-		if err := c.LoadArg(a); err != nil {
-			return err
+	err := c.as(quietCalls, func() error {
+		c.PushNull()
+		c.LoadPool(e.node.Target.Pool)
+		for _, a := range e.node.Args {
+			if err := c.LoadArg(a); err != nil {
+				return err
+			}
 		}
-	}
-	c.Call(len(e.node.Args), nil)
+		c.Call(len(e.node.Args), nil)
+		return nil
+	})
 	c.PopTop()
-	return nil
+	return err
 }
 
 // runEvent writes one event. What nothing reads any more behind it is let go of there (tidy).
@@ -583,7 +592,14 @@ func (c *Codegen) writeEvent(e *event) error {
 	if e.protected && e.chain != nil {
 		c.mark(mark{start: len(c.list), chain: e.chain, protected: true})
 	}
-	if err := c.restoring(e.state, func() error { return c.out.backend.EmitNode(c, e.node) }); err != nil {
+	kind := plainCalls
+	if e.node.State {
+		kind = quietCalls // what would put the mode back begins after it
+	}
+	err := c.as(kind, func() error {
+		return c.restoring(e.state, func() error { return c.out.backend.EmitNode(c, e.node) })
+	})
+	if err != nil {
 		return err
 	}
 	if e.protected && c.list[len(c.list)-1].Op != opcode.CALL {

@@ -176,8 +176,8 @@ gd_note_interruption(void)
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
     if (noteworthy(type, value, traceback)) {
-        PyErr_NormalizeException(&type, &value, &traceback);
         if (value != NULL && traceback != NULL) {
             PyException_SetTraceback(value, traceback);
         }

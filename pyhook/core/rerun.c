@@ -114,6 +114,18 @@ calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
     return frame->f_code == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
 }
 
+/* Whether what is raised in the frame, or passes through it, comes from the place: perhaps in another form than in transformed code. */
+static int
+passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
+{
+    for (Py_ssize_t level = r->place != NULL ? PyTuple_GET_SIZE(r->place) : 0; level-- > 0;) {
+        if (calls_on(r, frame, level)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Whether the running frame is at the place's instruction, or with `block` at any inside of the same block, and those that called it
  * at its calls. Frames between its levels are of functions that the translation did not run as such. */
 static int
@@ -230,8 +242,7 @@ trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg
         break;
     case PyTrace_EXCEPTION:
         if (!r->throws
-            && (PyTuple_GET_ITEM(arg, 0) == (PyObject *)Py_TYPE(r->error)
-                || (r->place != NULL && at_place(r, frame->f_frame, 0)))) {
+            && (PyTuple_GET_ITEM(arg, 0) == (PyObject *)Py_TYPE(r->error) || passes_through(r, frame->f_frame))) {
             stop_tracing(r);
             Py_CLEAR(r->error);
         }

@@ -387,6 +387,7 @@ gd_graph_raised(gd_GuardedCode *e)
         PyErr_Restore(type, value, traceback);
         return 0;
     }
+    PyErr_NormalizeException(&type, &value, &traceback);
     if (gd_came_from_outside(type, value, traceback)) {
         raise_again(e, row, type, value, traceback);
         return GD_RAISED_PROTECTED;
@@ -399,7 +400,6 @@ gd_graph_raised(gd_GuardedCode *e)
         gd_rerun_prepare(place, 0);
         return GD_RAISED_PROTECTED;
     }
-    PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *answer = gd_call_python("may_run_again", value != NULL ? value : Py_None);
     int blameless = answer == Py_None, again = answer == Py_True; /* the backend is at fault, not the graph */
     Py_XDECREF(answer);

@@ -330,19 +330,22 @@ def test_a_translation_is_not_interrupted_halfway(on_signal):
     x = torch.ones(2, requires_grad=True)
     thread = threading.Thread(target=knock)
     thread.start()
-    for k in range(200):
-        fn = godynamo.optimize(program)
-        try:
-            raising = True
-            fn(x, k)
-            fn(x, k + 1)
-            raising = False
-        except Timeout:
-            arrived += 1
-        assert torch.is_grad_enabled()
-        assert torch.equal(fn(x, k), program(x, k))
-    stop.set()
-    thread.join()
+    try:
+        for k in range(200):
+            fn = godynamo.optimize(program)
+            try:
+                raising = True
+                fn(x, k)
+                fn(x, k + 1)
+                raising = False
+            except Timeout:
+                arrived += 1
+            assert torch.is_grad_enabled()
+            assert torch.equal(fn(x, k), program(x, k))
+    finally:
+        raising = False
+        stop.set()
+        thread.join()
     assert arrived > 0
     assert _C.counters()["internal_errors"] == 0
 
