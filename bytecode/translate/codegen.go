@@ -86,6 +86,8 @@ type Codegen struct {
 	calls    calling
 	// protecting: nothing that is written can be seen from outside before the last protected operation is over
 	protecting bool
+	// effectsWait: see OutputGraph.effectsWait
+	effectsWait bool
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -503,6 +505,7 @@ func (c *Codegen) runEvents() error {
 		return nil
 	}
 	c.leadEnd = -1
+	c.effectsWait = c.out.effectsWait()
 	for _, e := range c.out.events {
 		if e.node != nil && c.leadEnd < 0 {
 			c.leadEnd = len(c.list)
@@ -576,7 +579,7 @@ func (c *Codegen) writeEvent(e *event) error {
 	}
 	if e.node == nil {
 		kind := plainCalls
-		if e.inBlock && !c.protecting {
+		if e.inBlock && !c.protecting || c.effectsWait {
 			kind = quietCalls
 		}
 		if err := c.as(kind, func() error { return e.emit(c) }); err != nil {
@@ -672,6 +675,9 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
+	if c.effectsWait {
+		c.calls = heldCalls
+	}
 	c.PushNull()
 	c.LoadConst(fn)
 	for _, load := range loads {
@@ -681,6 +687,7 @@ func (c *Codegen) graphCall() error {
 	}
 	err = c.restoring(o.state.entry, func() error {
 		c.Call(len(loads), nil)
+		c.calls = plainCalls
 		if o.rerunnable() || o.hasProtected {
 			c.lookForSignals() // there is no look after a call of a Python function
 		}

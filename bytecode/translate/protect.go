@@ -107,6 +107,15 @@ func (o *OutputGraph) rerunnable() bool {
 	return true
 }
 
+// effectsWait reports whether effects follow a graph that cannot run again, though the program has them among its operations. What is raised
+// from outside between the two would take effects away that CPython had done: there are no signals from the graph's start to the last effect.
+func (o *OutputGraph) effectsWait() bool {
+	if o.backend.Inline() || o.numOps == 0 || o.lead > 0 || o.hasProtected || o.rerunnable() {
+		return false
+	}
+	return slices.ContainsFunc(o.events, (*event).effect)
+}
+
 // savesState has state saved in front of a whole graph that has an effect before an operation: put back, it lets the user's code run again
 // should the graph raise. The frame would be split at the effect else.
 func (o *OutputGraph) savesState() {

@@ -46,6 +46,18 @@ same_source(PyCodeObject *a, int offset_a, PyCodeObject *b, int offset_b)
            && PyCode_Addr2Location(b, offset_b, &y[0], &y[1], &y[2], &y[3]) && memcmp(x, y, sizeof x) == 0;
 }
 
+/* The offset of a resume function's body. Its prologue ends in a jump. bytes: its instructions */
+static int
+body_of(PyObject *bytes)
+{
+    const unsigned char *units = (const unsigned char *)PyBytes_AS_STRING(bytes);
+    Py_ssize_t at = 0, n = PyBytes_GET_SIZE(bytes);
+    while (at < n && units[at] != JUMP_FORWARD) {
+        at += 2;
+    }
+    return (int)at + 2;
+}
+
 /* Where a resume function has the instruction at `offset` of the user's code, which its body is a copy of: instructions keep their
  * opcodes and positions, and their order. -1 where it has none. Raises nothing. */
 static int
@@ -61,10 +73,7 @@ offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
         for (Py_ssize_t i = 0; i < offset && i < nx; i += 2) {
             before += x[i] == x[offset] && same_source(code, (int)i, code, offset);
         }
-        while (at < ny && y[at] != JUMP_FORWARD) { /* the end of the prologue */
-            at += 2;
-        }
-        for (at += 2; offset < nx && at < ny && found < 0; at += 2) {
+        for (at = body_of(to); offset < nx && at < ny && found < 0; at += 2) {
             if (y[at] == x[offset] && same_source(code, offset, copy, (int)at) && before-- == 0) {
                 found = (int)at;
             }
@@ -153,16 +162,11 @@ at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
     return 1;
 }
 
-/* Whether the frame, of a resume function, has left its prologue, which ends in a jump. Nothing of the user's runs before. */
+/* Whether the frame is not in a resume function's prologue: nothing of the user's runs there. */
 static int
-in_body(gd_rerun *r, const _PyInterpreterFrame *frame)
+in_body(const gd_rerun *r, const _PyInterpreterFrame *frame)
 {
-    if (!r->body && frame->f_code == r->code) {
-        int op = gd_py_opcode_at(frame->f_code, gd_py_frame_offset(frame));
-        r->body = op == JUMP_FORWARD || op == JUMP_BACKWARD || op == JUMP_BACKWARD_NO_INTERRUPT;
-        return 0;
-    }
-    return r->body;
+    return frame->f_code != r->code || gd_py_frame_offset(frame) >= r->body;
 }
 
 /* ---- the trace function ---- */
@@ -268,7 +272,12 @@ gd_rerun_begin(gd_rerun *r, PyCodeObject *code)
     }
     r->code = code;
     gd_ExtraState *extra = gd_extra_get(code);
-    r->body = extra == NULL || !(extra->flags & GD_CODE_OURS);
+    if (extra != NULL && extra->flags & GD_CODE_OURS) {
+        PyObject *bytes = PyCode_GetCode(code);
+        r->body = bytes != NULL ? body_of(bytes) : 0;
+        Py_XDECREF(bytes);
+        PyErr_Clear();
+    }
     r->offset = -1;
     if (r->place != NULL && PyTuple_GET_SIZE(r->place) > 0) {
         PyObject *item = PyTuple_GET_ITEM(r->place, 0);

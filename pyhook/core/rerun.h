@@ -26,7 +26,7 @@ typedef struct gd_rerun {
     long passes; /* how often the place's instruction still runs before it is the one */
     int64_t begun; /* ns */
     int throws;
-    int body; /* the outermost frame is past a resume function's prologue */
+    int body; /* offset of a resume function's body in its code; 0 for the user's own */
     int traced; /* our trace function is in place */
     Py_tracefunc previous;
     PyObject *previous_object; /* strong or NULL */
