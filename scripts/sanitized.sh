@@ -1,0 +1,30 @@
+#!/bin/bash
+# Builds the package with AddressSanitizer in both libraries, into build/sanitized, and runs a command with it:
+#
+#   sanitized.sh COMMAND...
+#
+# The command sees build/sanitized first on PYTHONPATH and gets libasan as GODYNAMO_ASAN_PRELOAD. Leaks are not looked for:
+# CPython and torch keep much until the end.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+PY=$(scripts/venv.sh --path)/bin/python
+out=$root/build/sanitized
+mkdir -p "$out"
+rm -rf "$out/godynamo"
+cp -r python/godynamo "$out/godynamo"
+rm -f "$out"/godynamo/*.so
+flags="-fsanitize=address -fno-omit-frame-pointer -g -O1"
+include=$("$PY" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+suffix=$("$PY" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+echo "sanitized: compiling the core" >&2
+# shellcheck disable=SC2086
+gcc $flags -shared -fPIC -std=gnu11 -fvisibility=hidden -I"$include" -Ipyhook/core pyhook/core/*.c -o "$out/godynamo/_C$suffix" -ldl -lpthread
+echo "sanitized: compiling the Go library" >&2
+eval "$(PYTHON=$PY scripts/go_env.sh)"
+CGO_CFLAGS="$CGO_CFLAGS $flags" CGO_LDFLAGS="$CGO_LDFLAGS -fsanitize=address" \
+    go build -asan -buildmode=c-shared -trimpath -o "$out/godynamo/libgodynamo.so" ./cmd/godynamo-ext
+rm -f "$out/godynamo/libgodynamo.h"
+GODYNAMO_ASAN_PRELOAD=$(gcc -print-file-name=libasan.so)
+export GODYNAMO_ASAN_PRELOAD PYTHONPATH="$out${PYTHONPATH:+:$PYTHONPATH}"
+exec "$@"
