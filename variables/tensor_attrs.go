@@ -259,7 +259,7 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 
 // changedAsLeaf tells where CPython raises, but a graph that is taken apart changes the tensor: it is made free of effects first.
 func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
-	if !tx.Output().TakesApart() || !t.exemplified() {
+	if !tx.Output().WholeGraph() || !t.exemplified() {
 		return false, nil
 	}
 	if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
@@ -269,14 +269,14 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 		return false, err
 	}
 	leaf, err := tx.Scope().GetAttr(t.Example, "is_leaf")
-	return leaf == py.True(), err
+	return err == nil && leaf == py.True() && tx.Output().TakesApart(), err
 }
 
 // mayRequireGrad refuses a switch of the flag in a graph that is taken apart. A compiler that differentiates the graph sees whether its inputs
 // require gradients when it begins: it takes a tensor that comes to require them inside for one that does not, and what is computed of it has no
 // history.
 func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, kwargs []Kw) error {
-	if !tx.Output().TakesApart() {
+	if !tx.Output().WholeGraph() {
 		return nil
 	}
 	wanted := py.True()
@@ -289,7 +289,7 @@ func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, k
 	if _, unknown := err.(*exc.Unsupported); err != nil && !unknown {
 		return err
 	}
-	if err != nil || m.RequiresGrad != (wanted == py.True()) {
+	if (err != nil || m.RequiresGrad != (wanted == py.True())) && tx.Output().TakesApart() {
 		return unsupported(exc.CallUnsupported, "Tensor.requires_grad_ of a tensor that it changes, in a graph that is compiled")
 	}
 	return nil
@@ -298,10 +298,10 @@ func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, k
 // mayMakeLeaf refuses torch.ones(3, requires_grad=True) in such a graph, for the same reason.
 func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
 	for _, kw := range kwargs {
-		if kw.Name != "requires_grad" || name == "Tensor.requires_grad_" || !tx.Output().TakesApart() {
+		if kw.Name != "requires_grad" || name == "Tensor.requires_grad_" || !tx.Output().WholeGraph() {
 			continue
 		}
-		if c, ok := AsConstant(tx, mustRealize(tx, kw.Value)); !ok || c != py.False() && c != pyNone {
+		if c, ok := AsConstant(tx, mustRealize(tx, kw.Value)); (!ok || c != py.False() && c != pyNone) && tx.Output().TakesApart() {
 			return unsupported(exc.CallUnsupported, "%s with requires_grad=True, in a graph that is compiled", name)
 		}
 	}

@@ -313,7 +313,7 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if tx.Output().TakesApart() && becomesAnother(tx, name, args) {
+	if tx.Output().WholeGraph() && becomesAnother(tx, name, args) && tx.Output().TakesApart() {
 		return nil, unsupported(exc.CallUnsupported, "%s, which the backend would take apart", name)
 	}
 	args, err := t.knownSizes(tx, name, args)

@@ -290,7 +290,8 @@ type Output interface {
 	OfClass(node *fxgraph.Node, class py.Object)
 	// WholeGraph tells whether the graph is one call, of a backend's.
 	WholeGraph() bool
-	// TakesApart tells whether the backend traces operators down to what they are made of.
+	// TakesApart reports whether the backend traces operators down to what they are made of. To be called only where the answer
+	// decides: the frame is translated again if the backend turns out to do so.
 	TakesApart() bool
 	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all can be taken back.
 	Tentative(run func() error) (seen bool, err error)

@@ -21,6 +21,9 @@ func (Backend) Inline() bool { return true }
 // Name implements translate.Backend.
 func (Backend) Name() string { return "eager" }
 
+// TakesApart implements translate.Backend.
+func (Backend) TakesApart(*py.Scope) (bool, error) { return false, nil }
+
 // Compile implements translate.Backend; an inline backend is never asked.
 func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object) (py.Object, error) {
 	return py.Object{}, exc.Break(exc.Reconstruct, "the inline backend takes no whole graph")

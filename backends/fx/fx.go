@@ -35,6 +35,12 @@ func (*Backend) EmitNode(translate.NodeEmitter, *fxgraph.Node) error {
 	return exc.Break(exc.Reconstruct, "backend takes whole graphs")
 }
 
+// TakesApart implements translate.Backend.
+func (b *Backend) TakesApart(s *py.Scope) (bool, error) {
+	apart, err := s.GetAttr(b.options, "takes_apart")
+	return err == nil && apart == py.True(), err
+}
+
 // Compile implements translate.Backend.
 func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object) (py.Object, error) {
 	runtime, err := s.Import("godynamo._runtime")

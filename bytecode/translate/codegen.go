@@ -639,6 +639,13 @@ func (c *Codegen) graphCall() error {
 	o.opts.Clock.Begin(Compiling)
 	fn, err := o.backend.Compile(o.scope, o.graph, o.pool, inputs)
 	o.opts.Clock.End()
+	if o.apartMatters && !o.opts.TakesApart {
+		if apart, e := o.backend.TakesApart(o.scope); e != nil {
+			return e
+		} else if apart {
+			return errTakenApart
+		}
+	}
 	if err != nil {
 		return err
 	}

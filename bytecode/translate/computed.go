@@ -29,7 +29,10 @@ type computedValues struct {
 func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
 
 // TakesApart implements variables.Output.
-func (o *OutputGraph) TakesApart() bool { return o.opts.TakesApart }
+func (o *OutputGraph) TakesApart() bool {
+	o.apartMatters = true
+	return o.opts.TakesApart
+}
 
 // Compute implements variables.Output.
 func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.VariableTracker, draws bool, emit func(e variables.Emitter) error) (*variables.Slot, error) {

@@ -16,6 +16,9 @@ import (
 // errEffectsLost asks for another attempt, split at effects.
 var errEffectsLost = errors.New("effects would be lost")
 
+// errTakenApart asks for another attempt: the backend has turned out to trace the graph's operators.
+var errTakenApart = errors.New("a backend that traces operators")
+
 // errStateless asks for another attempt, without switches of torch's modes in the graph.
 var errStateless = errors.New("a graph that switches modes and cannot run again")
 
@@ -62,6 +65,11 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			}
 			if err == errStateless {
 				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected, stateless: true}
+				continue
+			}
+			if err == errTakenApart {
+				opts.TakesApart = true
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected, stateless: log.stateless}
 				continue
 			}
 			if _, again := err.(*exc.RestartAnalysis); !again {

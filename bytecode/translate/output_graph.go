@@ -101,6 +101,7 @@ type OutputGraph struct {
 	numBodies     int     // and how many have been
 	tentative     int     // translations under way that may be taken back, see Tentative
 	layers        layers
+	apartMatters  bool // whether the backend takes operators apart has decided something
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {

@@ -21,7 +21,19 @@ from typing import Any, TypeVar, overload
 
 import torch
 
-from . import _graph_outputs, _python_graph, _python_ops, _torch_state, _trace_rules, _vf, config, exc, utils
+from . import (
+    _aot,
+    _graph_outputs,
+    _python_graph,
+    _python_ops,
+    _torch_state,
+    _trace_rules,
+    _vague,
+    _vf,
+    config,
+    exc,
+    utils,
+)
 from ._compile_lock import compile_lock
 from ._core import BUILTINS, core
 from ._runtime import Ref
@@ -348,15 +360,21 @@ class _ExampleValues:
         if self._values is None:
             gm = self._gm()
             make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
-            self._values = {} if gm is None else _graph_outputs.fake_values(gm, make)
+            if gm is None or any(d is _NOT_DENSE for d in self._inputs):
+                self._values = {}
+            else:
+                self._values = _graph_outputs.fake_values(gm, make)
         return self._values[name]
+
+
+_NOT_DENSE = object()  # an input that no fake tensor stands for
 
 
 def _describe(x: Any) -> Any:
     if not isinstance(x, torch.Tensor):
         return x
-    if x.layout is not torch.strided:
-        return (tuple(x.shape), None, x.dtype, x.device, x.requires_grad)
+    if not _vague.is_dense(x):
+        return _NOT_DENSE
     return (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, x.requires_grad)
 
 
@@ -364,8 +382,6 @@ def _fake(description: Any) -> Any:
     if type(description) is not tuple:
         return description
     shape, stride, dtype, device, requires_grad = description
-    if stride is None:
-        return torch.empty(shape, dtype=dtype, device=device, requires_grad=requires_grad)
     return torch.empty_strided(shape, stride, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -442,18 +458,50 @@ def compile_fx(
     ``config.suppress_errors`` both are logged and the graph runs as it is. So does one that the backend's fake tensors cannot
     run, since sizes in it depend on data (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``),
     and one in which the program calls an operator wrongly (``["graphs_that_raise"]``): the exception is eager's, where eager
-    raises it.
+    raises it. A backend that traces with AOTAutograd gets no graph of sparse, quantized, nested or mkldnn tensors
+    (``["graphs_of_tensors_that_are_not_dense"]``).
     """
     if several:
         whole, nodes = _graph_module(rows, example_inputs)
         values = _graph_outputs.fake_values(whole, _graph_outputs.like(example_inputs))
         rows, parts = _graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
         if parts is not None:
-            return _graph_outputs.regrouped(_compiled(rows, backend, backend_name, example_inputs), parts)
-    return _compiled(rows, backend, backend_name, example_inputs)
+            return _graph_outputs.regrouped(_compiled(rows, backend, backend_name, example_inputs, options), parts)
+    return _compiled(rows, backend, backend_name, example_inputs, options)
 
 
 def _compiled(
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any
+) -> Callable[..., Any]:
+    guessed = _vague.in_rows(rows) or not all(_vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor))
+    if guessed and takes_apart(backend):
+        return _as_captured(rows, backend_name, example_inputs)
+    traced = _aot.count()
+    try:
+        compiled = _by_backend(rows, backend, backend_name, example_inputs)
+    except exc.BackendCompilerFailed as error:
+        if guessed and _aot.with_fakes(error):
+            return _as_captured(rows, backend_name, example_inputs)
+        raise
+    finally:
+        if options is not None and _aot.count() != traced:  # or another thread's, which costs some breaks
+            options.found.add("takes_apart")
+    if guessed and _aot.count() != traced:
+        return _as_captured(rows, backend_name, example_inputs)
+    return compiled
+
+
+def _as_captured(rows: Sequence[Any], backend_name: str, example_inputs: list[Any]) -> Callable[..., Any]:
+    """A graph of sparse, quantized, nested or mkldnn tensors, for a backend that would trace it with fake ones."""
+    log.info(
+        "backend %r traces with fake tensors, which cannot stand for all tensors of the graph: it runs as captured",
+        backend_name,
+    )
+    utils.counters["stats"]["graphs_of_tensors_that_are_not_dense"] += 1
+    return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+
+
+def _by_backend(
     rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any]
 ) -> Callable[..., Any]:
     begin = time.perf_counter()

@@ -13,7 +13,7 @@ import torch
 import torch.utils._pytree
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
-from . import _torch_function, _torch_state
+from . import _torch_function, _torch_state, _vague
 from ._runtime import Ref
 from ._saved_tensors import unseen
 
@@ -26,7 +26,7 @@ _UNSEEN = _Unseen()
 
 
 class _Unknown:
-    """Stands for the result of an operation whose sizes depend on data, or are given by it, and for what is computed from it."""
+    """The result of an operation whose metadata depend on data or can only be guessed, and what is computed from it."""
 
     def __init__(self, root: int, error: Exception) -> None:
         self.root = root  #: the operation's index
@@ -74,6 +74,7 @@ class Session:
 
     def __init__(self) -> None:
         self._mode = FakeTensorMode(allow_non_fake_inputs=False)
+        self._watch = _vague.Watch(self._mode)
         self._values: dict[int, Any] = {}
         self._examples: dict[int, torch.Tensor] = {}  # the inputs themselves
         self._stuck = -1  # see root()
@@ -88,6 +89,7 @@ class Session:
         if not isinstance(tensor, torch.Tensor):
             self._values[index] = tensor
             return
+        # Raises for a quantized or a nested tensor.
         self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
         self._examples[index] = tensor
 
@@ -113,7 +115,7 @@ class Session:
         # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True
-        outside = None
+        outside = self._watch.vague = None
         if self._state is not None:
             outside = _torch_state.snapshot()
             _torch_state.restore(self._state)
@@ -128,6 +130,13 @@ class Session:
             if outside is not None:
                 self._state = _torch_state.snapshot()
                 _torch_state.restore(outside)
+        if self._watch.vague is not None and not isinstance(value, _Unknown):
+            value = _Unknown(
+                index, _vague.VagueMetadata(f"{self._watch.vague} of a tensor that is not dense and strided")
+            )
+            if _changes(op, target, k):
+                self._stuck = index
+                raise value.error()
         self._values[index] = value
 
     def forget(self, start: int) -> None:
@@ -139,26 +148,26 @@ class Session:
     def own_memory(self, results: tuple[int, ...], others: tuple[int, ...]) -> bool:
         """Whether the results are tensors that share no memory with each other or with the others."""
         made = [self._values.get(i) for i in results]
-        if not all(isinstance(t, torch.Tensor) for t in made):
+        if not all(isinstance(t, torch.Tensor) and _vague.layout(t) is torch.strided for t in made):
             return False
         seen = {
             t.untyped_storage()._cdata
             for i in others
             for t in torch.utils._pytree.tree_leaves(self._values.get(i))
-            if isinstance(t, torch.Tensor)
+            if isinstance(t, torch.Tensor) and t.layout is torch.strided
         }
         storages = [t.untyped_storage()._cdata for t in made if isinstance(t, torch.Tensor)]
         return len({*storages}) == len(storages) and seen.isdisjoint(storages)
 
     def value(self, index: int) -> Any:
-        """The fake value of a node that has run. Raises the operation's error where its sizes depend on data."""
+        """The fake value of a node that has run. Raises the operation's error where its metadata are unknown."""
         found = self._values[index]
         if isinstance(found, _Unknown):
             raise found.error()
         return found
 
     def root(self, index: int) -> int:
-        """The operation whose sizes, which depend on data, make this node's unknown, or keep it from being run; -1: none."""
+        """The operation whose unknown metadata make this node's unknown, or keep it from being run; -1: none."""
         stuck, self._stuck = self._stuck, -1
         found = self._values.get(index)
         return found.root if isinstance(found, _Unknown) else stuck
@@ -168,12 +177,17 @@ class Session:
 
         (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like this one;
         ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",); ("unknown", what). It
-        runs on fake tensors; a function that looks at its tensors' data runs on copies of the inputs, and ones for all else,
-        where nothing but the kinds of what it returns is believed. Raises what the function raises there.
+        runs on fake tensors. A function that looks at its tensors' data runs on copies of the inputs, and ones for all else: only
+        the kinds of what it returns are believed then, and the metadata of its tensors are unknown. Raises what the function
+        raises there.
         """
+        if any(isinstance(x, _Unknown) for x in torch.utils._pytree.tree_leaves(self._resolve((row[3], row[4])))):
+            raise _vague.VagueMetadata("an operand whose metadata are unknown")
+        self._watch.vague = None
         try:
             changed = self._run_watched(index, row, self._resolve)
-            return changed, _describe(self._values[index], True)
+            if self._watch.vague is None:
+                return changed, _describe(self._values[index], True)
         except Exception:  # whatever fake tensors do not support
             self._values.pop(index, None)
             if isinstance(row[2], torch._ops.HigherOrderOperator):  # which checks what it is given on them
@@ -184,10 +198,8 @@ class Session:
         finally:
             torch.set_rng_state(state)
         real = self._values[index]
-        self._values[index] = torch.utils._pytree.tree_map_only(
-            torch.Tensor,
-            lambda t: self._mode.from_tensor(t.detach().requires_grad_(t.requires_grad), static_shapes=True),
-            real,
+        self._values[index] = _Unknown(
+            index, _vague.VagueMetadata("what a function computes from the data of its tensors")
         )
         return changed, _describe(real, False)
 
@@ -211,7 +223,9 @@ class Session:
             return t.detach().clone().requires_grad_(t.requires_grad)
         return torch.utils._pytree.tree_map_only(
             torch.Tensor,
-            lambda t: torch.ones(t.shape, dtype=t.dtype, device=t.device, requires_grad=t.requires_grad),
+            lambda t: torch.ones(
+                t.shape, dtype=t.dtype, device=t.device, requires_grad=t.requires_grad, layout=t.layout
+            ),
             self._values[index],
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from . import _python_ops, _torch_state
+from . import _python_ops, _torch_state, _vague
 from ._runtime import Ref
 from ._saved_tensors import unseen
 
@@ -114,7 +114,9 @@ def _made(part: Part, flat: Sequence[Any]) -> Any:
 
 
 def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]) -> dict[str, Any]:
-    """The values of a graph's nodes by name, those before the first that raises; ``inputs`` makes the fake inputs for a mode.
+    """The values of a graph's nodes by name, those before the first that raises or can only be guessed (_vague).
+
+    ``inputs`` makes the fake inputs for a mode.
 
     Empty for a graph that calls Python: what such calls do, they do once.
     """
@@ -139,18 +141,24 @@ def _run_fakes(
 
     class Recorder(torch.fx.Interpreter):
         def run_node(self, n: Any) -> Any:
-            values[n.name] = super().run_node(n)
-            return values[n.name]
+            value = super().run_node(n)
+            if watch.vague is not None:
+                raise _vague.VagueMetadata(str(watch.vague))
+            values[n.name] = value
+            return value
 
     noisy = logging.getLogger("torch._subclasses.fake_tensor")
     before, noisy.disabled = noisy.disabled, True
     outside = _torch_state.snapshot()
     mode = FakeTensorMode(shape_env=symbols, allow_non_fake_inputs=True, static_shapes=True)
+    watch = _vague.Watch(mode)
     try:
         with unseen(), mode:
+            fakes = inputs(mode)
+            watch.vague = None
             recorder = Recorder(gm, garbage_collect_values=False)
             recorder.extra_traceback = False  # the text for it is made in a frame that is part of a cycle
-            recorder.run(*inputs(mode))
+            recorder.run(*fakes)
     except Exception as error:  # an operation that raises has no value; those before it have
         return type(error)
     finally:

@@ -36,6 +36,8 @@ class Options:
     cache_size_limit: int | None = None
     #: calls that cannot be captured go into the graph; "checked": and annotations are checked; None: config.python_ops
     python_ops: bool | str | None = None
+    #: what has been found out about the backend: "takes_apart"
+    found: set[str] = field(default_factory=set)
 
     @property
     def python_calls(self) -> bool:
@@ -44,9 +46,11 @@ class Options:
 
     @property
     def takes_apart(self) -> bool:
-        """Whether the backend traces operators down to what they are made of; see _backends.takes_apart."""
+        """Whether the backend traces operators down to what they are made of; see _backends.takes_apart and _aot."""
         if self.inline:
             return False
+        if "takes_apart" in self.found:
+            return True
         from . import _backends
 
         return _backends.takes_apart(self.backend)
