@@ -157,6 +157,9 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return BoolConst(true), nil
 	case t.class == "false":
 		return BoolConst(false), nil
+	case t.class == "tracing": // nothing is translated while something traces
+		tx.Output().AddGuards(guards.GlobalState())
+		return BoolConst(false), nil
 	case t.class == "tensor_predicate":
 		plain := func() (VariableTracker, error) { return t.predicate(tx, name, args) }
 		if name != "torch.is_tensor" {

@@ -133,6 +133,13 @@ typedef struct {
     int argument;
 } reader;
 
+/* torch.fx's symbolic tracing, which puts functions of its own in the place of two of torch.nn.Module's. */
+typedef struct {
+    PyTypeObject *module; /* torch.nn.Module; NULL: there is nothing to watch */
+    PyObject *globals; /* of those functions */
+    unsigned int version; /* the class's when they were last seen not to be there */
+} symbolic_tracer;
+
 /* How the rows are read. Finding that out runs Python, so that several threads may be at it: each fills in one of its own. */
 typedef struct {
     int ready;
@@ -141,6 +148,7 @@ typedef struct {
     const void *context; /* at::Context, a static object */
     uint32_t autograd_byte; /* of AutogradState */
     uint8_t autograd_mask;
+    symbolic_tracer fx; /* strong */
 } state_reads;
 
 static state_reads state;
@@ -322,6 +330,49 @@ add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
     return 0;
 }
 
+/* Finds what symbolic tracing changes; a torch without it leaves `module` NULL. Keeps no exception. */
+static void
+find_symbolic_tracer(symbolic_tracer *fx)
+{
+    PyObject *module = torch_attribute("nn.Module");
+    PyObject *globals = module != NULL ? torch_attribute("fx._symbolic_trace.__dict__") : NULL;
+    if (globals != NULL && PyType_Check(module) && PyDict_Check(globals)) {
+        *fx = (symbolic_tracer){(PyTypeObject *)Py_NewRef(module), Py_NewRef(globals), 0};
+    }
+    Py_XDECREF(module);
+    Py_XDECREF(globals);
+    PyErr_Clear();
+}
+
+/* Whether torch.fx is tracing symbolically, on any thread. torch.nn.Module has another version then, and has one again
+ * afterwards: only that is compared as a rule. */
+static int
+look_for_symbolic_tracer(void)
+{
+    static PyObject *name;
+    if (name == NULL && (name = PyUnicode_InternFromString("__call__")) == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    PyObject *call = _PyType_Lookup(state.fx.module, name); /* gives the class a version */
+    if (call != NULL && PyFunction_Check(call) && PyFunction_GET_GLOBALS(call) == state.fx.globals) {
+        return 1;
+    }
+    state.fx.version = state.fx.module->tp_version_tag;
+    return 0;
+}
+
+static inline int
+tracing_symbolically(void)
+{
+    const symbolic_tracer *fx = &state.fx;
+    if (GD_UNLIKELY(fx->module == NULL)) {
+        return 0;
+    }
+    unsigned int version = fx->module->tp_version_tag;
+    return GD_UNLIKELY(version == 0 || version != fx->version) && look_for_symbolic_tracer();
+}
+
 /* Chooses how a row is read. 0 or -1 with an exception. */
 static int
 choose(state_reads *made, uint8_t row)
@@ -371,10 +422,13 @@ gd_torch_state_ensure(void)
     for (uint8_t row = 0; !failed && row < NROWS; row++) {
         failed = choose(&made, row) < 0;
     }
+    find_symbolic_tracer(&made.fx);
     if (!failed && !state.ready) {
         state = made;
         return 0;
     }
+    Py_XDECREF(made.fx.module);
+    Py_XDECREF(made.fx.globals);
     for (uint32_t i = 0; i < made.nreaders; i++) { /* of no use, or another thread was faster */
         Py_XDECREF(made.readers[i].python);
     }
@@ -442,7 +496,7 @@ gd_torch_state_equal(const void *taken)
     const snapshot *s = taken;
     const thread_pointers *t = pointers_of_thread();
     if ((s->has_autograd && (t->autograd[state.autograd_byte] & state.autograd_mask) != s->autograd)
-        || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1]))) {
+        || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1])) || tracing_symbolically()) {
         return 0;
     }
     /* One place of a call for each, so that each has one target: after an operation of torch's the processor has forgotten
@@ -509,6 +563,11 @@ PyObject *
 gd_torch_state_difference(const void *taken, PyObject **found, PyObject **was)
 {
     const snapshot *s = taken;
+    if (tracing_symbolically()) {
+        *found = PyUnicode_FromString("on");
+        *was = PyUnicode_FromString("off");
+        return *found != NULL && *was != NULL ? PyUnicode_FromString("torch.fx's symbolic tracing: on, was off") : NULL;
+    }
     for (uint32_t i = 0; i < s->n; i++) {
         const reader *r = &state.readers[s->readers[i]];
         uint64_t now = read_row(r, pointers_of_thread());
@@ -560,9 +619,81 @@ only_default_device(uint64_t entered)
     return is;
 }
 
+/* The dispatch keys that a thread may have added or left out without anything recording or transforming its operators: autocast's,
+ * and those of views and of inference mode. 0 where torch names no keys. Keeps no exception. */
+static uint64_t
+plain_keys(void)
+{
+    PyObject *members = torch_attribute("_C.DispatchKey.__members__");
+    PyObject *names = members != NULL ? PyMapping_Items(members) : NULL;
+    PyObject *set = names != NULL ? torch_attribute("_C.DispatchKeySet") : NULL;
+    uint64_t keys = 0;
+    for (Py_ssize_t i = 0; set != NULL && i < PyList_GET_SIZE(names); i++) {
+        const char *name;
+        PyObject *key;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(names, i), "sO", &name, &key)) {
+            break;
+        }
+        if (strncmp(name, "Autocast", 8) == 0 || strcmp(name, "BackendSelect") == 0
+            || strcmp(name, "ADInplaceOrView") == 0) {
+            PyObject *one = PyObject_CallOneArg(set, key);
+            PyObject *bits = one != NULL ? PyObject_CallMethod(one, "raw_repr", NULL) : NULL;
+            if (bits != NULL && PyLong_Check(bits)) {
+                keys |= PyLong_AsUnsignedLongLongMask(bits);
+            }
+            Py_XDECREF(one);
+            Py_XDECREF(bits);
+        }
+    }
+    Py_XDECREF(members);
+    Py_XDECREF(names);
+    Py_XDECREF(set);
+    PyErr_Clear();
+    return keys;
+}
+
+/* Whether a dispatch key is included that records or transforms operators: of torch.jit.trace, a dispatch mode, torch.func,
+ * functionalization, the Python dispatcher, torch.export before autograd. */
+static int
+key_included(void)
+{
+    static uint64_t plain;
+    const uint64_t *keys = pointers_of_thread()->keys;
+    if (keys == NULL || keys[0] == 0) { /* libtorch keeps them as differences from its own default */
+        return 0;
+    }
+    if (plain == 0 && (plain = plain_keys()) == 0) {
+        return 0;
+    }
+    return (keys[0] & ~plain) != 0;
+}
+
+/* torch.jit.trace, where the key cannot be read. */
+static int
+jit_tracing(void)
+{
+    static PyObject *ask;
+    if (ask == NULL && (ask = torch_attribute("_C._is_tracing")) == NULL) {
+        PyErr_Clear();
+        ask = Py_NewRef(Py_None);
+    }
+    PyObject *is = ask != Py_None ? PyObject_CallNoArgs(ask) : NULL;
+    int active = is == Py_True;
+    Py_XDECREF(is);
+    PyErr_Clear();
+    return active;
+}
+
 int
 gd_torch_mode_active(void)
 {
+    if (gd_torch_state_ensure() < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (key_included() || tracing_symbolically() || (pointers_of_thread()->keys == NULL && jit_tracing())) {
+        return 1;
+    }
     static reader stacks[2];
     static const int index[2] = {ROW_FUNCTION_MODES, ROW_DISPATCH_MODES};
     for (int i = 0; i < 2; i++) {

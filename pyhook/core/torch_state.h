@@ -20,7 +20,8 @@ PyObject *gd_torch_state_difference(const void *snapshot, PyObject **found, PyOb
 /* torch.is_grad_enabled(); gd_torch_state_ensure has succeeded. */
 int gd_torch_grad_enabled(void);
 
-/* Whether this thread is inside a TorchFunctionMode, a TorchDispatchMode or a transform of torch.func. Keeps no exception. */
+/* Whether something records or transforms what this thread runs: a TorchFunctionMode, a TorchDispatchMode, a transform of torch.func,
+ * torch.jit.trace, make_fx, torch.export, torch.fx's symbolic tracing (of any thread's). Keeps no exception. */
 int gd_torch_mode_active(void);
 
 /* A symbol of torch's libraries; NULL without an exception where there is none. */

@@ -183,14 +183,9 @@ def _special() -> dict[Any, str]:
     put("modes_active", "_C._is_torch_function_mode_enabled")
     put("from_numpy", "from_numpy")
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
-    put(
-        "false",
-        "jit.is_scripting",
-        "jit.is_tracing",
-        "_jit_internal.is_scripting",
-        "onnx.is_in_onnx_export",
-        "compiler.is_exporting",
-    )
+    put("false", "jit.is_scripting", "_jit_internal.is_scripting")
+    put("tracing", "jit.is_tracing", "compiler.is_exporting")
+    put("asked", "onnx.is_in_onnx_export")
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "is_signed", "numel")
     table.update(dict.fromkeys(_effects.LOGGING, "log"))

@@ -30,7 +30,7 @@ LAYOUTS = {
 }
 PARTS = """values() indices() _values() _indices() crow_indices() col_indices() ccol_indices() row_indices() coalesce()
     to_dense() int_repr() dequantize() clone() relu() unbind() to_sparse() to_mkldnn() t() detach() data double()""".split()
-QUESTIONS = ["shape", "numel()", "dim()", "layout", "dtype", "stride()", "is_sparse", "is_quantized", "is_contiguous()"]
+QUESTIONS = ["shape", "layout", "is_contiguous()"]
 PROGRAMS = [f"x.{part}.{question}" for part in PARTS for question in QUESTIONS] + [
     "torch.zeros(x.values().shape[0])",
     "x.values().view(x.values().size(0), -1).sum()",
