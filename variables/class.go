@@ -49,6 +49,20 @@ var classFacts = map[string]bool{
 
 // GetAttr implements AttrGetter: type.__getattribute__, then the metaclass's __getattr__.
 func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	v, err := c.lookup(tx, name)
+	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") { // raised by a descriptor, or of what is not there
+		meta := c.Class.Type()
+		hook, has := tx.Scope().TypeLookup(meta, "__getattr__")
+		if has && hook.Kind() == py.Function && !tx.World().IsEnumClass(tx.Scope(), c.Class) {
+			fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, meta), "__getattr__"))
+			return Call(tx, fn, []VariableTracker{c, StrConst(tx, name)}, nil)
+		}
+	}
+	return v, err
+}
+
+// lookup is type.__getattribute__.
+func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	meta := c.Class.Type()
 	if name == "__class__" {
@@ -77,12 +91,8 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		return c.bindMeta(tx, name, m)
 	}
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
-	if hook, ok := s.TypeLookup(meta, "__getattr__"); ok && !w.IsEnumClass(s, c.Class) {
-		if hook.Kind() != py.Function {
-			return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
-		}
-		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, meta), "__getattr__"))
-		return Call(tx, fn, []VariableTracker{c, StrConst(tx, name)}, nil)
+	if hook, ok := s.TypeLookup(meta, "__getattr__"); ok && !w.IsEnumClass(s, c.Class) && hook.Kind() != py.Function {
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
 	}
 	text := "type object '" + py.TypeName(c.Class) + "' has no attribute '" + name + "'"
 	if w.IsEnumClass(s, c.Class) {
@@ -174,6 +184,9 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 	case py.Function, py.Property:
 		return tx.Build(d, src), nil
 	case py.StaticMethod, py.ClassMethod:
+		if err := chained(tx, name, d); err != nil {
+			return nil, err
+		}
 		inner, err := unwrapped(tx, d, src, "__func__")
 		if err != nil || inner == nil || d.Kind() == py.StaticMethod {
 			return inner, err

@@ -251,6 +251,9 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	case py.Function:
 		return NewMethod(tx.Build(d, src), self, nil), nil
 	case py.StaticMethod, py.ClassMethod:
+		if err := chained(tx, name, d); err != nil {
+			return nil, err
+		}
 		inner, err := unwrapped(tx, d, src, "__func__")
 		if err != nil || inner == nil || d.Kind() == py.StaticMethod {
 			return inner, err
@@ -314,10 +317,18 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
-// guardMissing guards that neither the instance nor its class has the attribute.
+// guardMissing guards that neither the instance nor its class has the attribute. Where one of them has it, what was found there (a
+// descriptor, a property, __getattribute__) has raised AttributeError and is guarded by itself.
 func (o *ObjectVariable) guardMissing(tx Translator, name string) {
+	s := tx.Scope()
+	if _, has := s.TypeLookup(o.Class, name); has {
+		return
+	}
 	_, deleted := o.attrs[name]
 	if !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
+		if _, has := s.InstanceAttr(o.Obj, name); has {
+			return
+		}
 		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
@@ -327,7 +338,6 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 // straight from its three dicts, in its order.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
-	_, deleted := o.attrs[name]
 	if !ok {
 		o.guardMissing(tx, name)
 		return nil, noAttribute(tx, o.Class, name)
@@ -359,10 +369,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 	if hook.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattr__", name, py.TypeName(o.Class))
 	}
-	if !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
-		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
-	}
-	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
+	o.guardMissing(tx, name)
 	fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattr__"))
 	return Call(tx, fn, []VariableTracker{o, StrConst(tx, name)}, nil)
 }

@@ -49,3 +49,18 @@ func getProperty(tx Translator, self VariableTracker, property py.Object, src gu
 	v, err = Call(tx, tx.Build(get, from), []VariableTracker{self}, nil)
 	return v, true, err
 }
+
+// chained refuses a classmethod around another descriptor than a function: CPython 3.9 to 3.12 calls that descriptor's __get__.
+func chained(tx Translator, name string, d py.Object) error {
+	if d.Kind() != py.ClassMethod {
+		return nil
+	}
+	fn, err := tx.Scope().GetAttr(d, "__func__")
+	if err != nil {
+		return observed(err)
+	}
+	if get, _ := py.Descriptor(fn); get && fn.Kind() != py.Function {
+		return unsupported(exc.AttrUnsupported, "%s: a classmethod of a %s", name, py.TypeName(fn.Type()))
+	}
+	return nil
+}
