@@ -468,7 +468,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 ("reuse_layers", True, "equal layers are captured once"),
                 ("fork_reload", True, "a forked child may translate"),
                 ("inner_limit", 4096, "code objects that one optimize() serves by the hook"),
-                ("max_internal_errors", 3, "after which nothing more is translated"),
+                ("max_internal_errors", 0, "after which nothing more is translated; 0: never"),
                 ("max_translated_instructions", 200_000, "that one translation runs through"),
                 ("inline_depth_limit", 100, "of inlined calls"),
                 ("translate_everything", False, "frames without tensors too, for tests"),

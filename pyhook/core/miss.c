@@ -381,6 +381,7 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
     }
     gd_reply reply;
     m->others = gd_py_others_run(tstate);
+    unsigned errors = gd_thread.internal_errors;
     if (GD_UNLIKELY(gd_runtime.tells)) {
         tell_only(m, "compile_start", 0);
     }
@@ -425,6 +426,9 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         cache->passes++;
         how = reply.status == GD_LEAVE ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
         break;
+    }
+    if (GD_UNLIKELY(gd_thread.internal_errors != errors)) {
+        cache->skip = 1; /* a bug of ours concerns this code alone; what it calls is served */
     }
     return how;
 }

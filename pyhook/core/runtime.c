@@ -13,7 +13,6 @@ gd_runtime_state gd_runtime = {
     .cache_evict = 0,
     .fork_reload = 1,
     .inner_limit = 4096,
-    .max_internal_errors = 3,
 };
 
 __thread gd_thread_state gd_thread;
@@ -300,8 +299,9 @@ gd_internal_error(const char *where, PyObject *function)
         PyException_SetTraceback(value, traceback);
     }
     GD_COUNT(internal_errors);
+    gd_thread.internal_errors++;
     int ended = 0;
-    if (!gd_runtime.broken
+    if (!gd_runtime.broken && gd_runtime.max_internal_errors > 0
         && gd_runtime.counters[GD_COUNT_internal_errors] >= (uint64_t)gd_runtime.max_internal_errors) {
         gd_runtime.broken = 1;
         ended = 1;

@@ -47,7 +47,7 @@ typedef struct {
      * word, so that the hot path tests one word. */
     int special;
     int fork_generation; /* how many forks lie between the first process and this one; written by the atfork handler */
-    int broken; /* too many internal errors: nothing is translated any more */
+    int broken; /* max_internal_errors, where the user has set it, is reached: nothing is translated any more */
     /* settings; see the table in runtime.c */
     int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors, stance;
     int error_on_recompile, fail_on_recompile_limit_hit;
@@ -74,6 +74,7 @@ typedef struct {
     struct gd_extent *extent; /* innermost extent in force on this thread, or NULL */
     int mode; /* GD_MODE_* */
     int translating; /* depth of translations and callbacks on this thread: nothing new is translated meanwhile */
+    unsigned internal_errors; /* reported on this thread so far */
     int watching; /* running frames of the user's own code that look at the interpreter itself; see GD_WATCHED_CALLS */
     PyCodeObject *skip_once; /* borrowed: the next frame, when of this code, is the user's own run on purpose */
     struct _PyInterpreterFrame *passing; /* frame handed to a foreign eval function: seen again, it goes to CPython's */
@@ -137,8 +138,8 @@ PyObject *gd_import(const char *name);
  * new result, or NULL with an exception. Nothing is translated while it runs. */
 PyObject *gd_call_python(const char *name, PyObject *arg);
 
-/* Reports a bug of ours: takes the pending exception, if any, counts, tells Python, and after max_internal_errors ends
- * translation. Leaves no exception. where: a short phrase; function: borrowed or NULL. */
+/* Reports a bug of ours: takes the pending exception, if any, counts, and tells Python. The code that was being translated gets no
+ * further attempts (gd_serve_miss). Leaves no exception. where: a short phrase; function: borrowed or NULL. */
 void gd_internal_error(const char *where, PyObject *function);
 
 /* Reports the pending exception of a callback whose failure must not reach the user's call; clears it. */

@@ -45,7 +45,7 @@ raise_on_ctx_manager_usage: bool
 fork_reload: bool
 #: code objects that the hook may serve for one optimize() call
 inner_limit: int
-#: internal errors after which the process translates nothing more
+#: internal errors after which the process translates nothing more; 0: no number of them, the code they concern is left alone
 max_internal_errors: int
 #: instructions a translation may run through from one operation to the next, inlined ones included; 20 times as many in all
 max_translated_instructions: int
@@ -112,7 +112,7 @@ _SETTINGS: dict[str, _Setting] = {
     "raise_on_ctx_manager_usage": _Setting(False),
     "fork_reload": _Setting(True, core="fork_reload"),
     "inner_limit": _Setting(4096, core="inner_limit"),
-    "max_internal_errors": _Setting(3, core="max_internal_errors"),
+    "max_internal_errors": _Setting(0, core="max_internal_errors"),
     "max_translated_instructions": _Setting(200_000, minimum=1),
     "inline_depth_limit": _Setting(100),
     "error_on_recompile": _Setting(False, core="error_on_recompile"),

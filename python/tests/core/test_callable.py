@@ -647,25 +647,33 @@ class TestTranslationsInside:
         with translator(answer):
             assert w(1) == (1,) and w(2) == (2,)
 
-    def test_three_internal_errors_end_translation(self) -> None:
+    def test_an_internal_error_concerns_its_own_code(self) -> None:
         reports: list[dict[str, Any]] = []
 
         def wrong(request: dict[str, Any]) -> Any:
             return make_entry(slots_of, 7)  # slots that the frame does not have
 
+        with translator(wrong) as t, callback("internal_error", reports.append):
+            codes = [_C.Callable(eval(f"lambda x: 'original {i}'")) for i in range(5)]
+            for i, w in enumerate(codes):
+                assert [w(k) for k in range(6)] == [f"original {i}"] * 6
+            assert len(t.requests) == 5
+            assert not any(r["disabled"] for r in reports)
+            assert all(isinstance(r["error"], SystemError) for r in reports)
+        with translator(give_slots):
+            assert _C.Callable(lambda x: "original")(1) == (1,)
+
+    def test_a_number_of_internal_errors_ends_translation_where_it_is_set(self) -> None:
+        before = _C.get_config()["max_internal_errors"]
         _C.reset_counters()
         try:
-            with translator(wrong) as t, callback("internal_error", reports.append):
-                w = _C.Callable(lambda x: "original")
-                assert [w(i) for i in range(6)] == ["original"] * 6
-                assert len(t.requests) == 3
-                assert [r["disabled"] for r in reports] == [False, False, True]
-                assert all(isinstance(r["error"], SystemError) for r in reports)
-                assert _C.report_internal_error("x") is True
+            _C.set_config(max_internal_errors=2)
+            with translator(give_slots), callback("internal_error", lambda info: None):
+                assert [_C.report_internal_error("x") for _ in range(2)] == [False, True]
+                assert _C.Callable(lambda x: "original")(1) == "original"
         finally:
+            _C.set_config(max_internal_errors=before)
             _C.reset_counters()
-        with translator(give_slots):
-            assert w(1) == (1,)
 
 
 class TestRecursion:

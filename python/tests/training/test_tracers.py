@@ -1,4 +1,4 @@
-"""While something records or transforms what runs (jit.trace, make_fx, symbolic_trace, ...), CPython runs the frame: hit and miss."""
+"""While something records or transforms what runs (jit.trace, make_fx, ...), CPython runs the frame, at a hit and at a miss."""
 
 from __future__ import annotations
 
