@@ -41,6 +41,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	inline := flag(options, "inline")
 	out.NoPython = flag(options, "nopython")
 	out.PythonOps = flag(options, "python_calls")
+	out.Transparent = flag(options, "transparent")
 	out.TakesApart = flag(options, "takes_apart")
 	out.CheckTypes = flag(options, "check_types")
 	out.QueueEffects = flag(config, "queue_effects")

@@ -269,7 +269,8 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 		}
 	}
 	if fn := tx.World().CallableFunction(d); !fn.IsNull() { // one of our callables used as a method
-		return NewMethod(tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name)), self, nil), nil
+		wraps := tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name))
+		return NewMethod(&OptimizedVariable{Obj: d, wraps: wraps}, self, nil), nil
 	}
 	if get, _ := isDescriptor(tx, d); get {
 		return userDescriptor(tx, self, class, name, d, src)

@@ -41,6 +41,8 @@ func (*OptimizedVariable) Truth(Translator) (bool, error) { return true, nil }
 
 // Call implements Caller.
 func (v *OptimizedVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	tx.World().optimized++
+	defer func() { tx.World().optimized-- }()
 	return Call(tx, v.wraps, args, kwargs)
 }
 

@@ -154,7 +154,7 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	case t.class == "torch_function_check":
 		return t.overloadCheck(tx, args)
 	case t.class == "true":
-		return BoolConst(true), nil
+		return BoolConst(!tx.World().Transparent || tx.World().optimized > 0), nil
 	case t.class == "false":
 		return BoolConst(false), nil
 	case t.class == "tracing": // nothing is translated while something traces

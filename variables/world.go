@@ -77,6 +77,10 @@ type World struct {
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.
 	GuardNNModules bool
+	// Transparent: the program has not asked to be compiled, but for the callables of ours that it calls: optimized counts those being
+	// inlined.
+	Transparent bool
+	optimized   int
 	// PythonOps lets Python calls into the graph; Calls counts them so far.
 	PythonOps bool
 	Calls     int

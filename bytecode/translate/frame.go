@@ -41,6 +41,7 @@ type Origin struct {
 type Options struct {
 	NoPython       bool
 	TakesApart     bool // the backend traces operators down to what they are made of
+	Transparent    bool // the program has not asked for it: it is not compiling
 	FullGuards     bool // config.tensor_guards == "full", or a backend that takes whole graphs
 	QueueEffects   bool
 	GuardNNModules bool

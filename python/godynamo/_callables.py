@@ -289,6 +289,8 @@ def _classify(obj: Any, module: str) -> str:
     if isinstance(obj, types.FunctionType):
         if module == "godynamo.comptime":
             return f"comptime:{obj.__name__[1:]}"
+        if module == "torch._dynamo.external_utils" and obj.__name__ == "is_compiling":
+            return "true"  # torch._dynamo.is_compiling, which need not be imported
         if module == "godynamo" or module.startswith("godynamo."):
             return "inline" if module.startswith(_OWN_INLINED) else "opaque"
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:

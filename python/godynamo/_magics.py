@@ -13,7 +13,7 @@ from IPython.display import display
 
 from . import _explain, _runtime, exc, utils
 from ._core import core
-from ._optimize import Optimizer, optimize
+from ._optimize import Optimizer, optimize, transparent
 
 _CELL_USAGE = "%%godynamo [--backend NAME] [--nopython] [--quiet], with code in the lines below or after --"
 
@@ -126,7 +126,7 @@ def _options(line: str) -> tuple[Optimizer, bool]:
         else:
             raise UsageError(f"{word!r} is no option: {_CELL_USAGE}")
     try:
-        return optimize(backend=backend, nopython=nopython), quiet
+        return transparent(optimize(backend=backend, nopython=nopython)), quiet
     except exc.InvalidBackend as error:
         raise UsageError(f"%%godynamo: {error}") from None
 

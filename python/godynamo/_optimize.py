@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import threading
@@ -319,6 +320,14 @@ def optimize(
     )
     optimizer = Optimizer(made, bool(disable))
     return optimizer if fn is _MISSING or fn is None else optimizer(fn)
+
+
+def transparent(optimizer: Optimizer) -> Optimizer:
+    """The same for programs that have not asked for it (``godynamo run``, the pytest plugin, IPython's magics).
+
+    torch.compiler.is_compiling() and its like are False in what is captured: results stay those of the program alone.
+    """
+    return Optimizer(dataclasses.replace(optimizer.options, transparent=True), optimizer._disabled)
 
 
 def _backend(backend: Any, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class Options:
     cache_size_limit: int | None = None
     #: calls that cannot be captured go into the graph; "checked": and annotations are checked; None: config.python_ops
     python_ops: bool | str | None = None
+    #: the program has not asked for this: what it asks about being compiled is answered as without godynamo
+    transparent: bool = False
     #: what has been found out about the backend: "takes_apart"
     found: set[str] = field(default_factory=set)
 

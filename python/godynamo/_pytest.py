@@ -19,7 +19,7 @@ import pytest
 
 from . import _runtime, exc
 from ._core import available, core
-from ._optimize import Optimizer, optimize
+from ._optimize import Optimizer, optimize, transparent
 
 #: (code, reason, hint, ((function, file, line), ...)): a break as _runtime tells it
 Row = tuple[str, str, str, tuple[tuple[str, str, int], ...]]
@@ -132,7 +132,7 @@ class Plugin:
         asked = _Asked(item, self._backend)
         if asked.off or not isinstance(item, pytest.Function) or _only_makes(item.obj):
             return (yield)
-        optimizer = optimize(backend=asked.backend) if asked.backend is not None else optimize(backend="eager")
+        optimizer = transparent(optimize(backend="eager" if asked.backend is None else asked.backend))
         original = item.obj
         record = _Record(item.originalname, str(item.path))
         callback = core.set_callback("internal_error", record.failed) if available else None

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import godynamo
+from godynamo._optimize import transparent
 
 from . import summary
 from .problem import Problem, nearest
@@ -75,12 +76,12 @@ def main(arguments: list[str]) -> int:
             if not callable(function) and not isinstance(function, (staticmethod, classmethod)):
                 raise Problem(f"--function: {type(function).__name__} objects cannot be optimized: name a function")
             met.add(name)
-            return godynamo.optimize(backend=backend, nopython=options.nopython)(function)
+            return transparent(godynamo.optimize(backend=backend, nopython=options.nopython))(function)
 
         return optimized
 
     def everything() -> AbstractContextManager[Any]:
-        return nullcontext() if options.function else godynamo.optimize(backend=backend)
+        return nullcontext() if options.function else transparent(godynamo.optimize(backend=backend))
 
     recorder = summary.Recorder()
     code = 1
