@@ -32,6 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MISSING: Any = object()
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # of type.__flags__
 
 # A parameter name that tells a backend by itself, first and second.
 _GRAPH_NAMES = {"gm", "graph_module", "graphmodule", "fx_module", "fx_graph", "fx_gm"}
@@ -98,8 +99,10 @@ class Optimizer:
         """Optimize a function, bound method, callable object or module; returns what replaces it."""
         if isinstance(fn, (staticmethod, classmethod)):
             return type(fn)(self(fn.__func__))
-        if isinstance(fn, type) or not callable(fn):
-            raise TypeError(f"optimize() needs a function, method, module or callable object, not {fn!r}")
+        if isinstance(fn, type):
+            return self._class(fn)
+        if not callable(fn):
+            raise TypeError(f"optimize() needs a function, method, module, class or callable object, not {fn!r}")
         if self._disabled or not available:
             return fn
         if _modules.is_module(fn):
@@ -129,11 +132,28 @@ class Optimizer:
     def __repr__(self) -> str:
         return f"<godynamo.optimize(backend={self.options.backend_name!r})>"
 
+    def _class(self, cls: type) -> type:
+        """The class itself, as torch.compile(cls) gives it: calls of its instances, and of its subclasses', are optimized."""
+        if getattr(cls, "__godynamo_backend__", False):
+            raise TypeError(f"optimize() takes an instance of the backend {cls.__qualname__}, not the class")
+        if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
+            raise TypeError(
+                f"optimize() needs a class that Python code defines, not the builtin type {cls.__qualname__!r}"
+            )
+        if self._disabled or not available:
+            return cls
+        call = next((vars(c)["__call__"] for c in cls.__mro__ if "__call__" in vars(c)), None)
+        if isinstance(call, (types.FunctionType, core.Callable, staticmethod, classmethod)):
+            setattr(cls, "__call__", self(call))  # noqa: B010
+        return cls
+
     def _module(self, module: Any) -> Any:
         if _modes.is_disabled(module):
             return module
         module = _modules.original(module)
         call = type(module).__call__
+        if isinstance(call, core.Callable):  # of an optimized class
+            call = call.function
         if not isinstance(call, types.FunctionType):
             w = self._trampoline(_modules.bound_call(module), module)
         else:
@@ -152,6 +172,8 @@ class Optimizer:
         if isinstance(fn, types.MethodType) and isinstance(fn.__func__, core.Callable):
             return core.Callable(fn.__func__.function, fn.__self__, self.options)
         call = inspect.getattr_static(type(fn), "__call__", None)
+        if isinstance(call, core.Callable):  # of an optimized class
+            call = call.function
         if isinstance(call, types.FunctionType):
             return core.Callable(call, fn, self.options, wrapped=fn)
         return self._trampoline(fn, fn)
@@ -256,7 +278,7 @@ def optimize(
     >>> with godynamo.optimize(my_compiler): f(x)
 
     Args:
-        first: a function, method, module or callable object to optimize, or a backend (a name or a callable).
+        first: a function, method, module, class or callable object to optimize, or a backend (a name or a callable).
         nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's word
             for it.
         dynamic: True: sizes are symbols from the start; False: never; None: those that change.
@@ -284,11 +306,12 @@ def optimize(
         With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and weak
         references as functions do. With a module: a handle that shares the module's attributes, is an instance of its
         class and calls it through the translations; classes with ``__slots__`` of their own, ScriptModules and classes
-        that cannot be subclassed get a proxy instead, of which isinstance() holds too. Else: a decorator that is also
-        a context manager.
+        that cannot be subclassed get a proxy instead, of which isinstance() holds too. With a class: that class, whose
+        ``__call__`` is optimized from now on, in its subclasses as well; making an instance is not. Else: a decorator that
+        is also a context manager.
 
     Raises:
-        TypeError: what is to be optimized, or a backend, is not callable.
+        TypeError: what is to be optimized, or a backend, is not callable, or is a builtin type.
         ValueError: no backend has this name (near ones are named), mode and options that exclude each other, or an
             unknown python_ops.
     """

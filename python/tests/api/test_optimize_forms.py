@@ -128,7 +128,7 @@ def test_torch_compiles_keywords():
         (lambda: godynamo.optimize()(3), TypeError, "not 3"),
         (lambda: godynamo.optimize(fn=3), TypeError, "not 3"),
         (lambda: godynamo.optimize(backend=3), TypeError, "not 3"),
-        (lambda: godynamo.optimize(Model), TypeError, "Model"),
+        (lambda: godynamo.optimize(bool), TypeError, "builtin type .bool"),
         (lambda: godynamo.optimize(two, fn=two, backend="eager"), TypeError, "two"),
         (lambda: godynamo.optimize("eager", backend="eager"), TypeError, "two backends"),
         (lambda: godynamo.optimize("aot_eagr"), ValueError, "aot_eager"),
