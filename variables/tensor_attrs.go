@@ -2,6 +2,7 @@ package variables
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
@@ -257,19 +258,36 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	return nil
 }
 
-// changedAsLeaf tells where CPython raises, but a graph that is taken apart changes the tensor: it is made free of effects first.
+// changedAsLeaf reports whether a change in place raises in CPython, since the tensor is a leaf that requires gradients or a view of one.
+// A graph that is taken apart would change it: it is made free of effects first. A computed tensor may be a leaf of the frame's as well:
+// contiguous(), to() and their like return what they are given.
 func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
-	if !tx.Output().WholeGraph() || !t.exemplified() {
+	if !tx.Output().WholeGraph() {
 		return false, nil
 	}
 	if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
 		return false, err
 	}
-	if m, err := t.Meta(tx); err != nil || !m.RequiresGrad {
+	sample := t.Example // whatever has changed it since: it is a leaf still
+	if sample.IsNull() {
+		if !tx.Output().TakesApart() {
+			return false, nil
+		}
+		var err error
+		if sample, err = tx.Output().Sample(t); err != nil {
+			var unknown *exc.Unsupported
+			if errors.As(err, &unknown) {
+				err = nil // its size depends on data, so an operation has made it
+			}
+			return false, err
+		}
+	}
+	m, err := tx.Scope().Import("godynamo._aot")
+	if err != nil {
 		return false, err
 	}
-	leaf, err := tx.Scope().GetAttr(t.Example, "is_leaf")
-	return err == nil && leaf == py.True() && tx.Output().TakesApart(), err
+	raises, err := tx.Scope().CallMethod(m, "of_a_leaf", sample)
+	return err == nil && raises == py.True() && tx.Output().TakesApart(), err
 }
 
 // mayRequireGrad refuses a switch of the flag in a graph that is taken apart. A compiler that differentiates the graph sees whether its inputs
