@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -319,4 +320,25 @@ func TestAnEngineThatFailsInOneProcessHasFailed(t *testing.T) {
 	r.take(w, map[string]*measured{"eager": {Error: "wrong now"}}, 2)
 	assert.Equal(t, "wrong now", w.Engines["eager"].Error)
 	assert.Equal(t, "no", w.Engines["eager"].Correct)
+}
+
+func TestWriteFileKeepsLinks(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"there.txt", "not yet.txt"} {
+		target, link := filepath.Join(dir, name), filepath.Join(dir, "link to "+name)
+		if name == "there.txt" {
+			require.NoError(t, os.WriteFile(target, []byte("old"), 0o666))
+		}
+		require.NoError(t, os.Symlink(name, link))
+		require.NoError(t, WriteFile(link, func(w io.Writer) error {
+			_, err := w.Write([]byte("new"))
+			return err
+		}))
+		info, err := os.Lstat(link)
+		require.NoError(t, err)
+		require.NotZero(t, info.Mode()&os.ModeSymlink, "%s is a link still", link)
+		text, err := os.ReadFile(target)
+		require.NoError(t, err)
+		require.Equal(t, "new", string(text))
+	}
 }

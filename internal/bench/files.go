@@ -31,6 +31,14 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		defer file.Close()
 		return write(file)
 	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // a link stays one, what it names is replaced
+	} else if target, err := os.Readlink(path); err == nil { // it names a file that is not there yet
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
