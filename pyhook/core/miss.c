@@ -173,6 +173,21 @@ tell_only(const miss *m, const char *callback, int limit)
     Py_XDECREF(result);
 }
 
+/* tell_only for the user's own callbacks. -1 with the exception where that is none of Exception's: an interrupt, SystemExit. */
+static int
+tell_user(const miss *m, const char *callback)
+{
+    PyObject *result = tell(m, callback, 0);
+    if (result == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+            return -1;
+        }
+        gd_swallow((PyObject *)m->function);
+    }
+    Py_XDECREF(result);
+    return 0;
+}
+
 /* Whether one more entry is allowed; makes room where the settings say so. The reasons of all entries are taken down first,
  * those of the evicted ones too. */
 static int
@@ -382,15 +397,24 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
     gd_reply reply;
     m->others = gd_py_others_run(tstate);
     unsigned errors = gd_thread.internal_errors;
-    if (GD_UNLIKELY(gd_runtime.tells)) {
-        tell_only(m, "compile_start", 0);
+    if (GD_UNLIKELY(gd_runtime.tells) && tell_user(m, "compile_start") < 0) {
+        Py_XDECREF(m->failures);
+        return raising(m, result);
     }
     translate_marked(m, &reply);
     if (GD_UNLIKELY(gd_runtime.tells)) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
-        tell_only(m, "compile_end", 0);
-        PyErr_Restore(type, value, traceback);
+        if (tell_user(m, "compile_end") < 0) {
+            Py_CLEAR(reply.entry);
+            reply.status = GD_RAISE;
+            Py_XDECREF(type);
+            Py_XDECREF(value);
+            Py_XDECREF(traceback);
+        }
+        else {
+            PyErr_Restore(type, value, traceback);
+        }
     }
     Py_XDECREF(m->failures);
     int how = GD_RUN_ORIGINAL;

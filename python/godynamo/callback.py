@@ -6,8 +6,8 @@
 ...     print("translating", args.compile_id)
 >>> callback_handler.remove_start_callback(started)
 
-They run on the thread that translates; nothing is translated meanwhile, and what they raise is reported
-(sys.unraisablehook) and goes no further. Without any of them a translation asks for none.
+They run on the thread that translates; nothing is translated meanwhile, and an Exception that they raise is reported
+(sys.unraisablehook) and goes no further. KeyboardInterrupt and SystemExit reach the caller. Without any of them a translation asks for none.
 """
 
 from __future__ import annotations

@@ -232,3 +232,17 @@ def test_a_frame_that_may_not_break_still_raises_its_own_error_with_callbacks(x)
     callback.on_compile_end(lambda args: None)
     with pytest.raises(exc.Unsupported):
         godynamo.optimize(lambda x: (x + 1, godynamo.graph_break()), nopython=True)(x)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("at", ["start", "end"])
+def test_an_interrupt_in_a_callback_reaches_the_caller(x, at, kind):
+    def interrupted(args):
+        callback.callback_handler.clear()
+        raise kind
+
+    getattr(callback, f"on_compile_{at}")(interrupted)
+    _, f = counted()
+    with pytest.raises(kind):
+        f(x)
+    assert torch.equal(f(x), x + 1)
