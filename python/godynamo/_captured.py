@@ -116,6 +116,7 @@ class Counts:
     complete: bool = False
 
 
+_GENERATOR = "GD0302"
 _PYTHON_OPERATION = "", "Python operation of the graph", ""
 
 
@@ -219,13 +220,18 @@ class Summary:
             elif not ours:
                 self._frame(code, self._reason(by, at, counter, frames) if kind == USER else None, counts)
         self._python_calls()
+        ran = {id(row[0]) for row in rows}
+        for key, record in self.left.items():
+            if record.get("left") == _GENERATOR and key not in ran:
+                self._reason(record["code"], -1, "", 1)
         out = Counts(complete=self.census.complete)
         for share, captured, outside in zip((out.bytecodes, out.torch_calls), self.captured, self.outside, strict=True):
             share.captured, share.outside = len(captured), len(outside)
         out.functions = self._functions()
         for cause in self.causes.values():
             cause.row.bytecodes, cause.row.torch_calls = len(cause.bytecodes), len(cause.torch_calls)
-            if cause.bytecodes or cause.torch_calls:
+            # A generator or a coroutine that was made and not run has no instructions yet: the reason is told all the same.
+            if cause.bytecodes or cause.torch_calls or cause.row.code == _GENERATOR:
                 out.kept_out.append(cause.row)
         out.kept_out.sort(key=lambda r: (-r.torch_calls, -r.bytecodes, -r.count, r.file, r.line))
         return out

@@ -7,7 +7,8 @@
 >>> callback_handler.remove_start_callback(started)
 
 They run on the thread that translates; nothing is translated meanwhile, and an Exception that they raise is reported
-(sys.unraisablehook) and goes no further. KeyboardInterrupt and SystemExit reach the caller. Without any of them a translation asks for none.
+(sys.unraisablehook) and goes no further. KeyboardInterrupt and SystemExit reach the caller.
+Without any of them a translation asks for none.
 """
 
 from __future__ import annotations

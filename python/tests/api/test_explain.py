@@ -538,3 +538,19 @@ def test_the_readme_shows_what_it_prints():
     with contextlib.redirect_stdout(out):
         exec(compile(code, "<readme>", "exec"), {"__name__": "__main__"})
     assert out.getvalue() == shown.split("```")[0]
+
+
+def test_a_coroutine_or_a_generator_says_why_nothing_is_captured():
+    async def coroutine(x):
+        return x + 1
+
+    def generator(x):
+        yield x + 1
+
+    for fn, word in ((coroutine, "async def"), (generator, "generator")):
+        explanation = godynamo.explain(fn)(torch.ones(2))
+        (row,) = explanation.kept_out
+        assert (row.code, row.callee, row.bytecodes) == ("GD0302", fn.__qualname__, 0)
+        assert word in row.reason
+        if word == "async def":
+            explanation.result.close()
