@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-signals fuzz-signals-sanitized roundtrip identity cpython opinfo modules paritybench models old-torch conformance check clean
+	golden fuzz-language fuzz-torch fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -99,6 +99,9 @@ fuzz-signals: build ## signals and other threads' exceptions at random points of
 
 fuzz-signals-sanitized: venv ## the same with AddressSanitizer in both libraries
 	@scripts/sanitized.sh $(PY) python/tests/fuzz_signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
+
+fuzz-mutation: build ## random classes and containers changed between two calls, against CPython: SEED=first N=how many
+	@PYTHONPATH=$(CURDIR)/python $(PY) -W ignore python/tests/fuzz_mutation/mutation_run.py --seed $(SEED) --count $(or $(N),50000)
 
 roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
 	@scripts/roundtrip.sh

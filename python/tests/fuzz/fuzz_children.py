@@ -45,6 +45,8 @@ class Programs:
     whole: Callable[[int], bool]  #: whether the seed's program has a backend that is given whole graphs
     tries: int = 600  #: programs that are judged to shrink one
     runs: int = 1  #: what one program counts for
+    #: what is shown of a program's text
+    shown: Callable[[str], str] = lambda text: "def fn(" + text.split("\ndef fn(", 1)[1]
 
     def text(self, seed: int) -> str:
         """The seed's whole program."""
@@ -133,14 +135,14 @@ def minimal(kind: Programs, seed: int, found: Mismatch, timeout: float = TIMEOUT
     if found.kind == "hang":
         timeout = 10.0
     small = shrink(kind.program(seed), holds, 60 if found.kind == "hang" else kind.tries)
-    return kind.source(seed, small).split("\ndef fn(", 1)[1], last
+    return kind.shown(kind.source(seed, small)), last
 
 
 def report(kind: Programs, seed: int, found: Mismatch, out: Any = sys.stdout) -> str:
     """Shrinks and prints one mismatch; returns the minimal program."""
     text, last = minimal(kind, seed, found)
     backend = "whole graphs" if kind.whole(seed) else "inline"
-    print(f"== seed {seed} ({backend}): {last}\ndef fn({text}", file=out, flush=True)
+    print(f"== seed {seed} ({backend}): {last}\n{text}", file=out, flush=True)
     return text
 
 
