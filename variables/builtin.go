@@ -304,11 +304,15 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	case *ConstantVariable:
 		real = x.Value
 	}
-	if !tx.World().PureInstanceCheck(s, cls) {
+	asked, pure := instanceChecks(tx, cls)
+	if !pure {
 		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that decides for itself")
 	}
 	if !real.IsNull() {
 		r, err := s.IsInstance(real, cls)
+		if err == nil && !r {
+			err = staysOutside(tx, real.Type(), cls, asked)
+		}
 		return BoolConst(r), observed(err)
 	}
 	t, err := PythonType(tx, v)
@@ -322,6 +326,9 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	r, err := s.IsSubclass(t, cls)
 	if err != nil || r {
 		return BoolConst(r), observed(err)
+	}
+	if err := staysOutside(tx, t, cls, asked); err != nil {
+		return nil, err
 	}
 	return saysItIs(tx, v, t, cls)
 }
@@ -383,13 +390,20 @@ func mustRealize(tx Translator, v VariableTracker) VariableTracker {
 func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	c, ok := AsConstant(tx, mustRealize(tx, a[0]))
 	cls, ok2 := AsConstant(tx, mustRealize(tx, a[1]))
-	if !ok || !ok2 || !tx.World().PureInstanceCheck(tx.Scope(), cls) {
+	if !ok || !ok2 {
+		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
+	}
+	asked, pure := instanceChecks(tx, cls)
+	if !pure {
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
 	if k := c.Kind(); k == py.TypeKind || k == py.TypeSub {
 		tx.World().RestsOnBases(tx, c)
 	}
 	r, err := tx.Scope().IsSubclass(c, cls)
+	if err == nil && !r {
+		err = staysOutside(tx, c, cls, asked)
+	}
 	return BoolConst(r), observed(err)
 }
 

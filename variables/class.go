@@ -26,12 +26,32 @@ func (*ClassVariable) Kind() string { return "UserDefinedClassVariable" }
 func (c *ClassVariable) AsConstant(Translator) (py.Object, bool) { return c.Class, true }
 
 // PythonType implements Typed.
-func (c *ClassVariable) PythonType(Translator) (py.Object, error) { return c.Class.Type(), nil }
+func (c *ClassVariable) PythonType(tx Translator) (py.Object, error) {
+	return tx.World().Metaclass(tx, c.Class), nil
+}
 
 // Truth implements Truther.
 func (c *ClassVariable) Truth(tx Translator) (bool, error) {
-	if c.Class.Kind() == py.TypeKind {
-		return true, nil
+	for _, name := range []string{"__bool__", "__len__"} {
+		m, err := c.metaMethod(tx, name)
+		if err != nil {
+			return false, err
+		}
+		if m == nil {
+			continue
+		}
+		if name == "__len__" {
+			n, err := c.Len(tx)
+			return n > 0, err
+		}
+		r, err := Call(tx, m, nil, nil)
+		if err != nil {
+			return false, err
+		}
+		return boolResult(tx, r)
+	}
+	if err := tx.World().computable(tx, c.Class); err != nil {
+		return false, err
 	}
 	return tx.Scope().Truth(c.Class)
 }
@@ -64,7 +84,7 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 // lookup is type.__getattribute__.
 func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
-	meta := c.Class.Type()
+	meta := tx.World().Metaclass(tx, c.Class)
 	if name == "__class__" {
 		return NewClass(meta, nil), nil
 	}
@@ -94,7 +114,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	if hook, ok := s.TypeLookup(meta, "__getattr__"); ok && !w.IsEnumClass(s, c.Class) && hook.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
 	}
-	text := "type object '" + py.TypeName(c.Class) + "' has no attribute '" + name + "'"
+	text := "type object '" + typeName(tx, c.Class) + "' has no attribute '" + name + "'"
 	if w.IsEnumClass(s, c.Class) {
 		text = name
 	}
@@ -104,7 +124,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 // enumMember is a member read from its class: EnumType lets nobody bind the name again.
 func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker, bool) {
 	s := tx.Scope()
-	if c.Class.Type() != tx.World().EnumMeta {
+	if tx.World().Metaclass(tx, c.Class) != tx.World().EnumMeta {
 		return nil, false
 	}
 	members, ok := s.TypeLookup(c.Class, "_member_map_")
@@ -120,7 +140,7 @@ func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker,
 
 // metaData is a data descriptor of the metaclass: a property of the user's, or one of the facts of every class.
 func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (VariableTracker, error) {
-	meta := c.Class.Type()
+	meta := tx.World().Metaclass(tx, c.Class)
 	if classFacts[name] {
 		if mro, ok := tx.Scope().TypeLookup(meta, "mro"); ok && mro.Kind() != py.MethodDescr {
 			return nil, unsupported(exc.AttrUnsupported, "%s of class %s, which orders its bases itself", name, py.TypeName(c.Class))
@@ -130,8 +150,15 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		if err != nil {
 			return nil, observed(err)
 		}
-		if name == "__name__" && py.Is(c.Class, py.HeapType) {
-			tx.Output().AddGuards(guards.NameMatch(classSource(tx, c.Class), py.GoString(v)))
+		switch name {
+		case "__name__":
+			if py.Is(c.Class, py.HeapType) {
+				tx.Output().AddGuards(guards.NameMatch(classSource(tx, c.Class), py.GoString(v)))
+			}
+		case "__module__", "__qualname__", "__doc__":
+			if err := tx.World().fact(tx, c.Class, name, v); err != nil {
+				return nil, err
+			}
 		}
 		if v.Kind() == py.Tuple {
 			var items []VariableTracker
@@ -164,7 +191,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 
 // bindMeta is an attribute of the metaclass read through the class.
 func (c *ClassVariable) bindMeta(tx Translator, name string, m py.Object) (VariableTracker, error) {
-	meta := c.Class.Type()
+	meta := tx.World().Metaclass(tx, c.Class)
 	switch m.Kind() {
 	case py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr:
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
@@ -218,10 +245,10 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 // metaMethod is a special method that the user's metaclass has, bound to the class; nil where it is none of Python's own making. Enum's
 // metaclass is left to CPython: its classes are constants.
 func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker, error) {
-	if c.Class.Kind() == py.TypeKind && c.Class.Type() == tx.World().TypeType || tx.World().IsEnumClass(tx.Scope(), c.Class) {
+	if c.Class.Kind() == py.TypeKind && tx.World().Metaclass(tx, c.Class) == tx.World().TypeType || tx.World().IsEnumClass(tx.Scope(), c.Class) {
 		return nil, nil
 	}
-	meta := c.Class.Type()
+	meta := tx.World().Metaclass(tx, c.Class)
 	d, ok := tx.Scope().TypeLookup(meta, name)
 	if !ok || d.Kind() != py.Function || meta == tx.World().ABCMeta {
 		return nil, nil
@@ -240,10 +267,13 @@ func (c *ClassVariable) Len(tx Translator) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if n, ok := ConstInt(tx, mustRealize(tx, r)); ok {
+		if n, ok := ConstInt(tx, mustRealize(tx, r)); ok && n >= 0 {
 			return n, nil
 		}
 		return 0, unsupported(exc.CallUnsupported, "len of class %s", py.TypeName(c.Class))
+	}
+	if err := tx.World().computable(tx, c.Class); err != nil {
+		return 0, err
 	}
 	n, err := tx.Scope().Len(c.Class)
 	return n, observed(err)
@@ -252,7 +282,7 @@ func (c *ClassVariable) Len(tx Translator) (int, error) {
 // SetAttr implements AttrSetter: a store on the class, at its place among the effects.
 func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	s, w := tx.Scope(), tx.World()
-	meta := c.Class.Type()
+	meta := tx.World().Metaclass(tx, c.Class)
 	for _, hook := range []string{"__setattr__", "__delattr__"} {
 		d, _ := s.TypeLookup(meta, hook)
 		own, _ := s.TypeLookup(w.TypeType, hook)
@@ -502,17 +532,23 @@ func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return tx.Build(v, guards.NewModuleAttrSource(src, name)), nil
 }
 
-// dynamicAttr is an attribute that the module computes (PEP 562). Only torch's own modules are asked: theirs give the same
-// object every time.
+// dynamicAttr is an attribute that the module computes: by PEP 562, or by a descriptor of its class. Only torch's own modules are asked.
+// Flags are guarded; other objects are the same every time.
 func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	module, _ := s.InstanceAttr(m.Module, "__name__")
 	if n := py.GoString(module); n != "torch" && !strings.HasPrefix(n, "torch.") {
 		return nil, unsupported(exc.AttrUnsupported, "%s of module %s", name, n)
 	}
-	v, err := s.GetAttr(m.Module, name)
+	r, err := s.Call(tx.World().computedAttribute, m.Module, s.Name(name))
 	if err != nil {
 		return nil, observed(err)
+	}
+	v, holds := s.Items(r)[0], s.Items(r)[1]
+	if holds != pyNone {
+		src := guards.NewConstSource(tx.Output().Const(m.Module), "___module")
+		tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(holds), name+" is "+s.Repr(v)))
+		return NewConstant(v, nil), nil
 	}
 	return tx.Build(v, guards.NewConstSource(tx.Output().Const(v), "___"+name)), nil
 }

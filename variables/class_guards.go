@@ -1,23 +1,27 @@
 package variables
 
 import (
+	"strings"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// What a translation found on a class rests on guards where the value is used. Two findings have no value to guard: that a class
-// has nothing of a name (no __bool__, no __getattr__), or only what a base in C has; and which classes it derives from.
+// Every look-up of a name along a class's MRO passes World.Looked (py.Scope.OnTypeLookup), which guards what kind of thing it found: a
+// value that is used has guards of its own. Which classes a class derives from, its metaclass and its name are guarded where they are
+// read. The memo of a guard program compares one version tag per class for all of these.
 
-// classLookup is one question asked of a class.
+// classLookup is one question about a class: a name looked up, or one of the facts "bases", "type" and "name".
 type classLookup struct {
 	class py.Object
 	name  string
+	fact  string
 }
 
-// Looked guards what a look-up of a name along a class's MRO found, where that is nothing or C's own. Values and functions are
-// guarded by those who use them.
+// Looked guards what a look-up of a name along a class's MRO found: nothing, this object where it is C's own, else an object of this
+// type. Values and functions have more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
-	key := classLookup{class, name}
+	key := classLookup{class: class, name: name}
 	if w.looked[key] {
 		return
 	}
@@ -38,12 +42,39 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	case py.WrapperDescr, py.MethodDescr, py.ClassMethodDescr, py.NoneKind:
 		src := guards.NewTypeAttrSource(classSource(tx, class), name)
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(found), guards.KeepWeak))
+	default:
+		src := guards.NewTypeAttrSource(classSource(tx, class), name)
+		tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(found.Type())))
 	}
+}
+
+// Metaclass returns type(class). It is guarded where it can be assigned.
+func (w *World) Metaclass(tx Translator, class py.Object) py.Object {
+	meta, key := class.Type(), classLookup{class: class, fact: "type"}
+	if !w.looked[key] && py.Is(class, py.HeapType) {
+		w.looked[key] = true
+		if w.mayChange(tx, class) {
+			tx.Output().AddGuards(guards.TypeMatch(classSource(tx, class), tx.Output().Const(meta)))
+		}
+	}
+	return meta
+}
+
+// typeName is the name of a class as CPython's messages print it. It is guarded where it can be assigned.
+func typeName(tx Translator, class py.Object) string {
+	w, name, key := tx.World(), py.TypeName(class), classLookup{class: class, fact: "name"}
+	if !w.looked[key] && py.Is(class, py.HeapType) && !strings.Contains(name, ".") {
+		w.looked[key] = true
+		if polyfillMark(tx, class) == "" && w.mayChange(tx, class) {
+			tx.Output().AddGuards(guards.NameMatch(classSource(tx, class), name))
+		}
+	}
+	return name
 }
 
 // RestsOnBases guards the MRO of a class: __bases__ can be assigned.
 func (w *World) RestsOnBases(tx Translator, class py.Object) {
-	key := classLookup{class, ""}
+	key := classLookup{class: class, fact: "bases"}
 	if w.looked[key] || !py.Is(class, py.HeapType) {
 		return
 	}

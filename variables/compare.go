@@ -127,7 +127,7 @@ func typeError(tx Translator, text string, operands ...VariableTracker) error {
 		if err != nil {
 			return err
 		}
-		out, operands = out+py.TypeName(t), operands[1:]
+		out, operands = out+typeName(tx, t), operands[1:]
 	}
 	o := &exc.Observed{TypeName: "TypeError", Text: out}
 	v, err := newException(tx, tx.World().Builtin("TypeError"), []VariableTracker{NewConstant(tx.Scope().Str(out), nil)}, nil)

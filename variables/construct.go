@@ -60,10 +60,10 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		}
 		return Call(tx, m, args, kwargs)
 	}
-	call, _ := s.TypeLookup(c.Class.Type(), "__call__")
+	call, _ := s.TypeLookup(w.Metaclass(tx, c.Class), "__call__")
 	if own, _ := s.TypeLookup(w.TypeType, "__call__"); call != own {
 		if k := call.Kind(); k == py.TypeKind || k == py.TypeSub { // a TypedDict's metaclass calls dict
-			meta := c.Class.Type()
+			meta := tx.World().Metaclass(tx, c.Class)
 			return Call(tx, tx.Build(call, guards.NewTypeAttrSource(classSource(tx, meta), "__call__")), args, kwargs)
 		}
 		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
@@ -163,10 +163,10 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 // objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init of CPython
 // 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
-	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit, py.TypeName(class)+"() takes no arguments"
+	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit, typeName(tx, class)+"() takes no arguments"
 	if method == "__init__" {
 		what, own, other = "the instance to initialize", py.ObjectInit, py.ObjectNew
-		text = py.TypeName(class) + ".__init__() takes exactly one argument (" + what + ")"
+		text = typeName(tx, class) + ".__init__() takes exactly one argument (" + what + ")"
 	}
 	switch {
 	case !py.Is(class, own):

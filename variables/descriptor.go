@@ -81,7 +81,7 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 	}
 	if fn.IsNull() || fn.Kind() == py.NoneKind {
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-		return &exc.Observed{TypeName: "AttributeError", Text: "property '" + name + "' of '" + py.TypeName(o.Class) + "' object has no " + what}
+		return &exc.Observed{TypeName: "AttributeError", Text: "property '" + name + "' of '" + typeName(tx, o.Class) + "' object has no " + what}
 	}
 	if fn.Kind() != py.Function {
 		return unsupported(exc.StoreUnsupported, "%s of a %s: property", name, py.TypeName(o.Class))

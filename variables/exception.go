@@ -297,7 +297,7 @@ func exceptionRepr(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "__repr__ of an exception")
 	}
-	return StrConst(tx, py.TypeName(o.Class)+open+inner+end), nil
+	return StrConst(tx, typeName(tx, o.Class)+open+inner+end), nil
 }
 
 // exceptionText is str(e) as BaseException and KeyError write it.
@@ -406,7 +406,7 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 			return nil, nil, unsupported(exc.CallUnsupported, "%s = None", name)
 		}
 	}
-	text := "'" + py.TypeName(o.Class) + "' object does not support the context manager protocol"
+	text := "'" + typeName(tx, o.Class) + "' object does not support the context manager protocol"
 	if enter, err = o.lookupSpecial(tx, "__enter__"); err != nil {
 		return nil, nil, err
 	}

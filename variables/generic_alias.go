@@ -8,7 +8,7 @@ import (
 // GetItem implements ItemGetter: a member of an enum class, an alias of a generic one, or what the class's own __class_getitem__ says.
 func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
-	meta := c.Class.Type()
+	meta := tx.World().Metaclass(tx, c.Class)
 	fold := meta == w.EnumMeta
 	if m, err := c.metaMethod(tx, "__getitem__"); err != nil || m != nil {
 		if err != nil {
@@ -22,7 +22,7 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	if !fold {
 		d, ok := s.TypeLookup(c.Class, "__class_getitem__")
 		if !ok {
-			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + py.TypeName(c.Class) + "' is not subscriptable"}
+			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + typeName(tx, c.Class) + "' is not subscriptable"}
 		}
 		if fold = d == w.GenericGetItem || d.Kind() == py.ClassMethodDescr; !fold {
 			fn, err := c.GetAttr(tx, "__class_getitem__")

@@ -59,7 +59,7 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 		if err != nil {
 			return py.Object{}, err
 		}
-		return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" + py.TypeName(t) + "'"}
+		return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" + typeName(tx, t) + "'"}
 	}
 	return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
 }
@@ -68,7 +68,7 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Object, error) {
 	switch o.Kind() {
 	case py.TypeKind, py.TypeSub:
-		if !py.Is(o.Type(), py.IdentityHash) {
+		if !py.Is(o.Type(), py.IdentityHash) || !tx.World().plainMetaclass(tx, o, "__hash__", "__eq__") {
 			return py.Object{}, unsupported(exc.SubscriptUnsupported, "class %s whose metaclass hashes it", py.TypeName(o))
 		}
 	}
@@ -177,7 +177,7 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	}
 	if m == nil {
 		if d, _ := tx.Scope().TypeLookup(o.Class, "__hash__"); d.IsNull() || d.Kind() == py.NoneKind {
-			return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" + py.TypeName(o.Class) + "'"}
+			return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" + typeName(tx, o.Class) + "'"}
 		}
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))
 	}

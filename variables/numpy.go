@@ -47,6 +47,9 @@ func (w *World) anyNumpy(objs []py.Object) bool {
 // computeKnown computes an operator on known operands: "binary", "unary" or "compare" with its number.
 func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (py.Object, error) {
 	s, w := tx.Scope(), tx.World()
+	if err := w.computable(tx, objs...); err != nil {
+		return py.Object{}, err
+	}
 	if w.anyNumpy(objs) {
 		r, err := s.Call(w.numpyOperation, s.Name(kind), s.Int(int64(op)), s.Tuple(objs...))
 		return numpyResult(tx, r, err)
@@ -63,6 +66,9 @@ func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (py.Obj
 // callKnown calls a function on known values.
 func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (py.Object, error) {
 	s, w := tx.Scope(), tx.World()
+	if err := w.computable(tx, objs...); err != nil {
+		return py.Object{}, err
+	}
 	self, bound := py.Object{}, false
 	if k := fn.Kind(); k == py.Builtin || k == py.MethodWrapper {
 		self, bound = w.BoundSelf(s, fn)

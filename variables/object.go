@@ -490,7 +490,7 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 		return nil, err
 	}
 	if m == nil {
-		return nil, &exc.Observed{TypeName: "TypeError", Text: "'" + py.TypeName(o.Class) + "' object is not callable"}
+		return nil, &exc.Observed{TypeName: "TypeError", Text: "'" + typeName(tx, o.Class) + "' object is not callable"}
 	}
 	if o.Src != nil && !o.Obj.IsNull() && o.isModule(tx) {
 		return tx.Output().CallModule(tx, o, args, kwargs, func() (VariableTracker, error) { return Call(tx, m, args, kwargs) })

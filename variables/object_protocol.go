@@ -24,21 +24,27 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if r, err = Realize(tx, r); err != nil {
-			return false, err
-		}
-		if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.BoolKind {
-			if isTensor(r) {
-				return false, unsupported(exc.TensorToPython, "__bool__ that returns a tensor")
-			}
-			return false, typeError(tx, "__bool__ should return bool, returned \x00", r)
-		}
-		return Truth(tx, r)
+		return boolResult(tx, r)
 	}
 	if o.value != nil {
 		return Truth(tx, o.value)
 	}
 	return true, nil
+}
+
+// boolResult is the truth that __bool__ has returned.
+func boolResult(tx Translator, r VariableTracker) (bool, error) {
+	r, err := Realize(tx, r)
+	if err != nil {
+		return false, err
+	}
+	if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.BoolKind {
+		if isTensor(r) {
+			return false, unsupported(exc.TensorToPython, "__bool__ that returns a tensor")
+		}
+		return false, typeError(tx, "__bool__ should return bool, returned \x00", r)
+	}
+	return Truth(tx, r)
 }
 
 // Len implements Lener.
@@ -177,7 +183,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	}
 	if o.dictless(tx) && (o.Obj.IsNull() || !py.HasInstanceStorage(o.Obj)) {
 		if _, ok := tx.Scope().TypeLookup(o.Class, name); ok {
-			return RaiseText(tx, "AttributeError", "'"+py.TypeName(o.Class)+"' object attribute '"+name+"' is read-only")
+			return RaiseText(tx, "AttributeError", "'"+typeName(tx, o.Class)+"' object attribute '"+name+"' is read-only")
 		}
 		return noAttribute(tx, o.Class, name)
 	}
@@ -406,7 +412,7 @@ func (o *ObjectVariable) overlay(tx Translator, d *DictVariable) error {
 
 // noAttribute is the AttributeError of an instance of class.
 func noAttribute(tx Translator, class py.Object, name string) error {
-	o := &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(class) + "' object has no attribute '" + name + "'"}
+	o := &exc.Observed{TypeName: "AttributeError", Text: "'" + typeName(tx, class) + "' object has no attribute '" + name + "'"}
 	if v, err := newException(tx, tx.World().Builtin("AttributeError"), []VariableTracker{NewConstant(tx.Scope().Str(o.Text), nil)}, nil); err == nil {
 		o.Value = v
 	}

@@ -89,6 +89,11 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 		s, _ := ConstStr(tx, r)
 		return s, nil
 	}
+	if c, class := v.(*ClassVariable); class {
+		if err := tx.World().readsText(tx, c.Class); err != nil {
+			return "", err
+		}
+	}
 	o, ok := knownCopy(tx, v)
 	if c, member := enumMember(tx, v); member {
 		o, ok = c.Value, true
@@ -169,7 +174,7 @@ func (o *ObjectVariable) valueText(tx Translator, method string) (string, error)
 		if len(s.history) == 0 {
 			text = ""
 		}
-		text = py.TypeName(o.Class) + "(" + text + ")"
+		text = typeName(tx, o.Class) + "(" + text + ")"
 	}
 	return text, err
 }
@@ -259,6 +264,11 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	}
 	if r, err := memberFormat(tx, v, spec); r != nil || err != nil {
 		return r, err
+	}
+	if c, class := v.(*ClassVariable); class {
+		if err := tx.World().readsText(tx, c.Class); err != nil {
+			return nil, err
+		}
 	}
 	if o, ok := AsConstant(tx, v); ok {
 		r, err := s.Call(tx.World().Builtin("format"), o, s.Str(sp))

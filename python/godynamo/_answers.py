@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,3 +26,57 @@ def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
     """What a singledispatch function calls for a first argument of this class, and the guard that it still does."""
     chosen = fn.dispatch(cls)
     return chosen, lambda other: other.dispatch(cls) is chosen
+
+
+def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
+    """The guard predicate that a class is no subclass of ``cls`` still: abstract classes are asked again once any of them has
+    been given a new subclass by ``register``."""
+    token = abc.get_cache_token()
+    asked = _weakly(cls)
+
+    def holds(other: type) -> bool:
+        nonlocal token
+        now = abc.get_cache_token()
+        if now != token:
+            if issubclass(other, _strongly(asked)):
+                return False
+            token = now
+        return True
+
+    return holds
+
+
+def _weakly(cls: Any) -> Any:
+    if isinstance(cls, tuple):
+        return tuple(map(_weakly, cls))
+    return weakref.ref(cls) if isinstance(cls, type) else cls
+
+
+def _strongly(asked: Any) -> Any:
+    """What ``_weakly`` was given; an empty tuple, which has no subclasses, in the place of a class that is gone."""
+    if isinstance(asked, tuple):
+        return tuple(map(_strongly, asked))
+    if isinstance(asked, weakref.ref):
+        cls = asked()
+        return () if cls is None else cls
+    return asked
+
+
+def fact_is(name: str, value: Any) -> Callable[[type], bool]:
+    """The guard predicate that ``__module__``, ``__qualname__`` or ``__doc__`` of a class is this; its metaclass is not asked."""
+    read = type.__dict__[name].__get__
+    return lambda cls: bool(read(cls) == value)
+
+
+def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
+    """(an attribute that a module computes, the guard predicate that it is that still). None for other than plain values: those
+    of torch are the same object every time."""
+    value = getattr(module, name)
+    if type(value) not in (bool, int, float, str, type(None)):
+        return value, None
+
+    def holds(other: types.ModuleType) -> bool:
+        now = getattr(other, name)
+        return type(now) is type(value) and now == value
+
+    return value, holds

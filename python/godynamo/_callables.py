@@ -483,21 +483,28 @@ def named_tuple_fields(cls: type) -> str:
     return ""
 
 
-def pure_instance_check(cls: Any) -> bool:
-    """isinstance against cls runs no user code: plain metaclasses, abc's own, unions and tuples of such."""
+def checked_classes(cls: Any) -> tuple[type, ...] | None:
+    """The classes that isinstance and issubclass with ``cls`` ask, None where that runs code of the user's: plain metaclasses,
+    abc's own, unions and tuples of such run none."""
     if isinstance(cls, tuple):
-        return all(pure_instance_check(c) for c in cls)
-    if isinstance(cls, typing._SpecialGenericAlias):  # type: ignore[attr-defined]
-        return pure_instance_check(cls.__origin__)
-    if typing.get_origin(cls) in (typing.Union, types.UnionType):
-        return all(pure_instance_check(c) for c in cls.__args__)
-    if not isinstance(cls, type):
-        return False
-    check = type(cls).__instancecheck__
-    if check is type.__instancecheck__:
+        parts = [checked_classes(c) for c in cls]
+    elif isinstance(cls, typing._SpecialGenericAlias):  # type: ignore[attr-defined]
+        parts = [checked_classes(cls.__origin__)]
+    elif typing.get_origin(cls) in (typing.Union, types.UnionType):
+        parts = [checked_classes(c) for c in cls.__args__]
+    else:
+        return (cls,) if isinstance(cls, type) and _pure_check(cls) else None
+    return None if None in parts else tuple(c for part in parts if part for c in part)
+
+
+def _pure_check(cls: type) -> bool:
+    meta = type(cls)
+    checks = meta.__instancecheck__, meta.__subclasscheck__
+    if checks == (type.__instancecheck__, type.__subclasscheck__):
         return True
-    if check is abc.ABCMeta.__instancecheck__:
-        return "__subclasshook__" not in cls.__dict__ or cls.__module__ in ("collections.abc", "typing", "abc")
+    if checks == (abc.ABCMeta.__instancecheck__, abc.ABCMeta.__subclasscheck__):
+        hook = getattr(cls.__dict__.get("__subclasshook__", cls.__subclasshook__), "__func__", None)
+        return hook is None or getattr(hook, "__module__", "") in ("collections.abc", "_collections_abc", "typing", "abc")
     return cls.__module__.split(".", 1)[0] in ("torch", "enum", "typing")
 
 
@@ -583,9 +590,11 @@ def factory_is(factory: Any) -> Callable[[Any], bool]:
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
     """A guard predicate: an instance of a subclass of ``base`` that holds this value, whatever its class says of equality."""
+    if base in (float, complex):  # not a number, and zeros of either sign
+        text, known = base.__repr__, base.__repr__(value)
+        return lambda other: text(other) == known
     equal: Any = base.__eq__
-    text: Any = base.__repr__
-    return lambda other: bool(equal(other, value)) and text(other) == text(value)
+    return lambda other: bool(equal(other, value))
 
 
 def plain_value(base: type, value: Any) -> Any:
@@ -798,7 +807,9 @@ def facts() -> dict[str, Any]:
         "builtin_name": builtin_name,
         "equal_to": equal_to,
         "named_tuple_fields": named_tuple_fields,
-        "pure_instance_check": pure_instance_check,
+        "checked_classes": checked_classes,
+        "stays_outside": _answers.stays_outside,
+        "fact_is": _answers.fact_is,
         "tensor_type_is": _tensor_types.tensor_type_is,
         "tensor_like_is": _tensor_types.tensor_like_is,
         "tensor_type_name": _tensor_types.tensor_type_name,
@@ -812,6 +823,7 @@ def facts() -> dict[str, Any]:
         "call_pure": _pure.call,
         "dispatched": _answers.dispatched,
         "asked": _answers.asked,
+        "computed_attribute": _answers.computed_attribute,
         "register_buffer": torch.nn.Module.register_buffer,
         "buffer_hooks": torch.nn.modules.module._global_buffer_registration_hooks,
         "deque": collections.deque,

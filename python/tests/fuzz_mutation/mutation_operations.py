@@ -621,7 +621,7 @@ CLASS_OPERATIONS = [
     "type({c}).__name__",
     "callable({c})",
     "{c}.__call__",
-    "{c}.__hash__({o})",
+    "{c}.__hash__({o}) == hash({o})",
     "{c}.__eq__({o}, {v})",
     "{c}.__init__",
     "{c}._fields",

@@ -1,0 +1,113 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// Special methods of a metaclass written in Python decide what operations on its classes do. They are inlined where metaMethod is
+// asked, and CPython computes nothing on such classes while translating.
+
+// metaSpecials are the special methods that a C function may call on a class which it is given.
+var metaSpecials = []string{
+	"__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
+	"__repr__", "__str__", "__format__", "__index__", "__int__", "__float__", "__or__", "__ror__", "__add__", "__radd__", "__dir__",
+}
+
+// plainMetaclass reports whether CPython may compute on a class: none of these methods (all of metaSpecials by default) is the user's.
+func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
+	meta := w.Metaclass(tx, class)
+	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) || !w.mayChange(tx, meta) {
+		return true
+	}
+	if len(names) == 0 {
+		names = metaSpecials
+	}
+	for _, name := range names {
+		if d, ok := tx.Scope().TypeLookup(meta, name); ok && d.Kind() != py.WrapperDescr && d.Kind() != py.MethodDescr {
+			return false
+		}
+	}
+	return true
+}
+
+// computable refuses classes among objs whose metaclass decides what CPython is about to compute.
+func (w *World) computable(tx Translator, objs ...py.Object) error {
+	for _, o := range objs {
+		if k := o.Kind(); (k == py.TypeKind || k == py.TypeSub) && !w.plainMetaclass(tx, o) {
+			return unsupported(exc.CallUnsupported, "class %s: its metaclass decides", py.TypeName(o))
+		}
+	}
+	return nil
+}
+
+// fact guards what __module__, __qualname__ or __doc__ of a class is. value is a str or None.
+func (w *World) fact(tx Translator, class py.Object, name string, value py.Object) error {
+	key := classLookup{class: class, fact: name}
+	if w.looked[key] || !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
+		return nil
+	}
+	if k := value.Kind(); k != py.Str && k != py.NoneKind {
+		return unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(class))
+	}
+	w.looked[key] = true
+	holds, err := tx.Scope().Call(w.factIs, tx.Scope().Name(name), value)
+	if err != nil {
+		return observed(err)
+	}
+	tx.Output().AddGuards(guards.PyCheck(classSource(tx, class), tx.Output().Const(holds), name+" is "+tx.Scope().Repr(value)))
+	return nil
+}
+
+// readsText guards what the text of a class is made of.
+func (w *World) readsText(tx Translator, class py.Object) error {
+	if err := w.computable(tx, class); err != nil || !py.Is(class, py.HeapType) {
+		return err
+	}
+	for _, name := range []string{"__module__", "__qualname__"} {
+		value, err := tx.Scope().GetAttr(class, name)
+		if err != nil {
+			return observed(err)
+		}
+		if err := w.fact(tx, class, name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// instanceChecks returns the classes that isinstance or issubclass with cls asks, their metaclasses guarded; ok is false where the
+// user's code decides.
+func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
+	w, s := tx.World(), tx.Scope()
+	asked, err := s.Call(w.checkedClasses, cls)
+	if err != nil || asked == pyNone {
+		return nil, false
+	}
+	classes = s.Items(asked)
+	for _, c := range classes {
+		if meta := w.Metaclass(tx, c); py.Is(meta, py.HeapType) {
+			looksFor(tx, meta, "__instancecheck__", "__subclasscheck__")
+		}
+	}
+	return classes, true
+}
+
+// staysOutside guards that a class is no subclass of cls, where an abstract class among those asked could have it registered later.
+// What an abstract class has once accepted stays accepted.
+func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
+	for _, c := range asked {
+		if !py.IsSubtype(c.Type(), tx.World().ABCMeta) {
+			continue
+		}
+		holds, err := tx.Scope().Call(tx.World().staysOutside, class, cls)
+		if err != nil {
+			return observed(err)
+		}
+		src := guards.NewConstSource(tx.Output().Const(class), "___type_"+py.TypeName(class))
+		tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(holds), "is no "+tx.Scope().Repr(cls)))
+		return nil
+	}
+	return nil
+}
