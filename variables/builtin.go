@@ -247,7 +247,7 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 		}
 		if name == "abs" {
 			r, err := builtinAbs(tx, args)
-			return r, true, err
+			return r, r != nil, err
 		}
 		if name == "truth" {
 			t, err := Truth(tx, args[0])

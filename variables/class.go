@@ -388,8 +388,22 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) && !dictReads[name] {
 		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // which loses its order by it
 	}
+	t, err := PythonType(tx, self)
+	if err != nil {
+		return nil, err
+	}
+	if !py.IsSubtype(t, owner) { // CPython says which type it wants
+		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
+	}
 	switch o := self.(type) {
 	case *ObjectVariable:
+		if owner == tx.World().ObjectType && (o.value != nil || o.exc != nil) {
+			switch name {
+			case "__init__", "__setattr__", "__delattr__", "__getattribute__", "__init_subclass__":
+			default: // not the builtin type's method of that name
+				return nil, unsupported(exc.CallUnsupported, "object.%s of %s", name, Describe(tx, self))
+			}
+		}
 		if owner != tx.World().ObjectType && o.value != nil && o.exc == nil {
 			return o.builtinMethod(tx, name, args, kwargs)
 		}
@@ -418,11 +432,8 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 		}
 		return nil, unsupported(exc.CallUnsupported, "%s of class %s", name, py.TypeName(o.Class))
 	}
-	t, err := PythonType(tx, self)
-	if err != nil {
-		return nil, err
-	}
-	if !py.IsSubtype(t, owner) {
+	theirs, _ := tx.Scope().TypeLookup(owner, name)
+	if own, _ := tx.Scope().TypeLookup(t, name); own != theirs { // object.__repr__(range(3))
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	return CallMethod(tx, self, name, args, kwargs)

@@ -178,6 +178,9 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 				return compareRows(tx, op, &items, &y.items, false)
 			}
 		}
+		if y, ok := AsConstant(tx, b); ok {
+			return compareConstants(tx, op, x.Value, y)
+		}
 	case *DictVariable:
 		if y, ok := b.(*DictVariable); ok && (op == CompareEq || op == CompareNe) {
 			same, err := equalDicts(tx, x, y)
@@ -248,16 +251,24 @@ func compareValue(tx Translator, op int, value, b VariableTracker) (VariableTrac
 	x, ok := AsConstant(tx, value)
 	y, ok2 := AsConstant(tx, b)
 	if ok && ok2 {
-		r, err := tx.Scope().CallMethod(x, "__"+compareNames[op]+"__", y)
-		if err != nil {
-			return nil, observed(err)
-		}
-		if r.Kind() == py.NotImplemented {
-			return nil, nil
-		}
-		return knownResult(tx, r), nil
+		return compareConstants(tx, op, x, y)
 	}
 	return compareSlot(tx, op, value, b)
+}
+
+// compareConstants is x's own comparison with y; nil for NotImplemented.
+func compareConstants(tx Translator, op int, x, y py.Object) (VariableTracker, error) {
+	if err := tx.World().computable(tx, x, y); err != nil {
+		return nil, err
+	}
+	r, err := tx.Scope().CallMethod(x, "__"+compareNames[op]+"__", y)
+	if err != nil {
+		return nil, observed(err)
+	}
+	if r.Kind() == py.NotImplemented {
+		return nil, nil
+	}
+	return knownResult(tx, r), nil
 }
 
 // unlessNotImplemented calls a special method; nil when it returns NotImplemented.
@@ -405,7 +416,7 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 			return Truth(tx, r)
 		}
 		if x.value != nil {
-			return Contains(tx, x.value, v)
+			return onHeld(x, func() (bool, error) { return Contains(tx, x.value, v) })
 		}
 	case *ClassVariable:
 		if m, err := x.metaMethod(tx, "__contains__"); err != nil || m != nil {

@@ -396,7 +396,7 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 			return NoneConst(), nil
 		}
 	}
-	r, err := CallMethod(tx, o.value, name, args, kwargs)
+	r, err := onHeld(o, func() (VariableTracker, error) { return CallMethod(tx, o.value, name, args, kwargs) })
 	if err == nil && r == o.value { // x.__iadd__(y) is x
 		return o, nil
 	}
@@ -432,12 +432,6 @@ func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 		}
 	}
 	return false
-}
-
-// plainValue tells instances whose class reads the builtin type's contents as that type does: C code may be given the contents.
-func (o *ObjectVariable) plainValue(tx Translator) bool {
-	return !o.overrides(tx, "__int__", "__index__", "__float__", "__len__", "__iter__", "__getitem__", "__str__", "__repr__", "__format__",
-		"__hash__", "__eq__", "__bool__", "__contains__")
 }
 
 // loadClass loads the class: a class of a caller's frame as its argument, so that no translation keeps it alive.

@@ -31,9 +31,6 @@ var conversions = map[string]conversion{
 // indexOnly marks specials whose result is an int for the builtin to go on with.
 var indexOnly = map[string]bool{"__index__": true, "__hash__": true}
 
-// objectMethods are the specials that every class has.
-var objectMethods = map[string]bool{"__str__": true, "__repr__": true, "__hash__": true}
-
 // convertObject is a conversion builtin of an instance of a Python class; false when that is not what the call is.
 func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	c, ok := conversions[b.name]
@@ -54,7 +51,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 			return nil, true, err
 		}
 		if m == nil {
-			if _, own := tx.Scope().TypeLookup(o.Class, name); own && o.value != nil && !objectMethods[name] {
+			if d, own := tx.Scope().TypeLookup(o.Class, name); own && o.value != nil && !tx.World().IsObjectMethod(tx.Scope(), name, d) {
 				break // the builtin type's own comes first
 			}
 			continue
@@ -84,7 +81,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s gives %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
 	}
 	if o.value != nil {
-		r, err := b.Call(tx, []VariableTracker{o.value}, nil)
+		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{o.value}, nil) })
 		return r, true, err
 	}
 	return nil, true, unsupported(exc.CallUnsupported, "%s of a %s", b.name, py.TypeName(o.Class))

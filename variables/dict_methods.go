@@ -229,6 +229,16 @@ func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) 
 	return out, nil
 }
 
+// HasKeys reports whether {**v} takes v for a mapping: its type has keys().
+func HasKeys(tx Translator, v VariableTracker) bool {
+	t, err := PythonType(tx, v)
+	if err != nil {
+		return false
+	}
+	_, ok := tx.Scope().TypeLookup(t, "keys")
+	return ok
+}
+
 // mappingPairs are the items of a dict, of an object with keys(), or of an iterable of pairs.
 func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error) {
 	v, err := Realize(tx, v)

@@ -459,7 +459,7 @@ func (o *ObjectVariable) iter(tx Translator) (VariableTracker, error) {
 		return nil, notIterable(tx, o)
 	}
 	if o.value != nil {
-		return Iter(tx, o.value)
+		return onHeld(o, func() (VariableTracker, error) { return Iter(tx, o.value) })
 	}
 	if m, err = o.lookupSpecial(tx, "__getitem__"); err != nil {
 		return nil, err

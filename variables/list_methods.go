@@ -341,6 +341,9 @@ func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 		}
 	}
 	if o, ok := v.(*ObjectVariable); ok {
+		if c, ok := AsConstant(tx, valueOf(o)); ok && c.Kind() == py.Int {
+			return c, nil // an int is its own index
+		}
 		r, err := o.number(tx, "__index__", "Int")
 		if err != nil {
 			return py.Object{}, err

@@ -310,9 +310,14 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	if name == "__class__" {
 		return NewClass(o.Class, nil), nil
 	}
+	if v, err := o.tupleField(tx, d, src); v != nil || err != nil {
+		return v, err
+	}
 	if o.value != nil {
-		if v, err := GetAttr(tx, o.value, name); err == nil || isObserved(err) {
-			return v, err
+		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // the builtin type's own
+			if v, err := GetAttr(tx, o.value, name); err == nil || isObserved(err) {
+				return v, err
+			}
 		}
 	}
 	return userDescriptor(tx, o, o.Class, name, d, src)

@@ -27,7 +27,7 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 		return boolResult(tx, r)
 	}
 	if o.value != nil {
-		return Truth(tx, o.value)
+		return onHeld(o, func() (bool, error) { return Truth(tx, o.value) })
 	}
 	return true, nil
 }
@@ -55,7 +55,7 @@ func (o *ObjectVariable) Len(tx Translator) (int, error) {
 	}
 	if m == nil {
 		if o.value != nil {
-			return Len(tx, o.value)
+			return onHeld(o, func() (int, error) { return Len(tx, o.value) })
 		}
 		return 0, typeError(tx, "object of type '\x00' has no len()", o)
 	}
@@ -107,7 +107,7 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 			return Call(tx, m, []VariableTracker{key}, nil)
 		}
 	}
-	return GetItem(tx, o.value, key)
+	return onHeld(o, func() (VariableTracker, error) { return GetItem(tx, o.value, key) })
 }
 
 // SetItem implements ItemSetter.
@@ -122,7 +122,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	}
 	if m == nil {
 		if o.value != nil {
-			return SetItem(tx, o.value, key, value)
+			return heldError(o, SetItem(tx, o.value, key, value))
 		}
 		return typeError(tx, text, o)
 	}

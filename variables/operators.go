@@ -33,6 +33,11 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	_, ta := a.(*TupleVariable)
 	_, tb := b.(*TupleVariable)
 	if ta || tb { // their items stay the objects they are
+		for _, v := range []VariableTracker{a, b} {
+			if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // which has no operators of its own, nor gets any
+				looksFor(tx, t.class, "__"+binarySpecial[n]+"__", "__r"+binarySpecial[n]+"__", "__i"+binarySpecial[n]+"__")
+			}
+		}
 		if r, ok, err := containerOperator(tx, n, inplace, a, b, a); ok || err != nil {
 			return r, err
 		}
@@ -76,25 +81,45 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if err != nil || r != nil {
 		return r, err
 	}
-	if refuses(tx, n, a) && refuses(tx, n, b) { // which of the builtin types' slots are left is CPython's to say
+	if refuses(tx, n, a) || refuses(tx, n, b) { // which of the builtin types' slots are left is CPython's to say
 		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 	}
 	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), valueOf(b), a); ok || err != nil {
 		return r, err
 	}
-	if oa, ok := AsConstant(tx, valueOf(a)); ok {
-		if ob, ok := AsConstant(tx, valueOf(b)); ok { // instances of subclasses of int, str, ...
-			if tooBig(tx, n, oa, ob) {
-				return nil, unsupported(exc.TooLarge, "constant of great size")
-			}
-			r, err := computeKnown(tx, "binary", op, oa, ob)
-			if err != nil {
-				return nil, observed(err)
-			}
-			return immutableResult(tx, r)
-		}
+	if r, ok, err := heldOperator(tx, op, n, a, b); ok || err != nil {
+		return r, err
 	}
 	return nil, operandError(tx, n, inplace, a, b)
+}
+
+// heldOperator computes an operator on instances of subclasses of int, str, ... whose classes leave the operator as it is.
+func heldOperator(tx Translator, op, n int, a, b VariableTracker) (VariableTracker, bool, error) {
+	ha, ok := AsConstant(tx, valueOf(a))
+	hb, ok2 := AsConstant(tx, valueOf(b))
+	if !ok || !ok2 {
+		return nil, false, nil
+	}
+	if o, ok := b.(*ObjectVariable); ok && binaryNames[n] == "mod" && ha.Kind() == py.Bytes && !o.plainValue(tx) {
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s mod %s", Describe(tx, a), Describe(tx, b))
+	}
+	if tooBig(tx, n, ha, hb) {
+		return nil, false, unsupported(exc.TooLarge, "constant of great size")
+	}
+	oa, ok, err := operandObject(tx, a)
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	ob, ok, err := operandObject(tx, b)
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	r, err := computeKnown(tx, "binary", op, oa, ob)
+	if err != nil {
+		return nil, false, observed(err)
+	}
+	v, err := immutableResult(tx, r)
+	return v, true, err
 }
 
 // refuses tells instances of a subclass of a builtin type whose class has the operator's methods itself, once those gave NotImplemented.
@@ -539,8 +564,14 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 		if m != nil {
 			return Call(tx, m, nil, nil)
 		}
-		if o.value != nil {
-			return Unary(tx, op, o.value)
+		if real, ok, err := o.realInstance(tx); err != nil {
+			return nil, err
+		} else if ok {
+			r, err := computeKnown(tx, "unary", op, real)
+			if err != nil {
+				return nil, observed(err)
+			}
+			return immutableResult(tx, r)
 		}
 		return nil, typeError(tx, "bad operand type for unary "+[]string{"+", "-", "~"}[op]+": '\x00'", o)
 	}

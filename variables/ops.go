@@ -156,7 +156,10 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 			return nil, err
 		}
 		for i, it := range items { // join takes what instances of subclasses hold
-			items[i] = valueOf(mustRealize(tx, it))
+			items[i] = mustRealize(tx, it)
+			if c, ok := valueOf(items[i]).(*ConstantVariable); ok && c.Value.Kind() == o.Kind() {
+				items[i] = c
+			}
 		}
 		args = []VariableTracker{NewTuple(items, nil)}
 	}
@@ -179,6 +182,7 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		all = append(all, kw.Value)
 		names[i] = kw.Name
 	}
+	var held *ObjectVariable
 	for i, a := range all {
 		v, err := Realize(tx, a)
 		if err != nil {
@@ -186,7 +190,13 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		}
 		all[i] = v
 		if o, ok := v.(*ObjectVariable); ok && o.value != nil && o.plainValue(tx) {
-			all[i] = o.value
+			if real, ok, err := o.realInstance(tx); err != nil {
+				return nil, err
+			} else if ok {
+				all[i] = NewConstant(real, nil)
+				continue
+			}
+			all[i], held = o.value, o
 		}
 	}
 	objs, ok := constants(tx, all)
@@ -202,7 +212,10 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	}
 	r, err := callKnown(tx, fn, objs, names)
 	if err != nil {
-		return nil, observed(err)
+		if err = observed(err); held != nil {
+			err = heldError(held, err)
+		}
+		return nil, err
 	}
 	if copied {
 		return plainResult(tx, r, tx.Scope().Repr(fn))

@@ -255,11 +255,15 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 			return r, nil
 		}
 		if d, _ := s.TypeLookup(o.Class, "__format__"); o.value != nil && !tx.World().IsObjectMethod(s, "__format__", d) {
-			if own, _ := s.TypeLookup(o.Class, "__str__"); own.Kind() == py.Function && sp == "" {
+			if sp == "" { // int, float, complex and str print a subclass's instance by str()
 				text, err := strText(tx, o)
 				return NewConstant(s.Str(text), nil), err
 			}
-			return Format(tx, o.value, "", spec)
+			r, err := onHeld(o, func() (VariableTracker, error) { return Format(tx, o.value, "", spec) })
+			if e, ok := err.(*exc.Observed); ok && e.TypeName == "ValueError" { // its text names the type
+				err = unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
+			}
+			return r, err
 		}
 	}
 	if r, err := memberFormat(tx, v, spec); r != nil || err != nil {
@@ -323,6 +327,9 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 		key, conversion := flat[i], py.GoString(flat[i+1])
 		var v VariableTracker
 		if key != py.None() {
+			if !subscriptable(tx, b) {
+				return nil, true, unsupported(exc.OperatorUnsupported, "text %% %s", Describe(tx, b))
+			}
 			if v, err = GetItem(tx, b, NewConstant(key, nil)); err != nil {
 				return nil, true, err
 			}
@@ -361,6 +368,22 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	return NewConstant(r, nil), true, nil
 }
 
+// subscriptable reports whether text % v reads v's items by key.
+func subscriptable(tx Translator, v VariableTracker) bool {
+	switch x := v.(type) {
+	case *DictVariable:
+		return true
+	case *ObjectVariable:
+		_, ok := tx.Scope().TypeLookup(x.Class, "__getitem__")
+		switch x.value.(type) {
+		case *TupleVariable, *ConstantVariable:
+			return false
+		}
+		return ok
+	}
+	return false
+}
+
 func keyedNames(s *py.Scope, d py.Object) []py.Object {
 	keys, _ := s.DictItems(d)
 	return keys
@@ -389,6 +412,12 @@ func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Obj
 		return o, observed(err)
 	}
 	if o, ok := v.(*ObjectVariable); ok && o.value != nil {
+		if !o.plainValue(tx) {
+			return py.Object{}, unsupported(exc.OperatorUnsupported, "%%%s of %s", conversion, Describe(tx, v))
+		}
+		if real, ok, err := o.realInstance(tx); ok || err != nil {
+			return real, err
+		}
 		return percentOperand(tx, o.value, conversion)
 	}
 	return py.Object{}, unsupported(exc.OperatorUnsupported, "%%%s of %s", conversion, Describe(tx, v))

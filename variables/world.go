@@ -449,7 +449,20 @@ func (w *World) NamedTupleFields(s *py.Scope, cls py.Object) ([]string, bool) {
 	if err != nil || r == "" {
 		return nil, false
 	}
+	for _, name := range tupleSpecials { // a class with methods of its own is any subclass of tuple
+		own, _ := s.TypeLookup(cls, name)
+		if theirs, _ := s.TypeLookup(w.TupleType, name); own != theirs {
+			return nil, false
+		}
+	}
 	return strings.Split(r, ","), true
+}
+
+// tupleSpecials are what operators and builtins ask of a tuple.
+var tupleSpecials = []string{
+	"__bool__", "__len__", "__iter__", "__getitem__", "__contains__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+	"__add__", "__radd__", "__mul__", "__rmul__", "__getattribute__", "__getattr__", "__setattr__", "__call__", "__index__", "__reversed__",
+	"__str__", "__format__", "__int__", "__float__",
 }
 
 func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {

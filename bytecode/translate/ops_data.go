@@ -270,6 +270,9 @@ func (tx *InstructionTranslator) mapAdd(inst *bytecode.Instruction) error {
 
 func (tx *InstructionTranslator) dictUpdate(inst *bytecode.Instruction) error {
 	v := tx.pop()
+	if !variables.HasKeys(tx, v) {
+		return exc.Break(exc.CallUnsupported, "{**x} of %s", variables.Describe(tx, v))
+	}
 	return tx.onContainer(inst.Arg, "update", v)
 }
 

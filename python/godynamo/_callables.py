@@ -471,9 +471,23 @@ def _typed(value: Any) -> Any:
     return type(value), value.hex() if isinstance(value, float) else value
 
 
+#: what class statements, collections.namedtuple and dataclasses put into a class
+_USUAL_SPECIALS = frozenset(
+    "__module__ __qualname__ __doc__ __dict__ __slots__ __weakref__ __annotations__ __orig_bases__ __parameters__ __match_args__ "
+    "__new__ __init__ __repr__ __getnewargs__ __replace__ __class_getitem__ __init_subclass__".split()
+)
+
+
+def _own_specials(cls: type) -> bool:
+    """A namedtuple's class has special methods that operators ask for."""
+    own = cls.__mro__[: cls.__mro__.index(tuple)]
+    names = {name for k in own if k is not typing.Generic for name in vars(k)}
+    return any(name[:2] == name[-2:] == "__" for name in names - _USUAL_SPECIALS)
+
+
 def named_tuple_fields(cls: type) -> str:
     fields = getattr(cls, "_fields", None)
-    if not isinstance(fields, tuple) or not fields or cls.__bases__ == ():
+    if not isinstance(fields, tuple) or not fields or cls.__bases__ == () or _own_specials(cls):
         return ""
     if "__new__" in cls.__dict__ and getattr(cls.__new__, "__module__", "").startswith("namedtuple_"):
         return ",".join(fields)

@@ -1,0 +1,79 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// An instance of a subclass of a builtin type holds a value of that type. What the type's own C code does with such an instance is
+// computed on the held value, or on an instance of the real class made for it, as long as that code asks nothing of the class.
+
+// heldSpecials are the special methods that C code may call on an instance which it is given.
+var heldSpecials = []string{
+	"__int__", "__index__", "__float__", "__complex__", "__trunc__", "__round__", "__floor__", "__ceil__", "__abs__", "__neg__", "__pos__",
+	"__invert__", "__len__", "__length_hint__", "__iter__", "__reversed__", "__getitem__", "__contains__", "__str__", "__repr__", "__format__",
+	"__bytes__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__add__", "__radd__", "__mul__", "__rmul__",
+	"__mod__", "__rmod__", "__divmod__", "__rdivmod__", "__pow__", "__rpow__", "__fspath__", "__getattribute__", "__getattr__", "__del__",
+	"__copy__", "__deepcopy__", "__reduce_ex__", "__buffer__", "__missing__", "keys",
+}
+
+// plainValue reports whether C code may be given the instance's contents: its class has none of those methods of its own.
+func (o *ObjectVariable) plainValue(tx Translator) bool { return !o.overrides(tx, heldSpecials...) }
+
+// realInstance makes an instance of o's class with the known immutable value that o holds, and no attributes. ok is false where the value
+// is not known. What CPython says of its class rests on the class's name, which is guarded.
+func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, err error) {
+	c, known := o.value.(*ConstantVariable)
+	if !known || o.exc != nil {
+		return py.Object{}, false, nil
+	}
+	if _, ends := tx.Scope().TypeLookup(o.Class, "__del__"); ends {
+		return py.Object{}, false, nil
+	}
+	typeName(tx, o.Class)
+	obj, err = tx.Scope().CallMethod(o.native, "__new__", o.Class, c.Value)
+	return obj, err == nil, observed(err)
+}
+
+// operandObject is a known operand of C's own operators: a constant, or an instance of the real class of what holds one.
+func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
+	if o, ok := v.(*ObjectVariable); ok {
+		return o.realInstance(tx)
+	}
+	obj, ok := AsConstant(tx, v)
+	return obj, ok, nil
+}
+
+// tupleField is a field of a namedtuple's class, read from an instance that holds a tuple; nil for other descriptors.
+func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
+	t, ok := o.value.(*TupleVariable)
+	if !ok || py.TypeName(d.Type()) != "_collections._tuplegetter" {
+		return nil, nil
+	}
+	parts, err := tx.Scope().CallMethod(d, "__reduce__")
+	if err != nil {
+		return nil, observed(err)
+	}
+	at, ok := py.AsInt(tx.Scope().Items(tx.Scope().Items(parts)[1])[0])
+	if !ok || int(at) >= len(t.items) {
+		return nil, unsupported(exc.AttrUnsupported, "field of a %s", py.TypeName(o.Class))
+	}
+	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+	return t.items[at], nil
+}
+
+// heldError is the error of an operation on what o holds. CPython's message names o's class where this one names the builtin type, so
+// CPython raises it.
+func heldError(o *ObjectVariable, err error) error {
+	if e, ok := err.(*exc.Observed); ok && (e.TypeName == "TypeError" || e.TypeName == "AttributeError") {
+		return unsupported(exc.CallUnsupported, "%s of an instance of %s", e.TypeName, py.TypeName(o.Class))
+	}
+	return err
+}
+
+// onHeld is an operation on what o holds, with heldError.
+func onHeld[T any](o *ObjectVariable, operation func() (T, error)) (T, error) {
+	r, err := operation()
+	return r, heldError(o, err)
+}
