@@ -50,7 +50,7 @@ func (c *ClassVariable) Truth(tx Translator) (bool, error) {
 		}
 		return boolResult(tx, r)
 	}
-	if err := tx.World().computable(tx, c.Class); err != nil {
+	if err := tx.World().computable(tx, []py.Object{c.Class}); err != nil {
 		return false, err
 	}
 	return tx.Scope().Truth(c.Class)
@@ -174,6 +174,10 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 	}
 	if name == "__members__" && tx.World().IsEnumClass(tx.Scope(), c.Class) {
 		members, err := tx.Scope().GetAttr(c.Class, "_member_map_")
+		proxy, err2 := tx.Scope().GetAttr(c.Class, name)
+		if err2 != nil {
+			return nil, observed(err2)
+		}
 		if err != nil {
 			return nil, observed(err)
 		}
@@ -181,7 +185,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		if _, err := Realize(tx, tx.Build(members, guards.NewTypeAttrSource(classSource(tx, c.Class), "_member_map_"))); err != nil {
 			return nil, err
 		}
-		return immutableResult(tx, members)
+		return newMappingProxy(tx, proxy)
 	}
 	if m.Kind() != py.Property && m.Kind() != py.Other {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
@@ -272,7 +276,7 @@ func (c *ClassVariable) Len(tx Translator) (int, error) {
 		}
 		return 0, unsupported(exc.CallUnsupported, "len of class %s", py.TypeName(c.Class))
 	}
-	if err := tx.World().computable(tx, c.Class); err != nil {
+	if err := tx.World().computable(tx, []py.Object{c.Class}); err != nil {
 		return 0, err
 	}
 	n, err := tx.Scope().Len(c.Class)
@@ -436,7 +440,11 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 	if own, _ := tx.Scope().TypeLookup(t, name); own != theirs { // object.__repr__(range(3))
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
-	return CallMethod(tx, self, name, args, kwargs)
+	r, err := CallMethod(tx, self, name, args, kwargs)
+	if e, ok := err.(*exc.Observed); ok && e.TypeName == "TypeError" { // its text may name the method's owner
+		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
+	}
+	return r, err
 }
 
 // objectMethod is object's own methods called on an instance of a Python class (super().__init__(), object.__setattr__).

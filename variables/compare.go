@@ -258,7 +258,7 @@ func compareValue(tx Translator, op int, value, b VariableTracker) (VariableTrac
 
 // compareConstants is x's own comparison with y; nil for NotImplemented.
 func compareConstants(tx Translator, op int, x, y py.Object) (VariableTracker, error) {
-	if err := tx.World().computable(tx, x, y); err != nil {
+	if err := tx.World().computable(tx, []py.Object{x, y}, operatorSpecials("compare", op)...); err != nil {
 		return nil, err
 	}
 	r, err := tx.Scope().CallMethod(x, "__"+compareNames[op]+"__", y)
@@ -436,8 +436,14 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	}
 	if oc, ok := AsConstant(tx, c); ok {
 		if ov, ok := AsConstant(tx, v); ok {
+			if err := tx.World().computable(tx, []py.Object{oc, ov}, "__contains__", "__iter__", "__getitem__", "__eq__", "__hash__"); err != nil {
+				return false, err
+			}
 			r, err := tx.Scope().Contains(oc, ov)
 			return r, observed(err)
+		}
+		if k := oc.Kind(); k == py.Str || k == py.Bytes || tx.World().IsEnum(tx.Scope(), oc) {
+			return false, unsupported(exc.OperatorUnsupported, "membership of %s in %s", Describe(tx, v), Describe(tx, c))
 		}
 		if oc.Kind() == py.FrozenSet {
 			s, err := setOf(tx, c, true)

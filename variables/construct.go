@@ -346,6 +346,12 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 		}
 		return StrConst(tx, text), nil
 	}
+	if d, ok := tx.Scope().TypeLookup(o.native, name); ok && tx.World().IsObjectMethod(tx.Scope(), name, d) && name != "__init__" {
+		if r, ok, err := o.objectSlot(tx, name, args); ok && len(kwargs) == 0 || err != nil {
+			return r, err
+		}
+		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+	}
 	switch v := o.value.(type) {
 	case *DictVariable:
 		switch name {

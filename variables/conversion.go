@@ -108,7 +108,16 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Realize(tx, r)
+	if r, err = Realize(tx, r); err != nil {
+		return nil, err
+	}
+	if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.Int {
+		if !ok || c.Kind() == py.BoolKind { // which warns
+			return nil, unsupported(exc.CallUnsupported, "__index__ that returns %s", Describe(tx, r))
+		}
+		return nil, typeError(tx, "__index__ returned non-int (type \x00)", r)
+	}
+	return r, nil
 }
 
 // maxDigits bounds the decimal numbers that are read and written while translating: the time it takes grows with their square.

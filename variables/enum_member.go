@@ -36,6 +36,21 @@ func memberMethod(tx Translator, v VariableTracker, name string, enums bool) Var
 	return NewMethod(tx.Build(d, guards.NewTypeAttrSource(classSource(tx, class), name)), c, nil)
 }
 
+// readsMember guards what the text of an enum member is made of: its name, its value and its class's name.
+func readsMember(tx Translator, o py.Object) error {
+	typeName(tx, o.Type())
+	for _, name := range []string{"_name_", "_value_"} {
+		v, err := memberAttr(tx, o, name)
+		if err == nil && v != nil {
+			_, err = Realize(tx, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // memberText is what a member's own __str__, __repr__ or __format__ returns.
 func memberText(tx Translator, method VariableTracker, args ...VariableTracker) (VariableTracker, error) {
 	r, err := Call(tx, method, args, nil)
@@ -66,7 +81,7 @@ func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, erro
 // memberOperand refuses a binary operator that the class of an enum member defines; ownText tells text % member, where the member's class
 // says what its text is.
 func memberOperand(tx Translator, n int, a, b VariableTracker) (ownText bool, err error) {
-	if memberMethod(tx, a, "__"+binarySpecial[n]+"__", false) != nil || memberMethod(tx, b, "__r"+binarySpecial[n]+"__", false) != nil {
+	if memberMethod(tx, a, "__"+binarySpecial[n]+"__", false) != nil || memberMethod(tx, a, "__i"+binarySpecial[n]+"__", false) != nil || memberMethod(tx, b, "__r"+binarySpecial[n]+"__", false) != nil {
 		return false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 	}
 	return binaryNames[n] == "mod" && hasOwnText(tx, b), nil

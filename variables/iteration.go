@@ -341,6 +341,9 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 		}
 	default:
 		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members
+			if !plainMember(tx, o, "__iter__", "__getitem__") {
+				return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
+			}
 			break
 		}
 		if o.Kind() == py.TupleSub && tx.World().IsSingletonType(o.Type()) { // sys.version_info

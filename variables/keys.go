@@ -66,6 +66,9 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 
 // constant is a key known wholly: hashed by CPython, now.
 func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Object, error) {
+	if tx.World().IsEnum(tx.Scope(), o) && !plainMember(tx, o, "__hash__", "__eq__") {
+		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
+	}
 	switch o.Kind() {
 	case py.TypeKind, py.TypeSub:
 		if !py.Is(o.Type(), py.IdentityHash) || !tx.World().plainMetaclass(tx, o, "__hash__", "__eq__") {
@@ -165,7 +168,7 @@ func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) 
 // object is the stand-in of an instance: its own where its class hashes by identity, else that of the member it equals.
 func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	if o.value != nil && plainHash(tx, o.Class, builtinBase(tx, o.Class)) {
-		return r.keyObject(tx, o.value)
+		return onHeld(o, func() (py.Object, error) { return r.keyObject(tx, o.value) })
 	}
 	looksFor(tx, o.Class, "__hash__", "__eq__")
 	if py.Is(o.Class, py.IdentityHash) && py.Is(o.Class, py.IdentityCompare) {

@@ -32,14 +32,39 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 	return true
 }
 
-// computable refuses classes among objs whose metaclass decides what CPython is about to compute.
-func (w *World) computable(tx Translator, objs ...py.Object) error {
+// computable refuses objs that code of the user's decides about, where CPython is about to compute with these special methods (all of
+// heldSpecials by default): classes by their metaclass, members of enum classes by their class.
+func (w *World) computable(tx Translator, objs []py.Object, names ...string) error {
 	for _, o := range objs {
-		if k := o.Kind(); (k == py.TypeKind || k == py.TypeSub) && !w.plainMetaclass(tx, o) {
-			return unsupported(exc.CallUnsupported, "class %s: its metaclass decides", py.TypeName(o))
+		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
+			if !w.plainMetaclass(tx, o, names...) {
+				return unsupported(exc.CallUnsupported, "class %s: its metaclass decides", py.TypeName(o))
+			}
+		} else if w.IsEnum(tx.Scope(), o) && !plainMember(tx, o, names...) {
+			return unsupported(exc.CallUnsupported, "a member of %s, which decides for itself", py.TypeName(o.Type()))
 		}
 	}
 	return nil
+}
+
+// plainMember reports whether a member of an enum class has none of these special methods from the user.
+func plainMember(tx Translator, o py.Object, names ...string) bool {
+	if len(names) == 0 {
+		names = heldSpecials
+	}
+	for _, name := range names {
+		d, ok := tx.Scope().TypeLookup(o.Type(), name)
+		if !ok {
+			continue
+		}
+		switch k := d.Kind(); {
+		case k == py.WrapperDescr || k == py.MethodDescr || k == py.NoneKind || k == py.Builtin:
+		case k == py.Function && byEnum(tx, d):
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // fact guards what __module__, __qualname__ or __doc__ of a class is. value is a str or None.
@@ -62,7 +87,7 @@ func (w *World) fact(tx Translator, class py.Object, name string, value py.Objec
 
 // readsText guards what the text of a class is made of.
 func (w *World) readsText(tx Translator, class py.Object) error {
-	if err := w.computable(tx, class); err != nil || !py.Is(class, py.HeapType) {
+	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.HeapType) {
 		return err
 	}
 	for _, name := range []string{"__module__", "__qualname__"} {

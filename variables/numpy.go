@@ -45,9 +45,10 @@ func (w *World) anyNumpy(objs []py.Object) bool {
 }
 
 // computeKnown computes an operator on known operands: "binary", "unary" or "compare" with its number.
-func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (py.Object, error) {
+func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
-	if err := w.computable(tx, objs...); err != nil {
+	defer func() { namesTypes(tx, err, objs) }()
+	if err := w.computable(tx, objs, operatorSpecials(kind, op)...); err != nil {
 		return py.Object{}, err
 	}
 	if w.anyNumpy(objs) {
@@ -63,10 +64,40 @@ func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (py.Obj
 	return s.Binary(op, objs[0], objs[1])
 }
 
+// namesTypes guards the names of the user's classes that an error's text may have.
+func namesTypes(tx Translator, err error, objs []py.Object) {
+	if err == nil {
+		return
+	}
+	for _, o := range objs {
+		typeName(tx, o.Type())
+		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
+			typeName(tx, o)
+		}
+	}
+}
+
+// operatorSpecials are the special methods that an operator asks its operands for.
+func operatorSpecials(kind string, op int) []string {
+	switch {
+	case kind == "unary" && op == 3:
+		return []string{"__bool__", "__len__"}
+	case kind == "unary":
+		return []string{"__" + unaryNames[op] + "__"}
+	case kind == "compare":
+		return []string{"__" + compareNames[op] + "__", "__" + compareNames[compareSwapped[op]] + "__", "__eq__"}
+	}
+	if n := op % len(binaryNames); binaryNames[n] != "mod" {
+		return []string{"__" + binarySpecial[n] + "__", "__r" + binarySpecial[n] + "__", "__i" + binarySpecial[n] + "__", "__index__"}
+	}
+	return nil // text % v prints
+}
+
 // callKnown calls a function on known values.
-func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (py.Object, error) {
+func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (r py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
-	if err := w.computable(tx, objs...); err != nil {
+	defer func() { namesTypes(tx, err, objs) }()
+	if err := w.computable(tx, objs); err != nil {
 		return py.Object{}, err
 	}
 	self, bound := py.Object{}, false
@@ -85,7 +116,7 @@ func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (p
 	if err != nil {
 		return py.Object{}, err
 	}
-	r, err := s.Call(w.numpyComputed, fn, s.Tuple(objs[:at]...), kw)
+	r, err = s.Call(w.numpyComputed, fn, s.Tuple(objs[:at]...), kw)
 	return numpyResult(tx, r, err)
 }
 

@@ -114,7 +114,7 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) error {
 	name, args, text := "__setitem__", []VariableTracker{key, value}, "'\x00' object does not support item assignment"
 	if value == nil {
-		name, args, text = "__delitem__", args[:1], "'\x00' object doesn't support item deletion"
+		name, args, text = "__delitem__", args[:1], "'\x00' object does not support item deletion"
 	}
 	m, err := o.slotMethod(tx, name)
 	if err != nil {
@@ -123,6 +123,15 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	if m == nil {
 		if o.value != nil {
 			return heldError(o, SetItem(tx, o.value, key, value))
+		}
+		if value == nil && py.Is(o.Class, py.HeapType) { // classes of the user's have the slots of sequences, which are asked for an index
+			k, known := AsConstant(tx, key)
+			if !known {
+				return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, o))
+			}
+			if kind := k.Kind(); kind == py.Int || kind == py.BoolKind {
+				text = "'\x00' object doesn't support item deletion"
+			}
 		}
 		return typeError(tx, text, o)
 	}

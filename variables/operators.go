@@ -72,7 +72,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if r, ok, err := shadowOperator(tx, op, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}
-	if binaryNames[n] == "mod" {
+	if o, isObject := a.(*ObjectVariable); binaryNames[n] == "mod" && !(isObject && o.value != nil && o.overrides(tx, "__mod__", "__imod__", "__rmod__")) {
 		if r, ok, err := percentFormat(tx, a, b); ok || err != nil {
 			return r, err
 		}
@@ -128,7 +128,7 @@ func refuses(tx Translator, n int, v VariableTracker) bool {
 	if !ok || o.value == nil {
 		return false
 	}
-	for _, name := range []string{"__" + binarySpecial[n] + "__", "__r" + binarySpecial[n] + "__"} {
+	for _, name := range []string{"__" + binarySpecial[n] + "__", "__r" + binarySpecial[n] + "__", "__i" + binarySpecial[n] + "__"} {
 		if m, err := o.slotMethod(tx, name); err != nil || m != nil {
 			return true
 		}
@@ -431,6 +431,9 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 	seq, times := a, b
 	if !isRepeatable(a) {
 		seq, times = b, a
+		if _, instance := owner.(*ObjectVariable); instance && inplace { // only operands without any sequence's slots are repeated by *=
+			return nil, false, unsupported(exc.OperatorUnsupported, "%s *= %s", Describe(tx, owner), Describe(tx, b))
+		}
 	}
 	if !isRepeatable(seq) || isRepeatable(times) {
 		return nil, false, nil

@@ -323,6 +323,9 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	}
 	if o, ok := AsConstant(tx, obj); ok {
 		if tx.World().IsEnum(tx.Scope(), o) {
+			if !plainMember(tx, o, "__getattribute__", "__getattr__") {
+				return nil, unsupported(exc.AttrUnsupported, "%s of a member of %s", name, py.TypeName(o.Type()))
+			}
 			if v, err := memberAttr(tx, o, name); v != nil || err != nil {
 				return v, err
 			}
@@ -438,6 +441,9 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
 	k, ok2 := AsConstant(tx, key)
 	if ok && ok2 {
+		if err := tx.World().computable(tx, []py.Object{o, k}, "__getitem__", "__index__", "__hash__", "__eq__"); err != nil {
+			return nil, err
+		}
 		r, err := tx.Scope().GetItem(o, k)
 		if err != nil {
 			return nil, observed(err)

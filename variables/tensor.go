@@ -674,7 +674,18 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) && name == "matmul") {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
 		}
-		operands[i] = plainNumber(tx, v)
+		if plain := plainNumber(tx, v); plain != v {
+			class, err := PythonType(tx, v)
+			if err != nil {
+				return nil, err
+			}
+			c, _ := AsConstant(tx, plain)
+			_, handler := tx.Scope().TypeLookup(class, "__torch_function__")
+			if k := c.Kind(); handler || name == "matmul" || k != py.Int && k != py.Float && k != py.Complex && k != py.BoolKind {
+				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
+			}
+			operands[i] = plain
+		}
 	}
 	if r, ok, err := handledOperator(tx, name, inplace, operands); ok || err != nil {
 		return r, err

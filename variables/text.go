@@ -96,6 +96,9 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 	}
 	o, ok := knownCopy(tx, v)
 	if c, member := enumMember(tx, v); member {
+		if err := readsMember(tx, c.Value); err != nil {
+			return "", err
+		}
 		o, ok = c.Value, true
 	}
 	if ok {
@@ -271,6 +274,11 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	}
 	if c, class := v.(*ClassVariable); class {
 		if err := tx.World().readsText(tx, c.Class); err != nil {
+			return nil, err
+		}
+	}
+	if c, member := enumMember(tx, v); member {
+		if err := readsMember(tx, c.Value); err != nil {
 			return nil, err
 		}
 	}

@@ -417,7 +417,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		}
 		closure = o.scope.Tuple(cells...)
 	}
-	fn, err := o.scope.NewFunction(obj, o.frame.Globals, closure, code.Name, code.QualName, py.Object{})
+	fn, err := o.scope.NewFunction(obj, o.frame.Globals, o.frame.Builtins, closure, code.Name, code.QualName, py.Object{})
 	if err != nil {
 		return err
 	}

@@ -641,7 +641,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 			return py.Object{}, err
 		}
 		copied(tx.Scope(), obj, tx.d.object)
-		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, py.Object{}, name, name, py.Object{})
+		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, tx.out.frame.Builtins, py.Object{}, name, name, py.Object{})
 	})
 	return fn, params, err
 }

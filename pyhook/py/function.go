@@ -29,12 +29,12 @@ func (s *Scope) MethodParts(m Object) (fn, self Object) {
 	return s.take(C.gdpy_method_field(m.c(), 0)), s.take(C.gdpy_method_field(m.c(), 1))
 }
 
-// NewFunction makes a function over code and globals; closure is a tuple of cells or the zero Object.
-func (s *Scope) NewFunction(code, globals, closure Object, name, qualname string, module Object) (Object, error) {
+// NewFunction makes a function over code, globals and a dict of builtins; closure is a tuple of cells or the zero Object.
+func (s *Scope) NewFunction(code, globals, builtins, closure Object, name, qualname string, module Object) (Object, error) {
 	n, q := C.CString(name), C.CString(qualname)
 	defer C.free(unsafe.Pointer(n))
 	defer C.free(unsafe.Pointer(q))
-	return s.result(C.gdpy_function(code.c(), globals.c(), closure.c(), n, q, module.c()))
+	return s.result(C.gdpy_function(code.c(), globals.c(), builtins.c(), closure.c(), n, q, module.c()))
 }
 
 // NewCell makes a cell that holds v.

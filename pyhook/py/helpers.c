@@ -225,12 +225,16 @@ gdpy_utf8(PyObject *s, Py_ssize_t *len)
 }
 
 PyObject *
-gdpy_function(PyObject *code, PyObject *globals, PyObject *closure, const char *name, const char *qualname,
+gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name, const char *qualname,
               PyObject *module)
 {
     PyObject *f = PyFunction_New(code, globals);
     if (f == NULL) {
         return NULL;
+    }
+    if (builtins != NULL) { /* those of the globals may have been replaced since the user's function was made */
+        Py_INCREF(builtins);
+        Py_XSETREF(((PyFunctionObject *)f)->func_builtins, builtins);
     }
     PyObject *n = PyUnicode_FromString(name), *q = PyUnicode_FromString(qualname);
     int bad = n == NULL || q == NULL || PyObject_SetAttrString(f, "__name__", n) < 0

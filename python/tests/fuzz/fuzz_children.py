@@ -62,23 +62,25 @@ def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Itera
         _child(kind, read, write, jobs, errors)
     os.close(write)
     buffer, at, why = b"", 0, ""
-    deadline = time.monotonic() + timeout
-    while at < len(jobs):
-        ready, _, _ = select.select([read], [], [], max(0.0, deadline - time.monotonic()))
-        data = os.read(read, 1 << 16) if ready else b""
-        if not data:
-            why = "crash" if ready else "hang"
-            break
-        *lines, buffer = (buffer + data).split(b"\n")
-        for text in lines:
-            row = json.loads(text)
-            yield jobs[at][0], Mismatch(**row) if row else None
-            at += 1
-            deadline = time.monotonic() + timeout
-    os.close(read)
-    if why == "hang":
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+    try:
+        deadline = time.monotonic() + timeout
+        while at < len(jobs):
+            ready, _, _ = select.select([read], [], [], max(0.0, deadline - time.monotonic()))
+            data = os.read(read, 1 << 16) if ready else b""
+            if not data:
+                why = "crash" if ready else "hang"
+                break
+            *lines, buffer = (buffer + data).split(b"\n")
+            for text in lines:
+                row = json.loads(text)
+                yield jobs[at][0], Mismatch(**row) if row else None
+                at += 1
+                deadline = time.monotonic() + timeout
+    finally:  # whoever has seen enough closes the generator
+        os.close(read)
+        if why != "crash" and at < len(jobs):
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
     if at < len(jobs):
         got = "" if why == "hang" else f"wait status {status}"
         errors.seek(0)
@@ -126,7 +128,7 @@ def minimal(kind: Programs, seed: int, found: Mismatch, timeout: float = TIMEOUT
             compile(text, "<program>", "exec")
         except SyntaxError:
             return False
-        (_, now) = next(iter(in_child(kind, [(0, text, kind.whole(seed))], timeout)))
+        ((_, now),) = in_child(kind, [(0, text, kind.whole(seed))], timeout)
         if now is None or now.kind != found.kind:
             return False
         last = now

@@ -141,7 +141,6 @@ CHANGES = [
     "builtins.len = lambda v: 96",
     "builtins.abs = lambda v: 95",
     "builtins.helper = other\ndel globals()['helper']",
-    "builtins.isinstance = lambda v, c: 'replaced'",
     "globals()['range'] = lambda n: [n]",
     "globals()['__name__'] = 'renamed'",
     "globals()['N'] = 1.5",
