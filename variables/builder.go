@@ -130,6 +130,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.MethodWrapper, py.ClassMethodDescr:
 		return wrapCallable(tx, obj, src)
 	case py.TypeKind, py.TypeSub:
+		if opaqueClass(tx, obj) {
+			return nil, nil, unsupported(exc.UntrackedObject, "%s, class %s whose metaclass decides", src.Name(), py.TypeName(obj))
+		}
 		class, err := w.Classify(s, obj)
 		if err != nil {
 			return nil, nil, err
@@ -180,6 +183,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	}
 	if py.IsSubtype(obj.Type(), w.PartialType) && inherits(tx, obj.Type(), w.PartialType, "__call__") {
 		return wrapPartial(tx, obj, src, ofType)
+	}
+	if opaqueClass(tx, obj.Type()) {
+		return nil, nil, unsupported(exc.UntrackedObject, "%s of type %s, whose metaclass decides", src.Name(), py.TypeName(obj.Type()))
 	}
 	class, err := w.Classify(s, obj)
 	if err != nil {

@@ -322,6 +322,12 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	if x, ok := v.(*TensorVariable); ok {
 		return x.isInstance(tx, t, cls)
 	}
+	if _, ok := v.(*ObjectVariable); ok && asksAbstract(tx, asked) { // which reads __class__ of the instance itself
+		d, _ := s.TypeLookup(t, "__class__")
+		if hook, _ := s.TypeLookup(t, "__getattribute__"); hook.Kind() == py.Function || !tx.World().IsObjectMethod(s, "__class__", d) {
+			return nil, unsupported(exc.CallUnsupported, "isinstance of %s with an abstract class", Describe(tx, v))
+		}
+	}
 	tx.World().RestsOnBases(tx, t)
 	r, err := s.IsSubclass(t, cls)
 	if err != nil || r {

@@ -363,9 +363,6 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if added, err := u.addsUnseen(tx, args, kwargs); added || err != nil {
 		return NoneConst(), err
 	}
-	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
-		return r, err
-	}
 	if len(args) == 0 {
 		return nil, unsupported(exc.CallUnsupported, "unbound %s", u.name)
 	}
@@ -376,6 +373,12 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	owner, err := tx.Scope().GetAttr(u.descr, "__objclass__")
 	if err != nil {
 		return nil, observed(err)
+	}
+	if t, err := PythonType(tx, self); err == nil && !py.IsSubtype(t, owner) { // CPython says which type it wants
+		return nil, unsupported(exc.CallUnsupported, "%s of %s", u.name, Describe(tx, self))
+	}
+	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
+		return r, err
 	}
 	name, err := tx.Scope().GetAttr(u.descr, "__name__") // a class may have it under another one
 	if err != nil {
@@ -396,7 +399,7 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 	if err != nil {
 		return nil, err
 	}
-	if !py.IsSubtype(t, owner) { // CPython says which type it wants
+	if !py.IsSubtype(t, owner) {
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	switch o := self.(type) {

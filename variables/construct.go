@@ -33,6 +33,11 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	}
 	if py.IsSubtype(c.Class, w.PartialType) && len(args) > 0 {
 		fn, err := Realize(tx, args[0])
+		if o, ok := fn.(*ObjectVariable); ok && err == nil {
+			if _, callable := s.TypeLookup(o.Class, "__call__"); !callable {
+				err = unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
+			}
+		}
 		return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, err
 	}
 	if w.isRandom(c.Class) {
@@ -237,6 +242,9 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 	w, s := tx.World(), tx.Scope()
 	if !py.IsSubtype(class, base) {
 		return nil, unsupported(exc.CallUnsupported, "%s.__new__(%s)", py.TypeName(base), py.TypeName(class))
+	}
+	if base == w.ObjectType && !s.MadeOfObject(class) { // object.__new__ refuses it
+		return nil, unsupported(exc.CallUnsupported, "object.__new__(%s)", py.TypeName(class))
 	}
 	if base == w.ObjectType || w.PlainLayout(s, base) {
 		if base == w.ObjectType && len(args)+len(kwargs) > 0 {

@@ -80,6 +80,9 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		}
 		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s gives %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
 	}
+	if b.name == "int" && o.value != nil && o.overrides(tx, "__trunc__") {
+		return nil, true, unsupported(exc.CallUnsupported, "int of a %s with __trunc__", py.TypeName(o.Class))
+	}
 	if o.value != nil {
 		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{o.value}, nil) })
 		return r, true, err

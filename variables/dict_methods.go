@@ -255,6 +255,9 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		}
 		return out, nil
 	}
+	if isTensor(v) {
+		return nil, unsupported(exc.CallUnsupported, "pairs of a tensor")
+	}
 	if o, ok := v.(*ObjectVariable); ok {
 		if _, has := tx.Scope().TypeLookup(o.Class, "keys"); has {
 			keys, err := CallMethod(tx, o, "keys", nil, nil)

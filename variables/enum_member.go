@@ -161,6 +161,9 @@ func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracke
 	}
 	// enum.property is what every member's name and value are read by: functions of module enum, or none.
 	if fn, err := s.GetAttr(d, "fget"); err == nil && (fn == pyNone || fn.Kind() == py.Function && byEnum(tx, fn)) {
+		if name == "name" || name == "value" {
+			return memberAttr(tx, c.Value, "_"+name+"_")
+		}
 		return nil, nil
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a member of %s", name, py.TypeName(class))

@@ -102,6 +102,11 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 	return nil
 }
 
+// opaqueClass reports whether reading a class's attributes, or keeping it in a dict, runs code of its metaclass.
+func opaqueClass(tx Translator, class py.Object) bool {
+	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
+}
+
 // instanceChecks returns the classes that isinstance or issubclass with cls asks, their metaclasses guarded; ok is false where the
 // user's code decides.
 func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
@@ -122,17 +127,24 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 // staysOutside guards that a class is no subclass of cls, where an abstract class among those asked could have it registered later.
 // What an abstract class has once accepted stays accepted.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
-	for _, c := range asked {
-		if !py.IsSubtype(c.Type(), tx.World().ABCMeta) {
-			continue
-		}
-		holds, err := tx.Scope().Call(tx.World().staysOutside, class, cls)
-		if err != nil {
-			return observed(err)
-		}
-		src := guards.NewConstSource(tx.Output().Const(class), "___type_"+py.TypeName(class))
-		tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(holds), "is no "+tx.Scope().Repr(cls)))
+	if !asksAbstract(tx, asked) {
 		return nil
 	}
+	holds, err := tx.Scope().Call(tx.World().staysOutside, class, cls)
+	if err != nil {
+		return observed(err)
+	}
+	src := guards.NewConstSource(tx.Output().Const(class), "___type_"+py.TypeName(class))
+	tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(holds), "is no "+tx.Scope().Repr(cls)))
 	return nil
+}
+
+// asksAbstract reports whether an abstract class is among classes.
+func asksAbstract(tx Translator, classes []py.Object) bool {
+	for _, c := range classes {
+		if py.IsSubtype(c.Type(), tx.World().ABCMeta) {
+			return true
+		}
+	}
+	return false
 }

@@ -147,6 +147,9 @@ func valueOf(v VariableTracker) VariableTracker {
 // operandError is the TypeError of operands that no type takes.
 func operandError(tx Translator, n int, inplace bool, a, b VariableTracker) error {
 	for _, v := range []VariableTracker{a, b} {
+		if _, member := enumMember(tx, v); member {
+			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+		}
 		switch v.(type) {
 		case *ObjectVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *ConstantVariable, *DequeVariable, *DictViewVariable:
 		default:
@@ -431,7 +434,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 	seq, times := a, b
 	if !isRepeatable(a) {
 		seq, times = b, a
-		if _, instance := owner.(*ObjectVariable); instance && inplace { // only operands without any sequence's slots are repeated by *=
+		if c, ok := owner.(*ConstantVariable); inplace && (!ok || c.Value.Type() != tx.World().Builtin("int")) { // only operands without any sequence's slots are repeated by *=
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s *= %s", Describe(tx, owner), Describe(tx, b))
 		}
 	}

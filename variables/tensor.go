@@ -191,6 +191,9 @@ func (t *TensorVariable) Items(tx Translator) ([]VariableTracker, error) {
 		return Unpack(tx, it)
 	}
 	n, err := t.Len(tx)
+	if e, ok := err.(*exc.Observed); ok {
+		e.Text = "iteration over a 0-d tensor"
+	}
 	if err != nil {
 		return nil, err
 	}

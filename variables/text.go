@@ -262,6 +262,9 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 				text, err := strText(tx, o)
 				return NewConstant(s.Str(text), nil), err
 			}
+			if o.overrides(tx, "__float__", "__index__", "__int__", "__str__", "__repr__") {
+				return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
+			}
 			r, err := onHeld(o, func() (VariableTracker, error) { return Format(tx, o.value, "", spec) })
 			if e, ok := err.(*exc.Observed); ok && e.TypeName == "ValueError" { // its text names the type
 				err = unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
@@ -425,6 +428,9 @@ func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Obj
 		}
 		if real, ok, err := o.realInstance(tx); ok || err != nil {
 			return real, err
+		}
+		if _, ok := o.value.(*ConstantVariable); !ok {
+			return py.Object{}, unsupported(exc.OperatorUnsupported, "%%%s of %s", conversion, Describe(tx, v))
 		}
 		return percentOperand(tx, o.value, conversion)
 	}

@@ -191,6 +191,17 @@ func (s *Scope) Mro(typ Object) []Object {
 	return s.Items(mro)
 }
 
+// MadeOfObject reports whether the classes of typ's MRO that are written in C are object alone.
+func (s *Scope) MadeOfObject(typ Object) bool {
+	mro := s.Mro(typ)
+	for i, base := range mro {
+		if !Is(base, HeapType) && i < len(mro)-1 {
+			return false
+		}
+	}
+	return true
+}
+
 // MroIndex is the index in typ.__mro__ of the class that defines name, or -1.
 func (s *Scope) MroIndex(typ Object, name string) int {
 	return int(C.gdpy_mro_index(typ.c(), s.Name(name).c()))

@@ -14,7 +14,7 @@ CLASS_CHANGES = [
     "Base.{body}",
     "Mixin.{body}",
     "Plainest.{body}",
-    "type({o}).{body}",
+    "own(type({o})).{body}",
     "del {c}.{s}",
     "del {c}.{s}",
     "del {c}.{s}",
@@ -69,10 +69,10 @@ CLASS_CHANGES = [
     "{c}._member_names_.reverse()",
     "{c}.__dataclass_fields__.pop('b')",
     "{c}._fields = ('x', 'y')",
-    "{c}.__init__.__defaults__ = (5, 6)",
-    "{c}.hello.__code__ = (lambda self: 'other code').__code__",
-    "type({c}).__len__ = lambda cls: 5",
-    "type({c}).hello = lambda cls: 'from the metaclass'",
+    "own({c}.__init__).__defaults__ = (5, 6)",
+    "own({c}.hello).__code__ = (lambda self: 'other code').__code__",
+    "own(type({c})).__len__ = lambda cls: 5",
+    "own(type({c})).hello = lambda cls: 'from the metaclass'",
 ]
 
 #: changes of anything else
@@ -138,7 +138,7 @@ CHANGES = [
     "globals()['isinstance'] = lambda *a: 'isinstance'",
     "globals()['int'] = str",
     "globals()['abs'] = lambda v: 'abs'",
-    "builtins.len = lambda v: 96",
+    "builtins.divmod = lambda *a: 96",
     "builtins.abs = lambda v: 95",
     "builtins.helper = other\ndel globals()['helper']",
     "globals()['range'] = lambda n: [n]",

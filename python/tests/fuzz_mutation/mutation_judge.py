@@ -166,7 +166,7 @@ def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
         try:
             for code in codes:
                 exec(code, ns)
-            objects = ns["make"]()
+            objects = tuple(ns["make"]())
         except Exception as error:  # classes that do not go together
             return [{"made": ended(error)}]
         fn = wrap(ns["fn"])

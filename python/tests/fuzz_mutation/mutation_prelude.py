@@ -101,5 +101,12 @@ def drawn(v):
     yield v
 
 
+def own(thing):
+    """Only what the program made is changed: the rest lives on in the process."""
+    if thing.__module__ != "program":
+        raise TypeError("not the program's own")
+    return thing
+
+
 def failed(error):
     return (type(error).__name__, str(error))
