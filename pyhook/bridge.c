@@ -32,9 +32,10 @@ gdb_entry_new(const gd_entry_spec *spec)
     return gd_core->entry_new(spec);
 }
 int
-gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed)
+gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
+                int32_t *failed)
 {
-    return gd_core->entry_check(entry, slots, nslots, globals, failed);
+    return gd_core->entry_check(entry, slots, nslots, globals, builtins, failed);
 }
 int
 gdb_interrupted(void)

@@ -11,7 +11,8 @@ int gdb_code_view(PyObject *code, gd_code_view *out);
 void gdb_code_view_release(gd_code_view *view);
 PyObject *gdb_code_new(const gd_code_spec *spec);
 PyObject *gdb_entry_new(const gd_entry_spec *spec);
-int gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed);
+int gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
+                    int32_t *failed);
 PyObject *gdb_resume_new(PyObject *owner, PyObject *function);
 int gdb_interrupted(void);
 void gdb_set_core(const gd_core_api *core);

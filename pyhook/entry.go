@@ -96,7 +96,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		return C.GD_PASS, nil
 	}
 	started := time.Now()
-	inst := &installer{owner: object(req.owner), globals: globals}
+	inst := &installer{owner: object(req.owner), globals: globals, builtins: builtins}
 	t := &translation{scope: s, settings: settings, frame: f, request: req, started: started}
 	t.beginTrace()
 	t.showSteps()

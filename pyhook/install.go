@@ -19,9 +19,9 @@ import (
 
 // installer makes CPython objects of what a translation yields, through the C core (translate.Installer).
 type installer struct {
-	owner   py.Object // the callable that gets the entry
-	globals py.Object // of the frame
-	trace   py.Object // the number of the translation in the trace; null: there is none
+	owner             py.Object // the callable that gets the entry
+	globals, builtins py.Object // of the frame
+	trace             py.Object // the number of the translation in the trace; null: there is none
 }
 
 func goBytes(b C.gd_bytes) []byte { return C.GoBytes(unsafe.Pointer(b.data), C.int(b.len)) }
@@ -265,7 +265,7 @@ func (i *installer) Make(s *py.Scope, g *cache.GuardedCode) (py.Object, error) {
 }
 
 // Check implements cache.Installer.
-func (*installer) Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error) {
+func (i *installer) Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error) {
 	a := &arena{}
 	defer a.close()
 	array := (**C.PyObject)(a.alloc(len(slots), unsafe.Sizeof(uintptr(0))))
@@ -273,7 +273,8 @@ func (*installer) Check(s *py.Scope, entry py.Object, slots []py.Object, globals
 		unsafe.Slice(array, len(slots))[k] = (*C.PyObject)(o.Ptr())
 	}
 	failed := (*C.int32_t)(a.alloc(1, 4))
-	switch C.gdb_entry_check((*C.PyObject)(entry.Ptr()), array, C.uint32_t(len(slots)), (*C.PyObject)(globals.Ptr()), failed) {
+	switch C.gdb_entry_check((*C.PyObject)(entry.Ptr()), array, C.uint32_t(len(slots)), (*C.PyObject)(globals.Ptr()),
+		(*C.PyObject)(i.builtins.Ptr()), failed) {
 	case 1:
 		return -1, nil
 	case 0:

@@ -18,8 +18,8 @@ type classLookup struct {
 	fact  string
 }
 
-// Looked guards what a look-up of a name along a class's MRO found: nothing, this object where it is C's own, else an object of this
-// type. Values and functions have more guards where they are used.
+// Looked guards what a look-up of a name along a class's MRO found: nothing, this object where it is C's own or a function, else an object
+// of this type. Values and functions have more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
 	key := classLookup{class: class, name: name}
 	if w.looked[key] {
@@ -39,7 +39,7 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 			return // __dict__ of a class statement: it takes no weak reference, and holding it would hold the class
 		}
 		fallthrough
-	case py.WrapperDescr, py.MethodDescr, py.ClassMethodDescr, py.NoneKind:
+	case py.WrapperDescr, py.MethodDescr, py.ClassMethodDescr, py.NoneKind, py.Function:
 		src := guards.NewTypeAttrSource(classSource(tx, class), name)
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(found), guards.KeepWeak))
 	default:

@@ -68,6 +68,11 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 			return knownResult(tx, r), nil
 		}
 	}
+	for _, v := range []VariableTracker{a, b} {
+		if c, ok := enumMember(tx, v); ok && !plainMember(tx, c.Value, operatorSpecials("compare", op)...) {
+			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
+		}
+	}
 	if isTensor(a) || isTensor(b) {
 		if r, ok, err := besideTensor(tx, a, b, "__"+compareNames[op]+"__", "__"+compareNames[compareSwapped[op]]+"__"); ok || err != nil {
 			return r, err

@@ -26,6 +26,11 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		if dictHasType(w.numpyScalars, c.Class) {
 			return foldCall(tx, c.Class, args, kwargs)
 		}
+		if w.IsEnumClass(s, c.Class) { // the member of a value is looked up by Enum.__new__
+			if d, ok := s.TypeLookup(c.Class, "__new__"); !ok || d.Kind() != py.Function || !byEnum(tx, d) {
+				return nil, unsupported(exc.CallUnsupported, "class %s with a __new__ of its own", py.TypeName(c.Class))
+			}
+		}
 		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 		}
@@ -106,6 +111,10 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 	s := tx.Scope()
 	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s with __del__", py.TypeName(c.Class))
+	}
+	if names, ok := s.TypeLookup(c.Class, "__abstractmethods__"); ok {
+		src := guards.NewTypeAttrSource(classSource(tx, c.Class), "__abstractmethods__")
+		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(names), guards.KeepStrong))
 	}
 	if names, err := s.GetAttr(c.Class, "__abstractmethods__"); err == nil {
 		if n, err := s.Len(names); err != nil || n > 0 {

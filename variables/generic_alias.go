@@ -21,6 +21,9 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	}
 	if !fold {
 		d, ok := s.TypeLookup(c.Class, "__class_getitem__")
+		if _, hook := s.TypeLookup(meta, "__getattr__"); !ok && hook && !fold {
+			return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass decides", py.TypeName(c.Class))
+		}
 		if !ok {
 			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + typeName(tx, c.Class) + "' is not subscriptable"}
 		}

@@ -52,7 +52,7 @@ func plainMember(tx Translator, o py.Object, names ...string) bool {
 	if len(names) == 0 {
 		names = heldSpecials
 	}
-	for _, name := range names {
+	for _, name := range append([]string{"__getattribute__"}, names...) {
 		d, ok := tx.Scope().TypeLookup(o.Type(), name)
 		if !ok {
 			continue

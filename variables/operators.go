@@ -494,6 +494,11 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 	if !isDict {
 		return nil, false, nil
 	}
+	for _, d := range []*DictVariable{x, y} {
+		if d.holder != nil && !d.class.IsNull() { // OrderedDict and defaultdict make one of the subclass
+			return nil, true, unsupported(exc.OperatorUnsupported, "%s | %s", Describe(tx, a), Describe(tx, b))
+		}
+	}
 	c, err := x.duplicate(tx)
 	if err != nil {
 		return nil, true, err

@@ -34,7 +34,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		}
 	}
 	child := &InstructionTranslator{
-		out: tx.out, hidden: hidden, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtins,
+		out: tx.out, hidden: hidden, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtinsOf(fn, globals), made: fn.Fn.IsNull(),
 		globalsSrc: globalsSrc, locals: make([]variables.VariableTracker, len(d.code.Locals)),
 	}
 	if globals == tx.globals {
@@ -65,6 +65,35 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		g.fn, g.args, g.kwargs = fn, args, kwargs
 	}
 	return child.result, nil
+}
+
+// builtinsOf is the dict of builtins that a function has, or gets when the program makes it: that of its globals.
+func (tx *InstructionTranslator) builtinsOf(fn *variables.FunctionVariable, globals py.Object) py.Object {
+	s := tx.Scope()
+	if !fn.Fn.IsNull() {
+		if b, err := s.GetAttr(fn.Fn, "__builtins__"); err == nil {
+			return b
+		}
+		return tx.builtins
+	}
+	b, ok := s.DictGetName(globals, "__builtins__")
+	if !ok {
+		return tx.builtins
+	}
+	if b.Kind() == py.Module {
+		if d, ok := s.InstanceDict(b); ok {
+			return d
+		}
+	}
+	return b
+}
+
+// guardsMade guards the builtins that a function which the program makes is given.
+func (tx *InstructionTranslator) guardsMade() {
+	b, ok := tx.Scope().DictGetName(tx.globals, "__builtins__")
+	if tx.made && ok && tx.globals == tx.out.frame.Globals {
+		tx.out.AddGuards(guards.IDMatch(guards.NewGlobalSource("__builtins__"), tx.out.Const(b), guards.KeepStrong))
+	}
 }
 
 func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (code, globals py.Object, src guards.Source, err error) {

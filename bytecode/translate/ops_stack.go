@@ -146,6 +146,12 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		return variables.NewBuiltinNamed(tx, name), nil
 	}
 	if v, ok := s.DictGetName(tx.builtins, name); ok {
+		tx.guardsMade()
+		if tx.builtins != tx.out.frame.Builtins {
+			src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(s.Name(name)))
+			tx.out.Reads(src)
+			return tx.Build(v, src), nil
+		}
 		if tx.globalsSrc != nil {
 			tx.out.AddGuards(guards.DictContains(tx.globalsSrc, tx.out.Const(s.Name(name)), false))
 			if _, hidden := s.DictGetName(tx.out.frame.Globals, name); hidden { // from the outermost frame, whose guards these are

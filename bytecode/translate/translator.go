@@ -59,6 +59,7 @@ type InstructionTranslator struct {
 
 	globals    py.Object
 	builtins   py.Object
+	made       bool          // the program has made the function: its builtins are those of its globals
 	globalsSrc guards.Source // nil: the frame's own globals
 
 	locals []variables.VariableTracker // localsplus; nil: unbound

@@ -8,7 +8,8 @@
 
 /* -> gd_core_api.entry_check */
 static int
-entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, int32_t *failed_node)
+entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
+            int32_t *failed_node)
 {
     if (!Py_IS_TYPE(entry, &gd_GuardedCode_Type)) {
         PyErr_Format(PyExc_TypeError, "a GuardedCode is needed, not %s", Py_TYPE(entry)->tp_name);
@@ -18,14 +19,6 @@ entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *
     if (nslots != e->nslots || !PyDict_Check(globals)) {
         PyErr_Format(PyExc_SystemError, "entry for %d slots checked with %u", (int)e->nslots, (unsigned)nslots);
         return -1;
-    }
-    /* The builtins of a frame: its globals' __builtins__, a module or its dict, else this interpreter's. */
-    PyObject *builtins = PyDict_GetItemString(globals, "__builtins__");
-    if (builtins != NULL && PyModule_Check(builtins)) {
-        builtins = PyModule_GetDict(builtins);
-    }
-    if (builtins == NULL) {
-        builtins = PyEval_GetBuiltins();
     }
     PyObject **regs = PyMem_Calloc(Py_MAX((size_t)e->nregs, (size_t)nslots + 2), sizeof(PyObject *));
     if (regs == NULL) {

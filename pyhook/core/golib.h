@@ -215,7 +215,7 @@ typedef struct {
     PyObject *(*code_new)(const gd_code_spec *spec); /* new */
     PyObject *(*entry_new)(const gd_entry_spec *spec); /* new gd_GuardedCode */
     /* Runs the entry's program on slots: 1 holds, 0 fails (*failed_node set), -1 error. */
-    int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals,
+    int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
                        int32_t *failed_node);
     /* A callable for the rest of a frame: a W of kind RESUME over `function`, in the family of `owner` (same options, limit
      * and hook extent). new */

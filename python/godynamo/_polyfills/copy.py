@@ -36,7 +36,9 @@ _ATOMIC = (
 def atomic(kind: type) -> bool:
     """Values of this type are their own copies, shallow and deep."""
     return kind in _ATOMIC or (
-        issubclass(kind, enum.Enum) and getattr(kind, "__deepcopy__", None) is enum.Enum.__deepcopy__
+        issubclass(kind, enum.Enum)
+        and getattr(kind, "__deepcopy__", None) is enum.Enum.__deepcopy__
+        and getattr(kind, "__copy__", None) is getattr(enum.Enum, "__copy__", None)
     )
 
 
