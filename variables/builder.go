@@ -64,6 +64,9 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		return []guards.Guard{guards.IDMatch(src, out.Const(obj), keep)}
 	}
 	ofType := []guards.Guard{guards.TypeMatch(src, typ)}
+	if py.Is(obj.Type(), py.HeapType) && opaqueClass(tx, obj.Type()) {
+		return nil, nil, unsupported(exc.UntrackedObject, "%s of type %s, whose metaclass decides", src.Name(), py.TypeName(obj.Type()))
+	}
 	switch obj.Kind() {
 	case py.NoneKind, py.BoolKind, py.EllipsisKind, py.NotImplemented:
 		return NewConstant(obj, src), same(guards.KeepStrong), nil
@@ -176,16 +179,13 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(equal), "== "+text)), nil
 	}
 	if w.IsEnum(s, obj) {
-		return NewConstant(obj, src), same(guards.KeepWeak), nil
+		return NewConstant(obj, src), append(ofType, same(guards.KeepWeak)...), nil
 	}
 	if fn := w.CallableFunction(obj); !fn.IsNull() {
 		return wrapOptimized(tx, obj, fn, src)
 	}
 	if py.IsSubtype(obj.Type(), w.PartialType) && inherits(tx, obj.Type(), w.PartialType, "__call__") {
 		return wrapPartial(tx, obj, src, ofType)
-	}
-	if opaqueClass(tx, obj.Type()) {
-		return nil, nil, unsupported(exc.UntrackedObject, "%s of type %s, whose metaclass decides", src.Name(), py.TypeName(obj.Type()))
 	}
 	class, err := w.Classify(s, obj)
 	if err != nil {

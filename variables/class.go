@@ -94,6 +94,9 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	if v, ok := storedClassAttr(tx, c.Class, name); ok {
 		return bindStored(tx, nil, v)
 	}
+	if _, ok := s.TypeLookup(c.Class, "__get__"); ok && w.IsEnumClass(s, c.Class) {
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s, whose members are descriptors", name, py.TypeName(c.Class))
+	}
 	if v, ok := c.enumMember(tx, name); ok {
 		return v, nil
 	}

@@ -38,10 +38,8 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	}
 	if py.IsSubtype(c.Class, w.PartialType) && len(args) > 0 {
 		fn, err := Realize(tx, args[0])
-		if o, ok := fn.(*ObjectVariable); ok && err == nil {
-			if _, callable := s.TypeLookup(o.Class, "__call__"); !callable {
-				err = unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
-			}
+		if err == nil && !callable(tx, fn) { // it would raise where the frame is split
+			return nil, unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
 		}
 		return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, err
 	}
@@ -79,6 +77,19 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
 	}
 	return c.construct(tx, args, kwargs)
+}
+
+// callable reports whether callable(v) is known to be True.
+func callable(tx Translator, v VariableTracker) bool {
+	if o, ok := v.(*ObjectVariable); ok {
+		_, has := tx.Scope().TypeLookup(o.Class, "__call__")
+		return has
+	}
+	if o, ok := AsConstant(tx, v); ok {
+		return tx.World().truth(tx.Scope(), tx.World().Builtin("callable"), o)
+	}
+	_, caller := v.(Caller)
+	return caller
 }
 
 // newDictOf makes an OrderedDict or defaultdict.

@@ -45,6 +45,10 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 	if !ok {
 		return nil, false, nil
 	}
+	if held, ok := o.value.(*ConstantVariable); ok && b.name == "complex" && held.Value.Kind() == py.Str { // it reads texts first
+		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{held}, nil) })
+		return r, true, err
+	}
 	for _, name := range c.specials {
 		m, err := o.slotMethod(tx, name)
 		if err != nil {

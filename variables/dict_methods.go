@@ -259,6 +259,9 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		return nil, unsupported(exc.CallUnsupported, "pairs of a tensor")
 	}
 	if o, ok := v.(*ObjectVariable); ok {
+		if _, own := readsItself(tx.Scope(), o.Class); own {
+			return nil, unsupported(exc.CallUnsupported, "pairs of %s", Describe(tx, v))
+		}
 		if _, has := tx.Scope().TypeLookup(o.Class, "keys"); has {
 			keys, err := CallMethod(tx, o, "keys", nil, nil)
 			if err != nil {

@@ -104,6 +104,9 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 
 // opaqueClass reports whether reading a class's attributes, or keeping it in a dict, runs code of its metaclass.
 func opaqueClass(tx Translator, class py.Object) bool {
+	if class.Type() == tx.World().TypeType {
+		return false
+	}
 	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
 }
 

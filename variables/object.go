@@ -435,7 +435,6 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a %s, another type's", name, py.TypeName(o.Class))
 		}
-		return nil, nil
 	}
 	if d.Kind() == py.WrapperDescr {
 		if sub, err := tx.World().standInFor(tx.Scope(), d); err != nil || !sub.fn.IsNull() {

@@ -14,6 +14,9 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 			return false, err
 		}
 		if m == nil {
+			if _, has := tx.Scope().TypeLookup(o.Class, name); has && name == "__bool__" && o.value != nil {
+				break // the builtin type's own comes before __len__
+			}
 			continue
 		}
 		if name == "__len__" {

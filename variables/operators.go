@@ -84,6 +84,11 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if refuses(tx, n, a) || refuses(tx, n, b) { // which of the builtin types' slots are left is CPython's to say
 		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 	}
+	for _, v := range []VariableTracker{a, b} { // which repeats a sequence
+		if o, ok := v.(*ObjectVariable); ok && o.value != nil && binaryNames[n] == "mul" && o.overrides(tx, "__index__") {
+			return nil, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
+		}
+	}
 	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), valueOf(b), a); ok || err != nil {
 		return r, err
 	}
@@ -93,6 +98,9 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	return nil, operandError(tx, n, inplace, a, b)
 }
 
+// printsBy reports whether o % v prints v.
+func printsBy(o py.Object) bool { return o.Kind() == py.Str || o.Kind() == py.Bytes }
+
 // heldOperator computes an operator on instances of subclasses of int, str, ... whose classes leave the operator as it is.
 func heldOperator(tx Translator, op, n int, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
@@ -100,7 +108,7 @@ func heldOperator(tx Translator, op, n int, a, b VariableTracker) (VariableTrack
 	if !ok || !ok2 {
 		return nil, false, nil
 	}
-	if o, ok := b.(*ObjectVariable); ok && binaryNames[n] == "mod" && ha.Kind() == py.Bytes && !o.plainValue(tx) {
+	if o, ok := b.(*ObjectVariable); ok && binaryNames[n] == "mod" && printsBy(ha) && !o.plainValue(tx) {
 		return nil, false, unsupported(exc.OperatorUnsupported, "%s mod %s", Describe(tx, a), Describe(tx, b))
 	}
 	if tooBig(tx, n, ha, hb) {
@@ -150,11 +158,17 @@ func operandError(tx Translator, n int, inplace bool, a, b VariableTracker) erro
 		if _, member := enumMember(tx, v); member {
 			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 		}
+		if o, ok := v.(*ObjectVariable); ok && o.value == nil && o.exc == nil && !tx.Scope().MadeOfObject(o.Class) {
+			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+		}
 		switch v.(type) {
 		case *ObjectVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *ConstantVariable, *DequeVariable, *DictViewVariable:
 		default:
 			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 		}
+	}
+	if c, ok := valueOf(a).(*ConstantVariable); ok && binaryNames[n] == "mod" && printsBy(c.Value) {
+		return unsupported(exc.OperatorUnsupported, "%s %% %s", Describe(tx, a), Describe(tx, b))
 	}
 	switch left := valueOf(a).(type) {
 	case *ListVariable, *TupleVariable, *DequeVariable:

@@ -332,9 +332,13 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 			if v, err := computedAttr(tx, obj, name); v != nil || err != nil {
 				return v, err
 			}
+			if _, own := tx.Scope().InstanceAttr(o, name); !own && py.HasInstanceStorage(o) {
+				tx.Output().AddGuards(guards.HasAttr(guards.NewConstSource(tx.Output().Const(o), "___member"), name, false))
+			}
 		}
 		r, err := tx.Scope().GetAttr(o, name)
 		if err != nil {
+			namesTypes(tx, err, []py.Object{o})
 			return nil, observed(err)
 		}
 		switch r.Kind() {

@@ -682,8 +682,11 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 			if err != nil {
 				return nil, err
 			}
-			c, _ := AsConstant(tx, plain)
+			c, known := AsConstant(tx, plain)
 			_, handler := tx.Scope().TypeLookup(class, "__torch_function__")
+			if !known {
+				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
+			}
 			if k := c.Kind(); handler || name == "matmul" || k != py.Int && k != py.Float && k != py.Complex && k != py.BoolKind {
 				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
 			}

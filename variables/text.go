@@ -308,7 +308,7 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	if !ok || format.Kind() != py.Str {
 		return nil, false, nil
 	}
-	if o, ok := b.(*ObjectVariable); ok && properSubclass(tx, o, a) {
+	if o, ok := b.(*ObjectVariable); ok && properSubclass(tx, o, a) && overloads(tx, o, a, "__rmod__") {
 		return nil, false, nil
 	}
 	s := tx.Scope()

@@ -518,7 +518,12 @@ def _pure_check(cls: type) -> bool:
         return True
     if checks == (abc.ABCMeta.__instancecheck__, abc.ABCMeta.__subclasscheck__):
         hook = getattr(cls.__dict__.get("__subclasshook__", cls.__subclasshook__), "__func__", None)
-        return hook is None or getattr(hook, "__module__", "") in ("collections.abc", "_collections_abc", "typing", "abc")
+        return hook is None or getattr(hook, "__module__", "") in (
+            "collections.abc",
+            "_collections_abc",
+            "typing",
+            "abc",
+        )
     return cls.__module__.split(".", 1)[0] in ("torch", "enum", "typing")
 
 
@@ -551,7 +556,7 @@ def _written_in_c(cls: type, attribute: Any) -> bool:
 
 def library_class(cls: type) -> bool:
     """A class of torch's or of ours: nobody assigns its special methods or its bases."""
-    module = cls.__dict__.get("__module__")
+    module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # no metaclass is asked
     return isinstance(module, str) and module.split(".", 1)[0] in ("torch", "godynamo")
 
 

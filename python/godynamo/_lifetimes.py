@@ -11,6 +11,7 @@ import torch
 from . import _C
 
 _type_mro = type.__dict__["__mro__"].__get__
+_type_dict = type.__dict__["__dict__"].__get__
 
 #: what is not looked into: it outlives a call, or its end shows nobody anything
 _LASTING = (type, types.ModuleType, types.FunctionType, types.CodeType, types.BuiltinFunctionType, torch.Tensor)
@@ -38,4 +39,4 @@ def ends_in_code(obj: object) -> bool:
 
 
 def _ends_itself_in_code(obj: object) -> bool:
-    return any("__del__" in cls.__dict__ for cls in _type_mro(type(obj))) or _C.watched(obj)
+    return any("__del__" in _type_dict(cls) for cls in _type_mro(type(obj))) or _C.watched(obj)
