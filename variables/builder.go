@@ -272,7 +272,7 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	if obj.Kind() == py.DictSub {
 		d.class = obj.Type()
 		if py.IsSubtype(d.class, tx.World().DefaultDictType) {
-			f, err := s.GetAttr(obj, "default_factory")
+			f, err := s.Call(tx.World().defaultFactory, obj)
 			if err != nil {
 				return nil, nil, observed(err)
 			}

@@ -114,6 +114,9 @@ func fillDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []K
 		}
 		args = args[1:]
 	}
+	if len(args) > 1 {
+		return unsupported(exc.CallUnsupported, "a dict of %d arguments", len(args))
+	}
 	return d.update(tx, args, kwargs)
 }
 
@@ -438,7 +441,7 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 }
 
 func (o *ObjectVariable) initDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) error {
-	if d.isOrdered(tx) && o.overrides(tx, "__setitem__") && len(args)+len(kwargs) > 0 {
+	if d.isOrdered(tx) && len(args) < 2 && o.overrides(tx, "__setitem__") && len(args)+len(kwargs) > 0 {
 		pairs, err := dictPairs(tx, "OrderedDict", args, kwargs)
 		if err != nil {
 			return err

@@ -213,9 +213,6 @@ func (d *DictVariable) update(tx Translator, args []VariableTracker, kwargs []Kw
 // dictPairs reads the arguments of dict() and dict.update().
 func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) ([][2]VariableTracker, error) {
 	var out [][2]VariableTracker
-	if len(args) > 1 && what == "OrderedDict" {
-		return nil, unsupported(exc.CallUnsupported, "OrderedDict of %d arguments", len(args))
-	}
 	if len(args) > 1 {
 		return nil, &exc.Observed{TypeName: "TypeError", Text: what + " expected at most 1 argument, got " + itoa(len(args))}
 	}

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -338,6 +339,11 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	case py.TypeKind, py.TypeSub:
 		if !tx.World().IsEnumClass(tx.Scope(), o) {
 			return nil, notIterable(tx, v)
+		}
+		if names, ok := tx.Scope().TypeLookup(o, "_member_names_"); ok { // the order of its members
+			if _, err := Realize(tx, tx.Build(names, guards.NewTypeAttrSource(classSource(tx, o), "_member_names_"))); err != nil {
+				return nil, err
+			}
 		}
 	default:
 		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members

@@ -344,6 +344,9 @@ func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 		if c, ok := AsConstant(tx, valueOf(o)); ok && c.Kind() == py.Int {
 			return c, nil // an int is its own index
 		}
+		if _, has := tx.Scope().TypeLookup(o.Class, "__index__"); !has && o.value != nil {
+			return py.Object{}, unsupported(exc.SubscriptUnsupported, "index %s", Describe(tx, v))
+		}
 		r, err := o.number(tx, "__index__", "Int")
 		if err != nil {
 			return py.Object{}, err

@@ -81,7 +81,12 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if err != nil || r != nil {
 		return r, err
 	}
-	if refuses(tx, n, a) || refuses(tx, n, b) { // which of the builtin types' slots are left is CPython's to say
+	if ra, rb := refuses(tx, n, a), refuses(tx, n, b); ra || rb {
+		if !ra || !rb { // the slot of the other operand's builtin type is left
+			if v, ok, err := onceRefused(tx, n, a, b); ok || err != nil {
+				return v, err
+			}
+		}
 		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 	}
 	for _, v := range []VariableTracker{a, b} { // which repeats a sequence
@@ -96,6 +101,26 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 		return r, err
 	}
 	return nil, operandError(tx, n, inplace, a, b)
+}
+
+// onceRefused computes an operator on numbers, of which one has a class that has refused it, by the other's type: that takes an instance
+// of a subclass for the number it holds. What is an error is CPython's to say.
+func onceRefused(tx Translator, n int, a, b VariableTracker) (VariableTracker, bool, error) {
+	ha, ok := AsConstant(tx, valueOf(a))
+	hb, ok2 := AsConstant(tx, valueOf(b))
+	if !ok || !ok2 || !isReal(ha) || !isReal(hb) || tooBig(tx, n, ha, hb) {
+		return nil, false, nil
+	}
+	r, err := computeKnown(tx, "binary", n, ha, hb)
+	if err != nil {
+		return nil, false, nil
+	}
+	v, err := immutableResult(tx, r)
+	return v, true, err
+}
+
+func isReal(o py.Object) bool {
+	return o.Kind() == py.Int || o.Kind() == py.Float || o.Kind() == py.BoolKind
 }
 
 // printsBy reports whether o % v prints v.

@@ -128,6 +128,9 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		}
 		return bindClassAttr(tx, self, class, name, d, src)
 	}
+	if _, own := tx.Scope().TypeLookup(tx.World().Builtin("super"), name); own {
+		return nil, unsupported(exc.AttrUnsupported, "%s of the super object itself", name)
+	}
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }
 

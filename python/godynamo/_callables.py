@@ -602,9 +602,13 @@ def deque_is(items: tuple[Any, ...], maxlen: int | None) -> Callable[[Any], bool
     return lambda other: other.maxlen == maxlen and tuple(map(_told, other)) == typed
 
 
+#: reads a defaultdict's factory; its class's own attribute hooks are not asked
+_default_factory: Any = collections.defaultdict.__dict__["default_factory"].__get__
+
+
 def factory_is(factory: Any) -> Callable[[Any], bool]:
     """A guard predicate: a defaultdict with this factory."""
-    return lambda other: other.default_factory is factory
+    return lambda other: _default_factory(other) is factory
 
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
@@ -827,6 +831,7 @@ def facts() -> dict[str, Any]:
         "equal_to": equal_to,
         "named_tuple_fields": named_tuple_fields,
         "checked_classes": checked_classes,
+        "default_factory": _default_factory,
         "stays_outside": _answers.stays_outside,
         "fact_is": _answers.fact_is,
         "tensor_type_is": _tensor_types.tensor_type_is,
