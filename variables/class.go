@@ -108,7 +108,13 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	}
 	d, ok := s.TypeLookup(c.Class, name)
 	if ok {
-		return c.ownAttr(tx, name, d)
+		v, err := c.ownAttr(tx, name, d)
+		if e, observed := err.(*exc.Observed); observed && raises(tx, e, "AttributeError") {
+			if _, hook := s.TypeLookup(meta, "__getattr__"); hook { // which is asked next
+				return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
+			}
+		}
+		return v, err
 	}
 	if inMeta {
 		return c.bindMeta(tx, name, m)

@@ -155,6 +155,9 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 	if o, ok := instance(a); ok {
 		return o.compare(tx, op, b)
 	}
+	if c, ok := a.(*ClassVariable); ok && !tx.World().plainMetaclass(tx, c.Class, operatorSpecials("compare", op)...) {
+		return nil, unsupported(exc.OperatorUnsupported, "comparison of class %s: its metaclass decides", py.TypeName(c.Class))
+	}
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
 		b = o.value // the builtin type's own comparison takes an instance of a subclass for what it holds
 	}
@@ -443,6 +446,11 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 		if ov, ok := AsConstant(tx, v); ok {
 			if err := tx.World().computable(tx, []py.Object{oc, ov}, "__contains__", "__iter__", "__getitem__", "__eq__", "__hash__"); err != nil {
 				return false, err
+			}
+			if tx.World().IsEnum(tx.Scope(), ov) { // looked up by name
+				if err := readsMember(tx, ov); err != nil {
+					return false, err
+				}
 			}
 			r, err := tx.Scope().Contains(oc, ov)
 			return r, observed(err)

@@ -107,7 +107,7 @@ func fillDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []K
 			return err
 		}
 		if c, ok := AsConstant(tx, f); !ok || c != pyNone {
-			if _, callable := f.(Caller); !callable {
+			if !callable(tx, f) {
 				return &exc.Observed{TypeName: "TypeError", Text: "first argument must be callable or None"}
 			}
 			d.factory = f
@@ -369,6 +369,9 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 			}
 		}
 		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+	}
+	if name == "__hash__" && o.unhashed(tx) {
+		return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 	}
 	if name == "__repr__" && len(args)+len(kwargs) == 0 {
 		text, err := o.valueText(tx, name)

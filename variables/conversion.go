@@ -49,6 +49,9 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{held}, nil) })
 		return r, true, err
 	}
+	if b.name == "hash" && o.unhashed(tx) {
+		return nil, true, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
+	}
 	for _, name := range c.specials {
 		m, err := o.slotMethod(tx, name)
 		if err != nil {

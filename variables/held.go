@@ -36,6 +36,16 @@ func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, er
 	return obj, err == nil, observed(err)
 }
 
+// unhashed reports whether the hash of what o holds is that of an object's identity: not a number's.
+func (o *ObjectVariable) unhashed(tx Translator) bool {
+	c, ok := o.value.(*ConstantVariable)
+	if !ok || c.Value.Kind() != py.Float && c.Value.Kind() != py.Complex {
+		return false
+	}
+	same, err := tx.Scope().Compare(CompareEq, c.Value, c.Value)
+	return err != nil || same != py.True()
+}
+
 // operandObject is a known operand of C's own operators: a constant, or an instance of the real class of what holds one.
 func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	if o, ok := v.(*ObjectVariable); ok {

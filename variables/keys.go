@@ -167,6 +167,9 @@ func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) 
 
 // object is the stand-in of an instance: its own where its class hashes by identity, else that of the member it equals.
 func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
+	if o.value != nil && o.unhashed(tx) {
+		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))
+	}
 	if o.value != nil && plainHash(tx, o.Class, builtinBase(tx, o.Class)) {
 		return onHeld(o, func() (py.Object, error) { return r.keyObject(tx, o.value) })
 	}

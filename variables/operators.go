@@ -111,6 +111,13 @@ func onceRefused(tx Translator, n int, a, b VariableTracker) (VariableTracker, b
 	if !ok || !ok2 || !isReal(ha) || !isReal(hb) || tooBig(tx, n, ha, hb) {
 		return nil, false, nil
 	}
+	left := ha // of the operand whose type has its own slot
+	if refuses(tx, n, a) {
+		left = hb
+	}
+	if left.Kind() != py.Float && (ha.Kind() == py.Float || hb.Kind() == py.Float) {
+		return nil, false, nil // int's slot refuses floats
+	}
 	r, err := computeKnown(tx, "binary", n, ha, hb)
 	if err != nil {
 		return nil, false, nil
@@ -264,6 +271,9 @@ func objectOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (V
 		o, ok := instance(s.x)
 		if !ok {
 			continue
+		}
+		if l, ok := a.(*ObjectVariable); ok && s.x == b && l != o && l.value != nil && l.overrides(tx, s.name) && !l.overrides(tx, left.name) {
+			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 		}
 		m, err := o.slotMethod(tx, s.name)
 		if err != nil {

@@ -225,8 +225,8 @@ gdpy_utf8(PyObject *s, Py_ssize_t *len)
 }
 
 PyObject *
-gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name, const char *qualname,
-              PyObject *module)
+gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name,
+              const char *qualname, PyObject *module)
 {
     PyObject *f = PyFunction_New(code, globals);
     if (f == NULL) {

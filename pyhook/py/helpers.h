@@ -75,8 +75,8 @@ void gdpy_decref_all(PyObject **items, Py_ssize_t n);
 PyObject *gdpy_objects_ints(PyObject *a, PyObject *b, long i, long j, PyObject *last);
 PyObject *gdpy_list(PyObject **items, Py_ssize_t n);
 const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL for unencodable */
-PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name, const char *qualname,
-                        PyObject *module); /* new */
+PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name,
+                        const char *qualname, PyObject *module); /* new */
 PyObject *gdpy_cell(PyObject *value); /* new cell holding value (borrowed) */
 PyObject *gdpy_cell_get(PyObject *cell); /* new or NULL */
 /* One field of a function: 0 code 1 globals 2 closure 3 defaults 4 kwdefaults 5 module 6 qualname 7 name. new or NULL */

@@ -38,6 +38,7 @@ from . import (
     _answers,
     _break_errors,
     _caches,
+    _classes,
     _effects,
     _higher,
     _hints,
@@ -471,62 +472,6 @@ def _typed(value: Any) -> Any:
     return type(value), value.hex() if isinstance(value, float) else value
 
 
-#: what class statements, collections.namedtuple and dataclasses put into a class
-_USUAL_SPECIALS = frozenset(
-    "__module__ __qualname__ __doc__ __dict__ __slots__ __weakref__ __annotations__ __orig_bases__ __parameters__ __match_args__ "
-    "__new__ __init__ __repr__ __getnewargs__ __replace__ __class_getitem__ __init_subclass__".split()
-)
-
-
-def _own_specials(cls: type) -> bool:
-    """A namedtuple's class has special methods that operators ask for."""
-    own = cls.__mro__[: cls.__mro__.index(tuple)]
-    names = {name for k in own if k is not typing.Generic for name in vars(k)}
-    return any(name[:2] == name[-2:] == "__" for name in names - _USUAL_SPECIALS)
-
-
-def named_tuple_fields(cls: type) -> str:
-    fields = getattr(cls, "_fields", None)
-    if not isinstance(fields, tuple) or not fields or cls.__bases__ == () or _own_specials(cls):
-        return ""
-    if "__new__" in cls.__dict__ and getattr(cls.__new__, "__module__", "").startswith("namedtuple_"):
-        return ",".join(fields)
-    base = cls.__mro__[1]
-    if "__new__" not in cls.__dict__ and "__init__" not in cls.__dict__ and base is not tuple:
-        return named_tuple_fields(base)
-    return ""
-
-
-def checked_classes(cls: Any) -> tuple[type, ...] | None:
-    """The classes that isinstance and issubclass with ``cls`` ask, None where that runs code of the user's: plain metaclasses,
-    abc's own, unions and tuples of such run none."""
-    if isinstance(cls, tuple):
-        parts = [checked_classes(c) for c in cls]
-    elif isinstance(cls, typing._SpecialGenericAlias):  # type: ignore[attr-defined]
-        parts = [checked_classes(cls.__origin__)]
-    elif typing.get_origin(cls) in (typing.Union, types.UnionType):
-        parts = [checked_classes(c) for c in cls.__args__]
-    else:
-        return (cls,) if isinstance(cls, type) and _pure_check(cls) else None
-    return None if None in parts else tuple(c for part in parts if part for c in part)
-
-
-def _pure_check(cls: type) -> bool:
-    meta = type(cls)
-    checks = meta.__instancecheck__, meta.__subclasscheck__
-    if checks == (type.__instancecheck__, type.__subclasscheck__):
-        return True
-    if checks == (abc.ABCMeta.__instancecheck__, abc.ABCMeta.__subclasscheck__):
-        hook = getattr(cls.__dict__.get("__subclasshook__", cls.__subclasshook__), "__func__", None)
-        return hook is None or getattr(hook, "__module__", "") in (
-            "collections.abc",
-            "_collections_abc",
-            "typing",
-            "abc",
-        )
-    return cls.__module__.split(".", 1)[0] in ("torch", "enum", "typing")
-
-
 def plain_layout(cls: type) -> bool:
     """Instances of cls are made of a dict or slots alone: no base class written in C but object and SimpleNamespace, which has a
     dict and nothing else. An abstract class has none."""
@@ -552,12 +497,6 @@ def _written_in_c(cls: type, attribute: Any) -> bool:
     if isinstance(attribute, types.WrapperDescriptorType | types.MethodDescriptorType):
         return attribute.__objclass__ is cls
     return isinstance(attribute, types.BuiltinFunctionType) and attribute.__self__ is cls
-
-
-def library_class(cls: type) -> bool:
-    """A class of torch's or of ours: nobody assigns its special methods or its bases."""
-    module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # no metaclass is asked
-    return isinstance(module, str) and module.split(".", 1)[0] in ("torch", "godynamo")
 
 
 def bound_self(fn: Any) -> Any:
@@ -829,8 +768,8 @@ def facts() -> dict[str, Any]:
         "classify": classify,
         "builtin_name": builtin_name,
         "equal_to": equal_to,
-        "named_tuple_fields": named_tuple_fields,
-        "checked_classes": checked_classes,
+        "named_tuple_fields": _classes.named_tuple_fields,
+        "checked_classes": _classes.checked_classes,
         "default_factory": _default_factory,
         "stays_outside": _answers.stays_outside,
         "fact_is": _answers.fact_is,
@@ -865,7 +804,7 @@ def facts() -> dict[str, Any]:
         "recursive_repr": _answers.recursive_repr,
         "function_made": function_made,
         "handles_nothing": handles_nothing,
-        "library_class": library_class,
+        "library_class": _classes.library_class,
         "ends_in_code": _lifetimes.ends_in_code,
         "array": _numpy.ARRAY,
         "array_shared": _numpy.shared,

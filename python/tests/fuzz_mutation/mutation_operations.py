@@ -616,7 +616,6 @@ CLASS_OPERATIONS = [
     "{c}.RED in {c}",
     "str({c}.RED)",
     "{c} | int",
-    "{c}.__subclasses__()",
     "type({c})",
     "type({c}).__name__",
     "callable({c})",
