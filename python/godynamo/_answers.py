@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import types
 import weakref
 from collections.abc import Callable
@@ -74,9 +75,15 @@ def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callab
     value = getattr(module, name)
     if type(value) not in (bool, int, float, str, type(None)):
         return value, None
+    return value, _still(name, type(value), value)
+
+
+@functools.lru_cache(maxsize=256)
+def _still(name: str, kind: type, value: Any) -> Callable[[types.ModuleType], bool]:
+    """One predicate for all translations that found this value."""
 
     def holds(other: types.ModuleType) -> bool:
         now = getattr(other, name)
-        return type(now) is type(value) and now == value
+        return type(now) is kind and bool(now == value)
 
-    return value, holds
+    return holds
