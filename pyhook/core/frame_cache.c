@@ -296,11 +296,9 @@ gd_root_new(PyObject *options)
     int limit = -1;
     PyObject *own = options != Py_None ? PyObject_GetAttrString(options, "cache_size_limit") : NULL;
     if (own != NULL && PyLong_Check(own)) {
-        limit = _PyLong_AsInt(own);
-        if (limit == -1 && PyErr_Occurred()) {
-            Py_DECREF(own);
-            return NULL;
-        }
+        int overflow; /* more than an int holds is no limit */
+        long n = PyLong_AsLongAndOverflow(own, &overflow);
+        limit = overflow > 0 || n > INT_MAX ? INT_MAX : overflow < 0 || n < 0 ? -1 : (int)n;
     }
     else if (own == NULL && PyErr_Occurred()) {
         if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {

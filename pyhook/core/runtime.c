@@ -28,7 +28,7 @@ static const struct {
     int min, max;
 } settings[] = {
     {"enabled", &gd_runtime.enabled, 0, 1},
-    {"cache_size_limit", &gd_runtime.cache_size_limit, 0, 1 << 20},
+    {"cache_size_limit", &gd_runtime.cache_size_limit, 0, INT_MAX},
     {"cache_evict", &gd_runtime.cache_evict, 0, 1},
     {"fork_reload", &gd_runtime.fork_reload, 0, 1},
     {"inner_limit", &gd_runtime.inner_limit, 0, 1 << 24},

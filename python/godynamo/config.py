@@ -135,8 +135,21 @@ _SETTINGS: dict[str, _Setting] = {
 _ALIASES = {"recompile_limit": "cache_size_limit"}
 
 
+def check_size_limit(value: Any, what: str) -> None:
+    """TypeError or ValueError where ``value`` is no limit of entries: an int from 0 on."""
+    if type(value) is not int:
+        raise TypeError(f"{what} is an int, not {value!r}")
+    if value < 0:
+        raise ValueError(f"{what} must be at least 0, not {value!r}")
+
+
 def _core_value(setting: _Setting, value: Any) -> int:
-    return int(not value) if setting.core == "enabled" else int(value)
+    if setting.core == "enabled":
+        return int(not value)
+    return min(int(value), _MOST) if setting.core == "cache_size_limit" else int(value)
+
+
+_MOST = 2**31 - 1  #: the core counts entries in an int: a greater limit is none
 
 
 def _unknown(name: str) -> AttributeError:

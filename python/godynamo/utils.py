@@ -166,7 +166,7 @@ def disable_cache_limit() -> contextlib.AbstractContextManager[Any]:
     """Lift the limit of entries for the time of a ``with`` block: config.patch(cache_size_limit=...) with its greatest value."""
     from . import config
 
-    return config.patch(cache_size_limit=1 << 20)
+    return config.patch(cache_size_limit=2**31 - 1)
 
 
 class CompileProfiler:
