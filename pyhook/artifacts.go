@@ -90,14 +90,14 @@ func (t *translation) show(why error) {
 		return
 	}
 	s, r := t.scope, t.result
-	where := t.ask("where", t.frame.Function)
+	where := t.ask("where", t.frame.Function, t.firstType())
 	say := func(bit int64, name, text string) {
 		if wanted&bit != 0 && text != "" {
 			t.artifact(name, where+"\n"+text)
 		}
 	}
 	if failures := t.request.failures; failures != nil && wanted&(showRecompiles|showRecompilesVerbose) != 0 {
-		say(showRecompiles, "recompiles", listed("translated again:", s.Items(object(failures))))
+		say(showRecompiles, "recompiles", t.ask("recompiles", t.frame.Function, object(failures), t.firstType()))
 		if wanted&showRecompilesVerbose != 0 {
 			say(showRecompilesVerbose, "recompiles_verbose", t.allFailures())
 		}

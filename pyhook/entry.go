@@ -123,6 +123,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	}
 	t.result = result
 	if err == nil {
+		t.entry = entry
 		if settings.watched&watchedDebug != 0 {
 			logger(s).Debug("translated", zap.String("code", codeName(s, code)), zap.Int("ops", result.NumOps),
 				zap.Int("nodes", len(result.Program.Nodes)), zap.Float64("us", float64(time.Since(started).Nanoseconds())/1e3))

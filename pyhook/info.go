@@ -18,6 +18,7 @@ type translation struct {
 	frame    *translate.Frame
 	request  *C.gd_request
 	result   *translate.Result
+	entry    py.Object // what was installed; null where nothing was
 	trace    py.Object // its number in the trace; null: nothing is traced
 	started  time.Time
 }
@@ -180,7 +181,17 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
 		[2]py.Object{s.Name("positions"), positionsTuple(s, broken)},
 		[2]py.Object{s.Name("info"), info},
+		[2]py.Object{s.Name("first_type"), t.firstType()},
 	)
+}
+
+// firstType is the type of the frame's first variable, or None: the class of a method's object, by which Python names a frame of
+// torch's own wrapper of a module's forward.
+func (t *translation) firstType() py.Object {
+	if len(t.frame.Slots) == 0 || t.frame.Slots[0].IsNull() {
+		return py.None()
+	}
+	return t.frame.Slots[0].Type()
 }
 
 // raiseUnsupported sets exc.Unsupported for nopython=True, with the report explain prints.
@@ -199,6 +210,7 @@ func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 		[2]py.Object{s.Name("code"), t.frame.Code},
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
 		[2]py.Object{s.Name("positions"), positionsTuple(s, broken)},
+		[2]py.Object{s.Name("first_type"), t.firstType()},
 	)
 	if err != nil {
 		return C.GD_PASS

@@ -45,10 +45,13 @@ func (t *translation) endTrace(status string, why error) {
 	if err != nil {
 		return
 	}
-	graph, parts, nodes := "", []py.Object{}, 0
+	graph, sizes, parts, nodes := "", "", []py.Object{}, 0
 	if r := t.result; r != nil {
 		if r.GraphText != nil && r.NumOps > 0 {
 			graph = r.GraphText()
+			if r.GraphSizes != nil {
+				sizes = r.GraphSizes()
+			}
 		}
 		if p := r.Program; p != nil {
 			nodes = len(p.Nodes)
@@ -61,9 +64,15 @@ func (t *translation) endTrace(status string, why error) {
 			}
 		}
 	}
+	entry := py.None()
+	if !t.entry.IsNull() {
+		entry = t.entry
+	}
 	more, err := s.Dict(
 		[2]py.Object{s.Name("backend"), s.Str(t.settings.backend.Name())},
 		[2]py.Object{s.Name("graph"), s.Str(graph)},
+		[2]py.Object{s.Name("sizes"), s.Str(sizes)},
+		[2]py.Object{s.Name("entry"), entry},
 		[2]py.Object{s.Name("parts"), s.Tuple(parts...)},
 		[2]py.Object{s.Name("nodes"), s.Int(int64(nodes))},
 		[2]py.Object{s.Name("resumes_at"), s.Int(int64(t.settings.Clock.ResumedAt))},

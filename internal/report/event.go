@@ -60,6 +60,7 @@ func (r Row) number(i int) float64 {
 
 // Failure is a guard that did not hold.
 type Failure struct {
+	Reason string  `json:"reason"` // one line for a person: what differs, both values, what to do
 	Text   string  `json:"text"`
 	Guard  *string `json:"guard"`
 	Found  *string `json:"found"`
@@ -89,6 +90,7 @@ type Guards struct {
 	Text  string `json:"text"`
 	Nodes int    `json:"nodes"`
 	Parts []Row  `json:"parts"`
+	Words []Row  `json:"words"` // the same for a person
 }
 
 // Bytecode is the user's code and what was made of it, as dis lists them.
@@ -117,6 +119,7 @@ type Translation struct {
 	Ops        int                `json:"ops"`
 	Graphs     int                `json:"graphs"`
 	Graph      string             `json:"graph"`
+	Sizes      map[string]string  `json:"sizes"` // of the graph's values: sizes, dtype and device
 	Guards     Guards             `json:"guards"`
 	Bytecode   Bytecode           `json:"bytecode"`
 	Resumes    []string           `json:"resumes"`

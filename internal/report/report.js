@@ -64,8 +64,8 @@ async function unpack(n) {
 // ---- tabs ----
 const tabs = {
   compiles: ["Translations", () => compiles.length, showCompiles],
-  breaks: ["Graph breaks", () => data.breaks.length, showBreaks],
-  recompiles: ["Recompiles", () => data.recompiles.length, showRecompiles],
+  breaks: ["Graph breaks", () => data.breaks.reduce((n, b) => n + b.translations.length, 0), showBreaks],
+  recompiles: ["Recompiles", () => compiles.filter(c => c.failures > 0).length, showRecompiles],
   functions: ["Time by function", () => data.functions.length, showFunctions],
   events: ["Events", () => data.events.filter(e => e.event !== "end").length, showEvents],
   processes: ["Processes", () => data.processes.length, showProcesses],
@@ -238,9 +238,9 @@ function more(c, t) {
   if (breaks.length) part("Graph breaks", breaks.map(breakBox));
   part("Called from", x.stack.length ? frames(x.stack.map(i => data.frames[i])) : h("p.soft", null, "nothing of the program's"));
   part("Time", phaseBar(t.times || {}), calls.length > 1 && flame(calls.map(r => [r[0], null, r[5], r[4], r[1], r[2], r[3]])));
-  if (t.graph) part("Graph", block(t.graph));
+  if (t.graph) part("Graph", graphBlock(t.graph, t.sizes || {}));
   const parts = (t.guards || {}).parts || [];
-  if (parts.length) part("Guards", guardTable(parts), h("p.soft", null, plural(t.guards.nodes, "node") + " in the guard program"));
+  if (parts.length) part("Guards", guardTable(t.guards.words || [], parts), h("p.soft", null, plural(t.guards.nodes, "node") + " in the guard program"));
   const code = t.bytecode || {};
   if (code.original || code.transformed) {
     const lines = new Set(breaks.filter(b => b.stack && b.stack.length).map(b => b.stack[b.stack.length - 1]).filter(s => s[1] === t.function.file).map(s => s[2]));
@@ -266,11 +266,13 @@ function facts(c, t) {
   return h("dl.facts", null, rows.map(([k, v]) => [h("dt", null, k), h("dd", null, v)]));
 }
 function failureTable(failures) {
-  return h("table.failures", null, h("thead", null, h("tr", null, ["guard that failed", "was", "now", "asked for by"].map(t => h("th", null, t)))),
-    h("tbody", null, failures.map(f => h("tr", null, h("td.value", { title: f.text }, f.guard || f.text), h("td.value.was", null, f.was ?? ""),
-      h("td.value.found", null, f.found ?? (f.guard ? f.text.slice(f.guard.length + 2) : "")),
-      h("td", null, f.file ? [place(f.file, f.line), " ", h("code", null, f.source)] : "")))));
+  return h("table.failures", null, h("thead", null, h("tr", null, ["why the entry did not serve", "was", "now", "asked for by"].map(t => h("th", null, t)))),
+    h("tbody", null, failures.map(f => h("tr", null, h("td.value", null, f.reason || f.guard || f.text, f.reason && f.guard && folded("the guard", f.guard)),
+      h("td.value.was", null, f.was ?? ""), h("td.value.found", null, f.found ?? (f.guard ? f.text.slice(f.guard.length + 2) : "")),
+      h("td.asked", null, f.file ? [place(f.file, f.line), " ", h("code", null, f.source)] : "")))));
 }
+// A guard's executable text is long and for a debugger: it is shown when it is asked for.
+const folded = (title, text) => h("details", null, h("summary.soft", null, title), h("div.mono.wrapped", null, text));
 function breakBox(b) {
   const stack = b.stack || [], top = stack[0];
   return h("div.break", null, h("div", null, h("span.tag.warn", null, b.code), b.reason), b.hint && h("p.hint.soft", null, "→ " + b.hint),
@@ -292,6 +294,12 @@ function source(first, lines, marked) {
     h("div" + (first + i === marked ? ".marked" : ""), null, h("span.no", null, String(first + i)), text)));
 }
 const block = text => h("div.code-block", null, text.replace(/\n$/, "").split("\n").map(line => h("div", null, line || " ")));
+// The graph as fx prints it, behind each value its sizes, dtype and device where they are known.
+function graphBlock(text, sizes) {
+  const lines = text.replace(/\n$/, "").split("\n"), names = lines.map(l => /^\s*%?(\w+)\b/.exec(l)?.[1]);
+  return h("div.code-block.graph", null, lines.map((line, i) =>
+    h("div", null, line || " ", Object.hasOwn(sizes, names[i] ?? "") && h("span.soft.size", null, "  # " + sizes[names[i]]))));
+}
 // What dis lists, in narrower columns: line, mark of a jump's target, offset, instruction.
 function listing(text, marked) {
   let on = false;
@@ -303,12 +311,14 @@ function listing(text, marked) {
     return h("div" + (on ? ".marked" : "") + (part && part[1] ? ".first" : ""), null, shown);
   }));
 }
-function guardTable(parts) {
-  const rows = parts.map(([text, file, line, src]) => h("tr", null, h("td.value", null, text), h("td", null, file ? [place(file, line), " ", h("code.soft", null, src)] : "")));
-  const table = h("table", null, h("tbody", null, rows.slice(0, 100)));
-  if (rows.length <= 100) return table;
-  const all = h("button", { onclick: () => { table.firstChild.replaceChildren(...rows); all.remove(); } }, "show all " + rows.length);
-  return [table, all];
+const FIRST_GUARDS = 20;
+// Guards in words, the first of them; all of them and the executable text when they are asked for.
+function guardTable(words, parts) {
+  const rows = (words.length ? words : parts).map(([text, file, line, src]) =>
+    h("tr", null, h("td.value", null, text), h("td.asked", null, file ? [place(file, line), " ", h("code.soft", null, src)] : "")));
+  const table = h("table.guards", null, h("tbody", null, rows.slice(0, FIRST_GUARDS)));
+  const all = rows.length > FIRST_GUARDS && h("button", { onclick: () => { table.firstChild.replaceChildren(...rows); all.remove(); } }, "show all " + rows.length);
+  return [table, all, words.length > 0 && folded("as executable Python", parts.map(p => p[0]).join(" and\n"))];
 }
 function phaseBar(times) {
   const total = Object.values(times).reduce((a, b) => a + b, 0) || 1;
@@ -319,6 +329,16 @@ function phaseBar(times) {
 }
 
 // ---- time by function ----
+const pen = document.createElement("canvas").getContext("2d");
+// The text, its end left out where it is wider than that; "" where next to nothing of it fits.
+function fitting(text, width) {
+  if (width < 20) return "";
+  pen.font = "11px " + getComputedStyle(document.body).fontFamily;
+  if (pen.measureText(text).width <= width) return text;
+  let n = Math.min(text.length - 1, Math.floor(width / 4));
+  while (n > 0 && pen.measureText(text.slice(0, n) + "…").width > width) n--;
+  return n > 1 ? text.slice(0, n) + "…" : "";
+}
 // rows: [parent, function index or null, own time, count, name, file, line]; the outermost on top, wide is long.
 function flame(rows) {
   const n = rows.length, total = rows.map(r => r[2]), depth = new Array(n).fill(0), at = new Array(n).fill(0), kids = rows.map(() => []);
@@ -340,10 +360,10 @@ function flame(rows) {
       const g = svg("g", { onclick: () => draw(i === top ? -1 : i) }, svg("rect", { x, y: d * H, width: w, height: H - 1, rx: 2, style: "fill:" + colour(i) }),
         svg("title", {}));
       g.lastChild.textContent = title;
-      const room = Math.floor((w - 6) / 6.8);
-      if (room > 3) {
+      const said = fitting(rows[i][4], w - 8);
+      if (said) {
         const text = svg("text", { x: x + 4, y: d * H + 13 });
-        text.textContent = rows[i][4].length > room ? rows[i][4].slice(0, room - 1) + "…" : rows[i][4];
+        text.textContent = said;
         g.append(text);
       }
       svgBox.append(g);
@@ -409,9 +429,9 @@ function showBreaks() {
     "No graph breaks.");
 }
 function showRecompiles() {
-  listed(data.recompiles, r => [r.function.name, r.function.file, r.guard, r.source].join(" "), r =>
+  listed(data.recompiles, r => [r.function.name, r.function.file, r.reason, r.guard, r.source].join(" "), r =>
     h("div.break", null, h("div", null, h("b", null, r.function.name), " ", place(r.function.file, r.function.line), h("span.count", null, "translated again " + plural(r.translations.length, "time"))),
-      h("div.mono", null, r.guard), r.file && h("div.mono.soft", null, base(r.file) + ":" + r.line + "  " + r.source),
+      h("div.mono.reason", null, r.reason || r.guard), r.reason && folded("the guard", r.guard), r.file && h("div.mono.soft", null, base(r.file) + ":" + r.line + "  " + r.source),
       r.values.length > 0 && h("div.values", { title: "the value that was guarded, and the one that came" },
         r.values.map(([was, found]) => h("span.tag.mono", null, h("span.was", null, was || "?"), " → ", h("span.found", null, found || "?")))),
       h("div", null, links(r.translations))),

@@ -90,6 +90,7 @@ type BreakGroup struct {
 // RecompileGroup is a guard of a function that did not hold, with the values that made it fail.
 type RecompileGroup struct {
 	Function     Place       `json:"function"`
+	Reason       string      `json:"reason"` // of the first failure, in one line
 	Guard        string      `json:"guard"`
 	File         string      `json:"file"`
 	Line         int         `json:"line"`
@@ -280,7 +281,7 @@ func (s *Summary) again(t *Trace) {
 			if !known {
 				n = len(s.Again)
 				at[k] = n
-				s.Again = append(s.Again, RecompileGroup{Function: x.Function, Guard: guard, File: f.File, Line: f.Line, Source: f.Source})
+				s.Again = append(s.Again, RecompileGroup{Function: x.Function, Reason: f.Reason, Guard: guard, File: f.File, Line: f.Line, Source: f.Source})
 			}
 			g := &s.Again[n]
 			if pair := [2]string{deref(f.Was), deref(f.Found)}; len(g.Values) < maxValues && pair != [2]string{} && !slices.Contains(g.Values, pair) {

@@ -13,6 +13,12 @@ typedef struct {
     PyObject *found, *was; /* strong str or NULL */
 } both;
 
+/* Which tensor differs, as a place in the guard's text, and the name of the field that does. */
+typedef struct {
+    PyObject *place; /* strong str or NULL */
+    const char *field; /* static, or NULL */
+} which;
+
 static void
 drop(both *values)
 {
@@ -340,7 +346,7 @@ field_by_python(const gd_tensor_check *c, PyObject *v, int field)
 
 /* The first tensor that differs, how, and both values. new */
 static PyObject *
-first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values, both *out)
+first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values, both *out, which *tensor)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
         const gd_tensor_check *c = &checks[i];
@@ -363,7 +369,8 @@ first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values
             text = PyUnicode_FromFormat("tensor %U: %s differ%s, found %U, was %U", name, fields[row].name,
                                         row < 6 && row != 1 ? "s" : "", out->found, out->was);
         }
-        Py_XDECREF(name);
+        tensor->place = name;
+        tensor->field = fields[row].name;
         return text;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
@@ -373,7 +380,8 @@ first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values
                 PyObject *a = argument_name(part, j), *b = argument_name(part, i);
                 PyObject *text =
                     a != NULL && b != NULL ? PyUnicode_FromFormat("tensors %U and %U are one object now", a, b) : NULL;
-                Py_XDECREF(a);
+                tensor->place = a;
+                tensor->field = "identity";
                 Py_XDECREF(b);
                 return text;
             }
@@ -384,11 +392,12 @@ first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values
 
 /* The tensor or the state that differs, found by looking again. */
 static PyObject *
-tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out)
+tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *tensor)
 {
     const gd_guard_node *node = &e->nodes[at];
     if (node->flags & GD_FLAG_STATE) {
         PyObject *text = gd_torch_state_difference(e->torch_state, &out->found, &out->was);
+        tensor->field = text != NULL ? "state" : NULL;
         if (text != NULL || PyErr_Occurred()) {
             return text;
         }
@@ -401,7 +410,8 @@ tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out)
     for (uint32_t i = 0; i < node->b; i++) {
         PyTuple_SET_ITEM(values, i, Py_XNewRef(regs[e->tensors[node->a + i].reg]));
     }
-    PyObject *text = first_difference(e->tensors + node->a, PyTuple_GET_ITEM(e->parts, e->node_parts[at]), values, out);
+    PyObject *text =
+        first_difference(e->tensors + node->a, PyTuple_GET_ITEM(e->parts, e->node_parts[at]), values, out, tensor);
     Py_DECREF(values);
     return text;
 }
@@ -414,32 +424,37 @@ failure_type(void)
 {
     static PyObject *type;
     if (type == NULL) {
-        type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s:(sssss),s:s,s:s}", "GuardFailure",
-                                     &PyUnicode_Type, "__slots__", "part", "reason", "found", "was", "line",
-                                     "__module__", "godynamo._C", "__doc__",
+        type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s:(sssssss),s:s,s:s}", "GuardFailure",
+                                     &PyUnicode_Type, "__slots__", "part", "reason", "found", "was", "line", "place",
+                                     "field", "__module__", "godynamo._C", "__doc__",
                                      "Why an entry did not serve: a line of text, and what it is made of. part: the "
                                      "condition; found, was: the value now and when it was made (str, or None where "
-                                     "there is none); line: (file, line) of the user's that asked for it, or None.");
+                                     "there is none); line: (file, line) of the user's that asked for it, or None; "
+                                     "place, field: of a tensor which one, in the condition's words, and what of it "
+                                     "differs (\"state\": a setting of torch's), else None.");
     }
     return type;
 }
 
 static PyObject *
-with_details(PyObject *text, PyObject *part, PyObject *reason, const both *values, PyObject *line)
+with_details(PyObject *text, PyObject *part, PyObject *reason, const both *values, const which *tensor, PyObject *line)
 {
     PyObject *type = failure_type();
-    PyObject *out = type != NULL ? PyObject_CallOneArg(type, text) : NULL;
+    PyObject *field = tensor->field != NULL ? text_of(tensor->field) : Py_NewRef(Py_None);
+    PyObject *out = type != NULL && field != NULL ? PyObject_CallOneArg(type, text) : NULL;
     const struct {
         const char *name;
         PyObject *value;
     } details[] = {
-        {"part", part}, {"reason", reason}, {"found", values->found}, {"was", values->was}, {"line", line},
+        {"part", part}, {"reason", reason},       {"found", values->found}, {"was", values->was},
+        {"line", line}, {"place", tensor->place}, {"field", field},
     };
     for (size_t i = 0; out != NULL && i < sizeof(details) / sizeof(details[0]); i++) {
         if (PyObject_SetAttrString(out, details[i].name, details[i].value != NULL ? details[i].value : Py_None) < 0) {
             Py_CLEAR(out);
         }
     }
+    Py_XDECREF(field);
     return out;
 }
 
@@ -451,9 +466,10 @@ gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs)
     }
     const gd_guard_node *node = &e->nodes[failed_node];
     both values = {NULL, NULL};
+    which tensor = {NULL, NULL};
     PyObject *reason;
     if (node->op == GD_OP_TENSORS) {
-        reason = tensors_text(e, (uint32_t)failed_node, regs, &values);
+        reason = tensors_text(e, (uint32_t)failed_node, regs, &values, &tensor);
     }
     else {
         PyObject *v = Py_XNewRef(regs[node->src]);
@@ -469,10 +485,11 @@ gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs)
         PyObject *text = known ? PyUnicode_FromFormat("%U: %U (%S:%S)", part, reason, PyTuple_GET_ITEM(line, 0),
                                                       PyTuple_GET_ITEM(line, 1))
                                : PyUnicode_FromFormat("%U: %U", part, reason);
-        out = text != NULL ? with_details(text, part, reason, &values, line) : NULL;
+        out = text != NULL ? with_details(text, part, reason, &values, &tensor, line) : NULL;
         Py_XDECREF(text);
         Py_DECREF(reason);
     }
     drop(&values);
+    Py_XDECREF(tensor.place);
     return out;
 }

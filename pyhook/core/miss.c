@@ -139,9 +139,11 @@ static PyObject *
 tell(const miss *m, const char *callback, int limit)
 {
     PyObject *failures = m->failures != NULL ? Py_NewRef(m->failures) : collect_failures(m);
-    PyObject *info = Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:i,s:O}", "owner", m->owner, "function", m->function, "code",
-                                   m->cache->code, "cache", m->cache, "entries", (int)m->cache->nentries, "limit",
-                                   limit, "failures", failures != NULL ? failures : Py_None);
+    PyObject *first = m->cache->nslots > 0 && m->slots[0] != NULL ? (PyObject *)Py_TYPE(m->slots[0]) : Py_None;
+    PyObject *info =
+        Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:i,s:O,s:O}", "owner", m->owner, "function", m->function, "code",
+                      m->cache->code, "cache", m->cache, "entries", (int)m->cache->nentries, "limit", limit, "failures",
+                      failures != NULL ? failures : Py_None, "first_type", first);
     PyObject *result = info != NULL ? gd_call_python(callback, info) : NULL;
     Py_XDECREF(info);
     Py_XDECREF(failures);

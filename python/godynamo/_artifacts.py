@@ -10,21 +10,31 @@ from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
-from . import _guard_env, _sources
+from . import _guard_env, _reasons, _sources
 from ._runtime import break_text
 
-__all__ = ["break_text", "bytecode", "failures", "line", "marked", "where"]
+__all__ = ["break_text", "bytecode", "failures", "line", "marked", "recompiles", "where"]
 
 line = _sources.line
 marked = _sources.marked
 
 
-def where(function: FunctionType) -> str:
-    """The function a translation is of; the rest of a frame is called after the user's function."""
-    code = function.__code__
+def where(function: FunctionType, first_type: type | None = None) -> str:
+    """The function a translation is of; the rest of a frame has the user's function's name, a module's call its forward's."""
+    users, rest = _users(function)
+    frame = _reasons.Frame.of(users, first_type)
+    name = frame.name if frame.parameters is not None else users.co_name
+    return f"{name!r}{rest} ({frame.file}:{frame.line})"
+
+
+def _users(function: FunctionType) -> tuple[CodeType, str]:
     origin: Any = getattr(function, "__godynamo_origin__", None)
-    users, rest = (origin[0], " (the rest of it)") if origin is not None else (code, "")
-    return f"{users.co_name!r}{rest} ({users.co_filename}:{users.co_firstlineno})"
+    return (origin[0], " (the rest of it)") if origin is not None else (function.__code__, "")
+
+
+def recompiles(function: FunctionType, failures: Sequence[str], first_type: type | None) -> str:
+    """Why each entry of a function did not serve, a line each."""
+    return "\n".join(["translated again:", *_reasons.lines(failures, _users(function)[0], first_type, "    ")])
 
 
 def bytecode(function: FunctionType, transformed: FunctionType | None) -> str:

@@ -206,10 +206,11 @@ def _functions(e: Explanation) -> str:
 
 def _recompiles(recompiles: Iterable[Recompile]) -> str:
     return _table(
-        ("function", "guard that failed", "was", "now", "asked for by"),
+        ("function", "why the entry did not serve", "was", "now", "asked for by"),
         (
             f"<td><code>{escape(r.function)}</code>{'<br><span class=muted>before this call</span>' if r.before else ''}</td>"
-            f"<td><code>{escape(f.guard)}</code><br>{escape(f.words)}</td>"
+            f"<td><code>{escape(f.said)}</code><details><summary>the guard</summary>"
+            f"<code>{escape(f.guard)}</code><br>{escape(f.words)}</details></td>"
             f'<td class="old"><code>{escape(f.old or "")}</code></td><td class="new"><code>{escape(f.new or "")}</code></td>'
             + (
                 f"<td>{_place(f.file, f.line)}<br><code>{escape(_runtime.source_line(f.file, f.line))}</code></td>"

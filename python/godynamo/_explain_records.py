@@ -53,7 +53,7 @@ def explanation(
         left = splits.add(record)
         pieces.add(record, nodes, split if split is not None else left, len(out.guard_entries) - 1 if entry else None)
         if record["failures"]:
-            out.recompiles.append(recompile(record["code"], record["failures"]))
+            out.recompiles.append(recompile(record["code"], record["failures"], first_type=record.get("first_type")))
     out.pieces = pieces.connected()
     return out
 

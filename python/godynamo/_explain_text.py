@@ -77,7 +77,7 @@ def recompile_lines(recompile: Recompile) -> Iterator[str]:
     before = ", before this call" if recompile.before else ""
     yield f"{recompile.function} ({_source_lines.short(recompile.file)}:{recompile.line}){before}"
     for failure in recompile.failures:
-        yield f"  {failure.guard}: {failure.words}"
+        yield f"  {failure.said or failure.guard}"
         if failure.old is not None or failure.new is not None:
             yield f"    was: {failure.old}"
             yield f"    now: {failure.new}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _runtime, _source_lines
+from . import _reasons, _runtime, _source_lines
 from ._captured import FunctionShare, KeptOut, Share
 from ._guard_objects import GuardText
 from ._source_lines import Excerpt, Position
@@ -88,6 +88,7 @@ class Failure:
     new: str | None  #: what it was in this call
     file: str  #: line of the user's that asked for the guard, "" and 0 where none did
     line: int
+    said: str = ""  #: one line for a person: what differs by the user's name for it, both values, what to do
 
     def __str__(self) -> str:
         where = f" ({_source_lines.short(self.file)}:{self.line})" if self.file else ""
@@ -109,8 +110,12 @@ class Recompile:
         return "\n".join([f"{self.function} ({self.file}:{self.line})", *(f"  {reason}" for reason in self.reasons)])
 
 
-def recompile(code: Any, reasons: Sequence[str], before: bool = False) -> Recompile:
-    """A Recompile, given the code object and the texts of the core (each a str with found, was, ... as attributes)."""
+def recompile(code: Any, reasons: Sequence[str], before: bool = False, first_type: type | None = None) -> Recompile:
+    """A Recompile, given the code object and the texts of the core (each a str with found, was, ... as attributes).
+
+    first_type: of the frame's first variable, by which a module's call is named after its forward.
+    """
+    frame = _reasons.Frame.of(code, first_type)
     failures = []
     for reason in reasons:
         file, line = getattr(reason, "line", None) or ("", 0)
@@ -122,10 +127,11 @@ def recompile(code: Any, reasons: Sequence[str], before: bool = False) -> Recomp
                 getattr(reason, "found", None),
                 file,
                 int(line),
+                _reasons.reason(reason, frame).difference(),
             )
         )
     texts = tuple(str(r) for r in reasons)
-    return Recompile(code.co_qualname, code.co_filename, code.co_firstlineno, texts, tuple(failures), before)
+    return Recompile(frame.name, frame.file, frame.line, texts, tuple(failures), before)
 
 
 @dataclass

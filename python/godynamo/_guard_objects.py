@@ -122,7 +122,7 @@ class GuardText:
         def at(name: str) -> GuardTree:
             if name not in made:
                 above = _guard_words.base(name)
-                made[name] = GuardTree(_guard_words.place(name))
+                made[name] = GuardTree(_guard_words.place(name, members=False))
                 (root if above is None else at(above)).children.append(made[name])
             return made[name]
 

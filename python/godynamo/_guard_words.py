@@ -8,6 +8,7 @@ keep their meaning: ``G['torch']`` is ``torch``, ``___type_lookup(___object(946.
 from __future__ import annotations
 
 import ast
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -18,30 +19,32 @@ Lookup = Callable[[int], Any]  #: an entry's const_by_id
 _TYPE, _KEYSET, _DTYPE, _DEVICE, _REQUIRES_GRAD, _NDIM, _SIZES, _STRIDES = (1 << i for i in range(8))
 
 
+def parsed(text: str) -> ast.expr | None:
+    """An entry's text as a tree; None where it is no expression."""
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, RecursionError, ValueError, MemoryError):
+        return None
+
+
 def words(text: str, lookup: Lookup) -> str:
     """A part of an entry's text in words; the text itself where it is of no known form."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, ValueError):
-        return text
-    return _Speaker(lookup).condition(tree)
+    tree = parsed(text)
+    return _Speaker(lookup).condition(tree) if tree is not None else text
 
 
-def place(name: str, lookup: Lookup = lambda _: None) -> str:
-    """A place such as ``G['torch'].nn`` in words: ``torch.nn``."""
-    try:
-        tree = ast.parse(name.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, ValueError):
-        return name
-    return _Speaker(lookup).place(tree)
+def place(name: str, lookup: Lookup = lambda _: None, members: bool = True) -> str:
+    """A place such as ``G['torch'].nn`` in words: ``torch.nn``.
+
+    ``members``: what a module's dicts hold is read as an attribute, ``self.norm`` for ``self._modules['norm']``.
+    """
+    tree = parsed(name)
+    return _Speaker(lookup, members).place(tree) if tree is not None else name
 
 
 def base(name: str) -> str | None:
     """The place that this one is read from; None for a root (a variable, a global, an object of the entry's)."""
-    try:
-        tree = ast.parse(name.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, ValueError):
-        return None
+    tree = parsed(name)
     inner: ast.expr | None = None
     if isinstance(tree, (ast.Attribute, ast.Subscript)):
         inner = tree.value
@@ -52,7 +55,7 @@ def base(name: str) -> str | None:
     if (
         isinstance(tree, ast.Attribute)
         and tree.attr == "cell_contents"
-        and _called(inner) is None
+        and called(inner) is None
         and base(ast.unparse(inner)) is None
     ):
         return None  # a variable of the function around
@@ -94,7 +97,7 @@ def _dims(dims: Any, mask: int) -> str:
     return f"({inside}{',' if len(dims) == 1 else ''})"
 
 
-def _called(node: ast.AST) -> str | None:
+def called(node: ast.AST | None) -> str | None:
     """The helper that is called, ``___check_type_id``."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("___"):
         return node.func.id
@@ -102,8 +105,9 @@ def _called(node: ast.AST) -> str | None:
 
 
 class _Speaker:
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, members: bool = True) -> None:
         self.lookup = lookup
+        self.members = _MEMBERS if members else frozenset[str]()
 
     # -- conditions --
 
@@ -115,18 +119,18 @@ class _Speaker:
         return self._check(node, True)
 
     def _check(self, node: ast.expr, wanted: bool) -> str:
-        name = _called(node)
+        name = called(node)
         if name is not None and isinstance(node, ast.Call):
             said = _CONDITIONS.get(name)
             if said is not None:
                 return said(self, node.args, wanted)
-        if isinstance(node, ast.Call) and _called(node.func) == "___object" and isinstance(node.func, ast.Call):
+        if isinstance(node, ast.Call) and called(node.func) == "___object" and isinstance(node.func, ast.Call):
             what = _constant(node.func.args[1]) if len(node.func.args) > 1 else "holds"
             return f"{self.place(node.args[0])} {what}" if node.args else str(what)
-        if isinstance(node, ast.Compare) and _called(node.left) in ("___dict_keys", "___param_names"):
+        if isinstance(node, ast.Compare) and called(node.left) in ("___dict_keys", "___param_names"):
             call = node.left
             assert isinstance(call, ast.Call)
-            what = "keys" if _called(call) == "___dict_keys" else "parameter names"
+            what = "keys" if called(call) == "___dict_keys" else "parameter names"
             return f"the {what} of {self.place(call.args[0])} are {ast.unparse(node.comparators[0])}"
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "___guarded_code":
             return "what the entry rests on is alive"
@@ -246,7 +250,7 @@ class _Places(ast.NodeTransformer):
         return _name(on_stack(node.id))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        name = _called(node)
+        name = called(node)
         args = node.args
         if name == "___object":
             text = str(_constant(args[1])) if len(args) > 1 else ""
@@ -281,7 +285,25 @@ class _Places(ast.NodeTransformer):
         inner = self.visit(node.value)
         if isinstance(inner, ast.Name) and inner.id == "sys.modules" and isinstance(key, str):
             return _name(key)
+        if isinstance(inner, ast.Attribute) and inner.attr in self.speaker.members and isinstance(key, str):
+            return _member(inner.value, key)
+        if isinstance(inner, ast.Name) and isinstance(key, str) and key.isidentifier():
+            owner = _VARS.fullmatch(inner.id)  # vars(self)['step']
+            if owner is not None:
+                return _name(f"{owner[1]}.{key}")
         return ast.Subscript(value=inner, slice=node.slice, ctx=ast.Load())
+
+
+#: dicts of an nn.Module that hold what its user reads as attributes, and what a container reads by number
+_MEMBERS = frozenset(("_modules", "_parameters", "_buffers", "__dict__"))
+_VARS = re.compile(r"vars\((.+)\)")
+
+
+def _member(owner: ast.expr, key: str) -> ast.expr:
+    if key.isidentifier():
+        return ast.Attribute(value=owner, attr=key, ctx=ast.Load())
+    number = ast.Constant(int(key)) if key.isdecimal() and key.isascii() else ast.Constant(key)
+    return ast.Subscript(value=owner, slice=number, ctx=ast.Load())
 
 
 _READS = {

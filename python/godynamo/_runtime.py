@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from . import _logging, _registry, config, exc, utils
+from . import _logging, _reasons, _registry, config, exc, utils
 from ._core import core
 from ._kinds import is_pure_call, makes_new, method_kind, result_kind, result_kind_call
 
@@ -125,6 +125,14 @@ def _users_code(function: Any, code: Any) -> Any:
     return origin[0] if origin is not None and function.__code__ is code else code
 
 
+def users_frame(info: dict[str, Any]) -> _reasons.Frame:
+    """The user's function that a record of translated(), limit_reached() or refused() is about."""
+    code = users_code(info)
+    if "limit" in info:
+        code = _users_code(info["function"], info["code"])
+    return _reasons.Frame.of(code, info.get("first_type"))
+
+
 def _place(code: Any) -> dict[str, Any]:
     return {"name": code.co_qualname, "file": code.co_filename, "line": code.co_firstlineno}
 
@@ -172,7 +180,7 @@ def raise_unsupported(info: dict[str, Any]) -> NoReturn:
     rows = tuple(info["breaks"])
     positions = info.get("positions") or ((),) * len(rows)
     told = [break_text(row, marks) for row, marks in zip(rows, positions, strict=True)]
-    text = "\n".join([f"{_where(info['code'])} cannot be captured as one graph", *told])
+    text = "\n".join([f"{_named(info['code'], info)} cannot be captured as one graph", *told])
     if not rows:
         raise exc.Unsupported(f"{text}\n{info['reason']}", reason=info["reason"])
     code, reason, hint, stack = rows[0]
@@ -192,14 +200,21 @@ def refused(info: dict[str, Any]) -> NoReturn:
     failures = list(info["failures"] or ())
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
-    reasons = "\n".join(f"  {f}" for f in failures) or "  it has no translation yet"
+    reasons = "\n".join(_reasons.lines(failures, code, info.get("first_type"), "  ")) or "  it has no translation yet"
+    where = _named(code, info)
     if info["limit"]:
         limit = (
             f"it has {info['limit']} entries, config.cache_size_limit, and config.fail_on_recompile_limit_hit is set"
         )
-        raise exc.FailOnRecompileLimitHit(f"{_where(code)}: {limit}:\n{reasons}")
+        raise exc.FailOnRecompileLimitHit(f"{where}: {limit}:\n{reasons}")
     why = "with config.error_on_recompile" if config.error_on_recompile else "under set_stance('fail_on_recompile')"
-    raise exc.RecompileError(f"{_where(code)} would be translated {why}:\n{reasons}")
+    raise exc.RecompileError(f"{where} would be translated {why}:\n{reasons}")
+
+
+def _named(code: Any, info: dict[str, Any]) -> str:
+    """A function by its name, or a module's call by its forward, with file and line."""
+    frame = _reasons.Frame.of(code, info.get("first_type"))
+    return str(frame) if frame.parameters is not None else _where(code)
 
 
 # ---- warnings ----
@@ -217,14 +232,18 @@ def limit_reached(info: dict[str, Any]) -> None:
     code = _users_code(info["function"], info["code"])
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
+    first_type = info.get("first_type")
+    told = _reasons.lines(failures, code, first_type, "    ")
     log.warning(
-        "godynamo hit config.cache_size_limit (%d)\n   function: %s\n   reasons:  %s\n"
-        "new cases run in CPython; godynamo.guards(fn) shows the entries, GODYNAMO_LOGS=recompiles every reason.",
+        "godynamo hit config.cache_size_limit (%d): new cases run in CPython\n  function: %s\n  reasons:\n%s\n"
+        "  or raise the limit: godynamo.config.cache_size_limit = %d, or optimize(cache_size_limit=%d)\n"
+        "  godynamo.guards(fn) shows the entries, GODYNAMO_LOGS=recompiles each recompile",
         info["limit"],
-        _where(code),
-        "\n             ".join(failures) or "unknown",
+        _named(code, info),
+        "\n".join(told) or "    unknown",
+        *(2 * (max(4 * info["limit"], 8),)),
     )
-    _traced("limit", function=_place(code), limit=info["limit"], failures=failures)
+    _traced("limit", function=users_frame(info).place(), limit=info["limit"], failures=[t.strip() for t in told])
 
 
 def internal_error(info: dict[str, Any]) -> None:

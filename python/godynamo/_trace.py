@@ -17,10 +17,10 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from . import _sources, config, utils
+from . import _guard_objects, _reasons, _sources, config, utils
 from ._core import core
 from ._trace_file import TraceFiles, start_time
 
@@ -193,6 +193,7 @@ def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> N
     origin: Any = getattr(getattr(told["owner"], "function", None), "__godynamo_origin__", None)
     resumes = told["kind"] == 2
     code = origin[0] if resumes and origin is not None else frame
+    users = _reasons.Frame.of(code, told.get("first_type"))
     _files().write(
         {
             "event": "translation",
@@ -201,19 +202,25 @@ def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> N
             "time": when,
             **_thread_name(),
             "kind": _KINDS[told["kind"]],
-            "function": _function(code),
+            "function": users.place(),
             "resumes_at": more["resumes_at"] if resumes else None,
             "stack": stack,
             "status": "nothing" if info.get("nothing_to_capture") and told["status"] == "ok" else told["status"],
             "reason": told["reason"] or info.get("skipped", ""),
             "backend": more["backend"],
             "entries": told["entries"],
-            "failures": [_failure(text) for text in told["failures"] or ()],
+            "failures": [_failure(text, users) for text in told["failures"] or ()],
             "breaks": [_break(row) for row in (*info.get("breaks", ()), *told["breaks"])],
             "ops": info.get("ops", 0),
             "graphs": info.get("graphs", 0),
             "graph": more["graph"],
-            "guards": {"text": info.get("guards", ""), "nodes": more["nodes"], "parts": _parts(more["parts"])},
+            "sizes": dict(_sizes(more["sizes"])),
+            "guards": {
+                "text": info.get("guards", ""),
+                "nodes": more["nodes"],
+                "parts": _parts(more["parts"]),
+                "words": _in_words(more["entry"], users),
+            },
             "bytecode": {"original": _listing(code), "transformed": _listing(transformed)},
             "resumes": list(info.get("resumes", ())),
             "inlined": list(dict.fromkeys(info.get("inlined", ()))),
@@ -230,10 +237,6 @@ def _thread_name() -> dict[str, Any]:
     # Not current_thread(), which makes an object for a thread that Python did not start.
     thread = getattr(threading, "_active", {}).get(threading.get_ident())
     return {"thread": threading.get_native_id(), "thread_name": thread.name if thread is not None else ""}
-
-
-def _function(code: types.CodeType) -> dict[str, Any]:
-    return {"name": code.co_qualname, "file": code.co_filename, "line": code.co_firstlineno}
 
 
 # ---- the user's stack and source ----
@@ -295,11 +298,20 @@ def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[
     }
 
 
-def _failure(text: str) -> dict[str, Any]:
-    """A guard that failed, as the core's GuardFailure says it."""
+def _sizes(text: str) -> Iterator[tuple[str, str]]:
+    """(value of the graph, its sizes, dtype and device), of those that are known; a line each."""
+    for line in text.splitlines():
+        name, _, said = line.partition(": ")
+        if said and said != "not known":
+            yield name, said
+
+
+def _failure(text: str, frame: _reasons.Frame) -> dict[str, Any]:
+    """A guard that failed, as the core's GuardFailure says it, and in one line for a person."""
     part, reason, found, was, place = (getattr(text, k, None) for k in ("part", "reason", "found", "was", "line"))
     file, line = place or ("", 0)
     return {
+        "reason": _reasons.reason(text, frame).difference(),
         "text": f"{part}: {reason}" if part is not None else str(text),
         "guard": part,
         "found": found,
@@ -312,6 +324,18 @@ def _failure(text: str) -> dict[str, Any]:
 
 def _parts(parts: Iterable[tuple[str, str, int]]) -> list[list[Any]]:
     return [[text, file, line, _sources.line(file, line) if file else ""] for text, file, line in parts]
+
+
+def _in_words(entry: Any, frame: _reasons.Frame) -> list[list[Any]]:
+    """The guards of an entry for a person: words, and the line that asked for each."""
+    if entry is None:
+        return []
+    rows = []
+    guards = [g for g in _guard_objects.of_entry(entry).guards if g.kind != "VALID"]
+    for guard in sorted(guards, key=lambda g: g.line is None or g.line[0] != frame.file):  # the function's own first
+        file, line = guard.line or ("", 0)
+        rows.append([frame.rename(guard.words), file, line, _sources.line(file, line) if file else ""])
+    return rows
 
 
 def _listing(code: types.CodeType | None) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import _runtime
+from .. import _reasons, _runtime
 from .._core import core
 
 
@@ -30,7 +30,7 @@ class FunctionSummary:
     library: bool = False  #: its file is among the installed packages
     left: Counter[str] = field(default_factory=Counter)  #: reason for which its frames are CPython's → times
     breaks: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)  #: (code, reason, file, line) → times
-    failures: list[str] = field(default_factory=list)  #: the last guards that failed, at most five
+    failures: list[str] = field(default_factory=list)  #: why the last entries did not serve, at most five
 
 
 class Recorder:
@@ -50,14 +50,14 @@ class Recorder:
 
     def translated(self, info: dict[str, Any]) -> None:
         """Take in one record of _runtime.translated."""
-        code = _runtime.users_code(info)
         entry = info.get("info") or {}
         if entry.get("nothing_to_capture"):
             return  # CPython runs it as it is, and nothing is lost
-        key = code.co_qualname, code.co_filename, code.co_firstlineno
+        frame = _runtime.users_frame(info)
+        key = frame.name, frame.file, frame.line
         row = self.functions.get(key)
         if row is None:
-            row = self.functions[key] = FunctionSummary(*key, library=_is_library(code.co_filename))
+            row = self.functions[key] = FunctionSummary(*key, library=_is_library(frame.file))
         if info["status"] == "ok":
             row.translations += 1
             row.graphs += entry.get("graphs", 0)
@@ -71,7 +71,7 @@ class Recorder:
         failures = info.get("failures") or ()
         if failures:
             row.recompiles += 1
-            row.failures = [*row.failures, *map(str, failures)][-5:]
+            row.failures = [*row.failures, *(_reasons.reason(f, frame).text() for f in failures[-5:])][-5:]
 
     def to_dict(self, exit_code: int) -> dict[str, Any]:
         """All of it as plain data; seconds is the program's run, translating included."""
@@ -163,7 +163,7 @@ def text(summary: dict[str, Any], most: int = 8) -> str:
     often = sorted((f for f in shown if f["recompiles"] and f["failures"]), key=lambda f: -f["recompiles"])
     for f in often[:most]:
         lines.append(f"  {f['function']} ({f['file']}:{f['line']}) was translated {f['recompiles'] + 1} times; last:")
-        lines.append(f"          {f['failures'][-1]}")
+        lines.append(f"      {f['failures'][-1]}")
     if len(often) > most:
         lines.append(f"  and {len(often) - most} other functions translated again: --json FILE has them all")
     if len(shown) < len(s["functions"]):
@@ -171,7 +171,9 @@ def text(summary: dict[str, Any], most: int = 8) -> str:
             f"  {len(s['functions']) - len(shown)} other functions have no operations: libraries, constructors"
         )
     if s["limit_reached"]:
-        lines.append("  config.cache_size_limit was reached: some calls run in CPython for good")
+        lines.append(
+            "  config.cache_size_limit was reached: some calls run in CPython; raise it, or see the reasons above"
+        )
     if s["internal_errors"]:
         lines.append(f"  {s['internal_errors']} internal errors, whose calls ran in CPython: please report them")
     if not s["translations"]:

@@ -91,12 +91,16 @@ def test_a_recompile_shows_the_guard_with_both_values(explanation):
     assert (failure.old, failure.new, failure.line) == ("2", "3", 6)
     assert history.before
     text = str(explanation)
-    assert "n == 2: found 3, not 2" in text
+    assert "n: expected 2, seen 3; use a tensor instead of a number" in text
     assert re.search(r"was: 2\n +now: 3\n +File .*program.py\", line 6: return x \*", text)
     data = json.loads(explanation.to_json())
     assert {"guard": "n == 2", "old": "2", "new": "3"}.items() <= data["recompiles"][-1]["failures"][0].items()
     html = explanation.to_html()
-    assert re.search(r"n == 2</code>.*?class=\"old\"><code>2</code>.*?class=\"new\"><code>3</code>", html)
+    assert re.search(
+        r"n: expected 2, seen 3.*?<summary>the guard</summary><code>n == 2</code>.*?class=\"old\"><code>2</code>.*?"
+        r"class=\"new\"><code>3</code>",
+        html,
+    )
 
 
 def test_a_recompile_of_the_explained_call_itself():

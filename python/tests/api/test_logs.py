@@ -94,7 +94,7 @@ def test_graph_breaks(caplog):
 
 def test_recompiles_tell_the_first_guard_and_verbose_all_of_them(caplog):
     first, every = one(caplog, "recompiles"), one(caplog, "recompiles_verbose")
-    assert "k == 1: found 2, not 1" in first and "n == 2" not in first
+    assert "k: expected 1, seen 2" in first and "n == 2" not in first
     assert "k == 1: found 2, not 1" in every and f"n == 2 ({HERE}:{scaled.__code__.co_firstlineno + 1})" in every
     assert "entry 0:" in every and "entry 1:" not in every
 

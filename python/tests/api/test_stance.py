@@ -73,7 +73,7 @@ def test_fail_on_recompile_names_the_function_and_the_failed_guard(x):
     with godynamo.set_stance("fail_on_recompile"):
         assert torch.equal(f(x), x + 1)
         with pytest.raises(
-            exc.RecompileError, match=r"'<lambda>' .*test_stance.py.*fail_on_recompile(.|\n)*n == 1: found 2"
+            exc.RecompileError, match=r"'<lambda>' .*test_stance.py.*fail_on_recompile(.|\n)*n: expected 1, seen 2"
         ):
             f(x, 2)
         with pytest.raises(exc.RecompileError, match="no translation yet"):

@@ -65,9 +65,11 @@ def open_page(
     return [f"{text} ({source}:{line})" for text, source, line in _CONSOLE.findall(ran.stderr)]
 
 
-def dom(path: str | os.PathLike[str], *, script: str = "", fragment: str = "") -> str:
-    """The page's HTML once its scripts, and then ``script``, have run."""
-    return _run(path, ["--dump-dom"], script, fragment).stdout
+def dom(
+    path: str | os.PathLike[str], *, script: str = "", fragment: str = "", size: tuple[int, int] = (1400, 1000)
+) -> str:
+    """The page's HTML once its scripts, and then ``script``, have run in a window of ``size`` pixels."""
+    return _run(path, ["--dump-dom", f"--window-size={size[0]},{size[1]}"], script, fragment).stdout
 
 
 def _run(

@@ -142,7 +142,7 @@ def test_backends_that_fail_and_full_caches_are_events(traced, caplog):
     assert raised["status"] == "raised" and "not today" in raised["reason"] and raised["times"]["backend"] > 0
     full = next(r for r in rows if r["event"] == "limit")
     assert full["limit"] == 2 and full["function"]["name"] == "scaled"
-    assert [r for r in full["failures"] if "found 2, not 1" in r]
+    assert [r for r in full["failures"] if "expected 1, seen 2" in r]
     assert full["stack"][0][3] == "f(torch.ones(2), n)"
 
 

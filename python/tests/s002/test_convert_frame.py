@@ -267,7 +267,7 @@ def test_the_warning_names_function_place_and_reason(caplog: pytest.LogCaptureFi
     place = f"'watched' ({__file__}:{watched.__code__.co_firstlineno})"
     assert "hit config.cache_size_limit (2)" in text
     assert f"function: {place}" in text
-    assert "n == 1" in text and "reasons:" in text
+    assert "n: expected 1, seen 2" in text and "reasons:" in text
     assert "GODYNAMO_LOGS" in text or "docs" in text
 
 
