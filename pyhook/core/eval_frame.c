@@ -9,6 +9,7 @@
 #include "callable.h"
 #include "census.h"
 #include "extra_state.h"
+#include "heat.h"
 #include "rerun.h"
 #include "runtime.h"
 #include "tail_call.h"
@@ -78,6 +79,7 @@ gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent)
     extent->outer = gd_thread.extent;
     gd_thread.extent = extent;
     hook.count++;
+    gd_heat_met();
     install(tstate, extent);
 }
 
@@ -194,12 +196,10 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (throwflag) {
         return GD_COUNT_hook_throw;
     }
-    if (t->skip_once != NULL) {
-        int own = t->skip_once == code;
+    /* Not the next frame whichever it is: a finalizer or a signal's handler may run before the one that is meant begins. */
+    if (t->skip_once == code) {
         t->skip_once = NULL;
-        if (own) {
-            return GD_COUNT_hook_own_frame;
-        }
+        return GD_COUNT_hook_own_frame;
     }
     if (t->mode == GD_MODE_DISABLED || t->translating > 0 || gd_switched_off()) {
         return GD_COUNT_hook_mode;
@@ -256,6 +256,24 @@ serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd
     return how;
 }
 
+/* Runs a frame that is not worth a translation yet; see heat.h. */
+static PyObject *
+run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int heat)
+{
+    PyCodeObject *code = (PyCodeObject *)Py_NewRef(frame->f_code);
+    int aside = heat == GD_HEAT_ALONE ? gd_hook_set_aside(tstate) : 0;
+    uint64_t seen = gd_heat_seen();
+    PyObject *result = pass_on(tstate, frame, throwflag);
+    if (heat == GD_HEAT_ALONE) {
+        gd_hook_put_back(tstate, aside);
+    }
+    else {
+        gd_heat_below(code, seen);
+    }
+    Py_DECREF(code);
+    return result;
+}
+
 static PyObject *
 eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -286,6 +304,11 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     }
     gd_Root *root = gd_thread.extent->root;
     PyFunctionObject *function = frame->f_func;
+    int heat = root->hot_calls > 0 ? gd_heat(root, extra, frame->f_code, function, frame->localsplus) : GD_HEAT_HOT;
+    if (heat != GD_HEAT_HOT) {
+        GD_COUNT(cold);
+        return run_cold(tstate, frame, throwflag, heat);
+    }
     gd_FrameCache *cache = gd_root_inner(root, extra, frame->f_code, frame->f_globals);
     Py_ssize_t ncells = function->func_closure != NULL ? PyTuple_GET_SIZE(function->func_closure) : 0;
     if (cache == NULL || ncells != frame->f_code->co_nfreevars || function->func_code != (PyObject *)frame->f_code
@@ -300,7 +323,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     PyObject *result = NULL;
     Py_INCREF(root);
     Py_INCREF(cache);
-    int how = serve_frame(tstate, frame, root, cache, &result);
+    int how = serve_frame(tstate, frame, root, cache, &result), root_is_hot = root->hot_calls > 0;
     Py_DECREF(cache);
     Py_DECREF(root);
     if (how == GD_SERVED) {
@@ -308,6 +331,9 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         return gd_finish_tail(result);
     }
     GD_COUNT(hook_original);
+    if (root_is_hot) {
+        gd_heat_vain(extra);
+    }
     gd_census_left(frame->f_code, GD_COUNT_hook_original);
     if (how == GD_RUN_ORIGINAL_WATCHING) {
         gd_thread.watching++;

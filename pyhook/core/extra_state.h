@@ -15,11 +15,17 @@ enum {
     GD_CODE_OURS = 2, /* made by a translation: never translated again by the hook */
     GD_CODE_ASKED = 4, /* skip_code was asked; its verdict is GD_CODE_SKIP */
     GD_CODE_SKIP_TREE = 8, /* with GD_CODE_SKIP: what runs below the frame is left alone too */
+    GD_CODE_TORCH_ASKED = 16, /* names_torch was asked; its verdict is GD_CODE_NAMES_TORCH */
+    GD_CODE_NAMES_TORCH = 32,
+    GD_CODE_MEETS_TENSOR = 64, /* a tensor or a module was among its arguments, or it names torch */
 };
 
 typedef struct {
     uint32_t flags;
     uint32_t watched; /* its frames that were left to CPython for GD_WATCHED_CALLS; core/miss.h */
+    uint32_t calls; /* its frames that were left to CPython as too few, where everything is served; core/heat.h */
+    uint16_t idle; /* of them those below which nothing met a tensor, in a row */
+    uint16_t vain; /* times it was hot and nothing was gained */
     uint32_t count, capacity;
     struct gd_FrameCache **caches; /* borrowed; a FrameCache unlinks itself before it dies */
 } gd_ExtraState;

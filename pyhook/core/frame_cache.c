@@ -318,6 +318,7 @@ gd_root_new(PyObject *options)
     root->resumes = NULL;
     root->weakreflist = NULL;
     root->cache_size_limit = limit < 0 ? -1 : limit;
+    root->hot_calls = root->hot_tensor_calls = 0;
     PyObject_GC_Track(root);
     return root;
 }
@@ -421,6 +422,10 @@ static PyMemberDef root_members[] = {
     {"options", T_OBJECT, offsetof(gd_Root, options), READONLY, "the options of the family"},
     {"cache_size_limit", T_INT, offsetof(gd_Root, cache_size_limit), 0,
      "entries per code; negative: the process's setting"},
+    {"hot_calls", T_INT, offsetof(gd_Root, hot_calls), 0,
+     "frames the hook serves are translated after so many calls of their code; 0: at once"},
+    {"hot_tensor_calls", T_INT, offsetof(gd_Root, hot_tensor_calls), 0,
+     "the same of code that meets tensors: in its arguments, or because it names torch"},
     {NULL, 0, 0, 0, NULL},
 };
 

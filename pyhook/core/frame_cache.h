@@ -19,6 +19,8 @@ typedef struct gd_Root {
     PyObject *resumes; /* strong dict or NULL: the translator's resume callables by code and place */
     PyObject *weakreflist;
     int cache_size_limit; /* -1: the process's setting holds */
+    int hot_calls; /* where everything is served: a frame is translated after so many calls of its code; 0: at once */
+    int hot_tensor_calls; /* the same of code that meets tensors, as far as that is seen from outside; core/heat.h */
 } gd_Root;
 
 typedef struct gd_FrameCache {

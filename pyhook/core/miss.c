@@ -3,6 +3,7 @@
 
 #include "census.h"
 #include "golib_load.h"
+#include "heat.h"
 #include "interrupt.h"
 #include "other_hook.h"
 #include "rerun.h"
@@ -299,7 +300,9 @@ translate_marked(const miss *m, gd_reply *reply)
     m->cache->in_progress = gd_runtime.fork_generation + 1;
     gd_thread.translating++;
     PyObject *torch_callback = gd_torch_quiet();
+    uint64_t begun = gd_heat_clock();
     translate(m, reply);
+    gd_heat_spent(begun);
     gd_torch_resume(torch_callback);
     gd_thread.translating--;
     m->cache->in_progress = 0;

@@ -198,6 +198,7 @@ static struct {
     {"is_user_error", "godynamo._runtime", NULL},
     {"user_frames", "godynamo._graph_traceback", NULL},
     {"skip_code", "godynamo._trace_rules", NULL},
+    {"names_torch", "godynamo._trace_rules", NULL},
     /* clang-format on */
 };
 #define NCALLBACKS (sizeof(callbacks) / sizeof(callbacks[0]))

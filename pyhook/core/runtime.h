@@ -13,7 +13,7 @@
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(given_up) X(raised) X(internal_errors) \
     X(refused) X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant) X(in_progress) X(torch_mode) \
-    X(watched) X(no_headroom) X(no_golib) X(fresh_guard_failed) X(golib_loads) X(golib_calls) X(forked_inside) \
+    X(watched) X(cold) X(no_headroom) X(no_golib) X(fresh_guard_failed) X(golib_loads) X(golib_calls) X(forked_inside) \
     X(hook_installs) X(hook_frames) X(hook_served) X(hook_no_extent) X(hook_throw) X(hook_mode) X(hook_traced) \
     X(hook_generator) X(hook_not_function) X(hook_started) X(hook_own_frame) X(hook_ours) X(hook_skip) \
     X(hook_inner_limit) X(hook_no_headroom) X(hook_original)
@@ -76,7 +76,7 @@ typedef struct {
     int translating; /* depth of translations and callbacks on this thread: nothing new is translated meanwhile */
     unsigned internal_errors; /* reported on this thread so far */
     int watching; /* running frames of the user's own code that look at the interpreter itself; see GD_WATCHED_CALLS */
-    PyCodeObject *skip_once; /* borrowed: the next frame, when of this code, is the user's own run on purpose */
+    PyCodeObject *skip_once; /* borrowed: the next frame of this code is the user's own run on purpose */
     struct _PyInterpreterFrame *passing; /* frame handed to a foreign eval function: seen again, it goes to CPython's */
     struct gd_py_extent *extents; /* of them those entered from Python, the last one first */
     PyObject

@@ -57,6 +57,8 @@ class Root:
 
     def __new__(cls, options: object = None) -> Root: ...
     cache_size_limit: int
+    hot_calls: int
+    hot_tensor_calls: int
     @property
     def options(self) -> Any: ...
     @property

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import shlex
+import sys
 from collections import Counter
 from typing import Any
 
@@ -126,7 +129,8 @@ def _options(line: str) -> tuple[Optimizer, bool]:
         else:
             raise UsageError(f"{word!r} is no option: {_CELL_USAGE}")
     try:
-        return transparent(optimize(backend=backend, nopython=nopython)), quiet
+        made = transparent(optimize(backend=backend, nopython=nopython))
+        return (made if nopython else made.everywhere()), quiet
     except exc.InvalidBackend as error:
         raise UsageError(f"%%godynamo: {error}") from None
 
@@ -143,14 +147,15 @@ def _call(text: str) -> ast.Call:
 
 
 def _summary(heard: list[dict[str, Any]]) -> str:
-    """One line on the translations of a cell, and one for each reason of a graph break."""
+    """One line on the translations of a cell, and one for each reason and place of a graph break. IPython's own are left out."""
+    heard = [info for info in heard if not _runtime.users_frame(info).file.startswith(_shells())]
     entries = [info.get("info") or {} for info in heard]
     done = sum(
         info["status"] == "ok" and not entry.get("nothing_to_capture")
         for info, entry in zip(heard, entries, strict=True)
     )
     breaks = Counter(
-        f"{row[0]} {row[1]}" + (f" (line {row[3][0][2]} of {row[3][0][0]})" if row[3] else "")
+        f"{row[0]} {row[1]}" + (f" ({_place(row[3])})" if row[3] else "")
         for info, entry in zip(heard, entries, strict=True)
         for row in (*entry.get("breaks", ()), *info["breaks"])
     )
@@ -159,6 +164,25 @@ def _summary(heard: list[dict[str, Any]]) -> str:
         f"godynamo: {done} frames translated, {graphs} graphs with {ops} operations, {sum(breaks.values())} breaks"
     ]
     return "\n".join([*lines, *(f"  {n} × {text}" for text, n in breaks.items())])
+
+
+def _shells() -> tuple[str, ...]:
+    """Folders of what runs cells."""
+    modules = (sys.modules.get(name) for name in ("IPython", "ipykernel", "traitlets", "ipywidgets"))
+    files = (getattr(module, "__file__", None) for module in modules)
+    return tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
+
+
+def _place(stack: tuple[tuple[str, str, int], ...]) -> str:
+    """Where a break is: the innermost frame that is the user's, of this cell, another or a file."""
+    users = [frame for frame in stack if not frame[1].startswith(_shells())]
+    name, file, line = (users or stack)[0]
+    number = re.search(r"<ipython-input-(\d+)", file)
+    if number is not None:
+        file = f"cell {number[1]}"
+    elif os.path.basename(os.path.dirname(file)).startswith("ipykernel_"):
+        file = "cell"
+    return f"{file}:{line}, in {name}"
 
 
 def _process() -> str:

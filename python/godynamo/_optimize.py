@@ -78,6 +78,11 @@ def _is_registered(obj: Any) -> bool:
     return registered is not None and any(obj is b for b in registered())
 
 
+#: calls of a function without tensors before it is translated, where a whole program is served: a translation costs as much as
+#: some hundreds of its calls
+HOT_CALLS = 256
+
+
 class Optimizer:
     """What optimize() is without a function: a decorator, and a context manager that translates what runs inside.
 
@@ -89,7 +94,16 @@ class Optimizer:
         self.options = options
         self._disabled = disabled
         self._root: Any = None
+        self._hot: tuple[int, int] | None = None
         self._threads = threading.local()
+
+    def everywhere(self, calls: int = HOT_CALLS, tensor_calls: int = 0) -> Optimizer:
+        """Serve a whole program as a context manager: of frames that meet no tensor only those called often are translated.
+
+        calls: after which a function is; tensor_calls: the same of one whose arguments or code have to do with tensors.
+        """
+        self._hot = (calls, tensor_calls)
+        return self
 
     @overload
     def __call__(self, fn: F) -> F: ...
@@ -118,6 +132,8 @@ class Optimizer:
             return self
         if self._root is None:
             self._root = core.Root(self.options)
+            if self._hot is not None:
+                self._root.hot_calls, self._root.hot_tensor_calls = self._hot
         tokens.append(core.enter_extent(self._root))
         return self
 

@@ -26,6 +26,9 @@ Row = tuple[str, str, str, tuple[tuple[str, str, int], ...]]
 
 _PROPERTY = "godynamo"
 
+#: calls after which a function that meets tensors is translated once translations have taken an eighth of the CPU time
+_TENSOR_CALLS = 16
+
 
 class _Asked:
     """What a test's marker asks for."""
@@ -94,10 +97,10 @@ class _Record:
     def to_dict(self) -> dict[str, Any]:
         """As a test's report carries it: plain, for pytest-xdist."""
         counts = {name: getattr(self, name) for name in ("translated", "skipped", "graphs", "ops")}
-        breaks = Counter((row[0], row[1].split(":", 1)[0]) for row in self.breaks.values())
+        breaks = Counter((row[0], row[1].split(":", 1)[0], *_users_place(row)) for row in self.breaks.values())
         return {
             **counts,
-            "breaks": [[code, reason, n] for (code, reason), n in breaks.items()],
+            "breaks": [[*key, n] for key, n in breaks.items()],  # code, reason, file, line, times
             "internal_errors": self.internal_errors,
         }
 
@@ -117,9 +120,10 @@ class Plugin:
         self._backend = backend
         self._tests = 0
         self._totals: Counter[str] = Counter()
-        self._breaks: Counter[tuple[str, str]] = Counter()
+        self._breaks: Counter[tuple[str, str, str, int]] = Counter()
         self._errors: list[str] = []
         self._unseen = 0
+        self._optimizers: list[tuple[Any, Optimizer]] = []
         if backend is not None:
             try:
                 optimize(backend=backend)
@@ -132,7 +136,7 @@ class Plugin:
         asked = _Asked(item, self._backend)
         if asked.off or not isinstance(item, pytest.Function) or _only_makes(item.obj):
             return (yield)
-        optimizer = transparent(optimize(backend="eager" if asked.backend is None else asked.backend))
+        optimizer = self._optimizer(asked.backend)
         original = item.obj
         record = _Record(item.originalname, str(item.path))
         callback = core.set_callback("internal_error", record.failed) if available else None
@@ -151,6 +155,23 @@ class Plugin:
         if self._strict:
             self._judge(asked, record)
         return result
+
+    def _optimizer(self, backend: Any) -> Optimizer:
+        """What a test runs under.
+
+        With ``on`` all tests of a backend share their translations, and functions that meet no tensor are translated when they
+        are called often: a suite of short tests would translate each function once a test. ``strict`` judges each test by
+        translations of its own.
+        """
+        named = backend if backend is not None else "eager"
+        if self._strict:
+            return transparent(optimize(backend=named))
+        for known, optimizer in self._optimizers:
+            if known is named or (isinstance(named, str) and known == named):
+                return optimizer
+        optimizer = transparent(optimize(backend=named)).everywhere(tensor_calls=_TENSOR_CALLS)
+        self._optimizers.append((named, optimizer))
+        return optimizer
 
     def _judge(self, asked: _Asked, record: _Record) -> None:
         """Fail a test that was not served as it asks."""
@@ -175,7 +196,7 @@ class Plugin:
             if name == _PROPERTY and isinstance(told, dict):
                 self._tests += 1
                 self._totals.update({n: told[n] for n in ("translated", "skipped", "graphs", "ops")})
-                self._breaks.update({(code, reason): n for code, reason, n in told["breaks"]})
+                self._breaks.update({(code, reason, file, line): n for code, reason, file, line, n in told["breaks"]})
                 self._errors += [f"{report.nodeid}: {text}" for text in told["internal_errors"]]
 
     def pytest_sessionfinish(self) -> None:
@@ -197,8 +218,11 @@ class Plugin:
         )
         if self._breaks:
             write(f"{sum(self._breaks.values())} graph breaks:")
-            for (code, reason), count in sorted(self._breaks.items(), key=lambda row: (-row[1], row[0])):
-                write(f"  {count:5}  {code}  {reason}")
+            rows = sorted(self._breaks.items(), key=lambda row: (-row[1], row[0]))
+            for (code, reason, file, line), count in rows[:_MOST_BREAKS]:
+                write(f"  {count:5}  {code}  {reason}" + (f"  ({_shown(file)}:{line})" if file else ""))
+            if len(rows) > _MOST_BREAKS:
+                write(f"  and {sum(n for _, n in rows[_MOST_BREAKS:])} at {len(rows) - _MOST_BREAKS} other places")
         else:
             write("no graph breaks")
         if self._errors:
@@ -209,6 +233,24 @@ class Plugin:
             write("no internal errors")
         if self._unseen:
             write("some calls were not translated: a trace or profile function (coverage, a debugger) was at work")
+
+
+#: places of breaks that the summary shows
+_MOST_BREAKS = 40
+
+
+def _users_place(row: Row) -> tuple[str, int]:
+    """File and line of the innermost frame of a break that is the program's own; of the innermost one where none is."""
+    frames = row[3]
+    users = next((f for f in frames if not os.path.realpath(f[1]).startswith(_libraries())), None)
+    _, file, line = users or (frames[0] if frames else ("", "", 0))
+    return file, line
+
+
+def _shown(file: str) -> str:
+    """A file as pytest shows one: relative where it is below the current folder."""
+    relative = os.path.relpath(file)
+    return file if relative.startswith(os.pardir) else relative
 
 
 def _only_makes(fn: Any) -> bool:

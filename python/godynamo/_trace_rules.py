@@ -6,7 +6,8 @@ import functools
 import inspect
 import os
 import sysconfig
-from types import CodeType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
 
 import torch
 
@@ -15,6 +16,12 @@ _NOT_FUNCTIONS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_
 
 def _folder(path: str) -> str:
     return os.path.join(os.path.realpath(path), "")
+
+
+@functools.lru_cache(maxsize=4096)
+def _real(file: str) -> str:
+    """The real path of a source file; asked for each of its functions."""
+    return os.path.realpath(file)
 
 
 @functools.lru_cache(maxsize=1)
@@ -65,7 +72,7 @@ def skip_reason(code: CodeType) -> str:
         return ""
     if f"{os.sep}torchinductor_" in path or path.startswith(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "\0"):
         return "inductor's generated code"
-    path = os.path.realpath(path)
+    path = _real(path)
     if path.startswith(_own_folder()):
         return "godynamo's own file"
     if path.startswith(_torch_folder()):
@@ -100,6 +107,39 @@ def skipped_callable(fn: object) -> bool:
         function = inspect.getattr_static(type(function), "__call__", None)
     code = getattr(function, "__code__", None)
     return not isinstance(code, CodeType) or bool(skip_reason(code))
+
+
+#: what makes a frame worth a translation where everything is served (core/heat.c)
+TENSOR_AND_MODULE = (torch.Tensor, torch.nn.Module)
+
+
+def names_torch(function: FunctionType) -> bool:
+    """Whether a function's code reads a global or a variable around it that is torch's, a tensor, a module or a class of modules.
+
+    Called by the core once a code object. Runs none of the user's code.
+    """
+    code, names = function.__code__, function.__globals__
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=False))
+    inner = (name for const in code.co_consts if type(const) is CodeType for name in const.co_names)
+    for name in (*code.co_names, *code.co_freevars, *inner):
+        value: Any = names.get(name)
+        if name in cells:
+            try:
+                value = cells[name].cell_contents
+            except ValueError:  # not set yet
+                continue
+        kind = type(value)
+        if issubclass(kind, TENSOR_AND_MODULE) or (issubclass(kind, type) and issubclass(value, TENSOR_AND_MODULE)):
+            return True
+        if kind is ModuleType:
+            of: object = ModuleType.__getattribute__(value, "__dict__").get("__name__")
+        elif kind in (FunctionType, BuiltinFunctionType):
+            of = value.__module__
+        else:
+            continue
+        if isinstance(of, str) and (of == "torch" or of.startswith("torch.")):
+            return True
+    return False
 
 
 # Below a frame of these torch.compile is at work: it has a hook, a translator and generated code of its own.

@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
         return optimized
 
     def everything() -> AbstractContextManager[Any]:
-        return nullcontext() if options.function else transparent(godynamo.optimize(backend=backend))
+        return nullcontext() if options.function else transparent(godynamo.optimize(backend=backend)).everywhere()
 
     recorder = summary.Recorder()
     code = 1

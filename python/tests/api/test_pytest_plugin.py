@@ -65,7 +65,7 @@ def test_on_translates_what_tests_call_and_tells_at_the_end(run):
             "*graph breaks:",
         ]
     )
-    result.stdout.fnmatch_lines(["*GD0201*", "no internal errors"])
+    result.stdout.fnmatch_lines(["*GD0201*(test_it.py:8)", "no internal errors"])
     (line,) = [line for line in result.outlines if line.startswith("5 tests: ")]
     assert int(line.split()[2]) >= 5
     assert int(line.split()[9]) >= 8

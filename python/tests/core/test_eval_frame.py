@@ -19,6 +19,7 @@ from core_support import (
     BARE,
     NEEDS_HOOK,
     RUN_ORIGINAL,
+    callback,
     config,
     counted,
     extent,
@@ -122,6 +123,37 @@ class TestExtents:
             finally:
                 _C.set_callback("skip_code", None)
         assert t.names == ["outer", "middle", "leaf"] and t.requests[0]["kind"] == _C.FRAME_DIRECT
+
+    def test_a_finalizer_on_the_way_to_the_original_is_another_frame(self) -> None:
+        def rest(*args: Any) -> Any:
+            return middle(args[0])
+
+        class Cycle:
+            def __init__(self) -> None:
+                self.me = self
+
+            def __del__(self) -> None:
+                ends.append(1)
+                if len(ends) < 1000:
+                    Cycle()  # so that the next collection has one, too
+
+        ends: list[int] = []
+        w = _C.Callable(rest)
+        served = (leaf.__code__, middle.__code__, rest.__code__)
+        threshold = gc.get_threshold()
+        with translator(entry_for) as t, callback("skip_code", lambda code: code not in served):
+            try:
+                for n in range(30):
+                    Cycle()
+                    gc.set_threshold(
+                        1 + n % 5
+                    )  # a tuple of *args starts a collection, that of the frame's own among them
+                    result = w(5, *range(30))  # more than tuples kept for reuse have room for
+                    gc.set_threshold(*threshold)
+                    assert result == ("middle", ("replaced", 5))
+            finally:
+                gc.set_threshold(*threshold)
+        assert ends and t.names == ["rest", "middle", "leaf"]
 
     def test_left_by_an_exception(self) -> None:
         def fails(x: Any) -> None:
