@@ -217,7 +217,13 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (frame->prev_instr != _PyCode_CODE(code) - 1 || PyErr_Occurred()) {
         return GD_COUNT_hook_started;
     }
-    *extra = gd_extra_get(code);
+    *extra = gd_thread.watching > 0 ? gd_extra_make(code) : gd_extra_get(code);
+    if (*extra == NULL) {
+        PyErr_Clear();
+    }
+    else if ((*extra)->count == 0 && gd_watched_call(*extra)) {
+        return GD_COUNT_watched; /* even the FrameCache would be counted, and what the rules' first answer imports */
+    }
     if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_OURS))) {
         *extra = ask_trace_rules(code);
         if (*extra == NULL) {
@@ -226,9 +232,6 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     }
     if ((*extra)->flags & (GD_CODE_SKIP | GD_CODE_OURS)) {
         return (*extra)->flags & GD_CODE_OURS ? GD_COUNT_hook_ours : GD_COUNT_hook_skip;
-    }
-    if ((*extra)->count == 0 && gd_watched_call(*extra)) {
-        return GD_COUNT_watched; /* even the FrameCache would be counted */
     }
     return -1;
 }
