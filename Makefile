@@ -26,16 +26,18 @@ venv: ## make or update the shared virtual environment
 	@scripts/venv.sh >/dev/null
 
 build: venv ## compile _C and libgodynamo.so into python/godynamo/
+	@[ -e python/godynamo/libgodynamo.so ] || echo "building: the C core, the Go library and the tools; the first time takes 1 to 5 minutes"
 	@mkdir -p build && flock build/.lock $(PY) setup.py --quiet egg_info build_ext --inplace
 
 demo: build ## the seed's toy example: graphs, guards, 100 calls, hits and misses
+	@echo "running the demo: it imports torch first, a few seconds"
 	@$(PY) scripts/demo.py
 
 demo-breaks: build ## graphs before, inside and after what cannot be captured, beside torch.compile's counts
 	@$(PY) scripts/demo_breaks.py
 
 test: build ## Go tests, Go tests that embed CPython, pytest
-	@scripts/test.sh
+	@PYTEST_ARGS='$(PYTEST_ARGS)' scripts/test.sh
 
 test-go: ## Go tests of the packages that need no CPython
 	CGO_ENABLED=0 go test $(PURE)
@@ -43,8 +45,8 @@ test-go: ## Go tests of the packages that need no CPython
 test-embed: venv ## Go tests that embed CPython
 	$(GO_ENV) --embed go test -tags pyembed $(CGO_PACKAGES)
 
-test-python: build ## pytest on the built extension
-	$(PY) -m pytest python/tests $(PYTEST_ARGS)
+test-python: build ## pytest on the built extension, on all cores: PYTEST_ARGS="-k word"
+	@PYTEST_ARGS='$(PYTEST_ARGS)' scripts/pytest.sh
 
 test-heavy: build ## the tests that take minutes: memory over tens of thousands of functions and modules
 	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/shows -k "many_more" $(PYTEST_ARGS)

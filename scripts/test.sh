@@ -6,7 +6,5 @@ cd "$(dirname "$0")/.."
 status=0
 scripts/go_test.sh || status=1
 scripts/roundtrip.sh generated:50 || status=1
-# Timings and fork tests want the machine for themselves; PYTEST_ARGS="-n 2" makes it parallel.
-# shellcheck disable=SC2086
-"$(scripts/venv.sh --path)/bin/python" -m pytest python/tests ${PYTEST_ARGS:-} || status=1
+scripts/pytest.sh || status=1
 exit $status

@@ -25,8 +25,11 @@ if ! current; then
     exec 9>"$venv.lock"
     flock 9
     if ! current; then # another clone may have done it while this one waited
+        echo "making the virtual environment $venv: about 6 GB, 2 to 10 minutes by the network" >&2
         [ -x "$venv/bin/python" ] || "$(scripts/find_python.sh)" -m venv "$venv" >&2
-        "$venv/bin/python" -m pip install --disable-pip-version-check --quiet -r requirements-dev.txt >&2
+        # What pip says of each package it fetches is the progress; what was there already is left out.
+        "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off -r requirements-dev.txt |
+            { grep --line-buffered -v "^Requirement already satisfied" || true; } >&2
         echo "$want" >"$stamp"
     fi
 fi

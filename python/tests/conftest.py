@@ -6,8 +6,11 @@ Under pytest-xdist the controller alone writes it: rows travel with the test rep
 
 from __future__ import annotations
 
+import faulthandler
+import inspect
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -21,7 +24,17 @@ for _directory in (ROOT / "python", ROOT / "python" / "tests" / "fuzz"):
         sys.path.insert(0, str(_directory))
 
 
+#: seconds after which a test that does not come back from C ends its process, with all threads' stacks; fixtures count
+WATCHDOG = 1200
+
+
 def pytest_configure(config):
+    # A shell ignores Ctrl-C for what it runs in the background, as nohup does for all it starts, and children inherit it.
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line(
+        "markers", "serial: needs the machine to itself; scripts/pytest.sh runs it after the others"
+    )
     config.addinivalue_line("markers", "row(*ids): rows of docs/conformance.md that this test proves")
     config.pluginmanager.register(RowRecorder(config), "godynamo-rows")
 
@@ -79,6 +92,50 @@ class RowRecorder:
         temporary = ROWS_FILE.with_name(f".{ROWS_FILE.name}.{os.getpid()}")
         temporary.write_text(json.dumps(known, indent=1, sort_keys=True))
         os.replace(temporary, ROWS_FILE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test in C that no signal's handler gets to ends its process: under pytest-xdist one worker, which is replaced."""
+    copy = getattr(sys, "__stderr__", None)
+    armed = copy is not None and "PYTEST_CURRENT_TEST" not in os.environ
+    if armed:
+        faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=copy)
+    try:
+        return (yield)
+    finally:
+        if armed:
+            faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session")
+def compilers():
+    """Inductor has compiled a function: its imports, its C++ headers and the compiler's files are warm.
+
+    On a cold machine under load that alone takes minutes, which are no test's.
+    """
+    import torch
+
+    f = torch.compile(lambda x: (x + 1).relu().sum(), backend="inductor", fullgraph=True)
+    x = torch.ones(8, requires_grad=True)
+    try:
+        f(x).backward()
+    except Exception as error:  # no C++ compiler: the tests themselves say so
+        print(f"inductor does not compile here: {error}", file=sys.stderr)
+    torch._dynamo.reset()
+
+
+@pytest.fixture(autouse=True)
+def _warm_compilers(request):
+    """What names inductor runs once it is warm."""
+    item = request.node
+    function = getattr(item, "function", None)
+    try:
+        named = "inductor" in item.nodeid or (function is not None and "inductor" in inspect.getsource(function))
+    except (OSError, TypeError):
+        named = False
+    if named:
+        request.getfixturevalue("compilers")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -55,6 +55,8 @@ def no_inputs(a):
 
 import godynamo
 
+pytestmark = pytest.mark.serial  # it measures time
+
 @godynamo.register_backend
 def wrong(gm, example_inputs):
     return lambda *args: tuple(x + 1 for x in gm(*args))

@@ -188,6 +188,8 @@ def test_every_model_of_the_zoo_belongs_to_a_suite():
 
 FORMS = '''
 import torch
+
+pytestmark = pytest.mark.serial  # it measures time
 with_tensor = lambda x: x + 1
 with_tensor.example_inputs = torch.ones(2)
 def with_dict(x, y): return x + y

@@ -1,0 +1,25 @@
+#!/bin/bash
+# pytest on all cores, then what needs the machine to itself (the marker serial) alone. PYTEST_ARGS go to both: "-n 0" runs
+# everything in one process, "-k word" a part. Goes on after a failure, exits with 1 when anything failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+python=$(scripts/venv.sh --path)/bin/python
+
+# A worker with torch takes up to 2 GiB.
+workers=$(nproc)
+room=$(($(awk '/^MemAvailable/ {print $2}' /proc/meminfo 2>/dev/null || echo 8388608) / 2097152))
+[ "$workers" -gt "$room" ] && workers=$((room > 1 ? room : 1))
+
+status=0 ran=0
+part() { # that no test of a part is chosen is no failure, as long as the other has some
+    "$python" -m pytest python/tests "$@"
+    local code=$?
+    [ $code -ne 5 ] && ran=1
+    [ $code -ne 0 ] && [ $code -ne 5 ] && status=1
+}
+# shellcheck disable=SC2086
+part -n "$workers" --dist worksteal -m "not serial" ${PYTEST_ARGS:-}
+# shellcheck disable=SC2086
+part -m serial ${PYTEST_ARGS:-} -n 0
+[ $ran -eq 0 ] && status=5
+exit $status
