@@ -6,11 +6,24 @@ import sys
 from pathlib import Path
 
 from setuptools import Distribution, Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "build_backend"))
 
 import native
+
+
+class Wheel(bdist_wheel):
+    """A wheel whose tag says the oldest glibc that its libraries run with, as an index demands."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """The tag of the built files."""
+        implementation, abi, platform = super().get_tag()
+        if platform.startswith("linux_") and self.bdist_dir is not None:
+            major, minor = native.glibc_needed(Path(self.bdist_dir))
+            platform = f"manylinux_{major}_{minor}_{platform.removeprefix('linux_')}"
+        return implementation, abi, platform
 
 
 class BuildNative(build_ext):
@@ -78,5 +91,5 @@ setup(
             extra_compile_args=native.C_FLAGS,
         )
     ],
-    cmdclass={"build_ext": BuildNative, "build_scripts": BuildTool},
+    cmdclass={"bdist_wheel": Wheel, "build_ext": BuildNative, "build_scripts": BuildTool},
 )

