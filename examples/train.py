@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--compare", action="store_true", help="train a second time in eager")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    train(1, optimized=False)  # what torch imports and allocates at its first step is in neither time
     began = time.perf_counter()
     losses = train(options.steps, optimized=not options.plain)
     print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f} in {time.perf_counter() - began:.1f} s")

@@ -11,16 +11,20 @@ import contextlib
 import io
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-import torch
-import torch._dynamo
+# torch says it at its import where NumPy is not installed; nothing here needs it.
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
-import godynamo
+import torch  # noqa: E402
+import torch._dynamo  # noqa: E402
+
+import godynamo  # noqa: E402
 
 history: list[float] = []
 log = logging.getLogger("demo")
