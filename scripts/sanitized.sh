@@ -25,6 +25,7 @@ eval "$(PYTHON=$PY scripts/go_env.sh)"
 CGO_CFLAGS="$CGO_CFLAGS $flags" CGO_LDFLAGS="$CGO_LDFLAGS -fsanitize=address" \
     go build -asan -buildmode=c-shared -trimpath -o "$out/godynamo/libgodynamo.so" ./cmd/godynamo-ext
 rm -f "$out/godynamo/libgodynamo.h"
-GODYNAMO_ASAN_PRELOAD=$(gcc -print-file-name=libasan.so)
+# libstdc++ beside it: AddressSanitizer looks for the real __cxa_throw when it begins.
+GODYNAMO_ASAN_PRELOAD="$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libstdc++.so)"
 export GODYNAMO_ASAN_PRELOAD PYTHONPATH="$out${PYTHONPATH:+:$PYTHONPATH}"
 exec "$@"
