@@ -348,7 +348,7 @@ def optimize(
     if fn is not _MISSING and fn is not None and not callable(fn) and not isinstance(fn, (staticmethod, classmethod)):
         raise TypeError(f"optimize() needs a function, method, module or backend, not {fn!r}")
     if cache_size_limit is not None:
-        config.check_size_limit(cache_size_limit, "optimize(): cache_size_limit")
+        config._check_size_limit(cache_size_limit, "optimize(): cache_size_limit")
     made = Options(
         nopython=bool(nopython or fullgraph),
         dynamic=dynamic,

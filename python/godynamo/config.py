@@ -135,7 +135,7 @@ _SETTINGS: dict[str, _Setting] = {
 _ALIASES = {"recompile_limit": "cache_size_limit"}
 
 
-def check_size_limit(value: Any, what: str) -> None:
+def _check_size_limit(value: Any, what: str) -> None:
     """TypeError or ValueError where ``value`` is no limit of entries: an int from 0 on."""
     if type(value) is not int:
         raise TypeError(f"{what} is an int, not {value!r}")

@@ -431,7 +431,9 @@ def test_a_frame_that_is_cpythons_is_named_with_its_code(code):
     rows = [r for r in e.kept_out if r.code == code]
     assert rows, [(r.code, r.reason, r.callee) for r in e.kept_out]
     reason, hint = BREAK_CODES[code]
-    assert all(r.reason.startswith(reason) and r.hint == hint and r.bytecodes > 0 and r.count > 0 for r in rows)
+    assert all(r.reason.startswith(reason) and r.hint == hint and r.count > 0 for r in rows)
+    # of a coroutine that nothing awaits no instruction runs
+    assert all(r.bytecodes > 0 or r.callee == r.function for r in rows)
     if left is not None:
         wanted = getattr(left, "__wrapped__", left).__code__
         assert (wanted.co_qualname, wanted.co_filename, wanted.co_firstlineno) in {

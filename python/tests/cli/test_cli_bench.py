@@ -12,6 +12,8 @@ import pytest
 from browser import SCREENSHOTS, dom, open_page
 from cli_support import ROOT, TOOL, environment, tool
 
+pytestmark = pytest.mark.serial  # it measures time
+
 USERS = """
 import os, time, torch
 
@@ -54,8 +56,6 @@ def no_inputs(a):
     return a
 
 import godynamo
-
-pytestmark = pytest.mark.serial  # it measures time
 
 @godynamo.register_backend
 def wrong(gm, example_inputs):

@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
-HERE = Path(__file__).resolve().parent
-BUILD = HERE.parents[2] / "build" / "fuzz_signals"
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = ROOT / "build" / "fuzz_signals"
 
 
 def _load() -> Any:
     """The module ``arrivals``, compiled when its source is new. Raises CalledProcessError when the compiler fails."""
-    source = HERE / "arrivals.c"
+    source = ROOT / "pyhook" / "arrivals" / "arrivals.c"
     key = hashlib.sha256(source.read_bytes() + sys.version.encode()).hexdigest()[:12]
     library = BUILD / f"arrivals-{key}.so"
     if not library.exists():

@@ -14,6 +14,8 @@ from godynamo._run.bench.engines import Engine, empty_caches
 from godynamo._run.bench.same import difference
 from godynamo._run.problem import Problem
 
+pytestmark = pytest.mark.serial  # it measures time
+
 
 @dataclass
 class Pair:
@@ -189,7 +191,6 @@ def test_every_model_of_the_zoo_belongs_to_a_suite():
 FORMS = '''
 import torch
 
-pytestmark = pytest.mark.serial  # it measures time
 with_tensor = lambda x: x + 1
 with_tensor.example_inputs = torch.ones(2)
 def with_dict(x, y): return x + y
