@@ -23,7 +23,7 @@ MUTATION = Programs(
     lambda _seed, body: source(body),
     judge,
     lambda seed: seed % 10 == 9,
-    lambda text: text[len(PRELUDE) :],
+    shown=lambda text: text[len(PRELUDE) :],
 )
 
 if __name__ == "__main__":
