@@ -120,7 +120,7 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 // originAttr is where a resume function says what it stands for (translate.Origin).
 const originAttr = "__godynamo_origin__"
 
-// Resume implements translate.Installer: resume callables are kept by the family (by code, place, stack and locals), so that every
+// Resume implements translate.Installer: resume callables are kept by the family (by code, globals, builtins, place, stack and locals), so that every
 // split of one frame at one place goes on in the same one.
 func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Object, error)) (py.Object, error) {
 	table, err := s.GetAttr(i.root(s), "resumes")
@@ -135,7 +135,7 @@ func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Ob
 		return s.Tuple(out...)
 	}
 	origin := s.Tuple(o.Code, s.Int(int64(o.Target)), ints(o.Params), s.Str(o.Stack), ints(o.Computed))
-	key := s.Tuple(s.Int(int64(i.globals.ID())), origin)
+	key := s.Tuple(s.Int(int64(i.globals.ID())), s.Int(int64(i.builtins.ID())), origin)
 	if v, ok := s.DictGet(table, key); ok {
 		return v, nil
 	}

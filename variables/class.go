@@ -123,10 +123,13 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	if hook, ok := s.TypeLookup(meta, "__getattr__"); ok && !w.IsEnumClass(s, c.Class) && hook.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
 	}
-	text := "type object '" + typeName(tx, c.Class) + "' has no attribute '" + name + "'"
 	if w.IsEnumClass(s, c.Class) {
-		text = name
+		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // looked for in no table
+			return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
+		}
+		return c.fromMembers(tx, name)
 	}
+	text := "type object '" + typeName(tx, c.Class) + "' has no attribute '" + name + "'"
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: text}
 }
 
@@ -144,7 +147,34 @@ func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker,
 	if !ok || !tx.World().IsEnum(s, m) {
 		return nil, false
 	}
+	if d, own := s.TypeLookup(c.Class, name); !own || d != m { // the table alone has it, or another one
+		return nil, false
+	}
 	return NewConstant(m, nil), true
+}
+
+// fromMembers is what Enum's metaclass or a member's place in the class reads from the table of members, whose contents are guarded.
+func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker, error) {
+	members, ok := tx.Scope().TypeLookup(c.Class, "_member_map_")
+	if !ok || tx.World().Metaclass(tx, c.Class) != tx.World().EnumMeta {
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
+	}
+	table, err := Realize(tx, tx.Build(members, guards.NewTypeAttrSource(classSource(tx, c.Class), "_member_map_")))
+	if err != nil {
+		return nil, err
+	}
+	d, ok := table.(*DictVariable)
+	if !ok {
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
+	}
+	v, found, err := d.get(tx, StrConst(tx, name))
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
+	}
+	return Realize(tx, v)
 }
 
 // metaData is a data descriptor of the metaclass: a property of the user's, or one of the facts of every class.

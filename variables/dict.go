@@ -183,6 +183,9 @@ func (d *DictVariable) PythonType(tx Translator) (py.Object, error) {
 
 // AsProxy implements Proxy.
 func (d *DictVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	if !d.class.IsNull() && d.class != tx.World().DictType {
+		return nil, unsupported(exc.CallUnsupported, "a %s as an operand", py.TypeName(d.class))
+	}
 	k, err := proxies(tx, d.keys)
 	if err != nil {
 		return nil, err

@@ -285,15 +285,13 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 	for i, it := range items {
 		kv, err := Unpack(tx, it)
 		if err != nil {
-			if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
-				o.Value, o.Real = nil, nil
-				o.Text = "cannot convert dictionary update sequence element #" + itoa(i) + " to a sequence"
+			if isObserved(err) {
+				err = unsupported(exc.CallUnsupported, "element %d of a dict's pairs, which is none", i)
 			}
 			return nil, err
 		}
-		if len(kv) != 2 {
-			return nil, &exc.Observed{TypeName: "ValueError",
-				Text: "dictionary update sequence element #" + itoa(i) + " has length " + itoa(len(kv)) + "; 2 is required"}
+		if len(kv) != 2 { // the words are the class's own, and the pairs before stay in the dict
+			return nil, unsupported(exc.CallUnsupported, "element %d of a dict's pairs, of %d items", i, len(kv))
 		}
 		out = append(out, [2]VariableTracker{kv[0], kv[1]})
 	}

@@ -190,7 +190,7 @@ func operandError(tx Translator, n int, inplace bool, a, b VariableTracker) erro
 		if _, member := enumMember(tx, v); member {
 			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 		}
-		if o, ok := v.(*ObjectVariable); ok && o.value == nil && o.exc == nil && !tx.Scope().MadeOfObject(o.Class) {
+		if o, ok := v.(*ObjectVariable); ok && o.exc == nil && (o.value != nil || !tx.Scope().MadeOfObject(o.Class)) {
 			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
 		}
 		switch v.(type) {
@@ -337,6 +337,9 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 		return nil, false, nil
 	}
 	s := tx.Scope()
+	if answersReads(tx, obj.Class) {
+		return nil, false, unsupported(exc.TensorSubclass, "a %s, which answers when torch asks for a handler", py.TypeName(obj.Class))
+	}
 	for _, hook := range []string{"__torch_function__", "__index__", "__int__", "__float__", "__complex__", "__bool__", "__array__", "__len__", "__getitem__"} {
 		if _, has := s.TypeLookup(obj.Class, hook); has && (isTensor(a) || hook == "__torch_function__") {
 			return nil, false, nil
@@ -491,6 +494,11 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		return nil, false, nil
 	}
 	k, err := indexOf(tx, times)
+	if o, ok := times.(*ObjectVariable); ok && err != nil {
+		if _, has := tx.Scope().TypeLookup(o.Class, "__index__"); has {
+			return nil, false, err
+		}
+	}
 	if err != nil || (k.Kind() != py.Int && k.Kind() != py.BoolKind) {
 		return nil, false, nil // no integer: the operands' TypeError
 	}

@@ -95,7 +95,7 @@ func (s *SetVariable) enter(tx Translator, v VariableTracker) (py.Object, error)
 }
 
 func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
-	k, err := s.keyObject(tx, v)
+	k, err := s.soughtKey(tx, v)
 	if err != nil {
 		return false, err
 	}
@@ -104,6 +104,17 @@ func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
 	}
 	in, err := tx.Scope().Contains(s.real, k)
 	return in, observed(err)
+}
+
+// soughtKey is keyObject of what is looked for. A set that is not hashable is looked for as a frozenset of its items.
+func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, error) {
+	k, err := s.keyObject(tx, v)
+	if _, raised := err.(*exc.Observed); raised {
+		if t, typed := PythonType(tx, v); typed == nil && py.IsSubtype(t, tx.World().SetType) {
+			return k, unsupported(exc.CallUnsupported, "a set looked for among a set's items")
+		}
+	}
+	return k, err
 }
 
 // Items implements Sequence, in CPython's order. The order of items that hash by their address is not known, unless there is

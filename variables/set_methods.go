@@ -139,7 +139,7 @@ func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracke
 		}
 		return NoneConst(), methodEffect(tx, s, name, []VariableTracker{item})
 	}
-	k, err := s.keyObject(tx, item)
+	k, err := s.soughtKey(tx, item)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,18 @@ func mayOverride(tx Translator, obj py.Object) bool {
 		return true
 	}
 	_, has := tx.Scope().TypeLookup(obj.Type(), "__torch_function__")
-	return has
+	return has || py.HasInstanceStorage(obj) && answersReads(tx, obj.Type())
+}
+
+// answersReads tells classes whose own code runs when torch reads __torch_function__ of an instance. A module's finds none.
+func answersReads(tx Translator, class py.Object) bool {
+	s := tx.Scope()
+	if py.IsSubtype(class, tx.World().NNModule) {
+		return false
+	}
+	_, fallback := s.TypeLookup(class, "__getattr__")
+	_, own := readsItself(s, class)
+	return fallback || own
 }
 
 // handlerClass is the value's class where that has a handler, the zero Object for all other values.
@@ -103,7 +114,22 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 			return x.Class, nil
 		}
 	case *ObjectVariable:
+		if x.exc == nil {
+			if answersReads(tx, x.Class) {
+				return py.Object{}, unsupported(exc.TensorSubclass, "a %s, which answers when torch asks for a handler", py.TypeName(x.Class))
+			}
+		}
 		if _, ok := s.TypeLookup(x.Class, "__torch_function__"); !ok {
+			if _, own := x.attrs["__torch_function__"]; own {
+				return py.Object{}, unsupported(exc.TensorSubclass, "a %s with a handler of its own", py.TypeName(x.Class))
+			}
+			if !x.Obj.IsNull() && py.HasInstanceStorage(x.Obj) {
+				_, real := s.InstanceAttr(x.Obj, "__torch_function__")
+				tx.Output().AddGuards(guards.HasAttr(x.inside(tx), "__torch_function__", real))
+				if real {
+					return py.Object{}, unsupported(exc.TensorSubclass, "a %s with a handler of its own", py.TypeName(x.Class))
+				}
+			}
 			return py.Object{}, nil
 		}
 		if meta := x.Class.Type(); meta != w.TypeType && meta != w.ABCMeta {

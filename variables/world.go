@@ -231,6 +231,9 @@ func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stat
 
 // IsGradContext tells those of them that switch grad mode, and keep the mode before in an attribute "prev".
 func (w *World) IsGradContext(class py.Object) bool {
+	if !py.Is(class.Type(), py.IdentityHash) {
+		return false
+	}
 	s := py.OpenScope()
 	defer s.Close()
 	grad, ok := s.DictGet(w.stateContexts, class)
@@ -240,7 +243,11 @@ func (w *World) IsGradContext(class py.Object) bool {
 // IsSingletonType tells those of them whose values are compared by identity.
 func (w *World) IsSingletonType(typ py.Object) bool { return dictHasType(w.singletons, typ) }
 
+// dictHasType tells whether d, whose keys are classes that hash by identity, has the class; a metaclass's __hash__ is not called for it.
 func dictHasType(d, typ py.Object) bool {
+	if !py.Is(typ.Type(), py.IdentityHash) {
+		return false
+	}
 	s := py.Scope{}
 	_, ok := s.DictGet(d, typ)
 	s.Close()

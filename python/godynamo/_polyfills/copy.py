@@ -57,7 +57,7 @@ def keeps_a_dict(kind: type) -> bool:
 
 def _reconstructed(x: Any, kind: Any, seen: list[Any], hook: str) -> Any:
     """What copy does with an instance; the hook is asked for first."""
-    if not keeps_a_dict(kind) or getattr(x, hook, None) is not None:
+    if not keeps_a_dict(kind) or getattr(kind if hook == "__copy__" else x, hook, None) is not None:
         return DECLINE
     x.__reduce_ex__, x.__reduce__  # noqa: B018
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
