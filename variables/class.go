@@ -153,6 +153,28 @@ func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker,
 	return NewConstant(m, nil), true
 }
 
+// guardMembers makes the contents of an enum class's table of members part of the translation.
+func guardMembers(tx Translator, class py.Object) error {
+	members, ok := tx.Scope().TypeLookup(class, "_member_map_")
+	if !ok {
+		return nil
+	}
+	table, err := Realize(tx, tx.Build(members, guards.NewTypeAttrSource(classSource(tx, class), "_member_map_")))
+	if err != nil {
+		return err
+	}
+	d, ok := table.(*DictVariable)
+	if !ok {
+		return unsupported(exc.AttrUnsupported, "the table of members of class %s", py.TypeName(class))
+	}
+	for _, v := range d.values {
+		if _, err := Realize(tx, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // fromMembers is what Enum's metaclass or a member's place in the class reads from the table of members, whose contents are guarded.
 func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker, error) {
 	members, ok := tx.Scope().TypeLookup(c.Class, "_member_map_")

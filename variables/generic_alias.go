@@ -19,6 +19,11 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	if _, ok := s.TypeLookup(meta, "__getitem__"); ok && !fold {
 		return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass decides", py.TypeName(c.Class))
 	}
+	if fold {
+		if err := guardMembers(tx, c.Class); err != nil {
+			return nil, err
+		}
+	}
 	if !fold {
 		d, ok := s.TypeLookup(c.Class, "__class_getitem__")
 		if _, hook := s.TypeLookup(meta, "__getattr__"); !ok && hook && !fold {

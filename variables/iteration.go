@@ -345,6 +345,9 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 				return nil, err
 			}
 		}
+		if err := guardMembers(tx, o); err != nil {
+			return nil, err
+		}
 	default:
 		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members
 			if !plainMember(tx, o, "__iter__", "__getitem__") {

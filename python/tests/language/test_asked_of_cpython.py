@@ -1,4 +1,4 @@
-"""What only CPython or torch can say of a program's own classes: the words of errors, tables of members, handlers that are read."""
+"""What only CPython or torch can say of a program's classes: words of errors, tables of members, handlers that are read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import collections
 import copy
 import enum
 
-import godynamo
 import pytest
 import torch
+
+import godynamo
 
 
 class Indexed:
@@ -81,6 +82,22 @@ def test_an_operation_is_cpythons(operation):
     got = godynamo.optimize("eager")(fn)
     for _ in range(2):
         assert str(got(x)) == str(fn(x))
+
+
+@pytest.mark.parametrize("read", [list, lambda kind: kind["ON"], lambda kind: [m for m in kind]])
+def test_a_table_of_members_that_changes(read):
+    class Mode(enum.Enum):
+        ON = 1
+        OFF = 2
+
+    def fn(x):
+        return x + 1, read(Mode)
+
+    x = torch.ones(2)
+    got = godynamo.optimize("eager")(fn)
+    assert got(x)[1] == fn(x)[1]
+    Mode._member_map_["ON"] = Mode.OFF
+    assert got(x)[1] == fn(x)[1]
 
 
 def test_a_member_that_only_the_table_has():
