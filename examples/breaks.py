@@ -5,8 +5,12 @@ godynamo explain examples/breaks.py:step
 
 import os
 import sys
+import warnings
 
-import torch
+# torch warns at its import where NumPy is not installed; nothing here needs it.
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
+
+import torch  # noqa: E402
 
 
 def step(x: torch.Tensor, history: list[float]) -> torch.Tensor:

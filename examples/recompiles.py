@@ -3,9 +3,14 @@
 GODYNAMO_LOGS=recompiles python examples/recompiles.py
 """
 
-import torch
+import warnings
 
-import godynamo
+# torch warns at its import where NumPy is not installed; nothing here needs it.
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
+
+import torch  # noqa: E402
+
+import godynamo  # noqa: E402
 
 
 @godynamo.optimize

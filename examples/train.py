@@ -6,11 +6,15 @@ godynamo run examples/train.py --steps 20 --plain
 
 import argparse
 import time
+import warnings
 
-import torch
-from torch import nn
+# torch warns at its import where NumPy is not installed; nothing here needs it.
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
-import godynamo
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+import godynamo  # noqa: E402
 
 
 class Block(nn.Module):
