@@ -1,6 +1,11 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 // newDoctor returns `godynamo doctor`.
 func newDoctor(app *App) *cobra.Command {
@@ -21,6 +26,10 @@ CPython runs inside of the Go library for it, or plainly with --plain.`,
 			p, err := app.Python()
 			if err != nil {
 				return err
+			}
+			if err := p.check(); errors.As(err, new(noTorch)) {
+				fmt.Fprintf(app.Stderr, "godynamo: %v\n", err)
+				return ExitCode(1) // a finding, not bad use
 			}
 			args := []string{"doctor"}
 			if cmd.Flags().Changed("json") {

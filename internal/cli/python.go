@@ -75,7 +75,7 @@ func (p *Python) Command(args ...string) *exec.Cmd {
 	return exec.Command(line[0], line[1:]...)
 }
 
-// check tells, before anything is started, whether godynamo can be imported there at all. It takes as long as an empty Python (15 ms).
+// check tells, before anything is started, whether godynamo and torch can be imported there at all. It takes as long as an empty Python (15 ms).
 func (p *Python) check() error {
 	_, err := p.Facts()
 	return err
@@ -86,10 +86,14 @@ type Facts struct {
 	Version   string // "3.11.7"
 	Package   string // folder of the package godynamo
 	LibPython string // path of the shared libpython, "" where there is none
+	Torch     bool   // whether torch is installed
 }
 
 // Minor is the version as libraries' names have it: "3.11".
 func (f *Facts) Minor() string { return f.Version[:strings.LastIndexByte(f.Version, '.')] }
+
+// noTorch is the Problemf for an interpreter without torch.
+type noTorch struct{ error }
 
 const askFacts = `
 import importlib.util, json, os, sys, sysconfig
@@ -101,10 +105,12 @@ folders = [sysconfig.get_config_var("LIBDIR") or "", os.path.join(sys.base_prefi
 multi = sysconfig.get_config_var("MULTIARCH")
 folders += [os.path.join(f, multi) for f in ("/usr/lib", "/usr/local/lib") if multi]
 found = [os.path.join(f, n) for f in folders for n in names if ".so" in n and os.path.isfile(os.path.join(f, n))]
-print(json.dumps({"Version": "%d.%d.%d" % sys.version_info[:3], "Package": folder, "LibPython": found[0] if found else ""}))
+torch = importlib.util.find_spec("torch")
+print(json.dumps({"Version": "%d.%d.%d" % sys.version_info[:3], "Package": folder, "LibPython": found[0] if found else "",
+                  "Torch": bool(torch and torch.origin)}))
 `
 
-// Facts asks the interpreter. The error, a Problemf, says that it does not start or has no godynamo.
+// Facts asks the interpreter. The error, a Problemf, says that it does not start, or has no godynamo or no torch.
 func (p *Python) Facts() (*Facts, error) {
 	out, err := exec.Command(p.Path, "-c", askFacts).Output()
 	if err != nil {
@@ -122,6 +128,9 @@ func (p *Python) Facts() (*Facts, error) {
 	}
 	if facts.Package == "" {
 		return nil, Problemf("godynamo is not installed in %s: pip install it there, or name another with --python", p.Path)
+	}
+	if !facts.Torch {
+		return nil, noTorch{Problemf("torch is not installed in %s: %s -m pip install torch", p.Path, p.Path)}
 	}
 	return facts, nil
 }

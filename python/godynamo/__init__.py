@@ -16,7 +16,14 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-import torch as _torch  # noqa: F401 - the core looks for its symbols
+try:
+    import torch as _torch  # noqa: F401 - the core looks for its symbols
+except ModuleNotFoundError as _error:
+    if _error.name != "torch":  # torch is there and lacks something itself
+        raise
+    raise ModuleNotFoundError(
+        "godynamo needs PyTorch 2.6 or newer, which this Python does not have: pip install torch", name="torch"
+    ) from None
 
 from . import config
 from ._logging import set_logs

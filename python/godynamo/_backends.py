@@ -13,6 +13,7 @@ import contextlib
 import difflib
 import functools
 import logging
+import sys
 import threading
 import time
 import weakref
@@ -565,6 +566,21 @@ def _depends_on_data(error: BaseException | None) -> bool:
     return False
 
 
+def _no_compiler(error: BaseException | None) -> BaseException | None:
+    """The error at the root of a backend's that says that inductor has no C++ compiler; None for any other.
+
+    Its context, pages of inductor's frames, is not shown: the remedy is one line.
+    """
+    known = getattr(sys.modules.get("torch._inductor.exc"), "InvalidCxxCompiler", None)
+    while error is not None and known is not None:
+        if isinstance(error, known):
+            error.__cause__ = None
+            error.__suppress_context__ = True
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
 class _HeldBack(logging.Filter):
     """Inside of it what a logger is told waits: fake tensors log each operator that is called wrongly as a failure."""
 
@@ -672,6 +688,9 @@ def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Ca
     except Exception as error:
         if core.came_from_outside(error):
             raise
+        if (missing := _no_compiler(error)) is not None:
+            log.debug("backend %r", name, exc_info=True)
+            raise exc.BackendCompilerFailed(name, missing) from missing.with_traceback(None)
         raise exc.BackendCompilerFailed(name, error) from error
     finally:
         core.hold_signals_again(held)

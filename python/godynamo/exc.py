@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: how to get what inductor compiles with, in one line
+CXX_REMEDY = "install one (Debian: apt-get install g++) or name one with CXX"
+
 
 class TorchDynamoException(RuntimeError):
     """Base of all of godynamo's exceptions."""
@@ -57,7 +60,11 @@ class BackendCompilerFailed(TorchDynamoException):
 
     def __init__(self, backend_name: str, inner_exception: BaseException) -> None:
         kind = type(inner_exception).__name__
-        super().__init__(f"backend={backend_name!r} raised:\n{kind}: {inner_exception}")
+        if kind == "InvalidCxxCompiler":  # inductor's, whose module is imported late
+            text = f"backend={backend_name!r} found no C++ compiler, which it needs on the CPU: {CXX_REMEDY}"
+        else:
+            text = f"backend={backend_name!r} raised:\n{kind}: {inner_exception}"
+        super().__init__(text)
         self.backend_name = backend_name
         self.inner_exception = inner_exception
 

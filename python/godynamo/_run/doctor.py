@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import platform
+import shlex
 import shutil
 import signal
 import sys
@@ -23,6 +24,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
+#: a finding and its advice share a line up to this width
+WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -264,17 +267,24 @@ def speed() -> Finding:
 
 
 def backends() -> Finding:
-    """Backends by name, and what inductor needs."""
+    """Backends by name."""
     import godynamo
 
-    names = sorted(godynamo.list_backends())
-    no_compiler = not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++"))
-    problem = "no C++ compiler, which inductor needs on the CPU" if no_compiler else ""
-    return _finding("backends", ", ".join(names), problem, "install g++ (Debian: apt-get install g++)", NOTE)
+    return _finding("backends", ", ".join(sorted(godynamo.list_backends())))
+
+
+def compiler() -> Finding:
+    """The C++ compiler that inductor calls on the CPU: $CXX, else g++ and no other."""
+    asked = os.environ.get("CXX", "g++")
+    found = shutil.which((shlex.split(asked) or [""])[0])
+    problem = "" if found else f"no {asked}, which inductor needs on the CPU"
+    advice = "unset CXX, or name a compiler that is there" if "CXX" in os.environ else "apt-get install g++ (Debian)"
+    return _finding("C++ compiler", found or "", problem, advice, NOTE)
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
     python, versions, settings, layout, torch_state, surroundings, translation, hook, fork, speed, backends,
+    compiler,
 )  # fmt: skip
 
 
@@ -308,8 +318,10 @@ def main(arguments: list[str]) -> int:
                 file.write(text)
     if options.json != "-":
         for f in found:
-            print(f"{f.state:5}  {f.name:13}  {f.text}")
+            line = f"{f.state:5}  {f.name:13}  {f.text}"
             if f.state != OK and f.advice:
-                print(f"{'':22}{f.advice}")
+                whole = f"{line}: {f.advice}"
+                line = whole if len(whole) <= WIDTH else f"{line}\n{'':22}{f.advice}"
+            print(line)
         print(f"{wrong} of {len(found)} checks found something wrong" if wrong else "all is well")
     return int(wrong > 0)

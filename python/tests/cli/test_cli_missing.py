@@ -1,0 +1,109 @@
+"""Without torch, or without a C++ compiler: one line that says so, with the command that helps."""
+
+import subprocess
+import sys
+
+import pytest
+from cli_support import environment, tool
+
+COMPILES = """\
+import pickle, sys, torch, godynamo
+def f(x):
+    return (x + 1).relu() * 2
+try:
+    godynamo.compile(f)(torch.ones(3))
+except godynamo.exc.BackendCompilerFailed as error:
+    assert type(error.inner_exception).__name__ == "InvalidCxxCompiler", error.inner_exception
+    assert error.__cause__ is error.inner_exception
+    raise
+"""
+
+
+@pytest.fixture
+def torchless(tmp_path):
+    """This Python without its site-packages."""
+    path = tmp_path / "python"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def plain(*arguments, **more):
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=240, env=environment(**more)
+    )
+
+
+def no_compiler(tmp_path):
+    """Variables under which nothing is found on PATH, and nothing that inductor has compiled before."""
+    return {"PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "CXX": "g++"}
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["doctor"], 1),
+        (["doctor", "--plain"], 1),
+        (["run", "x.py"], 2),
+        (["bench", "--quick"], 2),
+        (["dis", "x.py:f"], 2),
+    ],
+)
+def test_the_tool_without_torch_says_so_in_one_line(torchless, command, code):
+    done = tool("--python", torchless, *command)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"godynamo: torch is not installed in {torchless}: {torchless} -m pip install torch\n"
+
+
+def test_the_import_without_torch_names_the_command():
+    done = plain("-S", "-c", "import godynamo")
+    assert done.returncode == 1
+    last = (
+        "ModuleNotFoundError: godynamo needs PyTorch 2.6 or newer, which this Python does not have: pip install torch"
+    )
+    assert done.stderr.splitlines()[-1] == last
+    assert "During handling" not in done.stderr
+
+
+def test_what_a_torch_that_is_there_lacks_is_not_called_torch(tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("import nothing_of_this_name\n")
+    done = plain("-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import godynamo")
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'nothing_of_this_name'"
+
+
+def test_inductor_without_a_compiler_is_one_line_and_no_pages_of_frames(tmp_path):
+    done = plain("-c", COMPILES, **no_compiler(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "godynamo.exc.BackendCompilerFailed: backend='inductor' found no C++ compiler, which it needs on the CPU: "
+        "install one (Debian: apt-get install g++) or name one with CXX"
+    )
+    assert "_inductor/" not in done.stderr, "frames of inductor's"
+    assert len(done.stderr.splitlines()) < 25, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ("g++", "note   C++ compiler   no g++, which inductor needs on the CPU: apt-get install g++ (Debian)"),
+        (
+            "no-c++",
+            "note   C++ compiler   no no-c++, which inductor needs on the CPU: unset CXX, or name a compiler that is there",
+        ),
+    ],
+)
+def test_doctor_without_a_compiler_says_what_to_install(tmp_path, asked, line):
+    from godynamo._run import doctor
+
+    code = (
+        f"import os, sys; os.environ['PATH'] = {str(tmp_path)!r}; "
+        "from godynamo._run import doctor; doctor.CHECKS = (doctor.compiler,); sys.exit(doctor.main([]))"
+    )
+    more = {} if asked == "g++" else {"CXX": asked}
+    env = {k: v for k, v in environment(**more).items() if k != "CXX" or more}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    head, _, advice = line.rpartition(": ")
+    wanted = line if len(line) <= doctor.WIDTH else f"{head}\n{'':22}{advice}"
+    assert done.stdout == f"{wanted}\nall is well\n"
