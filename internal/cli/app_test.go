@@ -3,8 +3,10 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -67,4 +69,37 @@ func TestNearestNames(t *testing.T) {
 		assert.Equal(t, c.want, Nearest(c.name, names), c.name)
 	}
 	assert.Equal(t, 3, editDistance("kitten", "sitting"))
+}
+
+func TestDisAndExplainTakeTheirArgumentsAlike(t *testing.T) {
+	for _, args := range [][]string{
+		{},
+		{"train.py"},
+		{"train.py:f", "more"},
+		{"train.py:f", "--epochs", "1"},
+		{"train.py:f", "more", "--call", "2", "--", "again"},
+		{"--", "train.py:f"},
+		{"--call", "0", "train.py:f"},
+		{"train.py:f", "--call", "0", "--", "--call", "1"},
+	} {
+		var said []string
+		for _, command := range []string{"dis", "explain"} {
+			code, stdout, stderr := run(append([]string{command}, args...)...)
+			assert.Equal(t, 2, code, args)
+			assert.Empty(t, stdout)
+			said = append(said, strings.ReplaceAll(stderr, command, "COMMAND"))
+		}
+		assert.Equal(t, said[0], said[1])
+	}
+	flags := func(name string) map[string]string {
+		found := map[string]string{}
+		cmd, _, err := newRoot(&App{}).Find([]string{name})
+		require.NoError(t, err)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { found[f.Name] = f.Shorthand + " " + f.Usage + " " + f.DefValue })
+		return found
+	}
+	explain := flags("explain")
+	for name, usage := range flags("dis") {
+		assert.Equal(t, usage, explain[name], name)
+	}
 }

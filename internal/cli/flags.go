@@ -23,6 +23,9 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 			text += "; did you mean --" + strings.Join(near, ", --") + "?"
 		}
 	}
+	if strings.HasSuffix(cmd.Use, callUse) {
+		text += "; flags of the script follow --"
+	}
 	return Problemf("%s (godynamo %s --help lists them)", text, cmd.Name())
 }
 

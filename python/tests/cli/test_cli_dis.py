@@ -47,7 +47,7 @@ def program(tmp_path):
 
 
 def test_both_listings_stand_side_by_side_and_the_program_ends_there(program):
-    done = tool("dis", f"{program}:Model.forward", "--epochs", "1")
+    done = tool("dis", f"{program}:Model.forward", "--", "--epochs", "1")
     assert done.returncode == 0, done.stderr
     out = done.stdout
     assert "begun __main__ ['--epochs', '1']" in out
@@ -78,7 +78,7 @@ def test_json_has_all_of_it_and_keeps_the_programs_output_apart(program, tmp_pat
     ]  # fmt: skip
     assert "relu" in translation["graph"]
     out = tmp_path / "dis.json"
-    assert tool("dis", "--json", out, f"{program}:act").returncode == 0
+    assert tool("dis", f"{program}:act", "--json", out).returncode == 0  # flags may follow, as with explain
     assert json.loads(out.read_text())["translations"][0]["graph"] == translation["graph"]
 
 
@@ -103,6 +103,9 @@ def test_a_later_call_and_a_backend_are_asked_for(program):
     ("arguments", "text"),
     [
         ([], "dis needs a function"),
+        (["--", "program.py:act"], "dis needs a function"),
+        (["program.py:act", "--epochs", "1"], "flags of the script follow --"),
+        (["program.py:act", "1", "--call", "2"], "arguments of the script follow --: godynamo dis program.py:act -- 1"),
         (["program.py"], "names no function: SCRIPT:FUNCTION"),
         (["nothing.py:f"], "there is no file nothing.py"),
         (["program.py:Modle.forward"], "has no function Modle.forward; did you mean Model.forward"),
@@ -182,6 +185,6 @@ def test_the_launcher_links_neither_python_nor_go():
 @pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
 def test_names_need_not_be_ascii(tmp_path, locale):
     (tmp_path / "prögramm 'ü'.py").write_text("import torch\ndef größe(x): return x + 1\ngröße(torch.ones(2))\n")
-    done = tool("dis", "prögramm 'ü'.py:größe", "ä", cwd=tmp_path, LC_ALL=locale)
+    done = tool("dis", "prögramm 'ü'.py:größe", "--", "ä", cwd=tmp_path, LC_ALL=locale)
     assert done.returncode == 0, done.stderr
     assert "-- 1 of 1: größe" in done.stdout

@@ -188,7 +188,7 @@ BAD = {
         "step was called only 3 times while program.py ran: ask for --call 3",
     ),
     "call 0": (("program.py:step", "--call", "0"), "--call counts from 1"),
-    "arguments without --": (("program.py:step", "a"), "a: arguments of the script stand behind --"),
+    "arguments without --": (("program.py:step", "a"), "a: arguments of the script follow --"),
     "an unknown flag": (("program.py:step", "--htm", "x"), "did you mean --html"),
     "an unknown backend": (("program.py:step", "--backend", "inductr"), "did you mean inductor"),
     "a folder that is not there": (
