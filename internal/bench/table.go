@@ -7,71 +7,49 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 const missing = "-"
 
 // header names the columns that cells fills, behind the first two.
 var header = []string{
-	"workload", "engine", "correct", "graphs", "breaks", "ops", "capture ms", "backend ms", "warm µs", "± %", "ratio", "guards", "ns", "peak MiB",
+	"workload", "engine", "correct", "warm µs", "± %", "ratio", "graphs", "breaks", "ops", "capture ms", "backend ms", "guards", "guards ns", "peak MiB",
 }
 
-// WriteTable writes a result as an aligned table, with what failed and the comparison below it.
+// WriteTable writes a result as aligned tables, with what failed and the comparison below them.
 func (r *Result) WriteTable(w io.Writer) error {
-	t := newTable()
-	var head table.Row
-	for _, name := range header {
-		head = append(head, name)
-	}
-	t.AppendHeader(head)
+	var groups [][]table.Row
 	for _, load := range r.Workloads {
-		t.AppendSeparator()
 		if load.Error != "" {
-			t.AppendRow(table.Row{load.Name, "", "error"})
+			groups = append(groups, []table.Row{{load.Name, "", "error"}})
 			continue
 		}
+		var rows []table.Row
 		name := load.Name
 		for _, label := range r.Settings.Engines {
-			f := load.Engines[label]
-			if f == nil {
-				continue
+			if f := load.Engines[label]; f != nil {
+				rows = append(rows, append(table.Row{name, label}, cells(f)...))
+				name = ""
 			}
-			t.AppendRow(append(table.Row{name, label}, cells(f)...))
-			name = ""
 		}
+		groups = append(groups, rows)
 	}
-	t.SetColumnConfigs(rightFrom(4, 14))
-	out := []string{t.Render(), r.about()}
+	var out []string
+	for _, part := range inParts(header, groups, 4) {
+		out = append(out, part, "")
+	}
+	out = append(out, wrapped(r.about()))
 	for _, failed := range r.Failed() {
-		out = append(out, "error: "+failed)
+		out = append(out, wrapped("error: "+failed))
 	}
 	for _, note := range r.notes() {
-		out = append(out, "note: "+note)
+		out = append(out, wrapped("note: "+note))
 	}
 	if r.Comparison != nil {
 		out = append(out, "", r.Comparison.String())
 	}
 	_, err := fmt.Fprintln(w, strings.Join(out, "\n"))
 	return err
-}
-
-func newTable() table.Writer {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.DrawBorder = false
-	t.SetStyle(style)
-	return t
-}
-
-// rightFrom aligns the columns from one to another, counted from 1, to the right.
-func rightFrom(from, to int) []table.ColumnConfig {
-	var out []table.ColumnConfig
-	for i := from; i <= to; i++ {
-		out = append(out, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	return out
 }
 
 // cells are an engine's columns from "correct" on.
@@ -91,7 +69,8 @@ func cells(f *Figures) table.Row {
 		warm, spread = digits(f.Warm.Value), percent(f.Warm)
 	}
 	return table.Row{
-		f.Correct, count(f.Graphs), count(f.Breaks), count(f.Ops), capture, backend, warm, spread, ratio, count(f.Guards), nanoseconds(f.GuardsNs), mebibytes(f.Peak),
+		f.Correct, warm, spread, ratio, count(f.Graphs), count(f.Breaks), count(f.Ops), capture, backend, count(f.Guards), nanoseconds(f.GuardsNs),
+		mebibytes(f.Peak),
 	}
 }
 
@@ -124,8 +103,7 @@ func intervals(processes int) string {
 
 // String shows the comparison as a table.
 func (c *Comparison) String() string {
-	t := newTable()
-	t.AppendHeader(table.Row{"workload", "engine", "old µs", "new µs", "change", "p", ""})
+	var rows []table.Row
 	changed := 0
 	for _, row := range c.Rows {
 		change, verdict := "~", ""
@@ -134,20 +112,19 @@ func (c *Comparison) String() string {
 			change = fmt.Sprintf("%+.1f %%", row.Change*100)
 			verdict = map[bool]string{true: "slower", false: "faster"}[row.Change > 0]
 		}
-		t.AppendRow(table.Row{
+		rows = append(rows, table.Row{
 			row.Workload, row.Engine, interval(row.Old), interval(row.New), change, fmt.Sprintf("%.3f", row.Adjusted), verdict,
 		})
 	}
-	t.SetColumnConfigs(rightFrom(3, 6))
-	lines := []string{t.Render()}
+	lines := inParts([]string{"workload", "engine", "old µs", "new µs", "change", "p", ""}, [][]table.Row{rows}, 3)
 	if changed == 0 {
-		lines = append(lines, "no significant change to "+c.Old)
+		lines = append(lines, wrapped("no significant change to "+c.Old))
 	} else {
-		lines = append(lines, fmt.Sprintf("%d of %d rows changed to %s", changed, len(c.Rows), c.Old))
+		lines = append(lines, wrapped(fmt.Sprintf("%d of %d rows changed to %s", changed, len(c.Rows), c.Old)))
 	}
-	lines = append(lines, c.Method())
+	lines = append(lines, wrapped(c.Method()))
 	for _, note := range append(c.Notes, c.Missing...) {
-		lines = append(lines, "note: "+note)
+		lines = append(lines, wrapped("note: "+note))
 	}
 	return strings.Join(lines, "\n")
 }
