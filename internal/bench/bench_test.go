@@ -233,9 +233,9 @@ func shell(text string) func(...string) *exec.Cmd {
 
 type silent struct{}
 
-func (silent) Plan(int)                 {}
-func (silent) At(int, string, string)   {}
-func (silent) Step(int, string, string) {}
+func (silent) Plan(int, int, time.Duration) {}
+func (silent) At(int, string, string)       {}
+func (silent) Step(int, string, string)     {}
 
 const plan = `case "$2" in *'"do":"plan"'*) echo '{"machine": {"cores": 1}, "workloads": [{"name": "a", "suite": "micro"}, {"name": "b", "suite": "micro"}, {"name": "c", "suite": "user"}]}' >&3; exit;; esac
 `

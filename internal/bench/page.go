@@ -34,7 +34,9 @@ type chart struct {
 	Note   string `json:"-"`
 	Height int    `json:"-"` // pixels
 	// Colors has the number of a colour of the page's style for each series: an engine has one in all charts.
-	Colors []int          `json:"colors"`
+	Colors []int `json:"colors"`
+	// Unit is of the values: "ns" and "µs" are shown as what reads best, "×" stands after a ratio.
+	Unit   string         `json:"unit"`
 	Option map[string]any `json:"option"`
 }
 
@@ -119,11 +121,11 @@ func (c *Change) cells() htmlRow {
 // pictures are the charts: all on a logarithmic axis, since workloads differ by powers of ten. Such an axis starts its bars at 1, so
 // a ratio points left where the engine is faster than eager, and times are in a unit of which each is more than one.
 var pictures = []struct {
-	title, note, axis string
+	title, note, unit string
 	eager             bool // whether eager has bars
 	of                func(*Figures) *float64
 }{
-	{"Time of a call, beside eager's", "to the left of 1: faster than eager", "× eager", false, func(f *Figures) *float64 { return scaled(f.Warm != nil && f.Ratio != nil, f.Ratio, 1) }},
+	{"Time of a call, beside eager's", "to the left of 1: faster than eager", "×", false, func(f *Figures) *float64 { return scaled(f.Warm != nil && f.Ratio != nil, f.Ratio, 1) }},
 	{"Time of a call", "once captured", "ns", true, func(f *Figures) *float64 { return scaled(f.Warm != nil, f.Warm, 1e3) }},
 	{"First call: capture", "all of the first call but the backend", "µs", false, func(f *Figures) *float64 {
 		return cold(f, func(c *Cold) float64 { return c.Capture })
@@ -158,12 +160,12 @@ func (r *Result) charts() []chart {
 		bar.SetGlobalOptions(
 			charts.WithLegendOpts(opts.Legend{Show: opts.Bool(true), Top: "0", Left: "0"}),
 			charts.WithTooltipOpts(opts.Tooltip{Show: opts.Bool(true), Trigger: "axis"}),
-			charts.WithGridOpts(opts.Grid{Left: "8", Right: "64", Top: "32", Bottom: "8", ContainLabel: opts.Bool(true)}),
+			charts.WithGridOpts(opts.Grid{Left: "8", Right: "80", Top: "32", Bottom: "8", ContainLabel: opts.Bool(true)}),
 			charts.WithAnimation(false),
-			charts.WithXAxisOpts(opts.XAxis{Type: "log", Name: p.axis}),
+			charts.WithXAxisOpts(opts.XAxis{Type: "log"}),
 			charts.WithYAxisOpts(opts.YAxis{Type: "category", Inverse: opts.Bool(true), Data: r.names()}),
 		)
-		c := chart{Title: p.title, Note: p.note, Height: 90 + len(r.Workloads)*(12+12*max(1, len(r.Settings.Engines)))}
+		c := chart{Title: p.title, Note: p.note, Unit: p.unit, Height: 90 + len(r.Workloads)*(14+14*max(1, len(r.Settings.Engines)))}
 		for i, label := range r.Settings.Engines {
 			if data := r.data(label, p.of); data != nil && (p.eager || label != Eager) {
 				bar.AddSeries(label, data)

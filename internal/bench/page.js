@@ -1,13 +1,36 @@
-// charts: [{colors: [number of --c0..--c7], option: what ECharts draws}], one for each #chartN.
+// charts: [{colors: [number of --c0..--c7], unit: of the values, option: what ECharts draws}], one for each #chartN.
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const steps = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
+// A value with three digits that count, in the unit that reads best.
+function shown(value, unit) {
+  const x = Number(value);
+  if (value === "-" || value === "" || value == null || !isFinite(x)) return "";
+  const short = y => String(Number(y.toPrecision(3)));
+  const from = steps.find(([name]) => name === unit);
+  if (!from) return short(x) + unit;
+  const ns = x * from[1];
+  const [name, by] = steps.findLast(([, by]) => ns >= by * 0.9995) || steps[0];
+  return short(ns / by) + " " + name;
+}
+function withUnits(option, unit) {
+  const text = value => shown(value, unit);
+  return {
+    ...option,
+    tooltip: {...option.tooltip, valueFormatter: text},
+    xAxis: [].concat(option.xAxis).map(axis => ({...axis, axisLabel: {...axis.axisLabel, formatter: text, hideOverlap: true}})),
+    // Every workload has its name, and every bar its value.
+    yAxis: [].concat(option.yAxis).map(axis => ({...axis, axisLabel: {...axis.axisLabel, interval: 0}})),
+    series: option.series.map(one => ({...one, label: {show: true, position: "right", fontSize: 10, formatter: p => text(p.value)}})),
+  };
+}
 let drawn = [];
 function draw() {
   drawn.forEach(chart => chart.dispose());
   const style = getComputedStyle(document.documentElement);
-  drawn = charts.map(({colors, option}, i) => {
+  drawn = charts.map(({colors, unit, option}, i) => {
     const chart = echarts.init(document.getElementById("chart" + i), dark.matches ? "dark" : null);
     const color = colors.map(n => style.getPropertyValue("--c" + n).trim());
-    chart.setOption({...option, color, backgroundColor: "transparent"});
+    chart.setOption({...withUnits(option, unit), color, backgroundColor: "transparent"});
     return chart;
   });
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 )
@@ -22,7 +23,8 @@ type bar struct {
 	bar *progressbar.ProgressBar
 }
 
-func (b *bar) Plan(steps int) {
+func (b *bar) Plan(steps, processes int, about time.Duration) {
+	fmt.Fprintln(b.w, planned(steps, processes, about))
 	b.bar = progressbar.NewOptions(steps,
 		progressbar.OptionSetWriter(b.w), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish(), progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(true), progressbar.OptionSetDescription("bench"))
@@ -50,20 +52,27 @@ func (b *bar) end() {
 type lines struct {
 	w         io.Writer
 	process   int
-	steps     int
 	processes int
+	began     time.Time // the first step
 }
 
-func (l *lines) Plan(steps int) {
-	l.steps = steps
-	fmt.Fprintf(l.w, "bench: %d measurements\n", steps)
+func (l *lines) Plan(steps, processes int, about time.Duration) {
+	l.processes, l.began = processes, time.Now()
+	fmt.Fprintln(l.w, planned(steps, processes, about))
 }
 
 func (l *lines) At(process int, _, _ string) {
 	if process != l.process && process > 1 {
-		fmt.Fprintf(l.w, "bench: process %d\n", process)
+		each := time.Since(l.began) / time.Duration(process-1)
+		fmt.Fprintf(l.w, "bench: process %d of %d, about %s left\n", process, l.processes, roughly(each*time.Duration(l.processes-process+1)))
 	}
 	l.process = process
+}
+
+// planned is the line before the first step.
+func planned(steps, processes int, about time.Duration) string {
+	return fmt.Sprintf("bench: %d measurements in %d processes, about %s; fewer: --quick, --only, --engine, --processes",
+		steps, processes, roughly(about))
 }
 
 func (l *lines) Step(process int, workload, text string) {

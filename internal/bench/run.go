@@ -24,8 +24,8 @@ type Options struct {
 
 // Progress hears what is going on.
 type Progress interface {
-	// Plan says how many steps there will be at most.
-	Plan(steps int)
+	// Plan says, before the first step, how many there will be at most, in how many processes, and how long they take, about.
+	Plan(steps, processes int, about time.Duration)
 	// At says what is being done.
 	At(process int, workload, what string)
 	// Step says that one is done; text is "" or what there is to tell.
@@ -86,6 +86,7 @@ func list(names []string) []string { return append([]string{}, names...) }
 // plan asks a child which workloads there are.
 func (r *runner) plan(ctx context.Context) error {
 	var answer message
+	began := time.Now()
 	err := child(ctx, r.options.Command, r.request("plan"), r.options.Silence, func(m message) { answer = m })
 	var d died
 	if errors.As(err, &d) {
@@ -104,7 +105,7 @@ func (r *runner) plan(ctx context.Context) error {
 			FreshCaches: !r.options.Quick,
 		},
 	}
-	r.options.Progress.Plan(len(answer.Workloads) * r.options.Processes)
+	r.options.Progress.Plan(len(answer.Workloads)*r.options.Processes, r.options.Processes, r.about(time.Since(began)))
 	return nil
 }
 
