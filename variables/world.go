@@ -218,11 +218,6 @@ func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 	}
 }
 
-func contains(s *py.Scope, dict, key py.Object) bool {
-	_, ok := s.DictGet(dict, key)
-	return ok
-}
-
 // IsTorchConstant tells types of torch's immutable values: dtype, device, layout, memory_format, Size.
 func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
 

@@ -73,13 +73,14 @@ def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callab
     """(an attribute that a module computes, the guard predicate that it is that still). None for other than plain values: those
     of torch are the same object every time."""
     value = getattr(module, name)
-    if type(value) not in (bool, int, float, str, type(None)):
+    kind: Any = type(value)
+    if kind not in (bool, int, float, str, type(None)):
         return value, None
-    return value, _still(name, type(value), value)
+    return value, _still(name, kind, value)
 
 
 @functools.lru_cache(maxsize=256)
-def _still(name: str, kind: type, value: Any) -> Callable[[types.ModuleType], bool]:
+def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], bool]:
     """One predicate for all translations that found this value."""
 
     def holds(other: types.ModuleType) -> bool:

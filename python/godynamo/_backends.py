@@ -571,7 +571,7 @@ def _no_compiler(error: BaseException | None) -> BaseException | None:
 
     Its context, pages of inductor's frames, is not shown: the remedy is one line.
     """
-    known = getattr(sys.modules.get("torch._inductor.exc"), "InvalidCxxCompiler", None)
+    known: type[BaseException] | None = getattr(sys.modules.get("torch._inductor.exc"), "InvalidCxxCompiler", None)
     while error is not None and known is not None:
         if isinstance(error, known):
             error.__cause__ = None
