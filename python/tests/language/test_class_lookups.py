@@ -164,10 +164,12 @@ def test_a_flag_of_torch_backends_is_guarded(name: str) -> None:
     before = getattr(owner, flag)
     try:
         for value in (True, True, False, False, True):
-            setattr(owner, flag, value)
+            with torch.backends.__allow_nonbracketed_mutation():  # torch.testing locks the flags of the whole process
+                setattr(owner, flag, value)
             assert f(torch.zeros(2)).tolist() == [1.0 if value else -1.0] * 2
     finally:
-        setattr(owner, flag, before)
+        with torch.backends.__allow_nonbracketed_mutation():
+            setattr(owner, flag, before)
 
 
 def test_a_class_used_as_a_counter_is_translated_once() -> None:
