@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: how to get what inductor compiles with, in one line
-CXX_REMEDY = "install one (Debian: apt-get install g++) or name one with CXX"
+_CXX_REMEDY = "install one (Debian: apt-get install g++) or name one with CXX"
 
 
 class TorchDynamoException(RuntimeError):
@@ -61,7 +61,7 @@ class BackendCompilerFailed(TorchDynamoException):
     def __init__(self, backend_name: str, inner_exception: BaseException) -> None:
         kind = type(inner_exception).__name__
         if kind == "InvalidCxxCompiler":  # inductor's, whose module is imported late
-            text = f"backend={backend_name!r} found no C++ compiler, which it needs on the CPU: {CXX_REMEDY}"
+            text = f"backend={backend_name!r} found no C++ compiler, which it needs on the CPU: {_CXX_REMEDY}"
         else:
             text = f"backend={backend_name!r} raised:\n{kind}: {inner_exception}"
         super().__init__(text)
