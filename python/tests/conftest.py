@@ -6,6 +6,7 @@ Under pytest-xdist the controller alone writes it: rows travel with the test rep
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import inspect
 import json
@@ -143,6 +144,22 @@ def _one_torch_thread():
     """Results and timings must not depend on the number of cores."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+def eval_frame_hook() -> int | None:
+    """The address of the interpreter's frame evaluation function; None while it is CPython's own."""
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = api._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
+    found = api._PyInterpreterState_GetEvalFrameFunc(ctypes.c_void_p(api.PyInterpreterState_Get()))
+    return None if found == ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value else found
+
+
+@pytest.fixture(autouse=True)
+def _no_hook_left():
+    """CPython specializes no calls under a hook: one that a test leaves behind would change what later tests measure."""
+    before = eval_frame_hook()
+    yield
+    assert before or not eval_frame_hook(), "the test has left a frame evaluation function behind"
 
 
 @pytest.fixture(autouse=True)
