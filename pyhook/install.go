@@ -224,6 +224,7 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 		}
 		g.Shown = append(g.Shown, shown)
 		g.Nth = append(g.Nth, ch.Nth())
+		g.Again = append(g.Again, ch.Again())
 	}
 	return g, nil
 }
@@ -375,8 +376,12 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 		var levels []py.Object
 		for i, l := range ch {
 			level, ok := made[l]
-			if shown := g.Shown[k]; i == 0 && g.Nth[k] > 0 {
-				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)), locals.tuple(shown), s.Int(int64(g.Nth[k])))
+			if shown := g.Shown[k]; i == 0 && (g.Nth[k] > 0 || g.Again[k]) {
+				nth := int64(g.Nth[k])
+				if g.Again[k] {
+					nth = ^nth
+				}
+				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)), locals.tuple(shown), s.Int(nth))
 			} else if i == 0 && len(shown) > 0 {
 				level = s.ObjectsInts(l.Code, l.Globals, l.Lasti, l.Line, locals.tuple(shown))
 			} else if !ok {

@@ -485,9 +485,11 @@ func (c *Codegen) runEvents() error {
 		for i, e := range events {
 			if i <= last && !c.putsBack.saved && c.out.isPutBack(e) {
 				c.at(e.chain, false)
-				if err := c.saveStateOf(events[i : last+1]); err != nil {
+				save := func() error { return c.saveStateOf(events[i : last+1]) }
+				if err := c.restoring(e.state, save); err != nil {
 					return err
 				}
+				c.out.state.sealRegion()
 			}
 			if i <= last && c.putsBack.saved && e.node != nil {
 				e.protected = true // all is put back whatever raises here: then random numbers are drawn anew
@@ -600,13 +602,16 @@ func (c *Codegen) writeEvent(e *event) error {
 		kind = quietCalls // what would put the mode back begins after it
 	}
 	err := c.as(kind, func() error {
-		return c.restoring(e.state, func() error { return c.out.backend.EmitNode(c, e.node) })
+		return c.restoring(e.state, func() error {
+			err := c.out.backend.EmitNode(c, e.node)
+			if err == nil && e.protected && c.list[len(c.list)-1].Op != opcode.CALL {
+				c.lookForSignals()
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return err
-	}
-	if e.protected && c.list[len(c.list)-1].Op != opcode.CALL {
-		c.lookForSignals()
 	}
 	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy drops it when nothing loads it
 	return nil

@@ -195,11 +195,15 @@ type chain struct {
 	step    int                         // of the outermost frame
 	locals  []variables.VariableTracker // the outermost frame's there
 	shown   []ShownLocal
-	nth     int // how often the instruction runs before it is this operation's; see Codegen.numberOperations
+	nth     int  // how often the instruction runs before it is this operation's; see Codegen.numberOperations
+	again   bool // what it leaves behind is put back: it runs again before an exception from outside is raised
 }
 
 // Nth is how often the chain's instruction runs before, in the piece.
 func (c *chain) Nth() int { return c.nth }
+
+// Again tells whether the chain's operation runs once more before an exception from outside is raised behind it.
+func (c *chain) Again() bool { return c.again }
 
 // Shown lists the variables of the outermost frame that a traceback shows.
 func (c *chain) Shown() []ShownLocal { return c.outermost().shown }

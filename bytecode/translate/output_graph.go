@@ -33,6 +33,7 @@ type event struct {
 	draws     bool      // random numbers
 	drops     []drop    // neither operation nor effect: holds that end here
 	inBlock   bool      // no operation: a handler of the user's would see what is raised here
+	putBack   bool      // what the operation leaves behind is put back before the piece runs again
 }
 
 // OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the

@@ -194,11 +194,14 @@ func (c *Codegen) saveStateOf(events []*event) error {
 		if e.node == nil {
 			continue
 		}
-		random = random || c.out.drawsBy(e.node) == draws
+		if c.out.drawsBy(e.node) == draws {
+			random, e.putBack = true, true
+		}
 		if i == len(events)-1 && c.out.backend.Inline() || c.out.traceOf(e.node) != copied {
 			continue
 		}
 		changed, _ := c.out.changedInputs(e.node)
+		e.putBack = true
 		for _, t := range changed {
 			if !seen[t] {
 				seen[t] = true
@@ -209,7 +212,7 @@ func (c *Codegen) saveStateOf(events []*event) error {
 	if !random && len(tensors) == 0 {
 		return nil
 	}
-	return c.saveState(random, tensors)
+	return c.as(heldCalls, func() error { return c.saveState(random, tensors) })
 }
 
 func (c *Codegen) function(module, name string) (py.Object, error) {

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -34,6 +35,14 @@ type torchState struct {
 type restoreRegion struct {
 	start, end int
 	state      py.Object
+	sealed     bool // it does not grow
+}
+
+// sealRegion lets the next region be one of its own, though it puts back the same state: other handlers are around it.
+func (st *torchState) sealRegion() {
+	if n := len(st.regions); n > 0 {
+		st.regions[n-1].sealed = true
+	}
 }
 
 func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, error) {
@@ -226,8 +235,8 @@ func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	return cleanup.Target.Handler
 }
 
-// protection says who would see an exception raised here: handled is true when a handler of the user's would; state is the
-// snapshot to put back otherwise, null when nothing was switched inside a manager.
+// protection says who would see an exception raised here: handled is true when a handler of the user's would, that of a generator
+// which dies with the frame included; state is the snapshot to put back otherwise, null when nothing was switched inside a manager.
 func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	for t := tx; t != nil; t = t.parent {
 		if len(t.handled) > 0 {
@@ -245,7 +254,17 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 			h = outerRegion(h.Target)
 		}
 	}
+	if tx.out.stoppedInBlock() {
+		return true, tx.out.state.entry
+	}
 	return false, state
+}
+
+// stoppedInBlock tells whether a generator has stopped inside of a block, which it leaves when it dies.
+func (o *OutputGraph) stoppedInBlock() bool {
+	return slices.ContainsFunc(o.generators, func(g *GeneratorVariable) bool {
+		return g.started && !g.running && g.frame != nil && g.frame.d.code.Instructions[g.frame.ip-1].Handler != nil
+	})
 }
 
 // restoring runs write and notes that what it writes puts state back when it raises.
@@ -255,11 +274,11 @@ func (c *Codegen) restoring(state py.Object, write func() error) error {
 		return err
 	}
 	st := &c.out.state
-	if n := len(st.regions); n > 0 && st.regions[n-1].end == start && st.regions[n-1].state == state {
+	if n := len(st.regions); n > 0 && !st.regions[n-1].sealed && st.regions[n-1].end == start && st.regions[n-1].state == state {
 		st.regions[n-1].end = len(c.list)
 		return nil
 	}
-	st.regions = append(st.regions, restoreRegion{start, len(c.list), state})
+	st.regions = append(st.regions, restoreRegion{start: start, end: len(c.list), state: state})
 	return nil
 }
 

@@ -89,6 +89,7 @@ func (c *Codegen) numberOperations() (graph *chain) {
 			runs[key]++
 			last = e.chain
 		}
+		e.chain.again = e.chain.again || e.putBack
 	}
 	return graph
 }

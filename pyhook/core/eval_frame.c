@@ -193,6 +193,9 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (t->extent == NULL) {
         return GD_COUNT_hook_no_extent;
     }
+    if (t->passing == frame) {
+        return GD_COUNT_hook_own_frame; /* back from the hook that it was passed on to */
+    }
     if (throwflag) {
         return GD_COUNT_hook_throw;
     }

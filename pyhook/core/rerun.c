@@ -216,8 +216,15 @@ is_the_place(gd_rerun *r, const _PyInterpreterFrame *frame)
     if (r->place == NULL) {
         return 1;
     }
+    if (r->at == frame) {
+        return 1; /* the instruction has run */
+    }
     if (at_place(r, frame, 0)) {
-        return r->passes-- <= 0;
+        if (r->passes-- > 0) {
+            return 0;
+        }
+        r->at = r->behind ? frame : NULL;
+        return !r->behind;
     }
     return now() - r->begun > LONGEST && at_place(r, frame, 1);
 }
@@ -284,7 +291,9 @@ gd_rerun_begin(gd_rerun *r, PyCodeObject *code)
         PyCodeObject *outer = (PyCodeObject *)PyTuple_GET_ITEM(item, 0);
         int offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
         r->offset = outer == code ? offset : offset_in_copy(outer, offset, code);
-        r->passes = PyTuple_GET_SIZE(item) > 5 ? PyLong_AsLong(PyTuple_GET_ITEM(item, 5)) : 0;
+        long nth = PyTuple_GET_SIZE(item) > 5 ? PyLong_AsLong(PyTuple_GET_ITEM(item, 5)) : 0;
+        r->behind = nth < 0;
+        r->passes = nth < 0 ? ~nth : nth;
     }
     r->begun = now();
     r->outer = gd_thread.rerun;

@@ -334,6 +334,20 @@ handlers_part(PyObject *traceback)
     return NULL;
 }
 
+/* A signal handler has been given the frame it interrupted: what that and compiled code's frames hold is the user's frame's again. */
+static void
+clear_frames(PyObject *traceback, PyObject *until)
+{
+    for (PyTracebackObject *tb = (PyTracebackObject *)traceback; tb != NULL && (PyObject *)tb != until;
+         tb = tb->tb_next) {
+        PyObject *cleared = PyObject_CallMethod((PyObject *)tb->tb_frame, "clear", NULL);
+        if (cleared == NULL) {
+            PyErr_Clear();
+        }
+        Py_XDECREF(cleared);
+    }
+}
+
 /* The user frames of the graph's operation that the traceback leads through: new; NULL without an exception where none is known. */
 static PyObject *
 graph_place(const gd_GuardedCode *e, PyObject *traceback)
@@ -361,6 +375,9 @@ raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObj
         place = Py_NewRef(PyTuple_GET_ITEM(e->chains, row->place));
     }
     PyObject *part = Py_XNewRef(handlers_part(traceback));
+    if (part != NULL) {
+        clear_frames(traceback, part);
+    }
     Py_XDECREF(traceback);
     PyErr_Restore(type, value, part);
     gd_rerun_prepare(place, 1);

@@ -146,20 +146,19 @@ def _one_torch_thread():
         sys.modules["torch"].set_num_threads(1)
 
 
-def eval_frame_hook() -> int | None:
-    """The address of the interpreter's frame evaluation function; None while it is CPython's own."""
+@pytest.fixture
+def no_other_hook():
+    """CPython runs the frames: torch's own hook stays for good once a branch of torch.cond has been refused.
+
+    Under any hook CPython specializes no calls.
+    """
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype = api._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
-    found = api._PyInterpreterState_GetEvalFrameFunc(ctypes.c_void_p(api.PyInterpreterState_Get()))
-    return None if found == ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value else found
-
-
-@pytest.fixture(autouse=True)
-def _no_hook_left():
-    """CPython specializes no calls under a hook: one that a test leaves behind would change what later tests measure."""
-    before = eval_frame_hook()
+    interpreter = ctypes.c_void_p(api.PyInterpreterState_Get())
+    before = ctypes.c_void_p(api._PyInterpreterState_GetEvalFrameFunc(interpreter))
+    api._PyInterpreterState_SetEvalFrameFunc(interpreter, api._PyEval_EvalFrameDefault)
     yield
-    assert before or not eval_frame_hook(), "the test has left a frame evaluation function behind"
+    api._PyInterpreterState_SetEvalFrameFunc(interpreter, before)
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,8 @@ import godynamo
 from godynamo import _C, _logging
 from godynamo.testing import CompileCounter
 
+pytestmark = pytest.mark.usefixtures("no_other_hook")
+
 WARM = 32  #: GD_WATCHED_CALLS of core/miss.h
 SPECIALIZED = {"BINARY_OP_ADD_INT", "CALL_PY_EXACT_ARGS"}
 
