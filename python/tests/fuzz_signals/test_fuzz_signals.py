@@ -25,8 +25,8 @@ BODY = """
 """
 
 
-def text(kind="timeout", body=BODY, calls=(("hit", "tick", 0.0), ("hit", "tick", 0.5), ("first", "tick", 0.5))):
-    case = {"kind": kind, "backend": "eager", "through": "fn", "arrivals": list(calls)}
+def text(kind="timeout", body=BODY, backend="eager", calls=(("hit", "tick", 0.0), ("hit", "tick", 0.5), ("first", "tick", 0.5))):
+    case = {"kind": kind, "backend": backend, "through": "fn", "arrivals": list(calls)}
     return f"{PRELUDE}\nOUT = Out()\n\n{HEADER}{body}\n\nCASE = {case!r}\n"
 
 
@@ -80,6 +80,39 @@ def test_the_programs_have_every_part():
     )
     for word in words.split():
         assert word.replace("~", " ") in bodies, word
+
+
+DRAWS = """
+    with torch.no_grad():
+        try:
+            x = x + torch.randint(0, 3, (3,))
+            y = y + torch.rand(3)
+        except Timeout as e:
+            LOG.append(("caught", type(e).__name__))
+    return x, y
+"""
+DIES = """
+    for v in turns(x, 2):
+        y = torch.relu(x)
+    return x, y
+"""
+SPLIT = """
+    try:
+        for v in turns(x, 2):
+            y = torch.bernoulli(torch.full((3,), 0.5))
+            callback(6)
+    except Timeout as e:
+        LOG.append(("caught", type(e).__name__))
+    return x, y
+"""
+
+
+@pytest.mark.parametrize("backend", ["eager", "forward"])
+@pytest.mark.parametrize("body", [DRAWS, DIES, SPLIT], ids=["a draw", "a generator dies", "a generator in a split"])
+def test_arrivals_at_every_allocation_of_a_hit(body, backend):
+    calls = [("hit", "alloc", k / 24) for k in range(24)]
+    found = judged(text("timeout", body, backend, calls))
+    assert found is None, str(found)
 
 
 def failing(effect):

@@ -119,6 +119,45 @@ def left_inside_try(x, log):
     return x * 2
 
 
+def steps(log, n=3):
+    try:
+        for i in range(n):
+            log.append(i)
+            yield i
+    finally:
+        log.append("left")
+
+
+def positive(x, i):
+    """Raises for 1, by an operation that no shape refuses."""
+    return torch.linalg.cholesky(torch.eye(2) * (1 - 2 * i) + x.reshape(2, 2) * 0)
+
+
+@cases(args=lambda: ([],))
+def dies_on_the_stack_when_an_operation_raises(x, log):
+    for i in steps(log, 2):
+        x = positive(x, i).flatten()
+    return x
+
+
+@cases(args=lambda: ([],), breaks=3)
+def dies_in_variables_when_an_operation_raises(x, log):
+    first, second = steps(log), (i for i in steps(log))
+    next(first), next(second)
+    return positive(x, 1)
+
+
+@cases(args=lambda: ([],))
+def dies_delegating_when_an_operation_raises(x, log):
+    def outer():
+        with torch.no_grad():
+            yield from steps(log)
+
+    for k, i in enumerate(outer()):
+        x = positive(x, i).flatten() * k
+    return x
+
+
 @cases
 def closed_before_it_began(x):
     g = rows(x, 2)
