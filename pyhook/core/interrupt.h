@@ -56,6 +56,11 @@ void gd_note_interruption(void);
 /* Whether an exception from outside is noted, or that memory is out. */
 int gd_interrupted(void);
 
+/* Leaves the dispatch modes of torch that are still entered where an exception from outside has ended a translation or transformed code:
+ * torch's own code was ended between the entry of a mode and the block that leaves it. Neither begins under one. The pending exception
+ * stays. */
+void gd_leave_modes(void);
+
 /* Adds let_signals_through, hold_signals_again and came_from_outside to the module: for the call of a backend. 0 or -1 */
 int gd_interrupt_init(PyObject *module);
 

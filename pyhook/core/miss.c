@@ -307,6 +307,9 @@ translate_marked(const miss *m, gd_reply *reply)
     gd_thread.translating--;
     m->cache->in_progress = 0;
     PyObject *interruption = gd_take_interruption();
+    if (interruption != NULL || gd_thread.no_memory) {
+        gd_leave_modes();
+    }
     if (gd_thread.no_memory) { /* an answer may rest on it */
         gd_thread.no_memory = 0;
         PyErr_Clear();

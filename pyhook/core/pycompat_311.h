@@ -92,6 +92,15 @@ gd_py_release_signals(PyThreadState *tstate)
     }
 }
 
+/* The same for the main thread, by another one that holds nothing of CPython's: three stores that CPython reads whole. main_thread: its ident;
+ * interp: its interpreter */
+static inline void
+gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
+{
+    __atomic_store_n(&_PyRuntime.main_thread, main_thread, __ATOMIC_SEQ_CST);
+    _Py_atomic_store_relaxed(&interp->ceval.eval_breaker, 1);
+}
+
 /* The code that the frame object runs or ran. borrowed */
 static inline PyCodeObject *
 gd_py_frame_code_of(PyFrameObject *frame)

@@ -199,6 +199,7 @@ static struct {
     {"user_frames", "godynamo._graph_traceback", NULL},
     {"skip_code", "godynamo._trace_rules", NULL},
     {"names_torch", "godynamo._trace_rules", NULL},
+    {"leave_dispatch_modes", "godynamo._torch_state", NULL},
     /* clang-format on */
 };
 #define NCALLBACKS (sizeof(callbacks) / sizeof(callbacks[0]))

@@ -380,6 +380,7 @@ raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObj
     }
     Py_XDECREF(traceback);
     PyErr_Restore(type, value, part);
+    gd_leave_modes();
     gd_rerun_prepare(place, 1);
     Py_XDECREF(place);
 }

@@ -676,8 +676,14 @@ def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
     return wrong
 
 
+#: Seconds for which a backend is not interrupted. Torch's own code is not safe then: one in a hundred signals during
+#: AOTAutograd's work left nn.Module patched or a dispatch mode entered. What takes longer must end at Ctrl-C.
+_PATIENCE = 0.5
+
+
 def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
-    held = core.let_signals_through()  # it may take long
+    modes, compiled = _torch_state.everything(), None
+    held = core.let_signals_through(_PATIENCE)
     try:
         if isinstance(backend, _Named):
             backend.resolve()  # imports torch._dynamo, whose lock is then the one to take
@@ -694,6 +700,8 @@ def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Ca
         raise exc.BackendCompilerFailed(name, error) from error
     finally:
         core.hold_signals_again(held)
+        if compiled is None:
+            _torch_state.restore_everything(modes)
     if not callable(compiled):
         raise exc.InvalidBackendResult(f"backend {name!r} must return a callable, not {compiled!r}")
     return compiled  # type: ignore[no-any-return]

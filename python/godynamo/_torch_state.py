@@ -196,6 +196,41 @@ def restore(state: State) -> None:
         torch.set_autocast_dtype(device, dtype)
 
 
+# ---- modes that torch's own code leaves entered when an exception from outside ends it ----
+
+Everything = tuple[State, int, int, int]
+
+
+def everything() -> Everything:
+    """Read all modes: a snapshot, and how many function modes, dispatch modes and functorch layers are entered."""
+    c: Any = torch._C
+    layers = c._functorch.get_dynamic_layer_stack_depth()
+    return snapshot(), c._len_torch_function_stack(), c._len_torch_dispatch_stack(), layers
+
+
+def restore_everything(before: Everything) -> None:
+    """Leave what has been entered since everything() gave ``before``, without running its exit.
+
+    A signal's handler may raise between the entry of a mode and the block that leaves it.
+    """
+    from torch.utils import _python_dispatch
+
+    c: Any = torch._C
+    state, functions, dispatch, layers = before
+    if c._functorch.get_dynamic_layer_stack_depth() > layers:
+        c._functorch.pop_dynamic_layer_stack_and_undo_to_depth(layers)
+    while c._len_torch_dispatch_stack() > dispatch:
+        _python_dispatch._pop_mode()
+    while c._len_torch_function_stack() > functions:
+        c._pop_torch_function_stack()
+    restore(state)
+
+
+def leave_dispatch_modes(_: None) -> None:
+    """The same where a translation was ended: none begins under a dispatch mode."""
+    restore_everything((snapshot(), torch._C._len_torch_function_stack(), 0, 0))
+
+
 # ---- random numbers ----
 
 

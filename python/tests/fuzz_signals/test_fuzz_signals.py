@@ -25,7 +25,12 @@ BODY = """
 """
 
 
-def text(kind="timeout", body=BODY, backend="eager", calls=(("hit", "tick", 0.0), ("hit", "tick", 0.5), ("first", "tick", 0.5))):
+def text(
+    kind="timeout",
+    body=BODY,
+    backend="eager",
+    calls=(("hit", "tick", 0.0), ("hit", "tick", 0.5), ("first", "tick", 0.5)),
+):
     case = {"kind": kind, "backend": backend, "through": "fn", "arrivals": list(calls)}
     return f"{PRELUDE}\nOUT = Out()\n\n{HEADER}{body}\n\nCASE = {case!r}\n"
 
