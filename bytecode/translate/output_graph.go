@@ -429,13 +429,13 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	return n
 }
 
-// inBlock reports whether a handler of the user's would see an exception that is raised now.
+// inBlock reports whether a block would see an exception that is raised now: a handler of the user's, or one that puts torch's modes back.
 func (o *OutputGraph) inBlock() bool {
 	if o.current == nil {
 		return false
 	}
-	handled, _ := o.current.protection()
-	return handled
+	handled, state := o.current.protection()
+	return handled || !state.IsNull()
 }
 
 func (o *OutputGraph) position() *chain {

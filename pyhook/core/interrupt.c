@@ -69,15 +69,17 @@ gd_is_signal_handler(PyFrameObject *frame)
     int flags = code->co_flags, n = code->co_argcount + code->co_kwonlyargcount;
     for (int i = 0; i < n; i++) {
         PyObject *value = gd_py_frame_value(frame, i);
-        /* Some let go of the frame: they still have the number before it. */
-        int gone = i > 0 && (value == NULL || value == Py_None) && is_signal_number(gd_py_frame_value(frame, i - 1));
-        if (value == caller || gone) {
+        /* Some let go of the frame, and a traceback of ours shows another for it: they still have the number before it. */
+        int other = i > 0 && (value == NULL || value == Py_None || PyFrame_Check(value))
+                    && is_signal_number(gd_py_frame_value(frame, i - 1));
+        if (value == caller || other) {
             return 1;
         }
     }
     PyObject *rest = flags & CO_VARARGS ? gd_py_frame_value(frame, n) : NULL;
     for (Py_ssize_t i = 0; rest != NULL && PyTuple_Check(rest) && i < PyTuple_GET_SIZE(rest); i++) {
-        if (PyTuple_GET_ITEM(rest, i) == caller) {
+        PyObject *value = PyTuple_GET_ITEM(rest, i);
+        if (value == caller || (i > 0 && PyFrame_Check(value) && is_signal_number(PyTuple_GET_ITEM(rest, i - 1)))) {
             return 1;
         }
     }
@@ -330,7 +332,8 @@ came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
         return PyErr_Format(PyExc_TypeError, "an exception is needed, not %s", Py_TYPE(error)->tp_name);
     }
     PyObject *traceback = PyException_GetTraceback(error);
-    int outside = noteworthy((PyObject *)Py_TYPE(error), error, traceback);
+    /* Torch writes where it was into the arguments of what passes through, so a backend's are not looked at. */
+    int outside = noteworthy((PyObject *)Py_TYPE(error), NULL, traceback);
     Py_XDECREF(traceback);
     return PyBool_FromLong(outside);
 }

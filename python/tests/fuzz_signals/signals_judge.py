@@ -88,7 +88,8 @@ def chain(error: BaseException | None) -> list[str]:
     """Types and texts of an exception and of its contexts."""
     out: list[str] = []
     while error is not None and len(out) < 9:
-        out.append(f"{type(error).__name__}({error})")
+        text = "" if str(error).startswith("While executing") else error  # torch's, for what leaves its interpreter
+        out.append(f"{type(error).__name__}({text})")
         error = error.__context__
     return out
 
@@ -299,13 +300,18 @@ def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mis
         return Mismatch("handled twice", index, kind, (outcome, where))
     if kind in ("timeout", "exit", "returns") and not handled:
         return Mismatch("never handled", index, kind, (outcome, where))
+    early = unhandled(outcome)
+    if early != expected and any(
+        HANDLED in one["effects"] and unhandled(one) == early for one in program.known.values()
+    ):
+        return None  # the handler ran before effects that wait for operations, and its exception came after them
     seen = f"{outcome['end']}{outcome['effects']}{found.late}"
     if NAMES[kind] not in seen or (unhandled(outcome) == expected and found.late is None and kind != "returns"):
         return Mismatch("lost", index, NAMES[kind], (outcome["end"], outcome["effects"], found.late, where))
     if "BackendCompilerFailed" in seen or "InternalTorchDynamoError" in seen:
         return Mismatch("wrapped", index, NAMES[kind], (outcome["end"], where))
-    if any(unhandled(one) == unhandled(outcome) for one in program.known.values()):
-        return None  # the handler ran before effects that wait for operations, and its exception came after them
+    if any(unhandled(one) == early for one in program.known.values()):
+        return None
     if {**unhandled(outcome), "end": None} == {**expected, "end": None}:
         return None  # a callable of C's: CPython looks for signals when it has returned, in its caller
     return wrong("not CPython's: ", program.nearest(outcome), outcome, index, f"{where} late {found.late}")
