@@ -335,6 +335,9 @@ came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
     /* Torch writes where it was into the arguments of what passes through, so a backend's are not looked at. */
     int outside = noteworthy((PyObject *)Py_TYPE(error), NULL, traceback);
     Py_XDECREF(traceback);
+    if (outside && gd_thread.translating > 0 && gd_thread.interruption == NULL) {
+        gd_thread.interruption = Py_NewRef(error);
+    }
     return PyBool_FromLong(outside);
 }
 
@@ -345,7 +348,8 @@ static PyMethodDef functions[] = {
      "hold_signals_again needs, once."},
     {"hold_signals_again", hold_signals_again, METH_O, "hold_signals_again(held): holds them back again."},
     {"came_from_outside", came_from_outside, METH_O,
-     "came_from_outside(error): whether a signal's handler raised it, or another thread: not what failed."},
+     "came_from_outside(error): whether a signal's handler raised it, or another thread: not what failed. It ends the "
+     "translation that is under way."},
     {NULL, NULL, 0, NULL},
 };
 
