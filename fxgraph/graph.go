@@ -14,7 +14,10 @@
 // The package never runs an operation, looks at a value or asks Python anything.
 package fxgraph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // OpKind is one of FX's node kinds.
 type OpKind uint8
@@ -178,6 +181,19 @@ func (g *Graph) insert(n *Node, args []Arg, kwargs []Kwarg) *Node {
 	g.nodes = append(g.nodes, n)
 	g.SetArgs(n, args, kwargs)
 	return n
+}
+
+// StartWith brings a node that takes no other to the front, behind the inputs there.
+func (g *Graph) StartWith(n *Node) {
+	g.nodes = slices.Delete(g.nodes, n.Index, n.Index+1)
+	at := slices.IndexFunc(g.nodes, func(o *Node) bool { return o.Op != Placeholder })
+	if at < 0 {
+		at = len(g.nodes)
+	}
+	g.nodes = slices.Insert(g.nodes, at, n)
+	for i, n := range g.nodes {
+		n.Index = i
+	}
 }
 
 // SetArgs replaces a node's operands and keeps the users of the old and new ones right.

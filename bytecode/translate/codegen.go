@@ -637,6 +637,10 @@ func (c *Codegen) graphCall() error {
 	if len(o.foreseenBy) > 0 {
 		o.graph.EliminateDeadCode(func(n *fxgraph.Node) bool { return !o.foreseenBy[n] })
 	}
+	after, err := o.stateBehindGraph()
+	if err != nil {
+		return err
+	}
 	loads, inputs, err := o.graphInputs(c)
 	if err != nil {
 		return err
@@ -706,6 +710,9 @@ func (c *Codegen) graphCall() error {
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := c.switchTo(after); err != nil {
 		return err
 	}
 	c.putBack(start, states)

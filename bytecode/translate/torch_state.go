@@ -315,6 +315,53 @@ func (c *Codegen) writeRestores() error {
 	return nil
 }
 
+// stateBehindGraph is the snapshot that the transformed code must bring about when the graph has run; null where the graph does so itself.
+//
+// A backend that traces operators away runs the graph's switches while it traces, more than once, and its code has none: a graph that
+// does not end in the state it began in was traced in another state the second time, and left the first one. So it gets its own state
+// at its start, and the code behind it switches.
+func (o *OutputGraph) stateBehindGraph() (py.Object, error) {
+	st := &o.state
+	if st.entry.IsNull() {
+		return py.Object{}, nil
+	}
+	if same, err := o.scope.Compare(variables.CompareEq, st.entry, st.now); err != nil || same == py.True() {
+		return py.Object{}, err
+	}
+	if !o.opts.TakesApart {
+		o.apartMatters = true
+		return py.Object{}, nil
+	}
+	put, err := o.stateCall("restoring", st.entry)
+	if err != nil {
+		return py.Object{}, err
+	}
+	n := o.graph.CallFunction(fxgraph.Target{Pool: o.Const(put).Index, Text: "godynamo.put_modes_back"}, nil, nil)
+	n.Inplace, n.State = true, true
+	o.graph.StartWith(n)
+	return st.now, nil
+}
+
+// switchTo writes the call that brings torch's modes into a state, unless it is null.
+func (c *Codegen) switchTo(state py.Object) error {
+	if state.IsNull() {
+		return nil
+	}
+	restore, err := c.out.scope.GetAttr(c.out.state.module, "restore")
+	if err != nil {
+		return err
+	}
+	err = c.as(heldCalls, func() error {
+		c.PushNull()
+		c.LoadConst(restore)
+		c.LoadConst(state)
+		c.Call(1, nil)
+		return nil
+	})
+	c.PopTop()
+	return err
+}
+
 // switchedUnscoped tells frames with one whole graph that would lose a switch when the graph raises: the state at the start is put
 // back then, which is right when the user's code runs again, and wrong otherwise where an operation leaves another one: behind a switch that
 // is not a manager's, or behind the exit of a manager that was entered before the piece.

@@ -196,6 +196,15 @@ def restore(state: State) -> None:
         torch.set_autocast_dtype(device, dtype)
 
 
+def restoring(state: State) -> Callable[[], None]:
+    """Return the function that puts a snapshot back: the first node of a graph that does not end in the state it began in."""
+
+    def put_modes_back() -> None:
+        restore(state)
+
+    return put_modes_back
+
+
 # ---- modes that torch's own code leaves entered when an exception from outside ends it ----
 
 Everything = tuple[State, int, int, int]

@@ -182,3 +182,42 @@ def test_the_profiler_sees_recorded_blocks(split: bool) -> None:
     assert seen(g) == seen(f) == [("inner block", 1), ("outer block", 1)]
     godynamo.reset()
     assert seen(godynamo.optimize(f, backend="eager")) == [("inner block", 1), ("outer block", 1)]
+
+
+def left_in_the_rest(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        a = x @ x
+        godynamo.graph_break()
+        b = x.relu() @ x
+    return a, b, x @ x
+
+
+def entered_in_the_first_piece(x):
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        a = x @ x
+        godynamo.graph_break()
+    return a, x @ x
+
+
+def switched_for_good(x):
+    a = x @ x
+    torch.set_autocast_enabled("cpu", True)
+    torch.set_autocast_dtype("cpu", torch.bfloat16)
+    return a, x @ x
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", CompileCounter()], ids=["aot_eager", "graph"])
+@pytest.mark.parametrize("fn", [left_in_the_rest, entered_in_the_first_piece, switched_for_good])
+def test_a_graph_that_ends_in_another_state_than_it_began_in(fn, backend):
+    """AOTAutograd runs a graph's switches while it traces, twice; its code has none."""
+
+    def outcome(f):
+        out = f(torch.ones(3, 3, requires_grad=True))
+        modes = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_grad_enabled()
+        torch.set_autocast_enabled("cpu", False)
+        torch.clear_autocast_cache()
+        return [(t.dtype, t.requires_grad, t.tolist()) for t in out], modes
+
+    compiled = godynamo.optimize(fn, backend=backend)
+    for _ in range(3):
+        assert outcome(compiled) == outcome(fn)
