@@ -458,13 +458,17 @@ func (tx *InstructionTranslator) callExit(c *Codegen) error {
 	if err := c.Load(tx.top(4)); err != nil {
 		return err
 	}
-	c.PushNull()
-	c.LoadConst(tx.World().TypeType)
 	e := tx.top(1)
-	if err := c.Load(e); err != nil {
+	err := c.as(quietCalls, func() error { // an exception that arrived in front of the exit would skip it
+		c.PushNull()
+		c.LoadConst(tx.World().TypeType)
+		err := c.Load(e)
+		c.Call(1, nil)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	c.Call(1, nil)
 	for range 2 {
 		if err := c.Load(e); err != nil {
 			return err

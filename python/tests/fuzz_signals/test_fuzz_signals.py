@@ -112,8 +112,35 @@ SPLIT = """
 """
 
 
+EXIT = """
+    with LOCK:
+        try:
+            raise Timeout("own")
+        except Timeout as e:
+            l.append(o.prop)
+            raise
+    return x, y
+"""
+STACK = """
+    with contextlib.ExitStack() as stack, torch.no_grad():
+        stack.callback(callback, 1)
+        stack.enter_context(Own(5))
+        d.pop("k", None)
+        if x.sum() > 0:
+            x = guarded(x, 7)
+    return x, y
+"""
+BODIES = {
+    "a draw": DRAWS,
+    "a generator dies": DIES,
+    "a generator in a split": SPLIT,
+    "the exit of a raising block": EXIT,
+    "an exit stack": STACK,
+}
+
+
 @pytest.mark.parametrize("backend", ["eager", "forward"])
-@pytest.mark.parametrize("body", [DRAWS, DIES, SPLIT], ids=["a draw", "a generator dies", "a generator in a split"])
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_arrivals_at_every_allocation_of_a_hit(body, backend):
     calls = [("hit", "alloc", k / 24) for k in range(24)]
     found = judged(text("timeout", body, backend, calls))
