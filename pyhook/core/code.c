@@ -272,7 +272,41 @@ mark_ours(PyObject *Py_UNUSED(module), PyObject *code)
     Py_RETURN_NONE;
 }
 
+/* new reference to a tuple or dict, NULL for an empty one */
+static PyObject *
+or_null(PyObject *items)
+{
+    return PyObject_Size(items) > 0 ? Py_NewRef(items) : NULL;
+}
+
+/* In C, so that no exception from outside arrives while it runs: no block of the program's would see it. */
+static PyObject *
+function_made(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *code, *scope, *defaults, *keywords, *annotations, *closure;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!:function_made", &PyCode_Type, &code, &PyDict_Type, &scope, &PyTuple_Type,
+                          &defaults, &PyDict_Type, &keywords, &PyTuple_Type, &annotations, &PyTuple_Type, &closure)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(closure) != ((PyCodeObject *)code)->co_nfreevars) {
+        return PyErr_Format(PyExc_ValueError, "%U needs %d cells, not %zd", ((PyCodeObject *)code)->co_name,
+                            ((PyCodeObject *)code)->co_nfreevars, PyTuple_GET_SIZE(closure));
+    }
+    PyFunctionObject *f = (PyFunctionObject *)PyFunction_New(code, scope);
+    if (f != NULL) {
+        Py_XSETREF(f->func_defaults, or_null(defaults));
+        Py_XSETREF(f->func_kwdefaults, or_null(keywords));
+        Py_XSETREF(f->func_annotations, or_null(annotations));
+        Py_XSETREF(f->func_closure, or_null(closure));
+    }
+    return (PyObject *)f;
+}
+
 static PyMethodDef functions[] = {
+    {"function_made", function_made, METH_VARARGS,
+     "function_made(code, scope, defaults, keywords, annotations, closure): the function that MAKE_FUNCTION makes in a "
+     "module with the globals scope. annotations: names and values in turn. TypeError or ValueError for what does not "
+     "fit."},
     {"code_roundtrip", code_roundtrip, METH_O, "Takes a code object apart and makes it again, as a translation does."},
     {"mark_ours", mark_ours, METH_O, "Marks a code object as made by a translation: the hook passes its frames on."},
     {NULL, NULL, 0, NULL},

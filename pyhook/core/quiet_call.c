@@ -61,6 +61,12 @@ call_items(PyObject *key)
 }
 
 static PyObject *
+quiet_call(PyObject *Py_UNUSED(calls), PyObject *key)
+{
+    return call_items(key);
+}
+
+static PyObject *
 held_call(PyObject *Py_UNUSED(calls), PyObject *key)
 {
     int held = gd_hold_signals();
@@ -69,33 +75,11 @@ held_call(PyObject *Py_UNUSED(calls), PyObject *key)
     return result;
 }
 
-/* Whether the call is of a Python function of ours that makes an object of the program's (function_made): nothing of the program's runs in
- * it, so an exception from outside would find no block of the program's there. */
-static int
-makes_something(PyObject *key)
-{
-    PyObject *f = PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) > 0 ? PyTuple_GET_ITEM(key, 0) : NULL;
-    if (f == NULL || !PyFunction_Check(f)) {
-        return 0;
-    }
-    PyObject *module = ((PyFunctionObject *)f)->func_module;
-    return module != NULL && PyUnicode_Check(module)
-           && PyUnicode_CompareWithASCIIString(module, "godynamo._callables") == 0;
-}
-
-static PyObject *
-quiet_call(PyObject *calls, PyObject *key)
-{
-    return GD_UNLIKELY(makes_something(key)) ? held_call(calls, key) : call_items(key);
-}
-
 static PyMappingMethods as_quiet = {.mp_subscript = quiet_call}, as_held = {.mp_subscript = held_call};
 
 static PyTypeObject quiet_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.QuietCalls",
-    .tp_doc = "QuietCalls()[f, *args] is f(*args), after which CPython looks for no signal; functions of ours make "
-              "objects with "
-              "signals held back.",
+    .tp_doc = "QuietCalls()[f, *args] is f(*args), after which CPython looks for no signal.",
     .tp_basicsize = sizeof(PyObject),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_as_mapping = &as_quiet,

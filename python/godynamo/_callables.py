@@ -646,22 +646,6 @@ def format_fields(text: str) -> list[Any] | None:
     return out
 
 
-def function_made(
-    code: types.CodeType,
-    scope: dict[str, Any],
-    defaults: tuple[Any, ...],
-    keywords: dict[str, Any],
-    annotations: tuple[Any, ...],
-    closure: tuple[types.CellType, ...],
-) -> types.FunctionType:
-    """The function that MAKE_FUNCTION makes in a module with these globals."""
-    fn = types.FunctionType(code, scope, None, defaults or None, closure or None)
-    fn.__kwdefaults__ = keywords or None
-    if annotations:
-        fn.__annotations__ = dict(zip(annotations[::2], annotations[1::2], strict=True))
-    return fn
-
-
 def handles_nothing(_: Any) -> bool:
     """A guard predicate: no exception is being handled where the call comes from."""
     return sys.exc_info()[1] is None
@@ -802,7 +786,7 @@ def facts() -> dict[str, Any]:
         "numpy_computed": _numpy.computed,
         "binding_error": binding_error,
         "recursive_repr": _answers.recursive_repr,
-        "function_made": function_made,
+        "function_made": _C.function_made,
         "handles_nothing": handles_nothing,
         "library_class": _classes.library_class,
         "ends_in_code": _lifetimes.ends_in_code,
