@@ -183,17 +183,10 @@ func (g *Graph) insert(n *Node, args []Arg, kwargs []Kwarg) *Node {
 	return n
 }
 
-// StartWith brings a node that takes no other to the front, behind the inputs there.
+// StartWith moves a node without operands to the front. PlaceholdersFirst moves the inputs before it.
 func (g *Graph) StartWith(n *Node) {
-	g.nodes = slices.Delete(g.nodes, n.Index, n.Index+1)
-	at := slices.IndexFunc(g.nodes, func(o *Node) bool { return o.Op != Placeholder })
-	if at < 0 {
-		at = len(g.nodes)
-	}
-	g.nodes = slices.Insert(g.nodes, at, n)
-	for i, n := range g.nodes {
-		n.Index = i
-	}
+	g.nodes = slices.Insert(slices.Delete(g.nodes, n.Index, n.Index+1), 0, n)
+	g.renumber()
 }
 
 // SetArgs replaces a node's operands and keeps the users of the old and new ones right.

@@ -637,7 +637,7 @@ func (c *Codegen) graphCall() error {
 	if len(o.foreseenBy) > 0 {
 		o.graph.EliminateDeadCode(func(n *fxgraph.Node) bool { return !o.foreseenBy[n] })
 	}
-	after, err := o.stateBehindGraph()
+	after, err := o.stateAfterGraph()
 	if err != nil {
 		return err
 	}

@@ -196,13 +196,13 @@ type chain struct {
 	locals  []variables.VariableTracker // the outermost frame's there
 	shown   []ShownLocal
 	nth     int  // how often the instruction runs before it is this operation's; see Codegen.numberOperations
-	again   bool // what it leaves behind is put back: it runs again before an exception from outside is raised
+	again   bool // its effect is undone, so it runs again before an exception from outside is raised
 }
 
 // Nth is how often the chain's instruction runs before, in the piece.
 func (c *chain) Nth() int { return c.nth }
 
-// Again tells whether the chain's operation runs once more before an exception from outside is raised behind it.
+// Again reports whether an exception from outside is raised after the chain's operation has run again, not before it.
 func (c *chain) Again() bool { return c.again }
 
 // Shown lists the variables of the outermost frame that a traceback shows.

@@ -33,7 +33,7 @@ type event struct {
 	draws     bool      // random numbers
 	drops     []drop    // neither operation nor effect: holds that end here
 	inBlock   bool      // no operation: a handler of the user's would see what is raised here
-	putBack   bool      // what the operation leaves behind is put back before the piece runs again
+	putBack   bool      // the operation's effect is undone before the user's code runs again
 }
 
 // OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
@@ -429,7 +429,7 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	return n
 }
 
-// inBlock reports whether a block would see an exception that is raised now: a handler of the user's, or one that puts torch's modes back.
+// inBlock reports whether an exception raised now would reach a user's handler, or a with block that restores torch's modes.
 func (o *OutputGraph) inBlock() bool {
 	if o.current == nil {
 		return false

@@ -459,7 +459,7 @@ func (tx *InstructionTranslator) callExit(c *Codegen) error {
 		return err
 	}
 	e := tx.top(1)
-	err := c.as(quietCalls, func() error { // an exception that arrived in front of the exit would skip it
+	err := c.as(quietCalls, func() error { // an exception that arrived before the exit is called would skip it
 		c.PushNull()
 		c.LoadConst(tx.World().TypeType)
 		err := c.Load(e)

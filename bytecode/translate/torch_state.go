@@ -38,7 +38,7 @@ type restoreRegion struct {
 	sealed     bool // it does not grow
 }
 
-// sealRegion lets the next region be one of its own, though it puts back the same state: other handlers are around it.
+// sealRegion ends the last region: the next instructions have other handlers around them, even where they restore the same state.
 func (st *torchState) sealRegion() {
 	if n := len(st.regions); n > 0 {
 		st.regions[n-1].sealed = true
@@ -235,8 +235,8 @@ func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	return cleanup.Target.Handler
 }
 
-// protection says who would see an exception raised here: handled is true when a handler of the user's would, that of a generator
-// which dies with the frame included; state is the snapshot to put back otherwise, null when nothing was switched inside a manager.
+// protection reports where an exception raised here would go. handled: to a user's handler, possibly in a generator that the exception
+// destroys. state: otherwise, the snapshot to restore; null when no manager has switched anything.
 func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	for t := tx; t != nil; t = t.parent {
 		if len(t.handled) > 0 {
@@ -260,7 +260,7 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	return false, state
 }
 
-// stoppedInBlock tells whether a generator has stopped inside of a block, which it leaves when it dies.
+// stoppedInBlock reports whether a generator is suspended inside a try or with block, whose cleanup runs when it is destroyed.
 func (o *OutputGraph) stoppedInBlock() bool {
 	return slices.ContainsFunc(o.generators, func(g *GeneratorVariable) bool {
 		return g.started && !g.running && g.frame != nil && g.frame.d.code.Instructions[g.frame.ip-1].Handler != nil
@@ -315,12 +315,12 @@ func (c *Codegen) writeRestores() error {
 	return nil
 }
 
-// stateBehindGraph is the snapshot that the transformed code must bring about when the graph has run; null where the graph does so itself.
+// stateAfterGraph returns the modes that the transformed code must set after the graph; null when the graph sets them itself.
 //
-// A backend that traces operators away runs the graph's switches while it traces, more than once, and its code has none: a graph that
-// does not end in the state it began in was traced in another state the second time, and left the first one. So it gets its own state
-// at its start, and the code behind it switches.
-func (o *OutputGraph) stateBehindGraph() (py.Object, error) {
+// AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled code. A graph that ends in
+// other modes than it began in would therefore be traced in the wrong modes the second time. Such a graph starts by setting its own
+// modes, and the transformed code switches after it.
+func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	st := &o.state
 	if st.entry.IsNull() {
 		return py.Object{}, nil
@@ -342,7 +342,7 @@ func (o *OutputGraph) stateBehindGraph() (py.Object, error) {
 	return st.now, nil
 }
 
-// switchTo writes the call that brings torch's modes into a state, unless it is null.
+// switchTo writes the call that sets torch's modes to a snapshot; nothing for null.
 func (c *Codegen) switchTo(state py.Object) error {
 	if state.IsNull() {
 		return nil

@@ -279,7 +279,7 @@ or_null(PyObject *items)
     return PyObject_Size(items) > 0 ? Py_NewRef(items) : NULL;
 }
 
-/* In C, so that no exception from outside arrives while it runs: no block of the program's would see it. */
+/* In C, so that no exception from outside arrives inside it: the user's blocks would not see that. */
 static PyObject *
 function_made(PyObject *Py_UNUSED(module), PyObject *args)
 {

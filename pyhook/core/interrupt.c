@@ -69,7 +69,7 @@ gd_is_signal_handler(PyFrameObject *frame)
     int flags = code->co_flags, n = code->co_argcount + code->co_kwonlyargcount;
     for (int i = 0; i < n; i++) {
         PyObject *value = gd_py_frame_value(frame, i);
-        /* Some let go of the frame, and a traceback of ours shows another for it: they still have the number before it. */
+        /* Some handlers drop the frame, and our tracebacks replace frames: the signal's number still precedes it. */
         int other = i > 0 && (value == NULL || value == Py_None || PyFrame_Check(value))
                     && is_signal_number(gd_py_frame_value(frame, i - 1));
         if (value == caller || other) {

@@ -223,8 +223,8 @@ is_the_place(gd_rerun *r, const _PyInterpreterFrame *frame)
         if (r->passes-- > 0) {
             return 0;
         }
-        r->at = r->behind ? frame : NULL;
-        return !r->behind;
+        r->at = r->after ? frame : NULL;
+        return !r->after;
     }
     return now() - r->begun > LONGEST && at_place(r, frame, 1);
 }
@@ -292,7 +292,7 @@ gd_rerun_begin(gd_rerun *r, PyCodeObject *code)
         int offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
         r->offset = outer == code ? offset : offset_in_copy(outer, offset, code);
         long nth = PyTuple_GET_SIZE(item) > 5 ? PyLong_AsLong(PyTuple_GET_ITEM(item, 5)) : 0;
-        r->behind = nth < 0;
+        r->after = nth < 0;
         r->passes = nth < 0 ? ~nth : nth;
     }
     r->begun = now();

@@ -676,8 +676,8 @@ def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
     return wrong
 
 
-#: Seconds for which a backend is not interrupted. Torch's own code is not safe then: one in a hundred signals during
-#: AOTAutograd's work left nn.Module patched or a dispatch mode entered. What takes longer must end at Ctrl-C.
+#: Seconds for which a backend is not interrupted: an interrupted AOTAutograd has left nn.Module patched and dispatch modes
+#: entered. A longer compilation must end at Ctrl-C.
 _PATIENCE = 0.5
 
 
