@@ -31,15 +31,21 @@ func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracke
 }
 
 // forgetMeta: the tensors in v were changed by an operation that may have been told to.
-func forgetMeta(v VariableTracker) {
+func forgetMeta(v VariableTracker) { forgetWithin(v, map[VariableTracker]bool{}) }
+
+func forgetWithin(v VariableTracker, seen map[VariableTracker]bool) {
 	if l, ok := v.(*LazyVariable); ok && l.real != nil {
 		v = l.real
 	}
+	if seen[v] {
+		return
+	}
+	seen[v] = true
 	if t, ok := v.(*TensorVariable); ok {
 		t.change()
 	} else if c, ok := v.(Container); ok {
 		for _, child := range c.Children() {
-			forgetMeta(child)
+			forgetWithin(child, seen)
 		}
 	}
 }

@@ -229,7 +229,11 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType [
 	if !named { // a torch.Size has any length
 		ofType = append(ofType, guards.ListLength(src, tx.Output().Const(obj.Type()), len(items)))
 	}
-	return NewTupleOf(vs, obj.Type(), src), ofType, nil
+	t := NewTupleOf(vs, obj.Type(), src)
+	if py.HasInstanceStorage(obj) {
+		t.obj = obj
+	}
+	return t, ofType, nil
 }
 
 // dictItems gives keys and values in the order of the dict's iteration: an OrderedDict keeps its own beside the storage's

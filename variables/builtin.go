@@ -303,6 +303,10 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		}
 	case *ConstantVariable:
 		real = x.Value
+		if tx.World().IsEnum(s, real) && !plainMember(tx, real, "__class__") {
+			return nil, unsupported(exc.CallUnsupported, "isinstance of %s", Describe(tx, x))
+		}
+		tx.World().RestsOnBases(tx, real.Type())
 	}
 	asked, pure := instanceChecks(tx, cls)
 	if !pure {
@@ -492,12 +496,17 @@ func builtinCallable(tx Translator, a []VariableTracker) (VariableTracker, error
 	if err != nil {
 		return nil, err
 	}
-	if o, ok := v.(*ObjectVariable); ok {
-		looksFor(tx, o.Class, "__call__")
-		return BoolConst(py.Is(o.Class, py.HasCall)), nil
+	if _, object := v.(*ObjectVariable); !object {
+		if _, ok := v.(Caller); ok {
+			return BoolConst(true), nil
+		}
 	}
-	_, ok := v.(Caller)
-	return BoolConst(ok), nil
+	t, err := PythonType(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	looksFor(tx, t, "__call__")
+	return BoolConst(py.Is(t, py.HasCall)), nil
 }
 
 func builtinTuple(tx Translator, a []VariableTracker) (VariableTracker, error) {

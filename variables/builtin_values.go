@@ -160,23 +160,12 @@ func builtinAbs(tx Translator, a []VariableTracker) (VariableTracker, error) {
 
 func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	x, y := mustRealize(tx, a[0]), mustRealize(tx, a[1])
-	for i, v := range []VariableTracker{x, y} {
-		o, ok := instance(v)
-		if !ok {
-			continue
-		}
-		m, err := o.lookupSpecial(tx, []string{"__divmod__", "__rdivmod__"}[i])
-		if err != nil {
-			return nil, err
-		}
-		if m == nil {
-			continue
-		}
-		if r, err := unlessNotImplemented(tx, m, []VariableTracker{y, x}[i]); err != nil || r != nil {
-			return r, err
+	for _, v := range []VariableTracker{x, y} {
+		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() {
+			looksFor(tx, t.class, "__divmod__", "__rdivmod__")
 		}
 	}
-	return nil, nil
+	return objectOperator(tx, "divmod", false, x, y)
 }
 
 // nextOfObject is next(o[, default]).

@@ -435,7 +435,7 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return nil, observed(err)
 	}
-	if t, err := PythonType(tx, self); err == nil && !py.IsSubtype(t, owner) { // CPython says which type it wants
+	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) { // CPython says which type it wants
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", u.name, Describe(tx, self))
 	}
 	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
@@ -530,12 +530,7 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 		}
 	case "__getattribute__":
 		if n, ok := ConstStr(tx, mustRealize(tx, arg(args, 0))); ok && len(args) == 1 {
-			v, err := o.lookup(tx, n)
-			if err == nil && v == nil {
-				o.guardMissing(tx, n)
-				err = noAttribute(tx, o.Class, n)
-			}
-			return v, err
+			return o.plainAttr(tx, n)
 		}
 	}
 	if len(kwargs) == 0 {
@@ -544,6 +539,16 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 		}
 	}
 	return nil, unsupported(exc.CallUnsupported, "object.%s", name)
+}
+
+// plainAttr is object.__getattribute__(o, name).
+func (o *ObjectVariable) plainAttr(tx Translator, name string) (VariableTracker, error) {
+	v, err := o.lookup(tx, name)
+	if err == nil && v == nil {
+		o.guardMissing(tx, name)
+		err = noAttribute(tx, o.Class, name)
+	}
+	return v, err
 }
 
 // objectSlot is what object itself has under a special name.

@@ -90,7 +90,9 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 		x, y VariableTracker
 	}
 	sides := []side{{op, a, b}, {compareSwapped[op], b, a}}
-	if properSubclass(tx, b, a) {
+	x, plain := a.(*TupleVariable)
+	y, named := b.(*TupleVariable)
+	if properSubclass(tx, b, a) || plain && named && x.class.IsNull() && !y.class.IsNull() {
 		sides[0], sides[1] = sides[1], sides[0]
 	}
 	for _, s := range sides {
@@ -415,6 +417,9 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 		m, err := x.lookupSpecial(tx, "__contains__")
 		if err != nil {
 			return false, err
+		}
+		if d, set := tx.Scope().TypeLookup(x.Class, "__contains__"); set && d.Kind() == py.NoneKind {
+			return false, typeError(tx, "'\x00' object is not a container", x)
 		}
 		if m != nil {
 			r, err := Call(tx, m, []VariableTracker{v}, nil)

@@ -33,6 +33,11 @@ func (c *ConstantVariable) Truth(tx Translator) (bool, error) { return tx.Scope(
 // AsProxy implements Proxy.
 func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	value := c.Value
+	if tx.World().IsEnum(tx.Scope(), value) {
+		if _, handler := tx.Scope().TypeLookup(value.Type(), "__torch_function__"); handler {
+			return nil, unsupported(exc.TensorSubclass, "%s as an operand, whose class has a handler", Describe(tx, c))
+		}
+	}
 	if value.Kind() == py.Other && py.IsSubtype(value.Type(), tx.World().Builtin("int")) { // a member of an IntEnum
 		plain, err := tx.Scope().Index(value)
 		if err != nil {
@@ -149,7 +154,7 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 		return newSliceObject(tx, o)
 	}
 	if isImmutable(tx, o) {
-		return NewConstant(o, nil), nil
+		return NewConstant(o, nil), foundMember(tx, o)
 	}
 	if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
 		return wrapKnown(tx, o), nil

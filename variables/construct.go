@@ -27,14 +27,32 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 			return foldCall(tx, c.Class, args, kwargs)
 		}
 		if w.IsEnumClass(s, c.Class) { // the member of a value is looked up by Enum.__new__
-			if d, ok := s.TypeLookup(c.Class, "__new__"); !ok || d.Kind() != py.Function || !byEnum(tx, d) {
-				return nil, unsupported(exc.CallUnsupported, "class %s with a __new__ of its own", py.TypeName(c.Class))
+			if len(args) != 1 || len(kwargs) > 0 { // a new class
+				return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class), len(args)+len(kwargs))
+			}
+			for _, name := range []string{"__new__", "_missing_"} {
+				d, ok := s.TypeLookup(c.Class, name)
+				if ok && d.Kind() == py.ClassMethod {
+					var err error
+					if d, err = s.GetAttr(d, "__func__"); err != nil {
+						return nil, observed(err)
+					}
+				}
+				if !ok || d.Kind() != py.Function || !byEnum(tx, d) {
+					return nil, unsupported(exc.CallUnsupported, "class %s with a %s of its own", py.TypeName(c.Class), name)
+				}
 			}
 		}
 		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 		}
-		return foldCall(tx, c.Class, args, kwargs)
+		r, err := foldCall(tx, c.Class, args, kwargs)
+		if _, raised := err.(*exc.Observed); raised { // in words that name the class
+			if err := w.readsText(tx, c.Class); err != nil {
+				return nil, err
+			}
+		}
+		return r, err
 	}
 	if py.IsSubtype(c.Class, w.PartialType) && len(args) > 0 {
 		fn, err := Realize(tx, args[0])
@@ -126,14 +144,8 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s with __del__", py.TypeName(c.Class))
 	}
-	if names, ok := s.TypeLookup(c.Class, "__abstractmethods__"); ok {
-		src := guards.NewTypeAttrSource(classSource(tx, c.Class), "__abstractmethods__")
-		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(names), guards.KeepStrong))
-	}
-	if names, err := s.GetAttr(c.Class, "__abstractmethods__"); err == nil {
-		if n, err := s.Len(names); err != nil || n > 0 {
-			return nil, unsupported(exc.CallUnsupported, "instance of abstract class %s", py.TypeName(c.Class))
-		}
+	if err := notAbstract(tx, c.Class); err != nil {
+		return nil, err
 	}
 	d, ok := s.TypeLookup(c.Class, "__new__")
 	if !ok {
@@ -188,6 +200,21 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 	return obj, nil
 }
 
+// notAbstract refuses classes with abstract methods, of which object.__new__ makes no instance, and guards that others have none.
+func notAbstract(tx Translator, class py.Object) error {
+	if !py.Is(class, py.HeapType) {
+		return nil
+	}
+	if names, ok := tx.Scope().TypeLookup(class, "__abstractmethods__"); ok {
+		src := guards.NewTypeAttrSource(classSource(tx, class), "__abstractmethods__")
+		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(names), guards.KeepStrong))
+	}
+	if py.Is(class, py.IsAbstract) {
+		return unsupported(exc.CallUnsupported, "instance of abstract class %s", py.TypeName(class))
+	}
+	return nil
+}
+
 // objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init of CPython
 // 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
@@ -234,9 +261,11 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 		return nil
 	case w.IsObjectMethod(s, "__init__", init):
 		return nil
+	case init.Kind() == py.NoneKind:
+		return RaiseText(tx, "TypeError", "'NoneType' object is not callable")
 	}
 	o, ok := obj.(*ObjectVariable)
-	if ok && o.value != nil {
+	if ok && o.value != nil && init.Kind() == py.WrapperDescr {
 		_, err := o.builtinMethod(tx, "__init__", args, kwargs)
 		return err
 	}
@@ -265,6 +294,9 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 	w, s := tx.World(), tx.Scope()
 	if !py.IsSubtype(class, base) {
 		return nil, unsupported(exc.CallUnsupported, "%s.__new__(%s)", py.TypeName(base), py.TypeName(class))
+	}
+	if err := notAbstract(tx, class); err != nil {
+		return nil, err
 	}
 	if base == w.ObjectType && !s.MadeOfObject(class) { // object.__new__ refuses it
 		return nil, unsupported(exc.CallUnsupported, "object.__new__(%s)", py.TypeName(class))
@@ -386,6 +418,16 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 		}
 		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 	}
+	switch {
+	case name == "__getattribute__" && len(args) == 1 && len(kwargs) == 0 && py.Is(o.native, py.WrapsGenericGetAttr):
+		attr, known := ConstStr(tx, mustRealize(tx, args[0]))
+		if !known {
+			return nil, unsupported(exc.AttrUnsupported, "attribute %s of a %s", Describe(tx, args[0]), py.TypeName(o.Class))
+		}
+		return o.plainAttr(tx, attr)
+	case name == "__format__" && o.overrides(tx, "__str__", "__repr__"):
+		return nil, unsupported(exc.CallUnsupported, "format of a %s", py.TypeName(o.Class))
+	}
 	switch v := o.value.(type) {
 	case *DictVariable:
 		switch name {
@@ -431,7 +473,17 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 		if setMethods[name].result == "set" { // set's methods give an instance of the subclass
 			return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 		}
-	case *TupleVariable, *ConstantVariable:
+	case *ConstantVariable:
+		if name == "__init__" {
+			return NoneConst(), nil
+		}
+		if itself, err := o.returnsItself(tx, name, args, kwargs); itself || err != nil {
+			if err == nil {
+				err = unsupported(exc.CallUnsupported, "%s.%s, which gives the instance", py.TypeName(o.Class), name)
+			}
+			return nil, err
+		}
+	case *TupleVariable:
 		if name == "__init__" {
 			return NoneConst(), nil
 		}

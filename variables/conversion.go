@@ -53,6 +53,9 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		return nil, true, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 	}
 	for _, name := range c.specials {
+		if held, ok := AsConstant(tx, valueOf(o)); ok && name == "__index__" && (held.Kind() == py.Int || held.Kind() == py.BoolKind) {
+			break // an int is its own index
+		}
 		m, err := o.slotMethod(tx, name)
 		if err != nil {
 			return nil, true, err

@@ -27,6 +27,7 @@ func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 		if !ok || x.class.IsNull() {
 			return s.Tuple(items...), ok
 		}
+		looksFor(tx, x.class, heldSpecials...) // none of which it has, nor gets
 		made, err := s.CallMethod(tx.World().TupleType, "__new__", x.class, s.Tuple(items...))
 		return made, err == nil
 	case *DictVariable:

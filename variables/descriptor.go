@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"strings"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -70,9 +72,9 @@ func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object, 
 
 // setProperty runs a property's setter or deleter.
 func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, value VariableTracker) error {
-	what, part, args := "setter", "fset", []VariableTracker{o, value}
+	part, args := "fset", []VariableTracker{o, value}
 	if value == nil {
-		what, part, args = "deleter", "fdel", args[:1]
+		part, args = "fdel", args[:1]
 	}
 	src := guards.NewTypeAttrSource(classSource(tx, o.Class), name)
 	fn, from, err := unwrap(tx, d, src, part)
@@ -81,13 +83,36 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 	}
 	if fn.IsNull() || fn.Kind() == py.NoneKind {
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-		return &exc.Observed{TypeName: "AttributeError", Text: "property '" + name + "' of '" + typeName(tx, o.Class) + "' object has no " + what}
+		return o.refusedBy(tx, d, value != nil)
 	}
 	if fn.Kind() != py.Function {
 		return unsupported(exc.StoreUnsupported, "%s of a %s: property", name, py.TypeName(o.Class))
 	}
 	_, err = Call(tx, tx.Build(fn, from), args, nil)
 	return err
+}
+
+// refusedBy is the error of a property without the function that is called. Its text has the name that the property was made under, which
+// CPython says of another object, and the class's qualified name.
+func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
+	s := tx.Scope()
+	name, err := s.GetAttr(o.Class, "__qualname__")
+	if err != nil {
+		return observed(err)
+	}
+	if err := tx.World().fact(tx, o.Class, "__qualname__", name); err != nil {
+		return err
+	}
+	method, args := "__set__", []py.Object{pyNone, pyNone}
+	if !set {
+		method, args = "__delete__", args[:1]
+	}
+	_, err = s.CallMethod(d, method, args...)
+	e, ok := err.(*py.Error)
+	if !ok || py.TypeName(e.Type) != "AttributeError" {
+		return unsupported(exc.StoreUnsupported, "%s of a property that refuses it", method)
+	}
+	return RaiseText(tx, "AttributeError", strings.Replace(e.Text, "'NoneType' object", s.Repr(name)+" object", 1))
 }
 
 // setUserDescriptor runs __set__ or __delete__ of a descriptor written in Python.

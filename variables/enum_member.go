@@ -51,6 +51,32 @@ func readsMember(tx Translator, o py.Object) error {
 	return nil
 }
 
+// foundMember guards that a member of an enum class, which CPython has computed, is the one that its class finds by its value.
+func foundMember(tx Translator, o py.Object) error {
+	w, s := tx.World(), tx.Scope()
+	if !w.IsEnum(s, o) {
+		return nil
+	}
+	table, ok := s.TypeLookup(o.Type(), "_value2member_map_")
+	value, has := s.InstanceAttr(o, "_value_")
+	if !ok || !has || table.Kind() != py.Dict {
+		return unsupported(exc.CallUnsupported, "a member of %s", py.TypeName(o.Type()))
+	}
+	switch value.Kind() {
+	case py.Int, py.Str, py.Float, py.Bytes, py.BoolKind:
+	default:
+		return nil
+	}
+	if found, ok := s.DictGet(table, value); !ok || found != o {
+		return nil
+	}
+	src := guards.NewTypeAttrSource(classSource(tx, o.Type()), "_value2member_map_")
+	tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(table.Type())))
+	item := guards.NewDictGetItemSource(src, tx.Output().Const(value))
+	tx.Output().AddGuards(guards.IDMatch(item, tx.Output().Const(o), guards.KeepStrong))
+	return nil
+}
+
 // memberText is what a member's own __str__, __repr__ or __format__ returns.
 func memberText(tx Translator, method VariableTracker, args ...VariableTracker) (VariableTracker, error) {
 	r, err := Call(tx, method, args, nil)

@@ -36,6 +36,47 @@ func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, er
 	return obj, err == nil, observed(err)
 }
 
+// returnsItself reports whether a method of the text that o holds gives the instance, or a container with it, where of a plain text it gives
+// that text: str.split and partition do where they find nothing.
+func (o *ObjectVariable) returnsItself(tx Translator, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
+	held, ok := o.value.(*ConstantVariable)
+	if !ok || !printsBy(held.Value) {
+		return false, nil
+	}
+	all := append(append([]VariableTracker(nil), args...), kwValues(kwargs)...)
+	for i, v := range all {
+		v, err := Realize(tx, v)
+		if err != nil {
+			return false, err
+		}
+		all[i] = valueOf(v)
+	}
+	known, ok := constants(tx, all)
+	if !ok {
+		return false, nil
+	}
+	made, ok, err := o.realInstance(tx)
+	if !ok || err != nil {
+		return false, err
+	}
+	fn, err := tx.Scope().GetAttr(o.native, name)
+	if err != nil {
+		return false, observed(err)
+	}
+	r, err := callKnown(tx, fn, append([]py.Object{made}, known...), kwNames(kwargs))
+	if _, raises := err.(*py.Error); raises {
+		return false, nil // as of the plain text
+	} else if err != nil {
+		return false, err
+	}
+	itself := false
+	err = tx.World().eachWithin(tx, []py.Object{r}, 1, func(part py.Object) error {
+		itself = itself || part == made
+		return nil
+	})
+	return itself, err
+}
+
 // unhashed reports whether the hash of what o holds is that of an object's identity: not a number's.
 func (o *ObjectVariable) unhashed(tx Translator) bool {
 	c, ok := o.value.(*ConstantVariable)

@@ -370,6 +370,11 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	out := make([]VariableTracker, len(items))
 	for i, it := range items {
 		if isImmutable(tx, it) { // a tuple stays the object it is
+			if tx.World().IsEnum(tx.Scope(), o) {
+				if err := foundMember(tx, it); err != nil {
+					return nil, err
+				}
+			}
 			out[i] = NewConstant(it, nil)
 		} else {
 			out[i] = knownResult(tx, it)

@@ -66,8 +66,8 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 
 // constant is a key known wholly: hashed by CPython, now.
 func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Object, error) {
-	if tx.World().IsEnum(tx.Scope(), o) && !plainMember(tx, o, "__hash__", "__eq__") {
-		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
+	if err := tx.World().computable(tx, []py.Object{o}, "__hash__", "__eq__"); err != nil {
+		return py.Object{}, err
 	}
 	switch o.Kind() {
 	case py.TypeKind, py.TypeSub:

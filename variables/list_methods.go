@@ -460,9 +460,9 @@ func (l *ListVariable) setSlice(tx Translator, k py.Object, value VariableTracke
 	l.items = pick(all, s.Items(real))
 	key := NewConstant(k, nil)
 	if value == nil {
-		return methodEffect(tx, l, "__delitem__", []VariableTracker{key})
+		return itemEffect(tx, l, key, nil)
 	}
-	return methodEffect(tx, l, "__setitem__", []VariableTracker{key, NewList(more, nil)})
+	return itemEffect(tx, l, key, NewList(more, nil))
 }
 
 // CallMethod implements MethodCaller.

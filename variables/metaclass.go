@@ -32,19 +32,81 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 	return true
 }
 
-// computable refuses objs that code of the user's decides about, where CPython is about to compute with these special methods (all of
-// heldSpecials by default): classes by their metaclass, members of enum classes by their class.
+// computable refuses objs that code of the user's decides about, and containers of such, where CPython is about to compute with these
+// special methods (all of heldSpecials by default): classes by their metaclass, members of enum classes by their class.
 func (w *World) computable(tx Translator, objs []py.Object, names ...string) error {
-	for _, o := range objs {
+	return w.eachWithin(tx, objs, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
 			if !w.plainMetaclass(tx, o, names...) {
 				return unsupported(exc.CallUnsupported, "class %s: its metaclass decides", py.TypeName(o))
 			}
-		} else if w.IsEnum(tx.Scope(), o) && !plainMember(tx, o, names...) {
-			return unsupported(exc.CallUnsupported, "a member of %s, which decides for itself", py.TypeName(o.Type()))
+		} else if w.IsEnum(tx.Scope(), o) {
+			if !plainMember(tx, o, names...) {
+				return unsupported(exc.CallUnsupported, "a member of %s, which decides for itself", py.TypeName(o.Type()))
+			}
+			if len(names) == 0 || readsValue(tx, o, names) { // a function reads what it likes
+				return readsMember(tx, o)
+			}
+		}
+		return nil
+	})
+}
+
+// printable is computable for CPython's text of obj, and guards what the texts of classes and members in it are made of.
+func (w *World) printable(tx Translator, obj py.Object) error {
+	return w.eachWithin(tx, []py.Object{obj}, maxNested, func(o py.Object) error {
+		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
+			return w.readsText(tx, o)
+		}
+		return w.computable(tx, []py.Object{o})
+	})
+}
+
+// maxNested bounds the depth to which containers are looked into.
+const maxNested = 20
+
+// eachWithin calls do for all objects, and for what lies in containers among them.
+func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(py.Object) error) error {
+	s := tx.Scope()
+	for _, o := range objs {
+		if err := do(o); err != nil {
+			return err
+		}
+		var inside []py.Object
+		switch o.Kind() {
+		case py.Tuple, py.List:
+			inside = s.Items(o)
+		case py.Dict:
+			keys, values := s.DictItems(o)
+			inside = append(keys, values...)
+		case py.FrozenSet:
+			items, err := s.Call(w.TupleType, o)
+			if err != nil {
+				return observed(err)
+			}
+			inside = s.Items(items)
+		}
+		if len(inside) == 0 {
+			continue
+		}
+		if depth == 0 {
+			return unsupported(exc.CallUnsupported, "a container that is nested deeply")
+		}
+		if err := w.eachWithin(tx, inside, depth-1, do); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// readsValue reports whether one of a member's special methods is Python code of module enum, which reads the member's value.
+func readsValue(tx Translator, o py.Object, names []string) bool {
+	for _, name := range names {
+		if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok && d.Kind() == py.Function {
+			return true
+		}
+	}
+	return false
 }
 
 // plainMember reports whether a member of an enum class has none of these special methods from the user.
@@ -58,7 +120,7 @@ func plainMember(tx Translator, o py.Object, names ...string) bool {
 			continue
 		}
 		switch k := d.Kind(); {
-		case k == py.WrapperDescr || k == py.MethodDescr || k == py.NoneKind || k == py.Builtin:
+		case k == py.WrapperDescr || k == py.MethodDescr || k == py.NoneKind || k == py.Builtin || k == py.GetSet:
 		case k == py.Function && byEnum(tx, d):
 		default:
 			return false
@@ -85,10 +147,36 @@ func (w *World) fact(tx Translator, class py.Object, name string, value py.Objec
 	return nil
 }
 
+// Matches reports whether sequence patterns (else mapping patterns) of match statements take instances of a class, and guards that: an
+// abstract class may come to have it registered.
+func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, error) {
+	name, fact, flag := "matches mappings", py.MatchesMapping, 1<<6
+	if sequence {
+		name, fact, flag = "matches sequences", py.MatchesSequence, 1<<5
+	}
+	matches, key := py.Is(class, fact), classLookup{class: class, fact: name}
+	if w.looked[key] || !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
+		return matches, nil
+	}
+	w.looked[key] = true
+	holds, err := tx.Scope().Call(w.flagIs, py.Bool(matches), tx.Scope().Int(int64(flag)))
+	if err != nil {
+		return false, observed(err)
+	}
+	if !matches {
+		name = "not: " + name
+	}
+	tx.Output().AddGuards(guards.PyCheck(classSource(tx, class), tx.Output().Const(holds), name))
+	return matches, nil
+}
+
 // readsText guards what the text of a class is made of.
 func (w *World) readsText(tx Translator, class py.Object) error {
 	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.HeapType) {
 		return err
+	}
+	if w.IsEnumClass(tx.Scope(), class) {
+		typeName(tx, class)
 	}
 	for _, name := range []string{"__module__", "__qualname__"} {
 		value, err := tx.Scope().GetAttr(class, name)

@@ -11,6 +11,18 @@ func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	s := tx.Scope()
 	class, _ := t.PythonType(tx)
 	d, ok := s.TypeLookup(class, name)
+	if !t.obj.IsNull() && name != "__class__" {
+		if _, own := s.InstanceAttr(t.obj, name); own {
+			return nil, unsupported(exc.AttrUnsupported, "%s of a %s, which has it itself", name, py.TypeName(class))
+		}
+		data := false
+		if ok {
+			_, data = isDescriptor(tx, d)
+		}
+		if !data {
+			tx.Output().AddGuards(guards.HasAttr(t.Src, name, false))
+		}
+	}
 	if !ok {
 		return nil, noAttribute(tx, class, name)
 	}

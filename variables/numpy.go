@@ -18,15 +18,20 @@ func (w *World) isNumpyBool(o py.Object) bool {
 
 // HoldsNumpy tells whether v is a scalar of numpy's, or a container that has one.
 func HoldsNumpy(tx Translator, v VariableTracker) bool {
+	return holdsNumpy(tx, v, map[VariableTracker]bool{})
+}
+
+func holdsNumpy(tx Translator, v VariableTracker, seen map[VariableTracker]bool) bool {
 	v, err := Realize(tx, v)
-	if err != nil {
+	if err != nil || seen[v] {
 		return false
 	}
+	seen[v] = true
 	if c, ok := v.(*ConstantVariable); ok {
 		return tx.World().isNumpy(c.Value)
 	}
 	c, ok := v.(Container)
-	return ok && slices.ContainsFunc(c.Children(), func(it VariableTracker) bool { return HoldsNumpy(tx, it) })
+	return ok && slices.ContainsFunc(c.Children(), func(it VariableTracker) bool { return holdsNumpy(tx, it, seen) })
 }
 
 // isNumpyFunction tells functions of numpy's that give numbers for numbers and lists of them.

@@ -115,9 +115,14 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 
 // SetItem implements ItemSetter.
 func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) error {
-	name, args, text := "__setitem__", []VariableTracker{key, value}, "'\x00' object does not support item assignment"
+	name, other, args, text := "__setitem__", "__delitem__", []VariableTracker{key, value}, "'\x00' object does not support item assignment"
 	if value == nil {
-		name, args, text = "__delitem__", args[:1], "'\x00' object does not support item deletion"
+		name, other, args, text = "__delitem__", "__setitem__", args[:1], "'\x00' object does not support item deletion"
+	}
+	if _, has := tx.Scope().TypeLookup(o.Class, name); !has {
+		if _, half := tx.Scope().TypeLookup(o.Class, other); half { // one slot calls both
+			return RaiseText(tx, "AttributeError", name)
+		}
 	}
 	m, err := o.slotMethod(tx, name)
 	if err != nil {

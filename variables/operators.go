@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -32,7 +34,9 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	}
 	_, ta := a.(*TupleVariable)
 	_, tb := b.(*TupleVariable)
-	if ta || tb { // their items stay the objects they are
+	_, oa := a.(*ObjectVariable)
+	_, ob := b.(*ObjectVariable)
+	if (ta || tb) && !oa && !ob { // their items stay the objects they are
 		for _, v := range []VariableTracker{a, b} {
 			if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // which has no operators of its own, nor gets any
 				looksFor(tx, t.class, "__"+binarySpecial[n]+"__", "__r"+binarySpecial[n]+"__", "__i"+binarySpecial[n]+"__")
@@ -59,6 +63,17 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 		}
 	}
 	if isTensor(a) || isTensor(b) {
+		if o, ok := instance(a); ok && inplace {
+			m, err := o.slotMethod(tx, "__i"+binarySpecial[n]+"__")
+			if err != nil {
+				return nil, err
+			}
+			if m != nil {
+				if r, err := unlessNotImplemented(tx, m, b); err != nil || r != nil {
+					return r, err
+				}
+			}
+		}
 		if r, ok, err := besideTensor(tx, a, b, "__"+binarySpecial[n]+"__", "__r"+binarySpecial[n]+"__"); ok || err != nil {
 			return r, err
 		}
@@ -77,7 +92,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			return r, err
 		}
 	}
-	r, err := objectOperator(tx, n, inplace, a, b)
+	r, err := objectOperator(tx, binarySpecial[n], inplace, a, b)
 	if err != nil || r != nil {
 		return r, err
 	}
@@ -246,19 +261,84 @@ func isRepeatable(v VariableTracker) bool {
 	return false
 }
 
-// objectOperator runs special methods written in Python: in-place, left, reflected. The right operand comes first when its class
+// nativeSlot is x's builtin type's own number slot under this name (__sub__, __rsub__, __isub__) with y; ok is false where that has none or
+// gives NotImplemented.
+func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r VariableTracker, ok bool, err error) {
+	switch own := valueOf(x).(type) {
+	case *ConstantVariable:
+		if _, member := enumMember(tx, own); member {
+			return nil, false, unsupported(exc.OperatorUnsupported, "%s of %s", name, Describe(tx, x))
+		}
+		if printsBy(own.Value) {
+			if name == "__mod__" {
+				return nil, false, unsupported(exc.OperatorUnsupported, "%s mod %s", Describe(tx, x), Describe(tx, y))
+			}
+			return nil, false, nil
+		}
+		if own.Value.Kind() == py.FrozenSet {
+			return nativeSet(tx, special, name, x, y)
+		}
+		d, has := tx.Scope().TypeLookup(own.Value.Type(), name)
+		other, known := AsConstant(tx, valueOf(y))
+		if !has || d.Kind() != py.WrapperDescr || !known || tx.World().IsEnum(tx.Scope(), other) {
+			return nil, false, nil
+		}
+		for _, o := range []py.Object{own.Value, other} {
+			if k := o.Kind(); !isReal(o) && k != py.Complex {
+				return nil, false, nil
+			}
+		}
+		n := slices.Index(binarySpecial[:], special)
+		if n >= 0 && (tooBig(tx, n, own.Value, other) || tooBig(tx, n, other, own.Value)) {
+			return nil, false, unsupported(exc.TooLarge, "constant of great size")
+		}
+		got, err := tx.Scope().CallMethod(own.Value, name, other)
+		if err != nil || got.Kind() == py.NotImplemented {
+			return nil, false, observed(err)
+		}
+		r, err = immutableResult(tx, got)
+		return r, true, err
+	case *DictVariable, *SetVariable, *DictViewVariable:
+		return nativeSet(tx, special, name, x, y)
+	}
+	return nil, false, nil
+}
+
+// nativeSet is nativeSlot of sets, dicts and dicts' views.
+func nativeSet(tx Translator, special, name string, x, y VariableTracker) (VariableTracker, bool, error) {
+	n, inplace := slices.Index(binarySpecial[:], special), name == "__i"+special+"__"
+	if n < 0 {
+		return nil, false, nil
+	}
+	left, right := x, y
+	if name == "__r"+special+"__" {
+		left, right = y, x
+	}
+	if r, ok, err := setOperator(tx, n, inplace, valueOf(left), valueOf(right)); ok || err != nil {
+		if inplace && r == valueOf(left) {
+			r = x
+		}
+		return r, ok, err
+	}
+	if special == "or" {
+		return mergeDicts(tx, inplace, valueOf(left), valueOf(right), left)
+	}
+	return nil, false, nil
+}
+
+// objectOperator runs an operator's special methods written in Python: in-place, left, reflected. The right operand comes first when its class
 // extends the left one's and has a reflected method of its own. nil: no method took the operands.
-func objectOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (VariableTracker, error) {
+func objectOperator(tx Translator, special string, inplace bool, a, b VariableTracker) (VariableTracker, error) {
 	type step struct {
 		x, y VariableTracker
 		name string
 	}
 	var steps []step
 	if inplace {
-		steps = append(steps, step{a, b, "__i" + binarySpecial[n] + "__"})
+		steps = append(steps, step{a, b, "__i" + special + "__"})
 	}
-	left := step{a, b, "__" + binarySpecial[n] + "__"}
-	right := step{b, a, "__r" + binarySpecial[n] + "__"}
+	left := step{a, b, "__" + special + "__"}
+	right := step{b, a, "__r" + special + "__"}
 	switch {
 	case sameClass(a, b):
 		steps = append(steps, left)
@@ -267,19 +347,36 @@ func objectOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (V
 	default:
 		steps = append(steps, left, right)
 	}
-	for _, s := range steps {
+	// A slot of a builtin type comes before a method that stands later, and takes instances of its subclasses.
+	ahead := func(i int) (VariableTracker, bool, error) {
+		for _, later := range steps[i+1:] {
+			if o, ok := instance(later.x); ok {
+				if m, err := o.lookupSpecial(tx, later.name); m != nil || err != nil {
+					return nativeSlot(tx, special, steps[i].name, steps[i].x, steps[i].y)
+				}
+			}
+		}
+		return nil, false, nil
+	}
+	for i, s := range steps {
 		o, ok := instance(s.x)
 		if !ok {
+			if r, ok, err := ahead(i); ok || err != nil {
+				return r, err
+			}
 			continue
 		}
 		if l, ok := a.(*ObjectVariable); ok && s.x == b && l != o && l.value != nil && l.overrides(tx, s.name) && !l.overrides(tx, left.name) {
-			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), special, Describe(tx, b))
 		}
 		m, err := o.slotMethod(tx, s.name)
 		if err != nil {
 			return nil, err
 		}
 		if m == nil {
+			if r, ok, err := ahead(i); ok || err != nil {
+				return r, err
+			}
 			continue
 		}
 		if r, err := unlessNotImplemented(tx, m, s.y); err != nil || r != nil {
@@ -560,7 +657,7 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 	if err != nil {
 		return nil, true, err
 	}
-	if x.class.IsNull() && !y.class.IsNull() { // __ror__ of OrderedDict and defaultdict keep their own type
+	if x.class.IsNull() && x.holder == nil && !y.class.IsNull() { // __ror__ of OrderedDict and defaultdict keep their own type
 		c.class, c.factory = y.class, y.factory
 	}
 	return c, true, c.update(tx, []VariableTracker{y}, nil)
@@ -568,10 +665,10 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 
 // tooBig keeps constant folding from making giants (2 ** 10**9, "a" * 10**9) while translating.
 func tooBig(tx Translator, n int, a, b py.Object) bool {
-	y, ok := py.AsInt(b)
 	if b.Kind() != py.Int {
 		return false
 	}
+	y, ok := py.AsInt(b)
 	switch binaryNames[n] {
 	case "pow", "lshift":
 		return a.Kind() == py.Int && (!ok || y > 4096)

@@ -152,6 +152,9 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	}
 	if name == "join" && len(args) == 1 && len(kwargs) == 0 && (o.Kind() == py.Str || o.Kind() == py.Bytes) {
 		items, err := Unpack(tx, args[0])
+		if e, raised := err.(*exc.Observed); raised && e.TypeName == "TypeError" { // which C replaces where iter() has raised it
+			err = unsupported(exc.CallUnsupported, "join of %s", Describe(tx, args[0]))
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -64,6 +64,7 @@ type TupleVariable struct {
 	Base
 	items []VariableTracker
 	class py.Object // zero: exact tuple
+	obj   py.Object // the frame's object, where its class gives instances a dict
 	real  py.Object // a constant or an attribute: CPython's very object; zero: the program made it, or it has a source
 }
 
@@ -182,7 +183,29 @@ func loadAll(e Emitter, vs []VariableTracker) error {
 	return nil
 }
 
+// namedByTorch refuses a member of an enum class in a row with tensors: torch's error names its class, which the graph does not know.
+func namedByTorch(tx Translator, vs []VariableTracker) error {
+	tensors, member := false, VariableTracker(nil)
+	for _, v := range vs {
+		v, err := Realize(tx, v)
+		if err != nil {
+			return err
+		}
+		tensors = tensors || isTensor(v)
+		if _, ok := enumMember(tx, v); ok {
+			member = v
+		}
+	}
+	if tensors && member != nil {
+		return unsupported(exc.CallUnsupported, "%s among tensors", Describe(tx, member))
+	}
+	return nil
+}
+
 func proxies(tx Translator, vs []VariableTracker) ([]fxgraph.Arg, error) {
+	if err := namedByTorch(tx, vs); err != nil {
+		return nil, err
+	}
 	out := make([]fxgraph.Arg, len(vs))
 	for i, v := range vs {
 		a, err := AsProxy(tx, v)

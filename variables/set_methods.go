@@ -95,6 +95,9 @@ func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 // the tuple of the items' stand-ins.
 func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, py.Object, error) {
 	v, err := Realize(tx, v)
+	if err == nil {
+		v, err = setWithin(tx, v)
+	}
 	if err != nil {
 		return nil, py.Object{}, err
 	}
@@ -259,6 +262,18 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 	return d, nil
 }
 
+// setWithin is the set that an instance of a subclass holds: C reads its table, whatever __iter__ its class has.
+func setWithin(tx Translator, v VariableTracker) (VariableTracker, error) {
+	o, ok := v.(*ObjectVariable)
+	if !ok || !py.IsSubtype(o.Class, tx.World().SetType) && !py.IsSubtype(o.Class, tx.World().FrozenSetType) {
+		return v, nil
+	}
+	if s, ok := o.value.(*SetVariable); ok {
+		return s, nil
+	}
+	return nil, unsupported(exc.CallUnsupported, "the members of %s", Describe(tx, o))
+}
+
 // setOf reads v as a set: itself, a view, or a frozenset that is known.
 func setOf(tx Translator, v VariableTracker, frozen bool) (*SetVariable, error) {
 	if s, ok := v.(*SetVariable); ok {
@@ -360,6 +375,10 @@ func viewOperator(tx Translator, name string, a, b VariableTracker) (VariableTra
 
 // freshSet is set(v): CPython fills a set from a dict's keys in another way than from other iterables.
 func freshSet(tx Translator, v VariableTracker) (*SetVariable, error) {
+	v, err := setWithin(tx, v)
+	if err != nil {
+		return nil, err
+	}
 	if view, ok := v.(*DictViewVariable); ok && view.what == "keys" {
 		v = view.dict
 	}

@@ -272,6 +272,9 @@ func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker
 		name := "__i" + binarySpecial[n] + "__"
 		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
 			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
+			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" { // in the words of the method, not the operator
+				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+			}
 			return r, true, err
 		}
 	}

@@ -35,6 +35,7 @@ func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error)
 	if err != nil {
 		return nil, err
 	}
+	tx.World().RestsOnBases(tx, class)
 	if py.IsSubtype(class, c) {
 		return &SuperVariable{cls: cls, self: self}, nil
 	}

@@ -723,6 +723,9 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 	}
+	if inplace && name == "matmul" && !(isTensor(operands[0]) && isTensor(operands[1])) { // CPython's error names @=
+		return nil, unsupported(exc.OperatorUnsupported, "@= of %s and %s", Describe(tx, operands[0]), Describe(tx, operands[1]))
+	}
 	t, self := operands[0].(*TensorVariable)
 	if inplace && self {
 		own := "i" + strings.TrimSuffix(name, "_")

@@ -89,21 +89,16 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 		s, _ := ConstStr(tx, r)
 		return s, nil
 	}
-	if c, class := v.(*ClassVariable); class {
-		if err := tx.World().readsText(tx, c.Class); err != nil {
-			return "", err
-		}
-	}
 	o, ok := knownCopy(tx, v)
 	if c, member := enumMember(tx, v); member {
-		if err := readsMember(tx, c.Value); err != nil {
-			return "", err
-		}
 		o, ok = c.Value, true
 	}
 	if ok {
 		if o.Kind() == py.Int && slowNumber(tx, o) {
 			return "", unsupported(exc.TooLarge, "text of an integer of many digits")
+		}
+		if err := tx.World().printable(tx, o); err != nil {
+			return "", err
 		}
 		name := strings.Trim(method, "_")
 		r, err := tx.Scope().Call(tx.World().Builtin(name), o)
@@ -317,13 +312,9 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 		return nil, true, unsupported(exc.OperatorUnsupported, "text of %s", Describe(tx, b))
 	}
 	var items []VariableTracker
-	mapping := false
 	switch x := valueOf(b).(type) {
 	case *TupleVariable:
 		items = x.items
-	case *DictVariable:
-		mapping = true
-		items = []VariableTracker{b}
 	default:
 		items = []VariableTracker{b}
 	}
@@ -367,14 +358,21 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 		texts = append(texts, py.None())
 	}
 	real := s.Tuple(texts...)
-	if len(keyedNames(s, keyed)) > 0 || (mapping && len(flat) == 0) {
-		real = keyed
-	} else if _, isList := valueOf(b).(*ListVariable); isList && len(flat) == 0 {
+	unread := len(flat) == 0
+	if unread {
+		if unread, err = isMapping(tx, b); err != nil {
+			return nil, true, err
+		}
+	}
+	if unread || len(keyedNames(s, keyed)) > 0 {
 		real = keyed
 	}
 	r, err := s.Binary(6, format, real)
 	if err != nil {
 		return nil, true, observed(err)
+	}
+	if n, err := s.Len(format); err == nil && n > 0 && r == format { // nothing was printed: the text itself, of a subclass too
+		return a, true, nil
 	}
 	return NewConstant(r, nil), true, nil
 }
@@ -393,6 +391,24 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 		return ok
 	}
 	return false
+}
+
+// isMapping is what str % v calls a mapping, of which nothing need be printed: anything with __getitem__ but tuples and texts.
+func isMapping(tx Translator, v VariableTracker) (bool, error) {
+	switch x := valueOf(v).(type) {
+	case *TupleVariable:
+		return false, nil
+	case *ConstantVariable:
+		if k := x.Value.Kind(); k == py.Str || k == py.Tuple || tx.World().IsEnum(tx.Scope(), x.Value) && py.IsSubtype(x.Value.Type(), tx.World().Builtin("str")) {
+			return false, nil
+		}
+	}
+	t, err := PythonType(tx, v)
+	if err != nil {
+		return false, err
+	}
+	_, has := tx.Scope().TypeLookup(t, "__getitem__")
+	return has && t != tx.World().DequeType, nil
 }
 
 func keyedNames(s *py.Scope, d py.Object) []py.Object {
@@ -442,6 +458,16 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 	s := tx.Scope()
 	fields, err := s.Call(tx.World().formatFields, format)
 	if err != nil || fields == py.None() {
+		for _, v := range append(kwValues(kwargs), args...) { // whose attributes may be read
+			if v, err = Realize(tx, v); err != nil {
+				return nil, true, err
+			}
+			_, class := v.(*ClassVariable)
+			_, object := v.(*ObjectVariable)
+			if _, member := enumMember(tx, v); class || object || member {
+				return nil, true, unsupported(exc.CallUnsupported, "format with attributes or items of %s", Describe(tx, v))
+			}
+		}
 		return nil, false, nil
 	}
 	flat := s.Items(fields) // literal, key or None, conversion, spec, ...

@@ -319,6 +319,15 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	if tx.Output().WholeGraph() && becomesAnother(tx, name, args) && tx.Output().TakesApart() {
 		return nil, unsupported(exc.CallUnsupported, "%s, which the backend would take apart", name)
 	}
+	if len(args) > 0 {
+		first, err := Realize(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		if _, member := enumMember(tx, first); member { // where a tensor stands most often: torch's error names its class
+			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
+		}
+	}
 	args, err := t.knownSizes(tx, name, args)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ type facts struct {
 	GetAttrBuiltin, Sorted, Print, Missing                                                                                                                                                           py.Object
 	operators, builtins, torchConstants, singletons                                                                                                                                                  py.Object // dicts
 	methodKind, resultKind, callableName, modeActive, defaultDevice, isDefaultDevice, isPure, classify                                                                                               py.Object // functions
-	builtinName, equalTo, namedTupleFields, checkedClasses, staysOutside, factIs, computedAttribute, defaultFactory, tensorTypeIs, tensorLikeIs, tensorTypeName, decidesItself                       py.Object
+	builtinName, equalTo, namedTupleFields, checkedClasses, staysOutside, factIs, flagIs, computedAttribute, defaultFactory, tensorTypeIs, tensorLikeIs, tensorTypeName, decidesItself               py.Object
 	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                                                                                                     py.Object
 	dispatched, asked, bufferHooks, registerBuffer, stateContexts                                                                                                                                    py.Object
 	DequeType, DefaultDictType, CachedPropertyType                                                                                                                                                   py.Object
@@ -150,7 +150,7 @@ func (f *facts) table() map[string]*py.Object {
 		"singletons": &f.singletons, "method_kind": &f.methodKind, "result_kind": &f.resultKind,
 		"callable_name": &f.callableName, "mode_active": &f.modeActive, "default_device": &f.defaultDevice, "is_default_device": &f.isDefaultDevice, "is_pure": &f.isPure, "classify": &f.classify,
 		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
-		"checked_classes": &f.checkedClasses, "stays_outside": &f.staysOutside, "fact_is": &f.factIs, "default_factory": &f.defaultFactory, "computed_attribute": &f.computedAttribute, "tensor_type_is": &f.tensorTypeIs, "tensor_like_is": &f.tensorLikeIs, "tensor_type_name": &f.tensorTypeName, "decides_itself": &f.decidesItself, "bound_self": &f.boundSelf,
+		"checked_classes": &f.checkedClasses, "stays_outside": &f.staysOutside, "fact_is": &f.factIs, "flag_is": &f.flagIs, "default_factory": &f.defaultFactory, "computed_attribute": &f.computedAttribute, "tensor_type_is": &f.tensorTypeIs, "tensor_like_is": &f.tensorLikeIs, "tensor_type_name": &f.tensorTypeName, "decides_itself": &f.decidesItself, "bound_self": &f.boundSelf,
 		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,
 		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
 		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched, "asked": &f.asked, "buffer_hooks": &f.bufferHooks, "register_buffer": &f.registerBuffer,

@@ -16,11 +16,11 @@ func (tx *InstructionTranslator) matchKind(inst *bytecode.Instruction) error {
 	if err != nil {
 		return exc.Break(exc.OperatorUnsupported, "pattern on %s", variables.Describe(tx, tx.top(1)))
 	}
-	fact := py.MatchesSequence
-	if inst.Op == opcode.MATCH_MAPPING {
-		fact = py.MatchesMapping
+	matches, err := tx.World().Matches(tx, class, inst.Op != opcode.MATCH_MAPPING)
+	if err != nil {
+		return err
 	}
-	tx.push(variables.BoolConst(py.Is(class, fact)))
+	tx.push(variables.BoolConst(matches))
 	return nil
 }
 

@@ -162,6 +162,14 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		}
 		return tx.Build(v, guards.NewBuiltinSource(name)), nil
 	}
+	tx.guardsMade()
+	globals, builtins := tx.globalsSrc, guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins")
+	if globals == nil {
+		globals = guards.NewGlobalsSource()
+	}
+	for _, dict := range []guards.Source{globals, builtins} {
+		tx.out.AddGuards(guards.DictContains(dict, tx.out.Const(s.Name(name)), false))
+	}
 	return nil, &exc.Observed{TypeName: "NameError", Text: "name '" + name + "' is not defined"}
 }
 

@@ -89,6 +89,8 @@ const (
 	ObjectInit
 	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is another.
 	WrapsGenericGetAttr
+	// IsAbstract: object.__new__ makes no instance of the class.
+	IsAbstract
 )
 
 // Is tells a fact of a type.

@@ -284,6 +284,11 @@ gdpy_method_field(PyObject *m, int field)
 long long
 gdpy_int(PyObject *o, int *overflow)
 {
+    if (!PyLong_Check(o)
+        && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) { /* whose __index__ may be the user's */
+        *overflow = 1;
+        return 0;
+    }
     long long v = PyLong_AsLongLongAndOverflow(o, overflow);
     if (PyErr_Occurred()) {
         gdpy_forget_error();
@@ -400,6 +405,8 @@ gdpy_type_flags(PyObject *type, int what)
         return t->tp_new == PyBaseObject_Type.tp_new;
     case 13:
         return t->tp_init == PyBaseObject_Type.tp_init;
+    case 15:
+        return (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0;
     default:
         return reads_generically(t);
     }

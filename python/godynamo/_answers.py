@@ -69,6 +69,12 @@ def fact_is(name: str, value: Any) -> Callable[[type], bool]:
     return lambda cls: bool(read(cls) == value)
 
 
+def flag_is(answer: bool, flag: int) -> Callable[[type], bool]:
+    """The guard predicate that a class has, or has not, this bit of its flags: ``register`` of an abstract class sets some."""
+    read = type.__dict__["__flags__"].__get__
+    return lambda cls: bool(read(cls) & flag) is answer
+
+
 def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
     """(an attribute that a module computes, the guard predicate that it is that still). None for other than plain values: those
     of torch are the same object every time."""

@@ -502,7 +502,7 @@ def _written_in_c(cls: type, attribute: Any) -> bool:
 def bound_self(fn: Any) -> Any:
     """What a C function is bound to, MISSING for functions of modules and classes."""
     owner = getattr(fn, "__self__", None)
-    if owner is None or isinstance(owner, (types.ModuleType, type)):
+    if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance would ask the user's object
         return MISSING
     return owner
 
@@ -757,6 +757,7 @@ def facts() -> dict[str, Any]:
         "default_factory": _default_factory,
         "stays_outside": _answers.stays_outside,
         "fact_is": _answers.fact_is,
+        "flag_is": _answers.flag_is,
         "tensor_type_is": _tensor_types.tensor_type_is,
         "tensor_like_is": _tensor_types.tensor_like_is,
         "tensor_type_name": _tensor_types.tensor_type_name,

@@ -21,9 +21,20 @@ def _own_specials(cls: type) -> bool:
     return any(name[:2] == name[-2:] == "__" for name in names - _USUAL_SPECIALS)
 
 
+def _member(cls: type, name: str) -> Any:
+    """Look a name up in a class and its bases without running its metaclass; None if it is missing."""
+    for k in type.__dict__["__mro__"].__get__(cls):
+        own = type.__dict__["__dict__"].__get__(k)
+        if name in own:
+            return own[name]
+    return None
+
+
 def named_tuple_fields(cls: type) -> str:
-    fields = getattr(cls, "_fields", None)
-    if not isinstance(fields, tuple) or not fields or cls.__bases__ == () or _own_specials(cls):
+    fields = _member(cls, "_fields")
+    if not isinstance(fields, tuple) or not fields or type(cls).__getattribute__ is not type.__getattribute__:
+        return ""
+    if cls.__bases__ == () or _own_specials(cls):
         return ""
     if "__new__" in cls.__dict__ and getattr(cls.__new__, "__module__", "").startswith("namedtuple_"):
         return ",".join(fields)

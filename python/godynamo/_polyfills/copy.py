@@ -33,12 +33,29 @@ _ATOMIC = (
 
 
 @computed
-def atomic(kind: type) -> bool:
+def builtin_atom(kind: type) -> bool:
     """Values of this type are their own copies, shallow and deep."""
-    return kind in _ATOMIC or (
-        issubclass(kind, enum.Enum)
-        and getattr(kind, "__deepcopy__", None) is enum.Enum.__deepcopy__
-        and getattr(kind, "__copy__", None) is getattr(enum.Enum, "__copy__", None)
+    return any(kind is k for k in _ATOMIC)  # no metaclass compares
+
+
+@computed
+def members(kind: type) -> bool:
+    """An enum class: its members are their own copies where it says nothing else."""
+    return issubclass(kind, enum.Enum)
+
+
+def atomic(kind: Any, hook: str) -> bool:
+    return builtin_atom(kind) or (members(kind) and getattr(kind, hook, None) is getattr(enum.Enum, hook, None))
+
+
+def asks_nobody(kind: Any) -> bool:
+    """Whether reading the class's attributes, or using it as a key, runs no user code in its metaclass."""
+    meta: Any = type(kind)
+    return meta is type or (
+        meta.__getattribute__ is type.__getattribute__
+        and meta.__hash__ is type.__hash__
+        and meta.__eq__ is type.__eq__
+        and not hasattr(meta, "__getattr__")
     )
 
 
@@ -51,13 +68,18 @@ def keeps_a_dict(kind: type) -> bool:
         and not any(issubclass(kind, base) for base in (type, list, dict, BaseException))
         and kind.__basicsize__ <= object.__basicsize__ + 16  # __dict__ and __weakref__: nothing of C's
         and kind.__itemsize__ == 0
+        and kind.__dictoffset__ != 0
         and not copyreg._slotnames(kind)  # type: ignore[attr-defined]
     )
 
 
 def _reconstructed(x: Any, kind: Any, seen: list[Any], hook: str) -> Any:
     """What copy does with an instance; the hook is asked for first."""
-    if not keeps_a_dict(kind) or getattr(kind if hook == "__copy__" else x, hook, None) is not None:
+    if (
+        not asks_nobody(kind)
+        or not keeps_a_dict(kind)
+        or getattr(kind if hook == "__copy__" else x, hook, None) is not None
+    ):
         return DECLINE
     x.__reduce_ex__, x.__reduce__  # noqa: B018
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
@@ -91,7 +113,7 @@ def shallow(x: Any) -> Any:
     kind = type(x)
     if kind is list or kind is dict or kind is set:
         return x.copy()
-    return x if kind is tuple or atomic(kind) else _reconstructed(x, kind, [], "__copy__")
+    return x if kind is tuple or atomic(kind, "__copy__") else _reconstructed(x, kind, [], "__copy__")
 
 
 @stands_for(copy.deepcopy)
@@ -101,7 +123,7 @@ def deep(x: Any, memo: Any = None) -> Any:
 
 def _deep(x: Any, seen: list[Any]) -> Any:
     kind = type(x)
-    if atomic(kind):
+    if atomic(kind, "__deepcopy__"):
         return x
     for old, new in seen:
         if old is x:

@@ -12,44 +12,49 @@ __godynamo_polyfill__ = "module"
 _TYPE: Any = SimpleNamespace
 
 
+def _dict(namespace: Any) -> Any:
+    """C reads the field: no __getattribute__ is asked."""
+    return object.__getattribute__(namespace, "__dict__")
+
+
 @stands_for(SimpleNamespace.__init__)
 def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
     if args:
         raise TypeError("no positional arguments expected")
-    self.__dict__.update(kwargs)
+    _dict(self).update(kwargs)
 
 
 @stands_for(SimpleNamespace.__repr__)
 def text(self: Any, /) -> str:
     name = "namespace" if type(self) is SimpleNamespace else type(self).__name__
-    return name + "(" + ", ".join([f"{key}={value!r}" for key, value in self.__dict__.items() if key]) + ")"
+    return name + "(" + ", ".join([f"{key}={value!r}" for key, value in _dict(self).items() if key]) + ")"
 
 
 @stands_for(SimpleNamespace.__eq__)
 def eq(self: Any, other: Any, /) -> Any:
-    return self.__dict__ == other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
+    return _dict(self) == _dict(other) if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(SimpleNamespace.__ne__)
 def ne(self: Any, other: Any, /) -> Any:
-    return self.__dict__ != other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
+    return _dict(self) != _dict(other) if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__lt__)
 def lt(self: Any, other: Any, /) -> Any:
-    return self.__dict__ < other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
+    return _dict(self) < _dict(other) if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__le__)
 def le(self: Any, other: Any, /) -> Any:
-    return self.__dict__ <= other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
+    return _dict(self) <= _dict(other) if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__gt__)
 def gt(self: Any, other: Any, /) -> Any:
-    return self.__dict__ > other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
+    return _dict(self) > _dict(other) if issubclass(type(other), SimpleNamespace) else NotImplemented
 
 
 @stands_for(_TYPE.__ge__)
 def ge(self: Any, other: Any, /) -> Any:
-    return self.__dict__ >= other.__dict__ if issubclass(type(other), SimpleNamespace) else NotImplemented
+    return _dict(self) >= _dict(other) if issubclass(type(other), SimpleNamespace) else NotImplemented

@@ -60,3 +60,18 @@ def test_a_call_that_misses_a_change_is_seen(monkeypatch, change):
 
     monkeypatch.setattr("fuzz_compare.godynamo.optimize", lambda backend: frozen)
     assert judging.judge(text).kind == "value"
+
+
+def test_a_result_that_differs_between_runs_of_cpython_is_not_judged(monkeypatch):
+    text = PRELUDE + PROGRAM.format(change="pass").replace("x + o.k, r", "x + o.k, RESULT")
+    monkeypatch.setattr("fuzz_compare.godynamo.optimize", lambda backend: lambda fn: lambda *args: None)
+    found = judging.Mismatch("value", 0)
+    assert judging.judge(text.replace("RESULT", "r")).kind == "value"
+    assert judging.settled(text.replace("RESULT", "r"), found)
+    assert not judging.settled(text.replace("RESULT", "r + [object.__hash__(C0)]"), found)
+
+
+def test_addresses_are_not_compared():
+    text = PRELUDE + PROGRAM.format(change="pass").replace("len(q)", "{id(o): id(q)}, [id(o)]")
+    assert judging.judge(text) is None
+    assert judging.MutationPlain()(id(text)) == judging.MutationPlain()(id([])) != judging.MutationPlain()(1 << 60)

@@ -177,7 +177,7 @@ def test_a_property_that_gets_a_setter():
 
     compiled = godynamo.optimize(assign)
     for _ in range(2):
-        assert compiled(A(), torch.ones(1)) == (2, "property 'f' of 'A' object has no setter")
+        assert compiled(A(), torch.ones(1)) == (2, f"property 'f' of {A.__qualname__!r} object has no setter")
     seen = []
     A.f = A.f.setter(lambda self, value: seen.append(value))
     for _ in range(2):

@@ -1,0 +1,438 @@
+"""Members of enum classes and classes with metaclasses: what C code asks them, and what the answers rest on."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import collections.abc
+import copy
+import enum
+import operator
+import types
+import typing
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import godynamo
+
+LOG: list[Any] = []
+
+
+class Logs(type):
+    def __getattr__(cls, name: str) -> Any:
+        LOG.append(name)
+        raise AttributeError(name)
+
+
+class Named(metaclass=Logs):
+    pass
+
+
+class Row(tuple, metaclass=Logs):
+    pass
+
+
+class Table(dict, metaclass=Logs):
+    pass
+
+
+class Shown(str, enum.Enum):
+    RED = "1"
+
+    def __repr__(self) -> str:
+        LOG.append("repr")
+        return "shown"
+
+    def __call__(self) -> None:
+        """Members are callable."""
+
+
+class Level(enum.IntEnum):
+    RED = 1
+
+
+class Answers(enum.Enum):
+    RED = 1
+
+    @classmethod
+    def _missing_(cls, value: Any) -> Any:
+        LOG.append(value)
+        return cls.RED
+
+
+class Reads(enum.IntEnum):
+    RED = 1
+
+    def __getattribute__(self, name: str) -> Any:
+        LOG.append(name)
+        return object.__getattribute__(self, name)
+
+
+class ReadsToo(int):
+    def __getattribute__(self, name: str) -> Any:
+        LOG.append(name)
+        return super().__getattribute__(name)
+
+
+class Quiet(types.SimpleNamespace):
+    def __getattribute__(self, name: str) -> Any:
+        LOG.append(name)
+
+
+class Deletes:
+    def __delitem__(self, key: Any) -> None:
+        """Deletes nothing."""
+
+
+class Stores:
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Stores nothing."""
+
+
+class Slotted(typing.Generic[typing.TypeVar("T")]):
+    __slots__ = ()
+
+
+class Handled(enum.IntEnum):
+    RED = 1
+
+    def __torch_function__(self, *args: Any) -> Any:
+        return "handled"
+
+
+class Indexes(str, enum.Enum):
+    RED = "1"
+
+    def __index__(self) -> int:
+        LOG.append("index")
+        return 1
+
+
+class ReadsSuper(int):
+    def __getattribute__(self, name: str) -> Any:
+        return super().__getattribute__(name)
+
+
+class Loud(str):
+    def __str__(self) -> str:
+        return "LOUD"
+
+
+class Unjoined:
+    def __iter__(self) -> Any:
+        return None
+
+
+class Renamed:
+    prop = property(lambda self: 1)
+    other = prop
+
+
+Renamed.__qualname__ = "Re.Named"
+
+
+class Rows(namedtuple("Rows", "a b")):
+    """A namedtuple's class whose instances have dicts."""
+
+
+KEPT_ROW: Any = Rows(1, "b")
+LOOP: Any = ValueError("text")
+LOOP.extra = LOOP
+
+
+class Odd(frozenset):
+    def __iter__(self) -> Any:
+        return None
+
+
+class Odder(set):
+    def __iter__(self) -> Any:
+        return None
+
+
+class Closed(collections.UserDict):
+    __contains__ = None  # type: ignore[assignment]
+
+
+class Indexed(int):
+    def __index__(self) -> int:
+        LOG.append("index")
+        return 65
+
+
+class Text(str):
+    """A subclass of str."""
+
+
+class Uncalled(int):
+    __init__ = None  # type: ignore[assignment]
+
+
+Pair = namedtuple("Pair", "a b")
+Quietly = namedtuple("Quietly", "a b")
+copy.copy(Named())  # CPython keeps the names of its slots in the class
+OPERATIONS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "a class is copied from": lambda x: type(copy.copy(Named())).__name__,
+    "a class is formatted": lambda x: f"{Row((1,))!r:9}" + "{:3}".format(""),
+    "a class is called": lambda x: (Table(), Row()),
+    "a member in a container is printed": lambda x: (str((Shown.RED,)), repr([[Shown.RED]]), f"{ {1: Shown.RED} }"),
+    "a member is callable": lambda x: (callable(Shown.RED), callable(Level.RED), callable(3), callable(Pair(1, 2))),
+    "a class of members with two arguments": lambda x: Level(1, 2),
+    "a class of members with many": lambda x: Level(*[1, "RED"], module="m"),
+    "a value that is missed": lambda x: (Answers(7), Level(True)),
+    "a member that is asked for its class": lambda x: isinstance(Reads.RED, (list, tuple)),
+    "a method that is asked for": lambda x: ReadsToo(1).__add__(torch.ones(2)),
+    "a member for a tensor": lambda x: torch.sum(Level.RED),
+    "a member among tensors": lambda x: torch.stack([x, Level.RED]),
+    "a namespace's text": lambda x: repr(Quiet(k=1)),
+    "a namespace's comparison": lambda x: types.SimpleNamespace.__eq__(3, 4),
+    "a namespace's comparison with a partial": lambda x: types.SimpleNamespace.__eq__(str.upper.__get__("a"), 4),
+    "a class that only deletes": lambda x: operator.setitem(Deletes(), 1, 2),
+    "a class that only stores": lambda x: operator.delitem(Stores(), 1),
+    "no container": lambda x: 1 in Closed(),
+    "an int's own index": lambda x: (chr(Indexed(66)), bin(Indexed(1)), hex(Indexed(1)), [1, 2][Indexed(1)]),
+    "no initializer": lambda x: Uncalled(0),
+    "the least of a tuple and its subclass": lambda x: min([Pair(1, "b"), (1, 2)]),
+    "the most of a tuple and its subclass": lambda x: max([Pair(1, "b"), (1, 2)]),
+    "a buffer repeated": lambda x: operator.imul(bytearray(b"ab"), [1]),
+    "a buffer repeated by a buffer": lambda x: operator.imul(bytearray(b"ab"), bytearray()),
+    "a matrix product in place": lambda x: operator.imatmul(x, 2.5),
+    "a text that reads nothing of a mapping": lambda x: ("12" % range(3), "12" % [1], "%%" % {}, "12" % b"a"),  # noqa: F507
+    "a text that is not found in": lambda x: [
+        type(t) for t in (*Text("").split(Text("a")), *Text("ab").partition("x"))
+    ],
+    "a text split": lambda x: (Text("a,b").split(","), Text("ab").upper(), Text("x").rpartition("x")),
+    "a dict's subclass and an OrderedDict": lambda x: type(Table({1: 2}) | collections.OrderedDict(k=0)).__name__,
+    "an OrderedDict after a dict": lambda x: type({1: 2} | collections.OrderedDict(k=0)).__name__,
+    "an instance without a dict": lambda x: type(copy.deepcopy(Slotted())).__name__,
+    "a member with a handler": lambda x: torch.add(x, Handled.RED),
+    "an operand's index": lambda x: 3 | Indexes.RED,  # type: ignore[operator]
+    "an attribute of a tuple": lambda x: (setattr(KEPT_ROW, "extra", {"k": 1}), KEPT_ROW.extra),
+    "an attribute of a tuple that is not there": lambda x: KEPT_ROW.absent,
+    "an object in itself": lambda x: torch.tensor(LOOP),
+    "a property without a setter": lambda x: setattr(Renamed(), "prop", 3),
+    "a property without a deleter": lambda x: delattr(Renamed(), "prop"),
+    "a text's own format": lambda x: Loud("ab").__format__(""),
+    "a class read by the builtin type": lambda x: ReadsSuper(1).__class__.__name__,
+    "what cannot be joined": lambda x: ",".join(Unjoined()),
+    "members of a set's subclass": lambda x: ({*Odd([1])}, set(Odder([2])), {3} | Odder([4]), {5}.union(Odd([6]))),
+    "a text and a deque": lambda x: "12" % collections.deque(),  # noqa: F507
+    "a text that reads nothing is itself": lambda x: [type(Text(t) % []).__name__ for t in ("", "1")],
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_an_operation_is_cpythons(operation: Callable[[torch.Tensor], Any]) -> None:
+    def fn(x: torch.Tensor) -> Any:
+        y = x * 2
+        try:
+            r = operation(y)
+        except Exception as error:
+            r = type(error), str(error), type(error.__context__)
+        return y + 1, r
+
+    def outcome(call: Callable[..., Any]) -> str:
+        LOG.clear()
+        return str((call(torch.ones(2)), LOG))
+
+    expected, got = outcome(fn), godynamo.optimize("eager")(fn)
+    assert [outcome(got), outcome(got)] == [expected, expected]
+
+
+def members() -> Any:
+    return enum.Flag("Mode", "ON OFF"), enum.IntEnum("Number", "ONE TWO")
+
+
+CHANGES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], None]]] = {
+    "how members are copied": (
+        lambda flag, number: (copy.copy(number.ONE), copy.copy(flag.ON)),
+        lambda flag, number: setattr(number, "__copy__", lambda self: "copied"),
+    ),
+    "how members are copied deeply": (
+        lambda flag, number: copy.deepcopy([number.ONE]),
+        lambda flag, number: setattr(number, "__deepcopy__", lambda self, memo: "copied"),
+    ),
+    "the member of a value": (
+        lambda flag, number: (flag(1), [m for m in flag.ON | flag.OFF], flag.ON & flag.ON),
+        lambda flag, number: flag._value2member_map_.update({1: flag.OFF}),
+    ),
+    "the name of a class": (
+        lambda flag, number: f"{flag} {number!r} {[flag]}",
+        lambda flag, number: setattr(flag, "__name__", "Renamed"),
+    ),
+    "the module of a class": (
+        lambda flag, number: repr([number.__mro__]),
+        lambda flag, number: setattr(number, "__module__", "moved"),
+    ),
+    "a member's attributes": (
+        lambda flag, number: bytes(flag.ON),
+        lambda flag, number: setattr(flag.ON, "__dict__", {"k": 4}),
+    ),
+    "a member's value": (
+        lambda flag, number: flag.ON & flag.ON,
+        lambda flag, number: setattr(flag.ON, "_value_", 7),
+    ),
+    "a member as a key": (
+        lambda flag, number: {flag.ON: 1, (flag.OFF,): 2}[flag.ON],
+        lambda flag, number: setattr(flag.ON, "__dict__", {"k": 4}),
+    ),
+    "a member's bases": (
+        lambda flag, number: isinstance(flag.ON, Renamed),
+        lambda flag, number: Renamed in flag.__bases__ or setattr(flag, "__bases__", (Renamed, *flag.__bases__)),
+    ),
+    "a class named in an error": (
+        lambda flag, number: number(flag),
+        lambda flag, number: setattr(number, "__qualname__", "Re.Named"),
+    ),
+    "a member's texts": (
+        lambda flag, number: str([number.ONE]),
+        lambda flag, number: setattr(number, "__repr__", lambda self: "changed"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_seen(name: str) -> None:
+    read, change = CHANGES[name]
+
+    def fn(x: torch.Tensor, flag: Any, number: Any) -> Any:
+        try:
+            r = read(flag, number)
+        except Exception as error:
+            r = type(error), str(error)
+        return x + 1, r
+
+    def outcomes(call: Callable[..., Any]) -> list[str]:
+        out, classes = [], members()
+        for _ in range(2):
+            out += [str(call(torch.ones(2), *classes)) for _ in range(2)]
+            change(*classes)
+        return [*out, str(call(torch.ones(2), *classes))]
+
+    assert outcomes(godynamo.optimize("eager")(fn)) == outcomes(fn)
+
+
+@pytest.mark.parametrize("make", [object.__new__, lambda cls: cls(), lambda cls: copy.deepcopy(KEPT)])
+def test_a_class_that_becomes_abstract_makes_no_instance(make: Callable[[type], Any]) -> None:
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            made = type(make(Kept)).__name__
+        except TypeError as error:
+            made = str(error)
+        return x + 1, made
+
+    call = godynamo.optimize("eager")(fn)
+    expected = []
+    try:
+        for names in (frozenset(), frozenset(["k"]), frozenset()):
+            Kept.__abstractmethods__ = names  # type: ignore[attr-defined]
+            expected.append(fn(torch.ones(2))[1])
+            assert [call(torch.ones(2))[1] for _ in range(2)] == expected[-1:] * 2
+    finally:
+        Kept.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]
+    assert expected[0] == "Kept" == expected[2] != expected[1]
+
+
+class Kept:
+    pass
+
+
+KEPT = Kept()
+
+
+@pytest.mark.parametrize("name", ["divmod", "rdivmod", "call", "add", "rmul", "round", "float"])
+def test_a_tuples_class_gets_a_method(name: str) -> None:
+    cls = namedtuple("cls", "a b")
+
+    def fn(x: torch.Tensor, p: Any) -> Any:
+        r = []
+        for operation in (
+            lambda: divmod(p, 2),
+            lambda: divmod(2, p),
+            lambda: callable(p),
+            lambda: p + 3,
+            lambda: 2 * p,
+        ):
+            try:
+                r.append(operation())
+            except TypeError as error:
+                r.append(str(error))
+        return x + 1, r
+
+    p, x, call = cls(1, "b"), torch.ones(2), godynamo.optimize("eager")(fn)
+    for _ in range(2):
+        assert str(call(x, p)) == str(fn(x, p)) == str(call(x, p))
+        setattr(cls, f"__{name}__", lambda self, *other: ("got", other))
+
+
+class Plain:
+    pass
+
+
+class Shared:
+    pass
+
+
+class Derived(Plain):
+    pass
+
+
+class Word(str):
+    pass
+
+
+class Listed(list):
+    pass
+
+
+def matched(o: Any) -> str:
+    match o:
+        case [first, *_]:
+            return f"sequence {first}"
+        case {"k": value}:
+            return f"mapping {value}"
+    return "neither"
+
+
+LATER: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "a global": (lambda: undefined, lambda: globals().update(undefined=3)),  # type: ignore[name-defined]  # noqa: F821
+    "a builtin": (lambda: undefined, lambda: setattr(builtins, "undefined", 4)),  # type: ignore[name-defined]  # noqa: F821
+    "a sequence": (lambda: matched(Plain()), lambda: collections.abc.Sequence.register(Plain)),
+    "a field's attribute": (lambda: "{0.extra}".format(Word("a")), lambda: setattr(Word, "extra", 5)),
+    "a super class": (
+        lambda: super(Shared, Derived()).__repr__()[:2],
+        lambda: Shared in Derived.__mro__ or setattr(Derived, "__bases__", (Shared,)),
+    ),
+    "an initializer": (
+        lambda: Listed([1]),
+        lambda: setattr(Listed, "__init__", property(lambda self: lambda *a: 3)),
+    ),
+    "an attribute of a tuple": (lambda: LATER_ROW.later, lambda: setattr(LATER_ROW, "later", 6)),
+}
+LATER_ROW: Any = Rows(1, "b")
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_comes_later_is_seen(name: str) -> None:
+    read, change = LATER[name]
+
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            r = read()
+        except Exception as error:
+            r = type(error), str(error)
+        return x + 1, r
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    try:
+        for _ in range(2):
+            assert str(fast(x)) == str(fn(x)) == str(fast(x))
+            change()
+        assert str(fast(x)) == str(fn(x))
+    finally:
+        globals().pop("undefined", None)
+        vars(builtins).pop("undefined", None)
