@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+import fuzz_compare
 import torch
 from fuzz_compare import Mismatch
 from fuzz_shrink import Body, shrink
@@ -54,14 +55,17 @@ class Programs:
 
 
 def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Iterator[tuple[Any, Mismatch | None]]:
-    """Judges (name, text, whole) one after the other in a fork; one that dies or hangs is the last that comes back."""
+    """Judges (name, text, whole) one after the other in a fork; one that dies or hangs is the last that comes back.
+
+    A program that crashes alone and without godynamo has no result to compare with: it holds.
+    """
     read, write = os.pipe()
     errors = tempfile.TemporaryFile()  # noqa: SIM115 closed below, a generator's own with statement might never be left
     child = os.fork()
     if child == 0:
         _child(kind, read, write, jobs, errors)
     os.close(write)
-    buffer, at, why = b"", 0, ""
+    buffer, at, why, plain = b"", 0, "", False
     try:
         deadline = time.monotonic() + timeout
         while at < len(jobs):
@@ -73,6 +77,9 @@ def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Itera
             *lines, buffer = (buffer + data).split(b"\n")
             for text in lines:
                 row = json.loads(text)
+                if isinstance(row, bool):
+                    plain = row
+                    continue
                 yield jobs[at][0], Mismatch(**row) if row else None
                 at += 1
                 deadline = time.monotonic() + timeout
@@ -81,7 +88,12 @@ def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Itera
         if why != "crash" and at < len(jobs):
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-    if at < len(jobs):
+    if at < len(jobs) and why == "crash" and plain:
+        if at == 0:
+            yield jobs[at][0], None
+        else:  # unless the programs before it are to blame
+            yield from in_child(kind, jobs[at : at + 1], timeout)
+    elif at < len(jobs):
         got = "" if why == "hang" else f"wait status {status}"
         errors.seek(0)
         yield jobs[at][0], Mismatch(why, 0, None, f"{got}\n{errors.read(SAID).decode(errors='replace')}".strip())
@@ -93,6 +105,7 @@ def _child(kind: Programs, read: int, write: int, jobs: list[Job], errors: IO[by
         os.close(read)
         os.dup2(errors.fileno(), 2)
         faulthandler.enable(2, all_threads=False)
+        fuzz_compare.on_plain_run = lambda begins: os.write(write, json.dumps(begins).encode() + b"\n")
         logging.getLogger("godynamo").setLevel(logging.CRITICAL)  # warnings of the cache limit, each with its traceback
         for _, text, whole in jobs:
             os.ftruncate(2, 0)
@@ -153,7 +166,7 @@ def main(kind: Programs, count: int, text: str, options: argparse.ArgumentParser
     parser = options or argparse.ArgumentParser(description=text)
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--most", type=int, default=10, help="mismatches to shrink and print; the others are counted")
+    parser.add_argument("--most", type=int, default=10, help="mismatches to shrink")
     parser.add_argument("--show", action="store_true", help="print the seed's program and its verdict, unshrunk")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -177,8 +190,11 @@ def main(kind: Programs, count: int, text: str, options: argparse.ArgumentParser
     seconds = time.monotonic() - started
     kinds = Counter(mismatch.kind for _, mismatch in found)
     first = {mismatch.kind: seed for seed, mismatch in reversed(found)}  # one of each kind comes first
-    for seed, mismatch in sorted(found, key=lambda one: first[one[1].kind] != one[0])[: args.most]:
+    found.sort(key=lambda one: first[one[1].kind] != one[0])
+    for seed, mismatch in found[: args.most]:
         report(kind, seed, mismatch)
+    for seed, mismatch in found[args.most :]:
+        print(f"== seed {seed}, not shrunk: {mismatch}")
     for name, number in kinds.most_common() if len(kinds) > 1 else ():
         print(f"{number:6} {name}")
     what = "programs" if kind.runs == 1 else f"runs of {ran // kind.runs} programs"

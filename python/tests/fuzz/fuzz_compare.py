@@ -19,6 +19,8 @@ PLAIN_LIMIT = 2.0
 FILENAME = "<program>"
 #: what a run of a program gives for each call: a part's name → plain data that == compares
 Observed = list[dict[str, Any]]
+#: called before (True) and after (False) each plain run: a process that dies in between is not godynamo's fault
+on_plain_run: Callable[[bool], object] = bool
 
 
 @dataclass
@@ -143,11 +145,14 @@ def compare(
     ``whole`` takes a backend that is given whole graphs. Raises SyntaxError for a text that is no program.
     """
     codes = codes_of(text)
+    on_plain_run(True)
     try:
         with limited(PLAIN_LIMIT):
             expected = run(codes, lambda fn: fn)
     except TooLongError:
         return None
+    finally:
+        on_plain_run(False)
     errors: list[str] = []
     before = _C.set_callback("internal_error", lambda info: errors.append(f"{info['where']}: {info['error']}"))
     backend: Any = whole_graph if whole else "eager"

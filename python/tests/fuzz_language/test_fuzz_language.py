@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import fuzz_children as children
 import fuzz_compare as comparing
 import fuzz_judge as judging
@@ -126,18 +128,16 @@ def test_shrinking_keeps_what_is_needed():
     assert source(small).splitlines()[-2:] == ["def fn(x, y, n, l, d, o):", "    needed()"]
 
 
-def test_a_crash_and_a_hang_are_reported_with_their_program():
-    good = source([])
-    crash = source([line("import os, signal, godynamo"), line("if not torch.is_grad_enabled(): os.abort()")])
-    jobs = [
-        ("good", good, False),
-        ("crash", crash.replace("not torch.is_grad_enabled()", "True"), False),
-        ("later", good, False),
-    ]
+def test_a_crash_and_a_hang_are_reported_with_their_program(monkeypatch):
+    aborts = lambda fn: (lambda *args: os.abort()) if "os" in fn.__code__.co_varnames else fn  # noqa: E731
+    monkeypatch.setattr(comparing.godynamo, "optimize", lambda backend: aborts)
+    good, crash = source([]), source([line("import os")])
+    jobs = [("good", good, False), ("crash", crash, False), ("later", good, False)]
     assert [(name, m and m.kind) for name, m in children.in_child(LANGUAGE, jobs)] == [
         ("good", None),
         ("crash", "crash"),
     ]
+    monkeypatch.undo()
     forever = source([line("import time"), line("time.sleep(1000)")])
     old, comparing.PLAIN_LIMIT = comparing.PLAIN_LIMIT, 1000.0
     try:
@@ -145,6 +145,12 @@ def test_a_crash_and_a_hang_are_reported_with_their_program():
         assert [(name, m.kind) for name, m in found] == [("hang", "hang")]
     finally:
         comparing.PLAIN_LIMIT = old
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_program_that_crashes_without_godynamo_is_not_judged(before):
+    jobs = [("good", source([]), False)] * before + [("crash", source([line("import os"), line("os.abort()")]), False)]
+    assert [m for _, m in children.in_child(LANGUAGE, jobs)] == [None] * len(jobs)
 
 
 def test_what_cpython_does_not_end_is_not_judged(monkeypatch):
