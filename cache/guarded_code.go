@@ -24,7 +24,7 @@ type GuardedCode struct {
 	Chains   [][]Level
 	Shown    [][]ShownLocal // of each chain
 	Nth      []int          // of each chain: how often its instruction runs before
-	Again    []bool         // of each chain: an exception from outside is raised after its operation has run again, not before it
+	Done     []bool         // of each chain: an exception from outside is raised in place of its operation, which must not run again
 	// Operations of the compiled graph and their user frames: where the graph raises, the failed one's are shown.
 	Operations []Operation
 	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.

@@ -224,7 +224,7 @@ func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.Guard
 		}
 		g.Shown = append(g.Shown, shown)
 		g.Nth = append(g.Nth, ch.Nth())
-		g.Again = append(g.Again, ch.Again())
+		g.Done = append(g.Done, ch.Done())
 	}
 	return g, nil
 }
@@ -376,9 +376,9 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 		var levels []py.Object
 		for i, l := range ch {
 			level, ok := made[l]
-			if shown := g.Shown[k]; i == 0 && (g.Nth[k] > 0 || g.Again[k]) {
+			if shown := g.Shown[k]; i == 0 && (g.Nth[k] > 0 || g.Done[k]) {
 				nth := int64(g.Nth[k])
-				if g.Again[k] {
+				if g.Done[k] {
 					nth = ^nth
 				}
 				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)), locals.tuple(shown), s.Int(nth))

@@ -479,6 +479,7 @@ func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 
 // runEvents writes all events. A backend that takes whole graphs gets its call first; the effects follow in order.
 func (c *Codegen) runEvents() error {
+	c.effectsWait = c.out.effectsWait()
 	if c.out.backend.Inline() {
 		events, last := c.out.inOrder()
 		c.protecting = last >= 0 && !c.out.world.PythonOps
@@ -507,7 +508,6 @@ func (c *Codegen) runEvents() error {
 		return nil
 	}
 	c.leadEnd = -1
-	c.effectsWait = c.out.effectsWait()
 	for _, e := range c.out.events {
 		if e.node != nil && c.leadEnd < 0 {
 			c.leadEnd = len(c.list)
@@ -567,6 +567,17 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
+// stateAt is the snapshot to restore if an event that is not an operation raises. A delayed event may run under other modes than its source line.
+func (c *Codegen) stateAt(e *event) py.Object {
+	switch {
+	case !e.state.IsNull() || e.inBlock:
+		return e.state
+	case !e.modes.IsNull():
+		return e.modes
+	}
+	return c.out.state.entry
+}
+
 func (c *Codegen) writeEvent(e *event) error {
 	c.at(e.chain, false)
 	for _, d := range e.drops {
@@ -581,10 +592,17 @@ func (c *Codegen) writeEvent(e *event) error {
 	}
 	if e.node == nil {
 		kind := plainCalls
-		if e.inBlock && !c.protecting || c.effectsWait {
+		switch {
+		case c.protecting:
+		case c.effectsWait && e.effect():
+			kind = heldCalls // print looks for signals by itself
+		case c.effectsWait || e.inBlock:
 			kind = quietCalls
 		}
-		if err := c.as(kind, func() error { return e.emit(c) }); err != nil {
+		err := c.restoring(c.stateAt(e), func() error {
+			return c.as(kind, func() error { return e.emit(c) })
+		})
+		if err != nil {
 			return err
 		}
 		if e.slot != nil {
@@ -597,14 +615,15 @@ func (c *Codegen) writeEvent(e *event) error {
 	if e.protected && e.chain != nil {
 		c.mark(mark{start: len(c.list), chain: e.chain, protected: true})
 	}
+	stays := c.out.stays(e)
 	kind := plainCalls
-	if e.node.State {
-		kind = quietCalls // what would put the mode back begins after it
+	if e.node.State || e.protected && stays {
+		kind = quietCalls // what would put the mode back begins after it; a change that stays must not be met by a second run
 	}
 	err := c.as(kind, func() error {
 		return c.restoring(e.state, func() error {
 			err := c.out.backend.EmitNode(c, e.node)
-			if err == nil && e.protected && c.list[len(c.list)-1].Op != opcode.CALL {
+			if err == nil && e.protected && !stays && c.list[len(c.list)-1].Op != opcode.CALL {
 				c.lookForSignals()
 			}
 			return err
@@ -664,6 +683,8 @@ func (c *Codegen) graphCall() error {
 	}
 	body, marks := c.list[at:], c.marks
 	c.list, c.marks = slices.Clone(c.list[:at]), nil
+	o.state.sealRegion() // what is written from here on goes between the regions so far
+	regions := len(o.state.regions)
 	for len(marks) > 0 && marks[0].start < at {
 		c.marks, marks = append(c.marks, marks[0]), marks[1:]
 	}
@@ -691,7 +712,7 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	if c.effectsWait {
+	if o.runsOnce() {
 		c.calls = heldCalls
 	}
 	c.PushNull()
@@ -748,6 +769,11 @@ func (c *Codegen) graphCall() error {
 	for _, m := range marks {
 		m.start += n
 		c.marks = append(c.marks, m)
+	}
+	for i := range o.state.regions[:regions] { // the graph's own come after these
+		if r := &o.state.regions[i]; r.start >= at {
+			r.start, r.end = r.start+n, r.end+n
+		}
 	}
 	c.list = append(c.list, body...)
 	return nil

@@ -52,7 +52,7 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 		tx.World().Effects++
 		o.drawsFrom(operands[0])
 	}
-	e := &event{emit: emit, slot: o.newSlot(), chain: o.position(), early: true, draws: draws, inBlock: o.inBlock()}
+	e := o.here(&event{emit: emit, slot: o.newSlot(), early: true, draws: draws})
 	o.events = append(o.events, e)
 	return e.slot, nil
 }

@@ -196,14 +196,14 @@ type chain struct {
 	locals  []variables.VariableTracker // the outermost frame's there
 	shown   []ShownLocal
 	nth     int  // how often the instruction runs before it is this operation's; see Codegen.numberOperations
-	again   bool // its effect is undone, so it runs again before an exception from outside is raised
+	done    bool // what it leaves behind stays, so it does not run again before an exception from outside is raised
 }
 
 // Nth is how often the chain's instruction runs before, in the piece.
 func (c *chain) Nth() int { return c.nth }
 
-// Again reports whether an exception from outside is raised after the chain's operation has run again, not before it.
-func (c *chain) Again() bool { return c.again }
+// Done reports whether an exception from outside is raised in place of the chain's operation, which must not run again.
+func (c *chain) Done() bool { return c.done }
 
 // Shown lists the variables of the outermost frame that a traceback shows.
 func (c *chain) Shown() []ShownLocal { return c.outermost().shown }

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -366,15 +368,21 @@ func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	return nil
 }
 
+// stoppedInBlock reports whether the generator has stopped inside a try or with block, whose cleanup runs when it is destroyed.
+func (g *GeneratorVariable) stoppedInBlock() bool {
+	f := g.frame
+	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Handler != nil
+}
+
 // abandoned looks for generators that CPython would close when the frame lets go of them, and that would run code then: those stopped
 // inside try or with. Where that code does nothing that can be seen (zip has left a Sequence's iterator), it does not matter when it
 // runs; else CPython makes and closes such a one.
 func (o *OutputGraph) abandoned() error {
-	for _, g := range o.generators {
-		f := g.frame
-		if f == nil || !g.started || variables.Materialized(g) || f.d.code.Instructions[f.ip-1].Handler == nil {
+	for _, g := range slices.Clone(o.generators) { // closing one may remove others
+		if !g.stoppedInBlock() || variables.Materialized(g) {
 			continue
 		}
+		f := g.frame
 		writes, events := o.world.Writes, len(o.events)
 		if o.current != nil && !g.running {
 			if _, err := g.close(o.current); err != nil {

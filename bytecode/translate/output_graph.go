@@ -429,13 +429,19 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	return n
 }
 
-// inBlock reports whether an exception raised now would reach a user's handler, or a with block that restores torch's modes.
-func (o *OutputGraph) inBlock() bool {
-	if o.current == nil {
-		return false
+// here fills in the position of an event that is not an operation, and the torch modes to restore if it raises.
+func (o *OutputGraph) here(e *event) *event {
+	e.modes = o.state.now
+	if o.current != nil {
+		e.chain = o.current.chainHere()
+		var handled bool
+		handled, e.state = o.current.protection()
+		e.inBlock = handled || !e.state.IsNull()
+		if handled {
+			e.state = py.Object{}
+		}
 	}
-	handled, state := o.current.protection()
-	return handled || !state.IsNull()
+	return e
 }
 
 func (o *OutputGraph) position() *chain {
@@ -458,7 +464,7 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 		}
 	}
 	o.letGo(values)
-	o.events = append(o.events, &event{emit: emit, chain: o.position(), fresh: o.materializing > 0, inBlock: o.inBlock()})
+	o.events = append(o.events, o.here(&event{emit: emit, fresh: o.materializing > 0}))
 	return nil
 }
 
@@ -549,7 +555,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	if !ok {
 		return exc.Break(exc.Reconstruct, "%s", v.Kind())
 	}
-	o.hold(&event{emit: r.Reconstruct, chain: o.position(), inBlock: o.inBlock()}, v)
+	o.hold(o.here(&event{emit: r.Reconstruct}), v)
 	return nil
 }
 
@@ -559,7 +565,7 @@ func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVaria
 	if err != nil {
 		return err
 	}
-	o.hold(&event{emit: variables.NewCell(nil).Reconstruct, chain: o.position(), inBlock: o.inBlock()}, c)
+	o.hold(o.here(&event{emit: variables.NewCell(nil).Reconstruct}), c)
 	if contents == nil {
 		return nil
 	}
@@ -583,7 +589,7 @@ func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectV
 	if err := v.Before(tx); err != nil {
 		return err
 	}
-	o.hold(&event{emit: v.ReconstructEmpty, chain: o.position(), inBlock: o.inBlock()}, v)
+	o.hold(o.here(&event{emit: v.ReconstructEmpty}), v)
 	o.materializing++
 	defer func() { o.materializing-- }()
 	return v.Fill(tx)

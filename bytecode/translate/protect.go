@@ -107,13 +107,41 @@ func (o *OutputGraph) rerunnable() bool {
 	return true
 }
 
-// effectsWait reports whether effects follow a graph that cannot run again, though the program has them among its operations. What is raised
+// runsOnce reports whether effects follow a graph that cannot run again, though the program has them among its operations. What is raised
 // from outside between the two would take effects away that CPython had done: there are no signals from the graph's start to the last effect.
-func (o *OutputGraph) effectsWait() bool {
+func (o *OutputGraph) runsOnce() bool {
 	if o.backend.Inline() || o.numOps == 0 || o.lead > 0 || o.hasProtected || o.rerunnable() {
 		return false
 	}
 	return slices.ContainsFunc(o.events, (*event).effect)
+}
+
+// effectsWait reports whether effects wait for an operation that can be seen too, once it has not raised: drawn numbers, say. From there
+// to the last effect nothing may arrive.
+func (o *OutputGraph) effectsWait() bool {
+	if o.runsOnce() {
+		return true
+	}
+	if o.numOps == 0 || o.lead > 0 {
+		return false
+	}
+	events, effect := o.events, false
+	if o.backend.Inline() {
+		last := -1
+		for i, e := range events {
+			if e.protected {
+				last = i
+			}
+		}
+		events = events[:last+1]
+	}
+	for _, e := range events {
+		if effect && (o.isPutBack(e) || o.eventTrace(e) != noTrace) {
+			return true
+		}
+		effect = effect || e.effect()
+	}
+	return false
 }
 
 // savesState has state saved in front of a whole graph that has an effect before an operation: put back, it lets the user's code run again

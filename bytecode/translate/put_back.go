@@ -113,6 +113,11 @@ func (o *OutputGraph) isPutBack(e *event) bool {
 	return e.node != nil && !e.node.State && (o.drawsBy(e.node) == draws || o.traceOf(e.node) == copied)
 }
 
+// stays reports whether an operation leaves behind what is not put back.
+func (o *OutputGraph) stays(e *event) bool {
+	return !e.putBack && (o.isPutBack(e) || o.eventTrace(e) != noTrace)
+}
+
 // eventTrace is traceOf for an event, which may be no operation.
 func (o *OutputGraph) eventTrace(e *event) trace {
 	if e.node == nil {

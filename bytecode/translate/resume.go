@@ -452,31 +452,30 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	return nil, nil
 }
 
-// callExit writes what WITH_EXCEPT_START does: exit(type(e), e, e.__traceback__), result on the stack.
+// callExit writes what WITH_EXCEPT_START does: exit(type(e), e, e.__traceback__), result on the stack. CPython looks for no signals there: one
+// that came before the exit would skip it, one after it would leave it with another exception.
 func (tx *InstructionTranslator) callExit(c *Codegen) error {
-	c.PushNull()
-	if err := c.Load(tx.top(4)); err != nil {
-		return err
-	}
-	e := tx.top(1)
-	err := c.as(quietCalls, func() error { // an exception that arrived before the exit is called would skip it
+	return c.as(quietCalls, func() error {
+		c.PushNull()
+		if err := c.Load(tx.top(4)); err != nil {
+			return err
+		}
+		e := tx.top(1)
 		c.PushNull()
 		c.LoadConst(tx.World().TypeType)
-		err := c.Load(e)
-		c.Call(1, nil)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for range 2 {
 		if err := c.Load(e); err != nil {
 			return err
 		}
-	}
-	c.LoadAttr("__traceback__")
-	c.Call(3, nil)
-	return nil
+		c.Call(1, nil)
+		for range 2 {
+			if err := c.Load(e); err != nil {
+				return err
+			}
+		}
+		c.LoadAttr("__traceback__")
+		c.Call(3, nil)
+		return nil
+	})
 }
 
 // arm writes another continuation behind what there is; lead is given its first instruction.
@@ -503,10 +502,19 @@ const resumeInBlock = 2
 // callResume writes: return resume(stack values, live locals).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
 	kind := plainCalls
-	if inst.Handler != nil || target.Handler != nil || len(tx.handled) > 0 {
+	if inst.Handler != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 {
 		kind = quietCalls
 	}
 	return c.as(kind, func() error { return tx.writeResume(c, inst, target, stack, live) })
+}
+
+// goesOnInBlock reports whether what runs from target on is inside of a block. Exception tables leave out NOPs, such as that of an inner try.
+func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) bool {
+	all := tx.d.code.Instructions
+	for i := tx.d.index[target]; target.Op == opcode.NOP && target.Handler == nil && i+1 < len(all); i++ {
+		target = all[i+1]
+	}
+	return target.Handler != nil
 }
 
 func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {

@@ -260,10 +260,11 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	return false, state
 }
 
-// stoppedInBlock reports whether a generator is suspended inside a try or with block, whose cleanup runs when it is destroyed.
+// stoppedInBlock reports whether any generator has stopped inside a block.
 func (o *OutputGraph) stoppedInBlock() bool {
+	o.generators = slices.DeleteFunc(o.generators, func(g *GeneratorVariable) bool { return g.frame == nil }) // asked for every operation
 	return slices.ContainsFunc(o.generators, func(g *GeneratorVariable) bool {
-		return g.started && !g.running && g.frame != nil && g.frame.d.code.Instructions[g.frame.ip-1].Handler != nil
+		return !g.running && g.stoppedInBlock()
 	})
 }
 
@@ -285,25 +286,14 @@ func (c *Codegen) restoring(state py.Object, write func() error) error {
 // writeRestores writes the handlers that put states back and raise again, behind everything else.
 func (c *Codegen) writeRestores() error {
 	for _, r := range c.out.state.regions {
-		restore, err := c.out.scope.GetAttr(c.out.state.module, "restore")
-		if err != nil {
-			return err
-		}
 		region := &bytecode.ExceptionRegion{Lasti: true}
-		err = c.arm(func(first *bytecode.Instruction) {
+		err := c.arm(func(first *bytecode.Instruction) {
 			region.Target = first
 			for _, in := range c.list[r.start:r.end] {
 				in.Handler = region
 			}
 		}, func() error {
-			err := c.as(heldCalls, func() error {
-				c.PushNull()
-				c.LoadConst(restore)
-				c.LoadConst(r.state)
-				c.Call(1, nil)
-				return nil
-			})
-			c.PopTop()
+			err := c.switchTo(r.state)
 			c.emit(opcode.RERAISE, 1)
 			return err
 		})

@@ -89,7 +89,7 @@ func (c *Codegen) numberOperations() (graph *chain) {
 			runs[key]++
 			last = e.chain
 		}
-		e.chain.again = e.chain.again || e.putBack
+		e.chain.done = e.chain.done || c.out.stays(e)
 	}
 	return graph
 }

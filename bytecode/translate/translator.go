@@ -110,15 +110,15 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 	return variables.NewLazy(obj, src)
 }
 
-// InsideTry implements variables.Translator: a handler of an active frame would see an exception raised here, or the
-// exception would get one that is being handled as its context.
+// InsideTry implements variables.Translator: a handler of an active frame would see an exception raised here, or that of a generator
+// which the exception destroys, or the exception would get one that is being handled as its context.
 func (tx *InstructionTranslator) InsideTry() bool {
 	for t := tx; t != nil; t = t.parent {
 		if t.inst != nil && t.inst.Handler != nil || len(t.handled) > 0 {
 			return true
 		}
 	}
-	return false
+	return tx.out.stoppedInBlock()
 }
 
 // InUse implements variables.Translator.

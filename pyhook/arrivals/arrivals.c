@@ -5,6 +5,7 @@
  *   how     at                      what arrives
  *   POINT   the at-th point         a point is a place where CPython may handle a signal: an instruction that is not
  *                                   known to check for none, or the return of a C function. Frames are traced.
+ *   HOOKED  the at-th point         the same where a hook evaluates frames (PEP 523): CPython looks after calls of Python functions too
  *   RAISED  the at-th operation     an instruction such as x + y, which types of C may end with what arrived. Traced too.
  *   TICK    the at-th tick()        programs call tick() in operations and effects
  *   ALLOC   the at-th allocation    of Python objects and memory by this thread
@@ -28,7 +29,7 @@
 
 enum { MOST_FAILURES = 10000 };
 
-enum how { NEVER, POINT, RAISED, TICK, ALLOC, THREAD, FAIL, FAIL_ON };
+enum how { NEVER, POINT, RAISED, TICK, ALLOC, THREAD, FAIL, FAIL_ON, HOOKED };
 
 static struct {
     enum how how;
@@ -67,14 +68,14 @@ arrive(void)
 
 /* ---- points ---- */
 
-/* Instructions after and during which CPython 3.11 never checks for signals. */
+/* Instructions after and during which CPython 3.11 never checks for signals. What may end an object's life is none of them: its __del__
+ * would run. */
 static int
 is_quiet(int opcode)
 {
     switch (opcode) {
     case CACHE:
     case NOP:
-    case POP_TOP:
     case PUSH_NULL:
     case PRECALL:
     case KW_NAMES:
@@ -85,13 +86,10 @@ is_quiet(int opcode)
     case LOAD_DEREF:
     case LOAD_CLOSURE:
     case LOAD_GLOBAL:
-    case STORE_FAST:
-    case STORE_DEREF:
     case BUILD_TUPLE:
     case BUILD_LIST:
     case JUMP_FORWARD:
     case PUSH_EXC_INFO:
-    case POP_EXCEPT:
     case MAKE_FUNCTION:
     case RETURN_VALUE:
     case COPY_FREE_VARS:
@@ -102,11 +100,24 @@ is_quiet(int opcode)
     }
 }
 
-/* Instructions that are operations of their operands' types. */
+/* Whether torch or its tensors have a function of this name: what is called then may look for signals before it does anything. */
 static int
-is_operation(int opcode)
+is_torch_name(PyObject *name)
 {
-    switch (opcode) {
+    static PyObject *torch, *tensor;
+    if (torch == NULL) {
+        torch = PyImport_ImportModule("torch");
+        tensor = torch != NULL ? PyObject_GetAttrString(torch, "Tensor") : NULL;
+        PyErr_Clear();
+    }
+    return tensor != NULL && (PyObject_HasAttr(tensor, name) || PyObject_HasAttr(torch, name));
+}
+
+/* Instructions that are operations of their operands' types, or lead to the call of one. */
+static int
+is_operation(PyCodeObject *code, const unsigned char *instruction)
+{
+    switch (instruction[0]) {
     case BINARY_OP:
     case BINARY_SUBSCR:
     case STORE_SUBSCR:
@@ -118,6 +129,9 @@ is_operation(int opcode)
     case FOR_ITER:
     case UNPACK_SEQUENCE:
         return 1;
+    case LOAD_METHOD:
+        return instruction[1] < PyTuple_GET_SIZE(code->co_names)
+               && is_torch_name(PyTuple_GET_ITEM(code->co_names, instruction[1]));
     default:
         return 0;
     }
@@ -158,23 +172,30 @@ on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py
     if (what == PyTrace_OPCODE) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         PyObject *bytes = PyCode_GetCode(code);
-        Py_DECREF(code);
         if (bytes == NULL) {
+            Py_DECREF(code);
             return -1;
         }
-        int opcode = (unsigned char)PyBytes_AS_STRING(bytes)[PyFrame_GetLasti(frame)];
-        Py_DECREF(bytes);
-        if (now.how == RAISED) {
-            return is_operation(opcode) ? at_operation() : 0;
-        }
-        if (!is_quiet(opcode)) {
+        const unsigned char *instruction = (unsigned char *)PyBytes_AS_STRING(bytes) + PyFrame_GetLasti(frame);
+        int operation = now.how == RAISED && is_operation(code, instruction);
+        if (now.how != RAISED && !is_quiet(instruction[0])) {
             at_point();
         }
+        Py_DECREF(code);
+        Py_DECREF(bytes);
+        return operation ? at_operation() : 0;
     }
-    if (what == PyTrace_RETURN && now.how == POINT) {
+    if (what == PyTrace_RETURN && now.how != RAISED) {
         at_point();
     }
     return 0;
+}
+
+/* CPython's evaluation, as a hook: CALL does not enter Python functions by itself then. */
+static PyObject *
+evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *frame, int throwflag)
+{
+    return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
 }
 
 static int
@@ -305,9 +326,15 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     now.main = pthread_self();
     pthread_t other;
     int fails = how == FAIL || how == FAIL_ON;
-    if (how == POINT || how == RAISED) {
+    int traced = how == POINT || how == RAISED || how == HOOKED;
+    PyInterpreterState *interp = PyInterpreterState_Get();
+    _PyFrameEvalFunction evaluator = _PyInterpreterState_GetEvalFrameFunc(interp);
+    if (how == HOOKED) {
+        _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
+    }
+    if (traced) {
         PyEval_SetTrace(on_trace, NULL);
-        PyEval_SetProfile(how == POINT ? on_profile : NULL, NULL);
+        PyEval_SetProfile(how != RAISED ? on_profile : NULL, NULL);
     }
     else if (how == ALLOC || fails) {
         hook_allocators(fails);
@@ -323,9 +350,12 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     PyObject *result = PyObject_Call(fn, args, NULL);
     now.nanoseconds = clock_ns() - start;
     now.over = 1;
-    if (how == POINT || how == RAISED) {
+    if (traced) {
         PyEval_SetTrace(NULL, NULL);
         PyEval_SetProfile(NULL, NULL);
+    }
+    if (how == HOOKED) {
+        _PyInterpreterState_SetEvalFrameFunc(interp, evaluator);
     }
     else if (how == ALLOC || fails) {
         unhook_allocators(fails);
@@ -374,8 +404,8 @@ PyMODINIT_FUNC
 PyInit_arrivals(void)
 {
     PyObject *m = PyModule_Create(&definition);
-    static const char *names[] = {"NEVER", "POINT", "RAISED", "TICK", "ALLOC", "THREAD", "FAIL", "FAIL_ON"};
-    for (int i = 0; m != NULL && i < 8; i++) {
+    static const char *names[] = {"NEVER", "POINT", "RAISED", "TICK", "ALLOC", "THREAD", "FAIL", "FAIL_ON", "HOOKED"};
+    for (int i = 0; m != NULL && i < 9; i++) {
         PyModule_AddIntConstant(m, names[i], i);
     }
     return m;

@@ -124,7 +124,7 @@ typedef struct {
                                       item: its variables, a tuple of (index in localsplus, index of the transformed frame's
                                       variable that has the value) and (index, -1, value). A sixth item: how often its
                                       instruction runs before it is this operation's; its complement where an exception from
-                                      outside is raised after the operation. NULL: no rows */
+                                      outside is raised in place of the operation. NULL: no rows */
     PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
     PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
     PyObject *

@@ -39,13 +39,13 @@ int gd_check_signals(void);
 /* Whether the exception, normalized, came from outside of the operation that it left. All borrowed; traceback may be NULL. Its first entry is the
  * frame that ran the operation. What is found in it:
  *  - a frame that was called with its caller's frame as an argument, as CPython calls a signal handler and nothing else calls
- *    anything;
+ *    anything; or with a signal's number, where it is that signal's handler and the frame is gone;
  *  - no frame that raised it, so that it came out of C, of a type or in a form that operations do not raise: no Exception, without
  *    arguments, or of a class that is neither builtin nor a tensor library's.
  * Where both fail and it did come from outside, the operation does not raise it a second time: rerun.h sees that. */
 int gd_came_from_outside(PyObject *type, PyObject *value, PyObject *traceback);
 
-/* Whether the frame was called with its caller's frame among its arguments. */
+/* Whether the frame is a signal handler's: its arguments have its caller's frame, or the number of a signal that it handles. */
 int gd_is_signal_handler(PyFrameObject *frame);
 
 /* After a call that the translator made has failed: where the pending exception came from outside, keeps it for
@@ -56,12 +56,12 @@ void gd_note_interruption(void);
 /* Whether an exception from outside is noted, or that memory is out. */
 int gd_interrupted(void);
 
-/* Leaves the dispatch modes of torch that are still entered where an exception from outside has ended a translation or transformed code:
- * torch's own code was ended between the entry of a mode and the block that leaves it. Neither begins under one. The pending exception
- * stays. */
+/* Leaves the dispatch modes of torch that are still entered after a translation, or where an exception from outside has ended transformed
+ * code: torch's own code was ended between the entry of a mode and the block that leaves it, or had no memory to leave it. Neither begins
+ * under one. The pending exception stays. */
 void gd_leave_modes(void);
 
-/* Adds let_signals_through, hold_signals_again and came_from_outside to the module: for the call of a backend. 0 or -1 */
+/* Adds came_from_outside to the module. 0 or -1 */
 int gd_interrupt_init(PyObject *module);
 
 /* What was noted on this thread since the last call of this: new reference or NULL. */

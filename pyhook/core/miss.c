@@ -26,6 +26,7 @@ typedef struct {
     int kind;
     int others; /* another thread ran Python when the translation began; it may have ended meanwhile */
     int held; /* signals are held back by this miss: until the entry runs, or the user's own code */
+    int interrupted; /* what is to be raised came from outside */
 } miss;
 
 static void
@@ -35,13 +36,14 @@ end_hold(miss *m)
     m->held = 0;
 }
 
-/* What becomes of a call that is to raise the pending exception, none of the frame's own operations having raised it. A frame that has
- * not begun raises it at its call. One that has may be in blocks: its own code raises it where it goes on. */
+/* Decides how a call raises a pending exception that none of the frame's operations raised. An error meant for the caller is raised at the
+ * call, if the frame has not begun. An exception from outside is raised by the frame's own code where it begins or continues: CPython
+ * checks for signals there, and the traceback keeps the frame. */
 static int
 raising(const miss *m, PyObject **result)
 {
     *result = NULL;
-    if (m->kind != GD_FRAME_RESUME) {
+    if (m->kind != GD_FRAME_RESUME && !m->interrupted) {
         return GD_SERVED;
     }
     gd_rerun_prepare(NULL, 1);
@@ -295,7 +297,7 @@ translate(const miss *m, gd_reply *reply)
 /* Holds the mark that this code is in translation. It carries the fork generation: a child finds the marks of threads it
  * does not have out of date. */
 static void
-translate_marked(const miss *m, gd_reply *reply)
+translate_marked(miss *m, gd_reply *reply)
 {
     m->cache->in_progress = gd_runtime.fork_generation + 1;
     gd_thread.translating++;
@@ -307,9 +309,7 @@ translate_marked(const miss *m, gd_reply *reply)
     gd_thread.translating--;
     m->cache->in_progress = 0;
     PyObject *interruption = gd_take_interruption();
-    if (interruption != NULL || gd_thread.no_memory) {
-        gd_leave_modes();
-    }
+    gd_leave_modes();
     if (gd_thread.no_memory) { /* an answer may rest on it */
         gd_thread.no_memory = 0;
         PyErr_Clear();
@@ -321,6 +321,7 @@ translate_marked(const miss *m, gd_reply *reply)
         PyErr_Restore(Py_NewRef(Py_TYPE(interruption)), interruption, PyException_GetTraceback(interruption));
         Py_CLEAR(reply->entry);
         reply->status = GD_RAISE;
+        m->interrupted = 1;
     }
     /* An answer and the error state must fit together: a pending exception in a good answer would surface anywhere. */
     if (reply->status != GD_RAISE && PyErr_Occurred()) {
@@ -469,7 +470,7 @@ int
 gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
               int kind, PyObject *const *slots, PyObject **result)
 {
-    miss m = {cache, root, owner, function, slots, NULL, kind, 0, gd_hold_signals()};
+    miss m = {cache, root, owner, function, slots, NULL, kind, 0, gd_hold_signals(), 0};
     int how = serve(tstate, &m, result);
     end_hold(&m);
     return how;

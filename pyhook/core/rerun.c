@@ -114,6 +114,38 @@ handler_of(PyCodeObject *code, int offset)
     return -1;
 }
 
+/* Whether CPython, before the instruction at `offset`, may have found a signal whose exception goes to the same handler. */
+static int
+after_a_check(PyCodeObject *code, int offset)
+{
+    PyObject *bytes = PyCode_GetCode(code);
+    if (bytes == NULL) {
+        PyErr_Clear();
+        return 1;
+    }
+    const unsigned char *units = (const unsigned char *)PyBytes_AS_STRING(bytes);
+    int before = offset - 2, found;
+    while (before > 0 && units[before] == CACHE) {
+        before -= 2;
+    }
+    switch (units[offset]) {
+    case JUMP_BACKWARD:
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+        found = 1;
+        break;
+    default:
+        found = before >= 0
+                && (units[before] == CALL || units[before] == CALL_FUNCTION_EX
+                    || (units[before] == RESUME && (units[before + 1] & 3) < 2))
+                && handler_of(code, before) == handler_of(code, offset);
+    }
+    Py_DECREF(bytes);
+    return found;
+}
+
 /* Whether the frame calls the next level of the place. It is at the call or at one of its caches. */
 static int
 calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
@@ -210,23 +242,19 @@ now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Whether the exception is raised at the frame's instruction: the first check at the place or after it. */
 static int
-is_the_place(gd_rerun *r, const _PyInterpreterFrame *frame)
+is_due(gd_rerun *r, const _PyInterpreterFrame *frame)
 {
-    if (r->place == NULL) {
-        return 1;
-    }
-    if (r->at == frame) {
-        return 1; /* the instruction has run */
+    int checked = after_a_check(frame->f_code, gd_py_frame_offset(frame));
+    if (r->reached) {
+        return checked;
     }
     if (at_place(r, frame, 0)) {
-        if (r->passes-- > 0) {
-            return 0;
-        }
-        r->at = r->after ? frame : NULL;
-        return !r->after;
+        r->reached = r->passes-- <= 0;
+        return r->reached && (checked || r->done);
     }
-    return now() - r->begun > LONGEST && at_place(r, frame, 1);
+    return checked && now() - r->begun > LONGEST && at_place(r, frame, 1);
 }
 
 static int
@@ -246,7 +274,7 @@ trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg
         frame->f_trace_opcodes = 0;
         break;
     case PyTrace_OPCODE:
-        if (r->throws && in_body(r, frame->f_frame) && is_the_place(r, frame->f_frame)) {
+        if (r->throws && in_body(r, frame->f_frame) && is_due(r, frame->f_frame)) {
             stop_tracing(r);
             return raise_now(r);
         }
@@ -286,13 +314,14 @@ gd_rerun_begin(gd_rerun *r, PyCodeObject *code)
         PyErr_Clear();
     }
     r->offset = -1;
+    r->reached = r->place == NULL;
     if (r->place != NULL && PyTuple_GET_SIZE(r->place) > 0) {
         PyObject *item = PyTuple_GET_ITEM(r->place, 0);
         PyCodeObject *outer = (PyCodeObject *)PyTuple_GET_ITEM(item, 0);
         int offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
         r->offset = outer == code ? offset : offset_in_copy(outer, offset, code);
         long nth = PyTuple_GET_SIZE(item) > 5 ? PyLong_AsLong(PyTuple_GET_ITEM(item, 5)) : 0;
-        r->after = nth < 0;
+        r->done = nth < 0;
         r->passes = nth < 0 ? ~nth : nth;
     }
     r->begun = now();

@@ -24,8 +24,8 @@ typedef struct gd_rerun {
     PyCodeObject *code; /* borrowed: of the outermost frame: the user's, or a resume function's copy of it */
     int offset; /* of the place's outermost instruction in that code; -1: not known */
     long passes; /* how often the place's instruction still runs before it is the one */
-    int after; /* the instruction's effect was undone: it runs again, and the exception is raised after it */
-    const _PyInterpreterFrame *at; /* compared only: the frame that runs it again now; NULL: none yet */
+    int done; /* what the instruction leaves behind stays: it does not run again before the exception is raised */
+    int reached; /* the instruction has been met as often */
     int64_t begun; /* ns */
     int throws;
     int body; /* offset of a resume function's body in its code; 0 for the user's own */

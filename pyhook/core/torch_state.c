@@ -149,6 +149,7 @@ typedef struct {
     uint32_t autograd_byte; /* of AutogradState */
     uint8_t autograd_mask;
     symbolic_tracer fx; /* strong */
+    PyObject *count_modes, *pop_mode; /* strong or NULL: of dispatch modes */
 } state_reads;
 
 static state_reads state;
@@ -423,12 +424,17 @@ gd_torch_state_ensure(void)
         failed = choose(&made, row) < 0;
     }
     find_symbolic_tracer(&made.fx);
+    made.count_modes = torch_attribute("_C._len_torch_dispatch_stack");
+    made.pop_mode = torch_attribute("_C._pop_torch_dispatch_stack");
+    PyErr_Clear();
     if (!failed && !state.ready) {
         state = made;
         return 0;
     }
     Py_XDECREF(made.fx.module);
     Py_XDECREF(made.fx.globals);
+    Py_XDECREF(made.count_modes);
+    Py_XDECREF(made.pop_mode);
     for (uint32_t i = 0; i < made.nreaders; i++) { /* of no use, or another thread was faster */
         Py_XDECREF(made.readers[i].python);
     }
@@ -722,6 +728,20 @@ gd_torch_mode_active(void)
     Py_XDECREF(level);
     PyErr_Clear();
     return active;
+}
+
+void
+gd_torch_pop_dispatch_modes(void)
+{
+    for (int left = 1; left && state.count_modes != NULL && state.pop_mode != NULL;) {
+        PyObject *count = PyObject_CallNoArgs(state.count_modes);
+        left = count != NULL && PyLong_Check(count) && PyLong_AsLong(count) > 0;
+        Py_XDECREF(count);
+        PyObject *mode = left ? PyObject_CallOneArg(state.pop_mode, Py_None) : NULL;
+        left = mode != NULL;
+        Py_XDECREF(mode);
+    }
+    PyErr_Clear();
 }
 
 PyObject *

@@ -24,6 +24,9 @@ int gd_torch_grad_enabled(void);
  * torch.jit.trace, make_fx, torch.export, torch.fx's symbolic tracing (of any thread's). Keeps no exception. */
 int gd_torch_mode_active(void);
 
+/* Takes all dispatch modes off their stack without their exits, and without memory. Keeps no exception. */
+void gd_torch_pop_dispatch_modes(void);
+
 /* A symbol of torch's libraries; NULL without an exception where there is none. */
 void *gd_torch_symbol(const char *name);
 

@@ -681,27 +681,60 @@ def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
 _PATIENCE = 0.5
 
 
+@contextlib.contextmanager
+def _nothing_lost() -> Iterator[None]:
+    """End the translation if an exception from outside is raised in a torch finalizer, which CPython would only report."""
+    theirs, thread = sys.unraisablehook, threading.get_ident()
+
+    def ours(found: Any) -> None:
+        if threading.get_ident() != thread or not core.came_from_outside(found.exc_value):
+            theirs(found)
+
+    sys.unraisablehook = ours
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is ours:
+            sys.unraisablehook = theirs
+
+
+def _not_its_own(error: BaseException, before: BaseException | None) -> BaseException | None:
+    """Return the outside exception or MemoryError that ``error`` is or has replaced; None if there is none.
+
+    ``before``: the exception that was being handled at the start. A ``finally`` block in torch may fail, and C code that
+    ignores an exception makes CPython raise SystemError.
+    """
+    at: BaseException | None = error
+    while at is not None and at is not before:
+        if isinstance(at, MemoryError) or core.came_from_outside(at):
+            return at
+        at = at.__context__
+    return None
+
+
 def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
-    modes, compiled = _torch_state.everything(), None
+    modes, handled = _torch_state.everything(), sys.exception()
+    compiled = arrived = None
     held = core.let_signals_through(_PATIENCE)
     try:
         if isinstance(backend, _Named):
             backend.resolve()  # imports torch._dynamo, whose lock is then the one to take
-        with compile_lock(), unseen():
+        with compile_lock(), unseen(), _nothing_lost():
             compiled = backend(gm, example_inputs)
     except exc.BackendCompilerFailed:
         raise
     except Exception as error:
-        if core.came_from_outside(error):
-            raise
-        if (missing := _no_compiler(error)) is not None:
-            log.debug("backend %r", name, exc_info=True)
-            raise exc.BackendCompilerFailed(name, missing) from missing.with_traceback(None)
-        raise exc.BackendCompilerFailed(name, error) from error
+        if (arrived := _not_its_own(error, handled)) is None:
+            if (missing := _no_compiler(error)) is not None:
+                log.debug("backend %r", name, exc_info=True)
+                raise exc.BackendCompilerFailed(name, missing) from missing.with_traceback(None)
+            raise exc.BackendCompilerFailed(name, error) from error
     finally:
         core.hold_signals_again(held)
         if compiled is None:
             _torch_state.restore_everything(modes)
+    if arrived is not None:
+        raise arrived
     if not callable(compiled):
         raise exc.InvalidBackendResult(f"backend {name!r} must return a callable, not {compiled!r}")
     return compiled  # type: ignore[no-any-return]

@@ -207,37 +207,62 @@ def restoring(state: State) -> Callable[[], None]:
 
 # ---- modes that torch's own code leaves entered when an exception from outside ends it ----
 
-Everything = tuple[State, int, int, int]
+#: what torch.fx's symbolic tracing patches: a patcher, whether it traces, and two functions of torch.nn.Module
+Tracing = tuple[Any, bool, tuple[Any, ...]]
+Everything = tuple[State, int, int, int, Tracing]
+_PATCHED = "__call__", "__getattr__"
+
+
+def _tracing() -> Tracing:
+    fx: Any = torch.fx._symbolic_trace
+    flag = fx._get_is_fx_tracing() if hasattr(fx, "_get_is_fx_tracing") else fx._is_fx_tracing_flag
+    return fx.CURRENT_PATCHER, flag, tuple(torch.nn.Module.__dict__.get(name) for name in _PATCHED)
+
+
+def _restore_tracing(before: Tracing) -> None:
+    fx: Any = torch.fx._symbolic_trace
+    patcher, flag, functions = before
+    if fx.CURRENT_PATCHER is not patcher:
+        fx.CURRENT_PATCHER.revert_all_patches()
+        fx.CURRENT_PATCHER = patcher
+    for name, function in zip(_PATCHED, functions, strict=True):
+        if torch.nn.Module.__dict__.get(name) is not function:
+            setattr(torch.nn.Module, name, function)
+    if not hasattr(fx, "_set_is_fx_tracing"):
+        fx._is_fx_tracing_flag = flag
+    elif fx._get_is_fx_tracing() is not flag:
+        fx._set_is_fx_tracing(flag)
 
 
 def everything() -> Everything:
-    """Read all modes: a snapshot, and how many function modes, dispatch modes and functorch layers are entered."""
+    """Read all modes: a snapshot, how many function modes, dispatch modes and functorch layers are entered, and tracing."""
     c: Any = torch._C
     layers = c._functorch.get_dynamic_layer_stack_depth()
-    return snapshot(), c._len_torch_function_stack(), c._len_torch_dispatch_stack(), layers
+    return snapshot(), c._len_torch_function_stack(), c._len_torch_dispatch_stack(), layers, _tracing()
 
 
 def restore_everything(before: Everything) -> None:
     """Leave what has been entered since everything() gave ``before``, without running its exit.
 
-    A signal's handler may raise between the entry of a mode and the block that leaves it.
+    A signal's handler may raise between the entry of a mode and the block that leaves it, or in what leaves it.
     """
     from torch.utils import _python_dispatch
 
     c: Any = torch._C
-    state, functions, dispatch, layers = before
+    state, functions, dispatch, layers, tracing = before
     if c._functorch.get_dynamic_layer_stack_depth() > layers:
         c._functorch.pop_dynamic_layer_stack_and_undo_to_depth(layers)
     while c._len_torch_dispatch_stack() > dispatch:
         _python_dispatch._pop_mode()
     while c._len_torch_function_stack() > functions:
         c._pop_torch_function_stack()
+    _restore_tracing(tracing)
     restore(state)
 
 
 def leave_dispatch_modes(_: None) -> None:
     """The same where a translation was ended: none begins under a dispatch mode."""
-    restore_everything((snapshot(), torch._C._len_torch_function_stack(), 0, 0))
+    restore_everything((snapshot(), torch._C._len_torch_function_stack(), 0, 0, _tracing()))
 
 
 # ---- random numbers ----

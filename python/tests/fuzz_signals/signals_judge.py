@@ -15,13 +15,16 @@ import os
 import signal
 import stat
 import sys
+from ast import literal_eval
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from traceback import walk_tb
+from types import TracebackType
 from typing import Any
 
 import torch
 from fuzz_children import SAID
-from fuzz_compare import PLAIN_LIMIT, Mismatch, TooLongError, _compiled, limited
+from fuzz_compare import FILENAME, PLAIN_LIMIT, Mismatch, TooLongError, _compiled, limited
 from signals_support import arrivals
 
 import godynamo
@@ -53,6 +56,7 @@ class Call:
     ticks: int
     blocks: int
     nanoseconds: int
+    swallowed: bool  #: an exception arrived in a torch finalizer, where CPython drops it
 
     def size(self, how: str) -> int:
         """In how many places of that sort something may arrive."""
@@ -85,13 +89,19 @@ def plain(value: Any) -> Any:
 
 
 def chain(error: BaseException | None) -> list[str]:
-    """Types and texts of an exception and of its contexts."""
+    """Types and texts of an exception and of its contexts; of what torch was handling while something arrived, nothing."""
     out: list[str] = []
     while error is not None and len(out) < 9:
-        text = "" if str(error).startswith("While executing") else error  # torch's, for what leaves its interpreter
-        out.append(f"{type(error).__name__}({text})")
+        text = str(error).split("While executing")[0].rstrip()  # torch's interpreter appends this
+        if not out or met_program(error.__traceback__):
+            out.append(f"{type(error).__name__}({text})")
         error = error.__context__
     return out
+
+
+def met_program(traceback: TracebackType | None) -> bool:
+    """Whether an exception has passed through a frame of the program."""
+    return any(frame.f_code.co_filename == FILENAME for frame, _ in walk_tb(traceback))
 
 
 @dataclass
@@ -111,6 +121,7 @@ class Program:
         self.entry: Callable[..., Any] = self.ns[self.case["through"]]
         self.known: dict[str, Outcome] = {}
         self.rest: Iterator[Outcome] | None = None
+        self.swallowed = False
         self.install()
 
     def install(self) -> None:
@@ -133,11 +144,16 @@ class Program:
         signal.signal(signal.SIGTERM, ended)
         signal.signal(signal.SIGUSR2, told)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [s for s in SIGNALS.values() if s])
-        sys.unraisablehook = lambda found: log.append(("unraisable", type(found.exc_value).__name__))
+        sys.unraisablehook = self.unraisable
+
+    def unraisable(self, found: Any) -> None:
+        """What a finalizer raised. Torch's weak dictionaries have Python run when a tensor ends."""
+        self.swallowed = self.swallowed or str(getattr(found.object, "__module__", "")).startswith("torch.")
+        self.ns["LOG"].append(("unraisable", type(found.exc_value).__name__))
 
     def reset(self) -> None:
         """The state that every call starts from."""
-        ns = self.ns
+        ns, self.swallowed = self.ns, False
         if ns["LOCK"].locked():
             ns["LOCK"].release()
         for lock in (ns["RLOCK"],):
@@ -174,8 +190,8 @@ class Program:
             raised, late = None, raised
         end, late_type = plain(cell[0]) if cell else chain(raised), late and type(late).__name__
         if raised is not None or late is not None:
-            raised = late = None  # what frames of the traceback hold ends now, and shows
-            gc.collect()
+            raised = late = None
+        gc.collect(0)  # what frames of the traceback hold, and the call's cycles, ends now, and shows
         modes = self.modes()
         outcome = {
             "end": end,
@@ -186,7 +202,7 @@ class Program:
             "modes": modes,
             "random state": hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest()[:8],
         }
-        return Call(outcome, late_type, bool(fired), points, ticks, blocks, nanoseconds)
+        return Call(outcome, late_type, bool(fired), points, ticks, blocks, nanoseconds, self.swallowed)
 
     def modes(self) -> tuple[Any, ...]:
         """Torch's modes, which are put back."""
@@ -209,7 +225,7 @@ class Program:
 
     def outcomes(self) -> Iterator[Outcome]:
         """What CPython does, for each point at which something arrives; new ones only."""
-        for how in (arrivals.POINT, arrivals.RAISED, arrivals.ALLOC):
+        for how in (arrivals.POINT, arrivals.RAISED, arrivals.ALLOC, arrivals.HOOKED):
             yield from self.outcomes_at(how)
 
     def outcomes_at(self, how: int) -> Iterator[Outcome]:
@@ -285,12 +301,40 @@ def unhandled(outcome: Outcome) -> Outcome:
     return {**outcome, "effects": effects}
 
 
+def is_end(effect: Any) -> bool:
+    """Whether an effect is that of an object's end."""
+    return isinstance(effect, tuple) and effect[0] in ("dead", "unraisable")
+
+
+def apart(outcome: Outcome) -> Outcome:
+    """An outcome with finalizer effects moved to the end: their order depends on which frames the exception keeps alive."""
+    effects = literal_eval(outcome["effects"])
+    ends = [e for e in effects if is_end(e) or e == "closed" or (isinstance(e, tuple) and e[0] == "teardown")]
+    return {**outcome, "effects": [e for e in effects if e not in ends] + sorted(ends, key=repr)}
+
+
+def ended(outcome: Outcome) -> Outcome:
+    """An outcome without its objects' ends and the handler."""
+    effects = [e for e in literal_eval(outcome["effects"]) if not is_end(e)]
+    return unhandled({**outcome, "effects": repr(effects)})
+
+
+def lost_at_an_end(outcome: Outcome) -> Outcome | None:
+    """An outcome without what arrived in a finalizer, where CPython loses it as well; None where nothing did."""
+    effects = literal_eval(outcome["effects"])
+    if not any(is_end(e) and e[0] == "unraisable" and e[1] in NAMES.values() for e in effects):
+        return None
+    return ended(outcome)
+
+
 def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mismatch | None:
     """What is wrong with a call in which something may have arrived."""
     where = f"{program.kind}, {program.case['arrivals'][index]}" if index >= 0 else "nothing arrives"
     outcome, kind = found.outcome, program.kind
     if not found.fired:
         return wrong("without an arrival: ", expected, outcome, index, where)
+    if found.swallowed:
+        return None
     handled = outcome["effects"].count(HANDLED)
     if found.late is None and program.can(outcome):
         return None
@@ -301,16 +345,17 @@ def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mis
     if kind in ("timeout", "exit", "returns") and not handled:
         return Mismatch("never handled", index, kind, (outcome, where))
     early = unhandled(outcome)
-    if early != expected and any(
-        HANDLED in one["effects"] and unhandled(one) == early for one in program.known.values()
-    ):
+    if any(HANDLED in one["effects"] and unhandled(one) == early for one in program.known.values()):
         return None  # the handler ran before effects that wait for operations, and its exception came after them
     seen = f"{outcome['end']}{outcome['effects']}{found.late}"
     if NAMES[kind] not in seen or (unhandled(outcome) == expected and found.late is None and kind != "returns"):
         return Mismatch("lost", index, NAMES[kind], (outcome["end"], outcome["effects"], found.late, where))
     if "BackendCompilerFailed" in seen or "InternalTorchDynamoError" in seen:
         return Mismatch("wrapped", index, NAMES[kind], (outcome["end"], where))
-    if any(unhandled(one) == early for one in program.known.values()):
+    if any(unhandled(one) == early or apart(one) == apart(outcome) for one in program.known.values()):
+        return None
+    lost = lost_at_an_end(outcome)
+    if lost is not None and any(lost == ended(one) for one in (expected, *program.known.values())):
         return None
     if {**unhandled(outcome), "end": None} == {**expected, "end": None}:
         return None  # a callable of C's: CPython looks for signals when it has returned, in its caller
@@ -380,8 +425,11 @@ def _judged(text: str, calls: Callable[[Program, Outcome, Watch], Mismatch | Non
 
 
 def written() -> str:
-    """What was written to standard error, where it is a file: in a child."""
-    return os.pread(2, SAID, 0).decode(errors="replace") if stat.S_ISREG(os.fstat(2).st_mode) else ""
+    """What was written to standard error, where it is a file: in a child. Torch's own log of events may warn."""
+    if not stat.S_ISREG(os.fstat(2).st_mode):
+        return ""
+    lines = os.pread(2, SAID, 0).decode(errors="replace").splitlines(keepends=True)
+    return "".join(text for text in lines if "ChromiumEventLogger: Detected overlapping events" not in text)
 
 
 def _arrivals(program: Program, expected: Outcome, watch: Watch) -> Mismatch | None:
@@ -428,7 +476,7 @@ def _failures(program: Program, expected: Outcome, watch: Watch) -> Mismatch | N
             found = program.call(fn, how, 1 + int(part * sizes[which]))
             after = program.call(fn)
             where = f"allocation {1 + int(part * sizes[which])} of {sizes[which]}, {which} call, {how}"
-            if found.fired and "MemoryError" not in repr(found.outcome) and found.outcome != expected:
+            if found.fired and "MemoryError" not in repr(found.outcome) and ended(found.outcome) != ended(expected):
                 return wrong("no memory: ", expected, found.outcome, index, where)
             if after.outcome != expected:
                 return wrong("after no memory: ", expected, after.outcome, index, where)

@@ -130,8 +130,65 @@ STACK = """
             x = guarded(x, 7)
     return x, y
 """
+WAITING = """
+    print(8)
+    with managed(2), torch.no_grad():
+        x = guarded(x, 4)
+        o.a = 3
+    LOG.append(2)
+    return x, y
+"""
+DRAWN_LATER = """
+    print(2)
+    x = rescued(x)
+    l.append(8)
+    x = x + torch.randint(0, 3, (3,))
+    return x, y
+"""
+INNER_TRY = """
+    try:
+        y[0] = x[1]
+        try:
+            d.setdefault("s", []).append(6)
+        finally:
+            LOG.append("f1")
+        x = x * 2
+    finally:
+        LOG.append("f4")
+    return x, y
+"""
+IN_PLACE = """
+    z = x * 2
+    o.x = z
+    z.add_(1)
+    try:
+        x[:1] += 1
+        z = z + x
+    finally:
+        l[:] = [8]
+        LOG.append(1)
+    for v in turns(z, 2):
+        print(8)
+    return z, y
+"""
+FINALLY = """
+    with Own(5):
+        try:
+            dead = Mortal(4)
+            x.clamp_(-4, 4)
+            dead = None
+        finally:
+            LOG.append("f4")
+            x = rescued(x)
+        godynamo.graph_break()
+    return x, y
+"""
 BODIES = {
     "a draw": DRAWS,
+    "effects that wait": WAITING,
+    "a draw behind effects": DRAWN_LATER,
+    "an inner try": INNER_TRY,
+    "changes in place": IN_PLACE,
     "a generator dies": DIES,
     "a generator in a split": SPLIT,
     "the exit of a raising block": EXIT,
@@ -144,6 +201,13 @@ BODIES = {
 def test_arrivals_at_every_allocation_of_a_hit(body, backend):
     calls = [("hit", "alloc", k / 24) for k in range(24)]
     found = judged(text("timeout", body, backend, calls))
+    assert found is None, str(found)
+
+
+@pytest.mark.parametrize("body", [FINALLY, INNER_TRY], ids=["finally", "an inner try"])
+def test_arrivals_in_a_translation(body):
+    calls = [("first", "alloc", 0.01 + k / 40) for k in range(36)]
+    found = judged(text("sent", body, "wrapper", calls))
     assert found is None, str(found)
 
 

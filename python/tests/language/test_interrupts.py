@@ -7,6 +7,7 @@ chosen point: an operation whose kernel is Python (torch.library.custom_op, opaq
 from __future__ import annotations
 
 import ctypes
+import enum
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import BaseTorchFunctionMode
 
 import godynamo
-from godynamo import _C, graph_break
+from godynamo import _C, _backends, graph_break
 
 
 class Timeout(Exception):
@@ -329,6 +330,60 @@ def test_modes_that_an_exception_has_left_entered():
     assert torch._C._len_torch_dispatch_stack() == torch._C._len_torch_function_stack() == 0
 
 
+def test_symbolic_tracing_that_an_exception_has_left_on():
+    call = torch.nn.Module.__call__
+
+    def backend(gm, inputs):
+        tracer = torch.fx._symbolic_trace
+        tracer.CURRENT_PATCHER = tracer._Patcher()
+        tracer.CURRENT_PATCHER.patch_method(torch.nn.Module, "__call__", lambda *_: None)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        godynamo.optimize(no_block, backend=backend)(torch.ones(3), [])
+    assert torch.nn.Module.__call__ is call and torch.fx._symbolic_trace.CURRENT_PATCHER is None
+
+
+def in_a_finalizer(gm):
+    class Dies:
+        def __del__(self):
+            signal.raise_signal(signal.SIGUSR1)
+
+    Dies()
+
+
+def in_a_finally(gm):
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        gm.no_such_attribute()
+
+
+@pytest.mark.parametrize("where", [in_a_finalizer, in_a_finally])
+def test_what_a_backend_would_lose(where, on_signal, monkeypatch):
+    """CPython tells sys.unraisablehook what a finalizer raises; a ``finally`` that fails replaces what was raised before."""
+    monkeypatch.setattr(_backends, "_PATIENCE", 0.0)
+    seen, through = [], []
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    on_signal(raises(Timeout))
+    before = signal.signal(signal.SIGUSR2, lambda *_: through.append(True))
+
+    def backend(gm, inputs):
+        signal.raise_signal(signal.SIGUSR2)
+        while not through:  # until the thread that lets signals through has run
+            pass
+        where(gm)
+        return gm.forward
+
+    try:
+        with pytest.raises(Timeout):
+            godynamo.optimize(no_block, backend=backend)(torch.ones(3), [])
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert not seen and sys.unraisablehook == seen.append
+    assert torch.equal(godynamo.optimize(no_block)(torch.ones(3), []), no_block(torch.ones(3), []))
+
+
 def outcome_of(handler):
     try:
         handler(signal.SIGUSR1, sys._getframe())
@@ -463,3 +518,20 @@ def test_want_of_memory_while_translating():
             again = fn(x, {"k": 2})
             assert torch.equal(again[0], want[0]) and again[1] == want[1]
     assert _C.counters()["internal_errors"] == 0
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm])
+def test_a_function_of_a_number_and_none_is_no_handler(backend):
+    """CPython computes on members while translating: enum's functions take a value, 7 here, and None."""
+    mode = enum.Flag("Mode", "ON OFF")
+    mode.ON._value_ = 7
+
+    def fn(x):
+        try:
+            r = mode.ON & mode.ON
+        except ValueError as error:
+            r = str(error)
+        return x + 1, r
+
+    fast = godynamo.optimize(backend)(fn)
+    assert [fast(torch.ones(2))[1] for _ in range(2)] == [fn(torch.ones(2))[1]] * 2
