@@ -722,36 +722,34 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	err = c.restoring(o.state.entry, func() error {
+	err = c.restoring(o.state.entry, func() error { // up to the next event: the modes may be the graph's last ones
 		c.Call(len(loads), nil)
 		c.calls = plainCalls
 		if o.rerunnable() || o.hasProtected {
 			c.lookForSignals() // there is no look after a call of a Python function
 		}
+		if err := c.switchTo(after); err != nil {
+			return err
+		}
+		c.putBack(start, states)
+		if c.putsBack.end = len(c.list); len(outputs) == 0 {
+			c.PopTop()
+		} else {
+			c.emit(opcode.UNPACK_SEQUENCE, len(outputs))
+			for _, n := range outputs {
+				c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
+			}
+			if err := c.wrapOutputs(outputs); err != nil {
+				return err
+			}
+		}
+		if o.rerunnable() || o.hasProtected {
+			return c.handOver(nil)
+		}
 		return nil
 	})
 	if err != nil {
 		return err
-	}
-	if err := c.switchTo(after); err != nil {
-		return err
-	}
-	c.putBack(start, states)
-	if c.putsBack.end = len(c.list); len(outputs) == 0 {
-		c.PopTop()
-	} else {
-		c.emit(opcode.UNPACK_SEQUENCE, len(outputs))
-		for _, n := range outputs {
-			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
-		}
-		if err := c.wrapOutputs(outputs); err != nil {
-			return err
-		}
-	}
-	if o.rerunnable() || o.hasProtected {
-		if err := c.handOver(nil); err != nil {
-			return err
-		}
 	}
 	n := len(c.list) - at
 	if c.letGo >= 0 {

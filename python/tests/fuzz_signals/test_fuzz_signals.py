@@ -183,6 +183,13 @@ FINALLY = """
         godynamo.graph_break()
     return x, y
 """
+MODES = """
+    with torch.no_grad():
+        x = x.clamp(-8, 8)
+        x = -x
+        dead = Mortal(5)
+    return x, y
+"""
 BODIES = {
     "a draw": DRAWS,
     "effects that wait": WAITING,
@@ -201,6 +208,12 @@ BODIES = {
 def test_arrivals_at_every_allocation_of_a_hit(body, backend):
     calls = [("hit", "alloc", k / 24) for k in range(24)]
     found = judged(text("timeout", body, backend, calls))
+    assert found is None, str(found)
+
+
+def test_arrivals_after_a_graph_that_ends_in_another_mode():
+    """AOTAutograd leaves switches of modes out of what it compiles: the transformed code switches after the graph."""
+    found = judged(text("sent", MODES, "aot_eager", [("hit", "alloc", k / 96) for k in range(96)]))
     assert found is None, str(found)
 
 
