@@ -242,6 +242,9 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
 		return cmp.Or(err, unsupported(exc.CallUnsupported, "%s of a leaf that requires gradients, in a graph that is compiled", name))
 	}
+	if err := t.hidesChange(tx, name); err != nil {
+		return err
+	}
 	if !tx.Output().WholeGraph() || t.Class.IsNull() || t.Class == tx.World().ParameterType {
 		return nil
 	}
@@ -249,13 +252,25 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	if changesItself[name] {
 		return refused
 	}
-	if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
+	if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 		return err
 	}
 	if m, err := t.Meta(tx); err != nil || m.RequiresGrad {
 		return refused
 	}
 	return nil
+}
+
+// hidesChange refuses changes in place that AOTAutograd makes autograd see in another way than eager mode does.
+func (t *TensorVariable) hidesChange(tx Translator, name string) error {
+	if !tx.Output().WholeGraph() {
+		return nil
+	}
+	hidden, err := tx.Output().HidesChange(tx, t)
+	if err == nil && hidden {
+		err = unsupported(exc.CallUnsupported, "%s of a tensor that autograd has recorded, hidden from autograd, in a graph that is compiled", name)
+	}
+	return err
 }
 
 // changedAsLeaf reports whether a change in place raises in CPython, since the tensor is a leaf that requires gradients or a view of one.
@@ -265,7 +280,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if !tx.Output().WholeGraph() {
 		return false, nil
 	}
-	if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
+	if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 		return false, err
 	}
 	sample := t.Example // whatever has changed it since: it is a leaf still

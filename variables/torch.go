@@ -403,6 +403,11 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	if len(given) == 0 || slices.Contains(changed, nil) {
 		return nil, unsupported(exc.CallUnsupported, "%s with out=", name)
 	}
+	for _, x := range changed {
+		if err := x.hidesChange(tx, name); err != nil {
+			return nil, err
+		}
+	}
 	node, err := tx.Output().CallFunction(tx, t.Fn, name, args, kwargs)
 	if err != nil {
 		return nil, err

@@ -301,6 +301,9 @@ type Output interface {
 	// GradFlagMayDiffer tells whether an operation in place on another tensor may have changed whether t requires gradients: t may be a view
 	// of that, or that a view of t. requires: what it is known to be without.
 	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
+	// HidesChange reports whether a change in place of t must not be in this graph, since autograd would see it in another way than in eager
+	// mode. It notes the change otherwise.
+	HidesChange(tx Translator, t *TensorVariable) (bool, error)
 	// CallModule is what call gives, which runs the code of a module of the frame's; or, where an equal module has been called so before,
 	// what that gave, with this one's tensors.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw, call func() (VariableTracker, error)) (VariableTracker, error)

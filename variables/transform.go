@@ -260,7 +260,7 @@ func (v *TransformVariable) differentiated(h *higher, args []VariableTracker) ([
 	}
 	s := h.tx.Scope()
 	h.tx.Output().AddGuards(guards.GlobalState())
-	if on, err := s.Call(h.tx.World().gradEnabled); err != nil || on != py.True() {
+	if on, err := h.tx.World().Recording(s); err != nil || !on {
 		return nil, h.refused("where gradients are switched off")
 	}
 	argnums, _ := plainOption(h.tx, v.option(1, "argnums", IntConst(h.tx, 0)))
@@ -356,7 +356,7 @@ func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw)
 	case "vjp":
 		how = "differentiated"
 		tx.Output().AddGuards(guards.GlobalState())
-		if on, err := tx.Scope().Call(tx.World().gradEnabled); err != nil || on != py.True() {
+		if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 			return nil, h.refused("where gradients are switched off")
 		}
 	case "checkpoint":

@@ -363,6 +363,12 @@ type methodCall struct {
 	kinds    string // of the positional arguments, see argKind
 }
 
+// Recording reports whether torch's grad mode is on.
+func (w *World) Recording(s *py.Scope) (bool, error) {
+	on, err := s.Call(w.gradEnabled)
+	return err == nil && on == py.True(), err
+}
+
 // ResultKind says what a torch function returns for such arguments (_callables.result_kind).
 func (w *World) ResultKind(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (string, error) {
 	return w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))

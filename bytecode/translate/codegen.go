@@ -652,13 +652,13 @@ func (c *Codegen) graphCall() error {
 	for i, n := range outputs {
 		args[i] = n
 	}
-	o.graph.Output(fxgraph.Tuple{Items: args})
-	if len(o.foreseenBy) > 0 {
-		o.graph.EliminateDeadCode(func(n *fxgraph.Node) bool { return !o.foreseenBy[n] })
-	}
 	after, err := o.stateAfterGraph()
 	if err != nil {
 		return err
+	}
+	o.graph.Output(fxgraph.Tuple{Items: args})
+	if len(o.foreseenBy) > 0 {
+		o.graph.EliminateDeadCode(func(n *fxgraph.Node) bool { return !o.foreseenBy[n] })
 	}
 	loads, inputs, err := o.graphInputs(c)
 	if err != nil {

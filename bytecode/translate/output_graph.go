@@ -82,6 +82,7 @@ type OutputGraph struct {
 	leftBefore    int // left, when the step of the outermost frame began
 	leftStep      int // the first such step with this number
 	hasProtected  bool
+	hidden        bool // a tensor of the frame was changed where autograd does not see it; see HidesChange
 	cheap         map[*fxgraph.Node]bool // see cheapToCopy
 	lead          int                    // events that run in front of a whole graph; see effectsLead
 	state         torchState
@@ -295,6 +296,9 @@ func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []va
 }
 
 func (o *OutputGraph) operands(tx variables.Translator, operation string, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
+	if err := o.seesHidden(operation); err != nil {
+		return nil, nil, err
+	}
 	if err := o.protect(tx); err != nil {
 		return nil, nil, err
 	}

@@ -35,7 +35,8 @@ func (c *Codegen) plainInput(n *fxgraph.Node, in *variables.TensorVariable) erro
 	return nil
 }
 
-// wrapOutputs makes tensors of subclasses of the graph's results. An operation may have given an input itself.
+// wrapOutputs makes tensors of subclasses of the graph's results, and reads Tensor.data of inputs again. An operation may have given an input
+// itself.
 func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	o := c.out
 	var inputs []*fxgraph.Node
@@ -46,6 +47,14 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	}
 	wrapped := map[*fxgraph.Node]bool{}
 	for _, n := range outputs {
+		if in := o.dataOf(n); in != nil && o.TakesApart() { // AOTAutograd gives a view with the tensor's version counter
+			if err := c.loadSource(in.Source()); err != nil {
+				return err
+			}
+			c.LoadAttr("data")
+			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
+			continue
+		}
 		class, ok := o.classOf[n]
 		given := inputs
 		if o.world.GivesNew(o.scope, n.Target.Text) {

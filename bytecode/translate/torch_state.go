@@ -308,8 +308,9 @@ func (c *Codegen) writeRestores() error {
 // stateAfterGraph returns the modes that the transformed code must set after the graph; null when the graph sets them itself.
 //
 // AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled code. A graph that ends in
-// other modes than it began in would therefore be traced in the wrong modes the second time. Such a graph starts by setting its own
-// modes, and the transformed code switches after it.
+// other modes than it began in would therefore be traced in the wrong modes the second time, and an inference mode entered in one trace
+// brings that trace's dispatcher state back when it is left. Such a graph starts and ends by setting its own modes, and the transformed
+// code switches after it.
 func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	st := &o.state
 	if st.entry.IsNull() {
@@ -326,9 +327,12 @@ func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	if err != nil {
 		return py.Object{}, err
 	}
-	n := o.graph.CallFunction(fxgraph.Target{Pool: o.Const(put).Index, Text: "godynamo.put_modes_back"}, nil, nil)
-	n.Inplace, n.State = true, true
-	o.graph.StartWith(n)
+	target := fxgraph.Target{Pool: o.Const(put).Index, Text: "godynamo.put_modes_back"}
+	first, last := o.graph.CallFunction(target, nil, nil), o.graph.CallFunction(target, nil, nil)
+	for _, n := range []*fxgraph.Node{first, last} {
+		n.Inplace, n.State = true, true
+	}
+	o.graph.StartWith(first)
 	return st.now, nil
 }
 
