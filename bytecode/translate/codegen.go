@@ -660,6 +660,7 @@ func (c *Codegen) graphCall() error {
 	if len(o.foreseenBy) > 0 {
 		o.graph.EliminateDeadCode(func(n *fxgraph.Node) bool { return !o.foreseenBy[n] })
 	}
+	held := o.runsOnce() || o.movesTraces()
 	loads, inputs, err := o.graphInputs(c)
 	if err != nil {
 		return err
@@ -712,7 +713,7 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	if o.runsOnce() {
+	if held {
 		c.calls = heldCalls
 	}
 	c.PushNull()

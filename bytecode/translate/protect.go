@@ -116,6 +116,21 @@ func (o *OutputGraph) runsOnce() bool {
 	return slices.ContainsFunc(o.events, (*event).effect)
 }
 
+// movesTraces reports whether a graph that cannot run again is compiled so that what it leaves behind comes in another order: AOTAutograd makes
+// changes in place at the end, after numbers were drawn. There are no signals in the graph, whose handlers would see the program half done.
+func (o *OutputGraph) movesTraces() bool {
+	if o.backend.Inline() || o.rerunnable() {
+		return false
+	}
+	traces := 0
+	for _, e := range o.events {
+		if o.eventTrace(e) != noTrace && !e.putBack {
+			traces++
+		}
+	}
+	return traces > 1 && o.TakesApart()
+}
+
 // effectsWait reports whether effects wait for an operation that can be seen too, once it has not raised: drawn numbers, say. From there
 // to the last effect nothing may arrive.
 func (o *OutputGraph) effectsWait() bool {

@@ -90,7 +90,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return err
 	}
 	native := len(c.list)
-	c.letGo = native
+	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {
+		c.letGo = native // an exception that leaves the frame keeps its variables
+	}
 	for _, v := range operands {
 		if v == nil {
 			c.PushNull()
@@ -499,22 +501,10 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 // after a yield. The frame may be inside of a block, and the RESUME is not.
 const resumeInBlock = 2
 
-// callResume writes: return resume(stack values, live locals).
+// callResume writes: return resume(stack values, live locals). CPython looks for no signals between the instruction and the next: the resume
+// function is where requests are looked at (core/tail_call.c), and its own code raises what arrives at the next place of CPython's.
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
-	kind := plainCalls
-	if inst.Handler != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 {
-		kind = quietCalls
-	}
-	return c.as(kind, func() error { return tx.writeResume(c, inst, target, stack, live) })
-}
-
-// goesOnInBlock reports whether what runs from target on is inside of a block. Exception tables leave out NOPs, such as that of an inner try.
-func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) bool {
-	all := tx.d.code.Instructions
-	for i := tx.d.index[target]; target.Op == opcode.NOP && target.Handler == nil && i+1 < len(all); i++ {
-		target = all[i+1]
-	}
-	return target.Handler != nil
+	return c.as(quietCalls, func() error { return tx.writeResume(c, inst, target, stack, live) })
 }
 
 func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {

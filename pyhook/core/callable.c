@@ -405,6 +405,12 @@ gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *k
     return call(op, args, nargsf, kwnames);
 }
 
+PyObject *
+gd_callable_run_again(gd_Callable *w, PyObject *const *args, size_t nargs)
+{
+    return finish(gd_py_thread_state(), w, GD_RUN_ORIGINAL_AGAIN, NULL, args, nargs, NULL);
+}
+
 /* ---- making ---- */
 
 /* new W; borrows all. self and wrapped may be NULL. */

@@ -39,6 +39,9 @@ gd_Root *gd_root_of(PyObject *obj);
  * calls. Same contract as vectorcall. */
 PyObject *gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
+/* Runs the user's own code of a W, between gd_rerun_begin and gd_rerun_end (rerun.h). new reference or NULL with an exception */
+PyObject *gd_callable_run_again(gd_Callable *w, PyObject *const *args, size_t nargs);
+
 /* Adds the types and resume_new to the module. 0 or -1 */
 int gd_callable_init(PyObject *module);
 

@@ -92,7 +92,14 @@ gd_py_release_signals(PyThreadState *tstate)
     }
 }
 
-/* The same for the main thread, by another one that holds nothing of CPython's: three stores that CPython reads whole. main_thread: its ident;
+/* Whether CPython's eval loop would look at requests now: a signal, a pending call, another thread's exception, or its wish for the GIL. */
+static inline int
+gd_py_has_requests(PyThreadState *tstate)
+{
+    return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
+}
+
+/* gd_py_release_signals for the main thread, by another one that holds nothing of CPython's: three stores that CPython reads whole. main_thread: its ident;
  * interp: its interpreter */
 static inline void
 gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)

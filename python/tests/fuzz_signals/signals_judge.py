@@ -313,6 +313,11 @@ def apart(outcome: Outcome) -> Outcome:
     return {**outcome, "effects": [e for e in effects if e not in ends] + sorted(ends, key=repr)}
 
 
+def ends_early(outcome: Outcome, expected: Outcome) -> bool:
+    """Whether only ends of objects come in another order, which an exception keeps alive in CPython: a known limit (docs/plan.md)."""
+    return isinstance(outcome["end"], list) and outcome != expected and apart(outcome) == apart(expected)
+
+
 def ended(outcome: Outcome) -> Outcome:
     """An outcome without its objects' ends and the handler."""
     effects = [e for e in literal_eval(outcome["effects"]) if not is_end(e)]
@@ -439,6 +444,8 @@ def _arrivals(program: Program, expected: Outcome, watch: Watch) -> Mismatch | N
     program.call(fn)
     hit = program.call(fn, arrivals.ALLOC)
     for found in (first, hit):
+        if ends_early(found.outcome, expected):
+            return None
         if (bad := verdict(program, expected, found, -1)) is not None:
             return bad
     translated = _C.counters()["translated"]

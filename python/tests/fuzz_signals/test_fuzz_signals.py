@@ -183,6 +183,19 @@ FINALLY = """
         godynamo.graph_break()
     return x, y
 """
+STORED = """
+    x = x * 2
+    y[0] = x[1]
+    o.x = x
+    x = rescued(x.clamp(-8, 8))
+    return x, y
+"""
+DRAWN_AND_CHANGED = """
+    x[:1] += 1
+    y = torch.bernoulli(torch.full((3,), 0.5))
+    setattr(o, 'b', 6)
+    return x, y
+"""
 MODES = """
     with torch.no_grad():
         x = x.clamp(-8, 8)
@@ -192,6 +205,7 @@ MODES = """
 """
 BODIES = {
     "a draw": DRAWS,
+    "a change before a store": STORED,
     "effects that wait": WAITING,
     "a draw behind effects": DRAWN_LATER,
     "an inner try": INNER_TRY,
@@ -211,9 +225,10 @@ def test_arrivals_at_every_allocation_of_a_hit(body, backend):
     assert found is None, str(found)
 
 
-def test_arrivals_after_a_graph_that_ends_in_another_mode():
-    """AOTAutograd leaves switches of modes out of what it compiles: the transformed code switches after the graph."""
-    found = judged(text("sent", MODES, "aot_eager", [("hit", "alloc", k / 96) for k in range(96)]))
+@pytest.mark.parametrize(("kind", "body"), [("sent", MODES), ("timeout", DRAWN_AND_CHANGED)], ids=["modes", "changes"])
+def test_arrivals_in_a_graph_that_aotautograd_compiles(kind, body):
+    """It leaves switches of modes out, and makes changes in place last."""
+    found = judged(text(kind, body, "aot_eager", [("hit", "alloc", k / 96) for k in range(96)]))
     assert found is None, str(found)
 
 

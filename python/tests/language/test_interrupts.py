@@ -535,3 +535,49 @@ def test_a_function_of_a_number_and_none_is_no_handler(backend):
 
     fast = godynamo.optimize(backend)(fn)
     assert [fast(torch.ones(2))[1] for _ in range(2)] == [fn(torch.ones(2))[1]] * 2
+
+
+def spins(t):
+    while t:
+        pass
+
+
+def spins_in_a_block(t):
+    try:
+        while t:
+            pass
+    finally:
+        LOG.append("left")
+
+
+def spins_without_gradients(t):
+    with torch.no_grad():
+        while t:
+            pass
+
+
+LOG = []
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
+@pytest.mark.parametrize("fn", [spins, spins_in_a_block, spins_without_gradients])
+@pytest.mark.parametrize("how", ["signal", "thread"])
+def test_a_loop_without_calls_can_be_ended(fn, backend, how, on_signal):
+    """No piece of it calls anything; another thread gets the GIL as well."""
+    on_signal(raises(Timeout))
+    main, fast = threading.get_ident(), godynamo.optimize(backend=backend)(fn)
+    fast(torch.tensor(0.0))
+    del LOG[:]
+
+    def send():
+        if how == "signal":
+            signal.pthread_kill(main, signal.SIGUSR1)
+        else:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Timeout))
+
+    timer = threading.Timer(0.2, send)
+    timer.start()
+    with pytest.raises(Timeout):
+        fast(torch.tensor(1.0))
+    timer.join()
+    assert torch.is_grad_enabled() and LOG == (["left"] if fn is spins_in_a_block else [])

@@ -396,3 +396,35 @@ def test_a_method_that_c_has_bound_does_not_outlive_its_object() -> None:
     LOG.clear()
     assert not _callables.classify(Noisy("it").__eq__)
     assert LOG == ["del it"]
+
+
+def raises_after_a_split(x: Any) -> None:
+    thing = make("kept")  # noqa: F841
+    x = x + 1
+    raise ValueError(x.shape)
+
+
+def raises_what_it_forgot(x: Any) -> None:
+    thing = make("forgotten")
+    godynamo.graph_break()
+    thing = None  # noqa: F841
+    raise ValueError(x.shape)
+
+
+@pytest.mark.parametrize("fn", [raises_after_a_split, raises_what_it_forgot], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
+def test_an_exception_keeps_the_variables_of_its_frames(fn: Callable[..., Any], backend: Any) -> None:
+    def caller(x: Any) -> Any:
+        try:
+            fn(x)
+        except ValueError:
+            note("caught")
+        note("after")
+        return x * 2
+
+    seen = []
+    for call in (caller, *[godynamo.optimize(backend=backend)(caller)] * 2):
+        LOG.clear()
+        call(torch.ones(2))
+        seen.append(list(LOG))
+    assert seen[1] == seen[0] and seen[2] == seen[0]
