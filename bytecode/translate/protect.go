@@ -51,15 +51,7 @@ func (e *event) effect() bool { return e.emit != nil && e.slot == nil && !e.fres
 // inOrder gives the events in the order they run in with inlined operations: the program's, but effects and what they need wait for the
 // last protected operation.
 func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
-	last, first := -1, -1
-	for i, e := range o.events {
-		if e.protected {
-			last = i
-		}
-		if first < 0 && e.effect() {
-			first = i
-		}
-	}
+	last, first := o.lastProtected(), slices.IndexFunc(o.events, (*event).effect)
 	if first < 0 || first > last || o.world.PythonOps {
 		return o.events, last
 	}
@@ -73,6 +65,16 @@ func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 		operations = append(operations, e)
 	}
 	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
+}
+
+// lastProtected is the index of the last protected operation, -1 without one.
+func (o *OutputGraph) lastProtected() int {
+	for i, e := range slices.Backward(o.events) {
+		if e.protected {
+			return i
+		}
+	}
+	return -1
 }
 
 // readsTooLate tells frames where an effect that reads a tensor would wait for an operation that changes one.
@@ -142,13 +144,7 @@ func (o *OutputGraph) effectsWait() bool {
 	}
 	events, effect := o.events, false
 	if o.backend.Inline() {
-		last := -1
-		for i, e := range events {
-			if e.protected {
-				last = i
-			}
-		}
-		events = events[:last+1]
+		events = events[:o.lastProtected()+1]
 	}
 	for _, e := range events {
 		if effect && (o.isPutBack(e) || o.eventTrace(e) != noTrace) {
