@@ -173,4 +173,3 @@ func isLiteral(a fxgraph.Arg, text string) bool {
 	l, ok := a.(fxgraph.Lit)
 	return ok && l.Text == text
 }
-

@@ -82,7 +82,7 @@ type OutputGraph struct {
 	leftBefore    int // left, when the step of the outermost frame began
 	leftStep      int // the first such step with this number
 	hasProtected  bool
-	hidden        bool // a tensor of the frame was changed where autograd does not see it; see HidesChange
+	hidden        bool                   // a tensor of the frame was changed where autograd does not see it; see HidesChange
 	cheap         map[*fxgraph.Node]bool // see cheapToCopy
 	lead          int                    // events that run in front of a whole graph; see effectsLead
 	state         torchState
