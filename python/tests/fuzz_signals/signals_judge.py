@@ -314,7 +314,7 @@ def apart(outcome: Outcome) -> Outcome:
 
 
 def ends_early(outcome: Outcome, expected: Outcome) -> bool:
-    """Whether only ends of objects come in another order, which an exception keeps alive in CPython: a known limit (docs/plan.md)."""
+    """Whether only ends of objects differ in order: in CPython an exception keeps them alive (known limits in docs/plan.md)."""
     return isinstance(outcome["end"], list) and outcome != expected and apart(outcome) == apart(expected)
 
 
