@@ -56,7 +56,11 @@ func isExecutable(path string) bool {
 
 // entry is how Python is asked to run a command of ours. -P is not among the flags: the user's script decides what is on sys.path.
 func (p *Python) entry(args []string) []string {
-	return append([]string{p.Path, "-m", "godynamo._run"}, args...)
+	line := []string{p.Path}
+	if args[0] != "run" { // which shows what the program prints without it: torch's warning too where NumPy is missing
+		line = append(line, "-W", "ignore:Failed to initialize NumPy")
+	}
+	return append(append(line, "-m", "godynamo._run"), args...)
 }
 
 // Exec replaces this process by `python -m godynamo._run args...`: a user's script never runs above a Go frame. It returns only

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_support import environment, tool
+from cli_support import ROOT, environment, tool
 
 COMPILES = """\
 import pickle, sys, torch, godynamo
@@ -107,3 +107,13 @@ def test_doctor_without_a_compiler_says_what_to_install(tmp_path, asked, line):
     head, _, advice = line.rpartition(": ")
     wanted = line if len(line) <= doctor.WIDTH else f"{head}\n{'':22}{advice}"
     assert done.stdout == f"{wanted}\nall is well\n"
+
+
+@pytest.mark.parametrize(("command", "shown"), [("dis", False), ("explain", False), ("run", True)])
+def test_torch_warns_of_a_missing_numpy_only_in_the_users_program(tmp_path, command, shown):
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')\n")
+    script = tmp_path / "script.py"
+    script.write_text("import torch\ndef f(x):\n    return x + 1\nf(torch.ones(2))\n")
+    done = tool(command, script if command == "run" else f"{script}:f", PYTHONPATH=f"{ROOT / 'python'}:{tmp_path}")
+    assert done.returncode == 0, done.stderr
+    assert ("NumPy" in done.stderr) is shown
