@@ -396,6 +396,9 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	if !v.holdsFunctions(tx) {
 		return nil, nil, unsupported(exc.UntrackedObject, "set with an item that is neither a constant nor a function")
 	}
+	if err := tx.World().computable(tx, v.history, "__hash__", "__eq__"); err != nil { // the guard compares
+		return nil, nil, err
+	}
 	frozen, err := s.Call(tx.World().FrozenSetType, v.real)
 	if err != nil {
 		return nil, nil, err

@@ -88,6 +88,7 @@ func init() {
 		"print":      builtinPrint,
 		"str":        positional(1, 1, valueText(strText)),
 		"repr":       positional(1, 1, valueText(reprText)),
+		"ascii":      positional(1, 1, builtinASCII),
 		"frozenset":  positional(0, 1, builtinFrozenSet),
 		"hash":       positional(1, 1, builtinHash),
 		"super":      positional(0, 2, builtinSuper),
@@ -326,10 +327,12 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	if x, ok := v.(*TensorVariable); ok {
 		return x.isInstance(tx, t, cls)
 	}
-	if _, ok := v.(*ObjectVariable); ok && asksAbstract(tx, asked) { // which reads __class__ of the instance itself
-		d, _ := s.TypeLookup(t, "__class__")
-		if hook, _ := s.TypeLookup(t, "__getattribute__"); hook.Kind() == py.Function || !tx.World().IsObjectMethod(s, "__class__", d) {
+	if _, ok := v.(*ObjectVariable); ok && claimsClass(tx, t) {
+		if asksAbstract(tx, asked) { // which reads __class__ of the instance itself
 			return nil, unsupported(exc.CallUnsupported, "isinstance of %s with an abstract class", Describe(tx, v))
+		}
+		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // one class after the other: what is no instance is asked for __class__
+			return isAnyInstance(tx, v, cls)
 		}
 	}
 	tx.World().RestsOnBases(tx, t)
@@ -368,9 +371,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	if !ok {
 		return BoolConst(false), nil
 	}
-	s := tx.Scope()
-	d, _ := s.TypeLookup(t, "__class__")
-	if hook, _ := s.TypeLookup(t, "__getattribute__"); hook.Kind() != py.Function && tx.World().IsObjectMethod(s, "__class__", d) {
+	if !claimsClass(tx, t) {
 		return BoolConst(false), nil
 	}
 	claimed, err := o.GetAttr(tx, "__class__")
@@ -385,8 +386,32 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 		return nil, unsupported(exc.CallUnsupported, "isinstance of what says its class is %s", Describe(tx, claimed))
 	}
 	tx.World().RestsOnBases(tx, k)
-	r, err := s.IsSubclass(k, cls)
+	r, err := tx.Scope().IsSubclass(k, cls)
 	return BoolConst(r), observed(err)
+}
+
+// claimsClass reports whether code of the user's says what an instance of class t has under __class__.
+func claimsClass(tx Translator, t py.Object) bool {
+	d, _ := tx.Scope().TypeLookup(t, "__class__")
+	hook, _ := tx.Scope().TypeLookup(t, "__getattribute__")
+	return hook.Kind() == py.Function || !tx.World().IsObjectMethod(tx.Scope(), "__class__", d)
+}
+
+// isAnyInstance is isinstance with a tuple of classes.
+func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (VariableTracker, error) {
+	if classes.Kind() != py.Tuple {
+		return nil, unsupported(exc.CallUnsupported, "isinstance of %s with %s", Describe(tx, v), py.TypeName(classes.Type()))
+	}
+	for _, c := range tx.Scope().Items(classes) {
+		r, err := builtinIsInstance(tx, []VariableTracker{v, NewConstant(c, nil)})
+		if err != nil {
+			return nil, err
+		}
+		if is, err := Truth(tx, r); err != nil || is {
+			return r, err
+		}
+	}
+	return BoolConst(false), nil
 }
 
 func mustRealize(tx Translator, v VariableTracker) VariableTracker {
@@ -520,7 +545,7 @@ func builtinTuple(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if t, ok := v.(*TupleVariable); ok && t.exact() {
 		return t, nil
 	}
-	items, err := Unpack(tx, v)
+	items, err := UnpackSized(tx, v)
 	return NewTuple(items, nil), err
 }
 
@@ -528,7 +553,7 @@ func builtinList(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if len(a) == 0 {
 		return NewList(nil, nil), nil
 	}
-	items, err := Unpack(tx, a[0])
+	items, err := UnpackSized(tx, a[0])
 	return NewList(items, nil), err
 }
 
@@ -615,7 +640,7 @@ func builtinSorted(tx Translator, args []VariableTracker, kwargs []Kw) (Variable
 	if len(args) != 1 {
 		return nil, nil
 	}
-	items, err := Unpack(tx, args[0])
+	items, err := UnpackSized(tx, args[0])
 	if err != nil {
 		return nil, err
 	}

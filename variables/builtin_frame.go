@@ -70,7 +70,11 @@ func builtinVars(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	if _, ok := v.(*ObjectVariable); ok {
-		return GetAttr(tx, v, "__dict__")
+		d, err := GetAttr(tx, v, "__dict__")
+		if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
+			err = RaiseText(tx, "TypeError", "vars() argument must have __dict__ attribute")
+		}
+		return d, err
 	}
 	return nil, nil
 }

@@ -34,7 +34,7 @@ func (c *ConstantVariable) Truth(tx Translator) (bool, error) { return tx.Scope(
 func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	value := c.Value
 	if tx.World().IsEnum(tx.Scope(), value) {
-		if _, handler := tx.Scope().TypeLookup(value.Type(), "__torch_function__"); handler {
+		if mayHandle(tx, value.Type()) {
 			return nil, unsupported(exc.TensorSubclass, "%s as an operand, whose class has a handler", Describe(tx, c))
 		}
 	}

@@ -17,7 +17,7 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	}
 	if w.IsTorchConstant(c.Class) || w.IsEnumClass(s, c.Class) {
 		if c.Class == w.SizeType && len(args) == 1 && len(kwargs) == 0 {
-			items, err := Unpack(tx, args[0])
+			items, err := UnpackSized(tx, args[0])
 			if err != nil {
 				return nil, err
 			}
@@ -327,7 +327,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 		if len(args) != 1 || len(kwargs) > 0 {
 			return nil, unsupported(exc.CallUnsupported, "tuple of class %s", py.TypeName(class))
 		}
-		items, err := Unpack(tx, args[0])
+		items, err := UnpackSized(tx, args[0])
 		return NewTupleOf(items, class, nil), err
 	}
 	o := NewInstance(class)
@@ -353,7 +353,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 		var items []VariableTracker
 		if len(args) == 1 {
 			var err error
-			if items, err = Unpack(tx, args[0]); err != nil {
+			if items, err = UnpackSized(tx, args[0]); err != nil {
 				return nil, err
 			}
 		}

@@ -19,7 +19,6 @@ var conversions = map[string]conversion{
 	"complex": {[]string{"__complex__", "__float__", "__index__"}, py.Complex},
 	"str":     {[]string{"__str__", "__repr__"}, py.Str},
 	"repr":    {[]string{"__repr__"}, py.Str},
-	"ascii":   {[]string{"__repr__"}, py.Null},
 	"bytes":   {[]string{"__bytes__"}, py.Bytes},
 	"hash":    {[]string{"__hash__"}, py.Null},
 	"bin":     {[]string{"__index__"}, py.Null},
@@ -77,18 +76,14 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		switch {
 		case known && got.Kind() == c.gives:
 			return r, true, nil
-		case known && got.Kind() == py.Str && b.name == "ascii":
-			bytes, err := CallMethod(tx, r, "encode", []VariableTracker{StrConst(tx, "ascii"), StrConst(tx, "backslashreplace")}, nil)
-			if err != nil {
-				return nil, true, err
-			}
-			r, err = CallMethod(tx, bytes, "decode", []VariableTracker{StrConst(tx, "ascii")}, nil)
-			return r, true, err
 		case known && got.Kind() == py.Int && indexOnly[name], known && got.Kind() == py.Float && name == "__float__":
 			folded, err := foldCall(tx, b.Fn, []VariableTracker{r}, nil)
 			return folded, true, err
 		}
 		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s gives %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
+	}
+	if b.name == "bytes" && o.value != nil && o.overrides(tx, "__index__", "__iter__", "__getitem__", "__len__", "__length_hint__") {
+		return nil, true, unsupported(exc.CallUnsupported, "bytes of %s", Describe(tx, o))
 	}
 	if b.name == "int" && o.value != nil && o.overrides(tx, "__trunc__") {
 		return nil, true, unsupported(exc.CallUnsupported, "int of a %s with __trunc__", py.TypeName(o.Class))

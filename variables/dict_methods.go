@@ -264,7 +264,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 			if err != nil {
 				return nil, err
 			}
-			names, err := Unpack(tx, keys)
+			names, err := UnpackIterator(tx, keys)
 			if err != nil {
 				return nil, err
 			}
@@ -283,7 +283,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		return nil, err
 	}
 	for i, it := range items {
-		kv, err := Unpack(tx, it)
+		kv, err := UnpackIterator(tx, it)
 		if err != nil {
 			if isObserved(err) {
 				err = unsupported(exc.CallUnsupported, "element %d of a dict's pairs, which is none", i)

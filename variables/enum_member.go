@@ -118,11 +118,19 @@ func hasOwnText(tx Translator, v VariableTracker) bool {
 	return memberMethod(tx, v, "__str__", false) != nil || memberMethod(tx, v, "__repr__", false) != nil
 }
 
+// readsFlag guards the value of a member whose special method is a function of module enum, as Flag's are: it reads that.
+func readsFlag(tx Translator, v VariableTracker, name string) error {
+	if c, ok := enumMember(tx, v); ok && memberMethod(tx, v, name, true) != nil {
+		return readsMember(tx, c.Value)
+	}
+	return nil
+}
+
 // memberLen is len() of a member whose class defines it; ok is false for others.
 func memberLen(tx Translator, v VariableTracker) (n int, ok bool, err error) {
 	m := memberMethod(tx, v, "__len__", false)
 	if m == nil {
-		return 0, false, nil
+		return 0, false, readsFlag(tx, v, "__len__")
 	}
 	r, err := Call(tx, m, nil, nil)
 	if err != nil {
@@ -148,7 +156,7 @@ func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
 			return false, false, nil
 		}
 		if _, other := tx.Scope().TypeLookup(c.Value.Type(), "__bool__"); other {
-			return false, false, nil
+			return false, false, readsFlag(tx, v, "__bool__")
 		}
 		n, ok, err := memberLen(tx, v)
 		return n > 0, ok, err

@@ -2,6 +2,7 @@ package variables
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -49,7 +50,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 	if isGroup(tx, class) && len(kwargs) == 0 {
 		return newGroup(tx, class, args)
 	}
-	if d, ok := s.TypeLookup(class, "__new__"); !ok || d.Kind() == py.StaticMethod || d.Kind() == py.Function {
+	if d, ok := s.TypeLookup(class, "__new__"); !ok || d.Kind() != py.Builtin {
 		return nil, unsupported(exc.CallUnsupported, "exception %s with a __new__ of its own", py.TypeName(class))
 	}
 	init, _ := s.TypeLookup(class, "__init__")
@@ -67,6 +68,9 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 			return nil, &exc.Observed{TypeName: "TypeError", Text: "__init__() should return None", Vague: true}
 		}
 		return o, nil
+	}
+	if init.Kind() != py.WrapperDescr {
+		return nil, unsupported(exc.CallUnsupported, "exception %s with an __init__ that is no function", py.TypeName(class))
 	}
 	if len(kwargs) > 0 {
 		return nil, unsupported(exc.CallUnsupported, "exception with keywords")
@@ -97,6 +101,18 @@ var wordedExceptions = map[string]bool{
 	"UnboundLocalError": true,
 }
 
+// namesEnums guards the names of enum classes that CPython's text of an error has: their members are constants, whose types no guard names.
+func namesEnums(tx Translator, text py.Object) {
+	if text.Kind() != py.Str {
+		return
+	}
+	for _, class := range tx.World().enums {
+		if strings.Contains(py.GoString(text), py.TypeName(class)) {
+			typeName(tx, class)
+		}
+	}
+}
+
 // ExceptionOf is the tracker of what the program raised.
 func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	if v, ok := o.Value.(*ObjectVariable); ok {
@@ -111,6 +127,7 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 				if !isImmutable(tx, it) {
 					opaque = true
 				}
+				namesEnums(tx, it)
 				args = append(args, NewConstant(it, nil))
 			}
 		}

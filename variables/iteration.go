@@ -318,18 +318,43 @@ func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := nextItems(tx, it, maxUnroll)
+	if err == nil && len(out) == maxUnroll {
+		err = unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
+	}
+	return out, err
+}
+
+// UnpackSome returns the items of a sequence, and at most n of another iterable: the rest is left in its iterator.
+func UnpackSome(tx Translator, v VariableTracker, n int) ([]VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := v.(Sequence); ok {
+		return Unpack(tx, v)
+	}
+	it, err := Iter(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	return nextItems(tx, it, n)
+}
+
+// nextItems takes at most n items from an iterator.
+func nextItems(tx Translator, it VariableTracker, n int) ([]VariableTracker, error) {
 	var out []VariableTracker
-	for len(out) < maxUnroll {
+	for len(out) < n {
 		item, ok, err := next(tx, it)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
-			return out, nil
+			break
 		}
 		out = append(out, item)
 	}
-	return nil, unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
+	return out, nil
 }
 
 // constantItems are the items of a constant that can be iterated.
@@ -350,8 +375,11 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 		}
 	default:
 		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members
-			if !plainMember(tx, o, "__iter__", "__getitem__") {
+			if !plainMember(tx, o, "__iter__", "__getitem__", "__len__", "__length_hint__") {
 				return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
+			}
+			if err := readsMember(tx, o); err != nil {
+				return nil, err
 			}
 			break
 		}

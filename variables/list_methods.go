@@ -53,11 +53,16 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 			objs[i] = s.Int(int64(len(all)))
 			all = append(all, v)
 		case '*':
-			more, err := Unpack(tx, v)
+			unpack := Unpack
+			o, list := a.(*ListVariable)
+			if list {
+				unpack = UnpackSized
+			}
+			more, err := unpack(tx, v)
 			if err != nil {
 				return nil, err
 			}
-			if o, ok := a.(*ListVariable); ok && name == "extend" { // the one that is called in loops
+			if list && name == "extend" { // the one that is called in loops
 				o.items = append(o.items, more...)
 				return NoneConst(), methodEffect(tx, a, name, []VariableTracker{NewTuple(more, nil)})
 			}
@@ -408,12 +413,12 @@ func setArrayItem(tx Translator, a array, k py.Object, value VariableTracker) er
 		return err
 	}
 	all := *row
-	method, objs := "__delitem__", []py.Object{k}
+	operator, objs := "delitem", []py.Object{real, k}
 	if value != nil {
 		all = append(all[:len(all):len(all)], value)
-		method, objs = "__setitem__", append(objs, tx.Scope().Int(int64(len(all)-1)))
+		operator, objs = "setitem", append(objs, tx.Scope().Int(int64(len(all)-1)))
 	}
-	if _, err := tx.Scope().CallMethod(real, method, objs...); err != nil {
+	if _, err := tx.Scope().Call(tx.World().Operator(operator), objs...); err != nil {
 		return observed(err)
 	}
 	order, err := listOf(tx, real)
@@ -436,7 +441,7 @@ func (l *ListVariable) setSlice(tx Translator, k py.Object, value VariableTracke
 	var more []VariableTracker
 	if value != nil {
 		var err error
-		if more, err = Unpack(tx, value); err != nil {
+		if more, err = UnpackIterator(tx, value); err != nil {
 			if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
 				o.Value, o.Real = nil, nil
 				o.Text = "can only assign an iterable"

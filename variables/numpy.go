@@ -74,12 +74,13 @@ func namesTypes(tx Translator, err error, objs []py.Object) {
 	if err == nil {
 		return
 	}
-	for _, o := range objs {
+	_ = tx.World().eachWithin(tx, objs, maxNested, func(o py.Object) error {
 		typeName(tx, o.Type())
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
 			typeName(tx, o)
 		}
-	}
+		return nil
+	})
 }
 
 // operatorSpecials are the special methods that an operator asks its operands for.

@@ -109,13 +109,28 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			return nil, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
 		}
 	}
-	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), valueOf(b), a); ok || err != nil {
+	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), walkedOperand(n, inplace, a, b), a); ok || err != nil {
 		return r, err
 	}
 	if r, ok, err := heldOperator(tx, op, n, a, b); ok || err != nil {
 		return r, err
 	}
 	return nil, operandError(tx, n, inplace, a, b)
+}
+
+// walkedOperand is the right operand as a container's method sees it: list += b and dict |= b walk b by the methods of its class.
+func walkedOperand(n int, inplace bool, a, b VariableTracker) VariableTracker {
+	switch valueOf(a).(type) {
+	case *ListVariable, *DequeVariable:
+		if inplace && binaryNames[n] == "add" {
+			return b
+		}
+	case *DictVariable:
+		if inplace && binaryNames[n] == "or_" {
+			return b
+		}
+	}
+	return valueOf(b)
 }
 
 // onceRefused computes an operator on numbers, of which one has a class that has refused it, by the other's type: that takes an instance

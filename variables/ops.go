@@ -151,7 +151,7 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 		}
 	}
 	if name == "join" && len(args) == 1 && len(kwargs) == 0 && (o.Kind() == py.Str || o.Kind() == py.Bytes) {
-		items, err := Unpack(tx, args[0])
+		items, err := UnpackIterator(tx, args[0])
 		if e, raised := err.(*exc.Observed); raised && e.TypeName == "TypeError" { // which C replaces where iter() has raised it
 			err = unsupported(exc.CallUnsupported, "join of %s", Describe(tx, args[0]))
 		}
@@ -335,8 +335,14 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 			if v, err := computedAttr(tx, obj, name); v != nil || err != nil {
 				return v, err
 			}
-			if _, own := tx.Scope().InstanceAttr(o, name); !own && py.HasInstanceStorage(o) {
+			_, own := tx.Scope().InstanceAttr(o, name)
+			if !own && py.HasInstanceStorage(o) {
 				tx.Output().AddGuards(guards.HasAttr(guards.NewConstSource(tx.Output().Const(o), "___member"), name, false))
+			}
+			if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok && !own {
+				if get, data := isDescriptor(tx, d); !get && !data {
+					return tx.Build(d, guards.NewTypeAttrSource(classSource(tx, o.Type()), name)), nil
+				}
 			}
 		}
 		r, err := tx.Scope().GetAttr(o, name)

@@ -88,8 +88,12 @@ func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []
 			return nil, unsupported(exc.TooLarge, "%s of great size", py.TypeName(class))
 		}
 	}
+	if err := tx.World().computable(tx, objs); err != nil {
+		return nil, err
+	}
 	r, err := tx.Scope().CallKw(class, objs, kwNames(kwargs))
 	if err != nil {
+		namesTypes(tx, err, objs)
 		return nil, observed(err)
 	}
 	return shadowResult(tx, r)
@@ -137,7 +141,7 @@ func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []Vari
 		}
 		o, ok := copyOf(tx, v)
 		if _, iterates := v.(Iterator); !ok && iterates {
-			items, err := Unpack(tx, v)
+			items, err := UnpackSized(tx, v)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -175,8 +179,12 @@ func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableT
 	if err != nil {
 		return nil, err
 	}
+	if err := w.computable(tx, objs); err != nil {
+		return nil, err
+	}
 	r, err := s.Call(w.shadowCalled, real, s.Name(name), s.Tuple(objs[:len(args)]...), kw)
 	if err != nil {
+		namesTypes(tx, err, objs)
 		return nil, observed(err)
 	}
 	if r == pyNone {
@@ -257,6 +265,17 @@ func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker
 	if _, right := b.(*ShadowVariable); !left && !right {
 		return nil, false, nil
 	}
+	for _, v := range []VariableTracker{a, b} {
+		switch v.(type) {
+		case *ShadowVariable, *ConstantVariable, *TupleVariable:
+		case *ListVariable, *DequeVariable, *SetVariable, *DictVariable:
+			if inplace && v == a && !left { // which changes itself
+				return nil, false, nil
+			}
+		default: // whose methods come first
+			return nil, false, nil
+		}
+	}
 	objs, _, err := shadowArguments(tx, []VariableTracker{a, b})
 	if err != nil {
 		return nil, true, err
@@ -278,7 +297,7 @@ func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker
 			return r, true, err
 		}
 	}
-	r, err := tx.Scope().Binary(op, objs[0], objs[1])
+	r, err := computeKnown(tx, "binary", op, objs...)
 	if err != nil {
 		return nil, true, observed(err)
 	}

@@ -683,11 +683,10 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 				return nil, err
 			}
 			c, known := AsConstant(tx, plain)
-			_, handler := tx.Scope().TypeLookup(class, "__torch_function__")
 			if !known {
 				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
 			}
-			if k := c.Kind(); handler || name == "matmul" || k != py.Int && k != py.Float && k != py.Complex && k != py.BoolKind {
+			if k := c.Kind(); mayHandle(tx, class) || name == "matmul" || k != py.Int && k != py.Float && k != py.Complex && k != py.BoolKind {
 				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
 			}
 			operands[i] = plain

@@ -179,7 +179,7 @@ func (o *ObjectVariable) valueText(tx Translator, method string) (string, error)
 
 // text is str or repr of an instance: by its class's own method, or by the builtin type's it extends.
 func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
-	m, err := o.lookupSpecial(tx, method)
+	m, err := o.slotMethod(tx, method)
 	if err != nil {
 		return "", err
 	}
@@ -229,16 +229,14 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 		if err != nil {
 			return nil, err
 		}
-		o := s.Str(text)
-		if conversion == "ascii" {
-			if o, err = s.Call(tx.World().asciiText, o); err != nil {
-				return nil, observed(err)
+		if v = NewConstant(s.Str(text), nil); conversion == "ascii" {
+			if v, err = asciiOf(tx, text); err != nil {
+				return nil, err
 			}
 		}
-		v = NewConstant(o, nil)
 	}
 	if o, ok := v.(*ObjectVariable); ok {
-		m, err := o.lookupSpecial(tx, "__format__")
+		m, err := o.slotMethod(tx, "__format__")
 		if err != nil {
 			return nil, err
 		}
@@ -295,6 +293,19 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	}
 	text, err := strText(tx, v)
 	return NewConstant(s.Str(text), nil), err
+}
+
+func builtinASCII(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	text, err := reprText(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	return asciiOf(tx, text)
+}
+
+func asciiOf(tx Translator, text string) (VariableTracker, error) {
+	o, err := tx.Scope().Call(tx.World().asciiText, tx.Scope().Str(text))
+	return NewConstant(o, nil), observed(err)
 }
 
 // percentFormat is text % values where a value is no constant: its text is put in as a constant. ok false: a is no text.
@@ -393,7 +404,7 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// isMapping is what str % v calls a mapping, of which nothing need be printed: anything with __getitem__ but tuples and texts.
+// isMapping is what str % v calls a mapping, of which nothing need be printed: what has a mapping's __getitem__, but tuples and texts.
 func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	switch x := valueOf(v).(type) {
 	case *TupleVariable:
@@ -407,8 +418,8 @@ func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, has := tx.Scope().TypeLookup(t, "__getitem__")
-	return has && t != tx.World().DequeType, nil
+	looksFor(tx, t, "__getitem__")
+	return py.Is(t, py.HasSubscript), nil
 }
 
 func keyedNames(s *py.Scope, d py.Object) []py.Object {
@@ -423,7 +434,7 @@ func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Obj
 		return py.Object{}, err
 	}
 	if o, ok := knownCopy(tx, v); ok {
-		return o, nil
+		return o, tx.World().printable(tx, o)
 	}
 	s := tx.Scope()
 	switch conversion {

@@ -94,6 +94,12 @@ func answersReads(tx Translator, class py.Object) bool {
 	return fallback || own
 }
 
+// mayHandle reports whether torch may find a handler where it reads __torch_function__ of a class's instance.
+func mayHandle(tx Translator, class py.Object) bool {
+	_, handler := tx.Scope().TypeLookup(class, "__torch_function__")
+	return handler || answersReads(tx, class)
+}
+
 // handlerClass is the value's class where that has a handler, the zero Object for all other values.
 func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 	s, w := tx.Scope(), tx.World()

@@ -61,7 +61,11 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 		if other, lazy := args[0].(*LazyVariable); lazy && other.obj == l.obj {
 			return false, nil
 		}
-		items, err := Unpack(tx, args[0])
+		unpack := Unpack
+		if l.obj.Kind() == py.List {
+			unpack = UnpackSized
+		}
+		items, err := unpack(tx, args[0])
 		if err != nil {
 			return false, err
 		}

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -58,6 +59,7 @@ type World struct {
 	// standIns are the answers of _callables.stand_in
 	standIns map[py.Object]replacement
 	looked   map[classLookup]bool // questions asked of classes, see class_guards.go
+	enums    []py.Object          // enum classes whose members were reached
 	drew     bool                 // random numbers
 	// underDevice: a default device is set; see UnderDefaultDevice.
 	underDevice bool
@@ -250,10 +252,20 @@ func dictHasType(d, typ py.Object) bool {
 }
 
 // IsEnum tells members of enum classes.
-func (w *World) IsEnum(_ *py.Scope, o py.Object) bool { return py.IsSubtype(o.Type(), w.EnumType) }
+func (w *World) IsEnum(_ *py.Scope, o py.Object) bool {
+	return w.IsEnumClass(nil, o.Type())
+}
 
 // IsEnumClass tells enum classes.
-func (w *World) IsEnumClass(_ *py.Scope, c py.Object) bool { return py.IsSubtype(c, w.EnumType) }
+func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
+	if !py.IsSubtype(class, w.EnumType) {
+		return false
+	}
+	if !slices.Contains(w.enums, class) {
+		w.enums = append(w.enums, class)
+	}
+	return true
+}
 
 // Operator is a function of the operator module.
 func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }

@@ -76,7 +76,7 @@ func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) erro
 			kwargs = append(kwargs, variables.Kw{Name: name, Value: val})
 		}
 	}
-	args, err := variables.Unpack(tx, tx.pop())
+	args, err := variables.UnpackSized(tx, tx.pop())
 	if err != nil {
 		return err
 	}

@@ -303,7 +303,7 @@ func (tx *InstructionTranslator) dictMerge(inst *bytecode.Instruction) error {
 }
 
 func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) error {
-	items, err := variables.Unpack(tx, tx.pop())
+	items, err := variables.UnpackSome(tx, tx.pop(), inst.Arg+1)
 	if err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) erro
 
 func (tx *InstructionTranslator) unpackEx(inst *bytecode.Instruction) error {
 	before, after := inst.Arg&0xff, inst.Arg>>8
-	items, err := variables.Unpack(tx, tx.pop())
+	items, err := variables.UnpackIterator(tx, tx.pop())
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,8 @@ const (
 	WrapsGenericGetAttr
 	// IsAbstract: object.__new__ makes no instance of the class.
 	IsAbstract
+	// HasSubscript: the type has the slot of a mapping's subscription, for which PyMapping_Check looks.
+	HasSubscript
 )
 
 // Is tells a fact of a type.

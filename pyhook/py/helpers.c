@@ -407,6 +407,8 @@ gdpy_type_flags(PyObject *type, int what)
         return t->tp_init == PyBaseObject_Type.tp_init;
     case 15:
         return (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0;
+    case 16:
+        return t->tp_as_mapping != NULL && t->tp_as_mapping->mp_subscript != NULL;
     default:
         return reads_generically(t);
     }

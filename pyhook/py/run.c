@@ -74,9 +74,62 @@ gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
     return number(PyObject_SetAttr(o, name, value));
 }
 
+/* Whether repr(o) runs no code of the user's: what has a __repr__ in Python is torch's, and so is all that lies in o. o: borrowed. */
+static int
+quiet_repr(PyObject *o, int depth)
+{
+    static PyObject *repr;
+    if (repr == NULL && (repr = PyUnicode_InternFromString("__repr__")) == NULL) {
+        return 0;
+    }
+    PyObject *method = _PyType_Lookup(Py_TYPE(o), repr);
+    if (method == NULL || depth > 20) {
+        return 0;
+    }
+    if (PyFunction_Check(method)) {
+        PyObject *module = PyFunction_GET_MODULE(method);
+        const char *name = module != NULL && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
+        return name != NULL && (strncmp(name, "torch", 5) == 0 || strncmp(name, "numpy", 5) == 0);
+    }
+    if (!Py_IS_TYPE(method, &PyWrapperDescr_Type) && !Py_IS_TYPE(method, &PyMethodDescr_Type)) {
+        return 0;
+    }
+    if (PyMethod_Check(o)) {
+        return quiet_repr(PyMethod_GET_SELF(o), depth + 1);
+    }
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (PyTuple_Check(o) || PyList_Check(o)) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+            if (!quiet_repr(PySequence_Fast_GET_ITEM(o, i), depth + 1)) {
+                return 0;
+            }
+        }
+    } else if (PyDict_Check(o)) {
+        while (PyDict_Next(o, &at, &key, &value)) {
+            if (!quiet_repr(key, depth + 1) || !quiet_repr(value, depth + 1)) {
+                return 0;
+            }
+        }
+    } else if (PyAnySet_Check(o)) {
+        Py_hash_t hash;
+        while (_PySet_NextEntry(o, &at, &key, &hash)) {
+            if (!quiet_repr(key, depth + 1)) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* repr(o), for what we say of o; its type alone where that would run code of the user's. o: borrowed; returns a new reference. */
 PyObject *
 gdpy_repr(PyObject *o)
 {
+    if (!quiet_repr(o, 0)) {
+        PyErr_Clear();
+        return PyUnicode_FromFormat("<%s object>", PyType_Check(o) ? ((PyTypeObject *)o)->tp_name : Py_TYPE(o)->tp_name);
+    }
     return object(PyObject_Repr(o));
 }
 

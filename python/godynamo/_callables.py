@@ -428,18 +428,21 @@ for _name in dir(builtins):
     ):
         _BUILTIN_NAMES[_obj] = _name
 del _BUILTIN_NAMES[object]
+#: by identity: a metaclass may say what its classes hash to
+_NAMES_BY_ID = {id(_obj): _name for _obj, _name in _BUILTIN_NAMES.items()}
+_type_name: Any = type.__dict__["__qualname__"].__get__
 
 
 def builtin_name(obj: Any) -> str:
     """Name of a function or type of builtins or operator; dotted name of another C function; "" for classes."""
-    try:
-        known = _BUILTIN_NAMES.get(obj)
-    except TypeError:
-        return ""
+    known = _NAMES_BY_ID.get(id(obj))
     if known:
         return known
-    if isinstance(obj, type):
+    if issubclass(type(obj), type):
         return ""
+    if type(obj) is types.BuiltinMethodType and (owner := obj.__self__) is not None and type(owner) is not types.ModuleType:
+        # its __qualname__ reads the class's, which a metaclass may answer
+        return f"{_type_name(owner if issubclass(type(owner), type) else type(owner))}.{obj.__name__}"
     return str(getattr(obj, "__qualname__", "") or "builtin")
 
 

@@ -1,0 +1,166 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// What makes a list or tuple of an iterable asks it for its length before the first item: PyObject_LengthHint of CPython 3.11,
+// Objects/abstract.c. Some functions ask the iterable, others the iterator that it has given.
+
+// UnpackSized is Unpack for what asks the iterable itself: list(), tuple(), sorted(), extend, a call with a star.
+func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if !hinted(v) {
+		return Unpack(tx, v)
+	}
+	it, err := Iter(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := lengthHint(tx, v); err != nil {
+		return nil, err
+	}
+	return Unpack(tx, it)
+}
+
+// UnpackIterator is Unpack for what asks the iterator: a starred target, str.join, a slice that is assigned to, the pairs of a dict.
+func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if !hinted(v) {
+		return Unpack(tx, v)
+	}
+	it, err := Iter(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	var o *ObjectVariable
+	switch x := it.(type) {
+	case *ObjectIterator:
+		o = x.obj
+	case *SubscriptIterator:
+		o = x.obj
+	case *ReverseIterator:
+		o, _ = x.owner.(*ObjectVariable)
+	}
+	if o != nil {
+		for _, name := range []string{"__len__", "__length_hint__"} {
+			if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() != py.WrapperDescr && d.Kind() != py.MethodDescr {
+				return nil, unsupported(exc.IterUnsupported, "items of %s, whose iterator has a %s", Describe(tx, v), name)
+			}
+		}
+	}
+	return Unpack(tx, it)
+}
+
+// hinted tells values whose length may be for code of the user's to say.
+func hinted(v VariableTracker) bool {
+	switch v.(type) {
+	case *ObjectVariable, *ClassVariable, *ConstantVariable, *ObjectIterator, *SubscriptIterator, *ReverseIterator:
+		return true
+	}
+	return false
+}
+
+// lengthHint runs what PyObject_LengthHint runs. What it returns is not used.
+func lengthHint(tx Translator, v VariableTracker) error {
+	switch x := v.(type) {
+	case *ObjectVariable:
+		return x.lengthHint(tx)
+	case *ObjectIterator:
+		return x.obj.lengthHint(tx)
+	case *SubscriptIterator:
+		if x.done {
+			return nil
+		}
+		return x.obj.sizeAsked(tx)
+	case *ReverseIterator:
+		if o, ok := x.owner.(*ObjectVariable); ok && x.seq == nil {
+			if x.index < 0 {
+				return unsupported(exc.IterUnsupported, "length of an iterator that is at its end")
+			}
+			return o.sizeAsked(tx)
+		}
+	case *ClassVariable:
+		meta := tx.World().Metaclass(tx, x.Class)
+		if _, ok := tx.Scope().TypeLookup(meta, "__length_hint__"); ok {
+			return unsupported(exc.IterUnsupported, "items of %s, whose metaclass has a __length_hint__", Describe(tx, v))
+		}
+		if _, ok := tx.Scope().TypeLookup(meta, "__len__"); ok && !tx.World().IsEnumClass(tx.Scope(), x.Class) {
+			_, err := x.Len(tx)
+			return unlessTypeError(tx, err)
+		}
+		if d, ok := tx.Scope().TypeLookup(meta, "__len__"); ok && !byEnum(tx, d) {
+			return unsupported(exc.IterUnsupported, "items of %s, whose metaclass has a __len__", Describe(tx, v))
+		}
+	case *ConstantVariable:
+		if _, member := enumMember(tx, x); member && !plainMember(tx, x.Value, "__len__", "__length_hint__") {
+			return unsupported(exc.IterUnsupported, "items of %s", Describe(tx, v))
+		}
+	}
+	return nil
+}
+
+// sizeAsked runs the instance's __len__, whose TypeError is ignored.
+func (o *ObjectVariable) sizeAsked(tx Translator) error {
+	if _, ok := tx.Scope().TypeLookup(o.Class, "__len__"); !ok {
+		return nil
+	}
+	n, err := o.Len(tx)
+	if err == nil && n > maxUnroll {
+		return unsupported(exc.TooLarge, "items of %s", Describe(tx, o))
+	}
+	return unlessTypeError(tx, err)
+}
+
+// lengthHint runs __len__ and, where that is missing or raises TypeError, __length_hint__.
+func (o *ObjectVariable) lengthHint(tx Translator) error {
+	if _, ok := tx.Scope().TypeLookup(o.Class, "__len__"); ok {
+		n, err := o.Len(tx)
+		if err == nil && n > maxUnroll {
+			return unsupported(exc.TooLarge, "items of %s", Describe(tx, o))
+		}
+		if err == nil || unlessTypeError(tx, err) != nil {
+			return err
+		}
+	}
+	m, err := o.lookupSpecial(tx, "__length_hint__")
+	if err != nil {
+		return err
+	}
+	if d, ok := tx.Scope().TypeLookup(o.Class, "__length_hint__"); m == nil && ok && d.Kind() == py.NoneKind {
+		return nil // calling None is a TypeError
+	}
+	if m == nil {
+		return nil
+	}
+	r, err := Call(tx, m, nil, nil)
+	if err != nil {
+		return unlessTypeError(tx, err)
+	}
+	if r, err = Realize(tx, r); err != nil {
+		return err
+	}
+	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.NotImplemented {
+		return nil
+	} else if ok && c.Kind() == py.Int {
+		if n, small := py.AsInt(c); small && n >= 0 && n <= maxUnroll {
+			return nil
+		}
+	}
+	return unsupported(exc.CallUnsupported, "__length_hint__ that returns %s", Describe(tx, r))
+}
+
+// unlessTypeError is err, or nil for a TypeError of the program's.
+func unlessTypeError(tx Translator, err error) error {
+	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "TypeError") {
+		return nil
+	}
+	return err
+}
