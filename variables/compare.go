@@ -100,6 +100,9 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 		if err != nil || r != nil {
 			return r, err
 		}
+		if o, ok := s.x.(*ObjectVariable); ok && o.Class == tx.World().sorted {
+			return nil, unsupported(exc.OperatorUnsupported, "a sort of instances of %s, whose comparison gives NotImplemented", py.TypeName(o.Class))
+		}
 	}
 	if op == CompareEq || op == CompareNe {
 		same, err := Is(tx, a, b)

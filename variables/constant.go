@@ -34,7 +34,7 @@ func (c *ConstantVariable) Truth(tx Translator) (bool, error) { return tx.Scope(
 func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	value := c.Value
 	if tx.World().IsEnum(tx.Scope(), value) {
-		if mayHandle(tx, value.Type()) {
+		if mayHandle(tx, value.Type()) || !plainMember(tx, value) {
 			return nil, unsupported(exc.TensorSubclass, "%s as an operand, whose class has a handler", Describe(tx, c))
 		}
 	}

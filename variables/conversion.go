@@ -89,7 +89,10 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		return nil, true, unsupported(exc.CallUnsupported, "int of a %s with __trunc__", py.TypeName(o.Class))
 	}
 	if o.value != nil {
-		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{o.value}, nil) })
+		r, err := b.Call(tx, []VariableTracker{o.value}, nil)
+		if isObserved(err) { // in words that may name its class, or have its text
+			err = unsupported(exc.CallUnsupported, "%s of %s", b.name, Describe(tx, o))
+		}
 		return r, true, err
 	}
 	return nil, true, unsupported(exc.CallUnsupported, "%s of a %s", b.name, py.TypeName(o.Class))
@@ -100,6 +103,9 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
 		return nil, err
+	}
+	if c, ok := enumMember(tx, v); ok {
+		return v, tx.World().computable(tx, []py.Object{c.Value}, "__index__")
 	}
 	o, ok := v.(*ObjectVariable)
 	if !ok {

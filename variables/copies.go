@@ -27,7 +27,12 @@ func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 		if !ok || x.class.IsNull() {
 			return s.Tuple(items...), ok
 		}
-		looksFor(tx, x.class, heldSpecials...) // none of which it has, nor gets
+		looksFor(tx, x.class, heldSpecials...)
+		for _, name := range heldSpecials {
+			if d, has := s.TypeLookup(x.class, name); has && !ofTuples(tx, d) {
+				return py.Object{}, false
+			}
+		}
 		made, err := s.CallMethod(tx.World().TupleType, "__new__", x.class, s.Tuple(items...))
 		return made, err == nil
 	case *DictVariable:
@@ -83,4 +88,16 @@ func plainResult(tx Translator, r py.Object, what string) (VariableTracker, erro
 		return NewConstant(r, nil), nil
 	}
 	return nil, unsupported(exc.CallUnsupported, "%s of a container gives a %s", what, py.TypeName(r.Type()))
+}
+
+// ofTuples tells methods that tuples and namedtuples' own classes have.
+func ofTuples(tx Translator, d py.Object) bool {
+	switch d.Kind() {
+	case py.WrapperDescr, py.MethodDescr, py.Builtin:
+		return true
+	case py.Function:
+		module, err := tx.Scope().GetAttr(d, "__module__")
+		return err == nil && module.Kind() == py.Str && py.GoString(module) == "collections"
+	}
+	return false
 }

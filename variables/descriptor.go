@@ -96,6 +96,9 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 // CPython says of another object, and the class's qualified name.
 func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	s := tx.Scope()
+	if opaqueClass(tx, o.Class) {
+		return unsupported(exc.AttrUnsupported, "a property of %s, whose metaclass decides", py.TypeName(o.Class))
+	}
 	name, err := s.GetAttr(o.Class, "__qualname__")
 	if err != nil {
 		return observed(err)
@@ -146,19 +149,12 @@ func storedClassAttr(tx Translator, class py.Object, name string) (VariableTrack
 		return nil, false
 	}
 	s := tx.Scope()
-	mro, err := s.GetAttr(class, "__mro__")
-	if err != nil {
-		return nil, false
-	}
-	for _, k := range s.Items(mro) {
+	held := s.MroIndex(class, name)
+	for i, k := range s.Mro(class) {
 		if v, ok := stored[k][name]; ok {
 			return v, true
 		}
-		dict, err := s.GetAttr(k, "__dict__")
-		if err != nil {
-			return nil, false
-		}
-		if in, err := s.Contains(dict, s.Name(name)); err != nil || in {
+		if i == held {
 			return nil, false
 		}
 	}

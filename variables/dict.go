@@ -222,11 +222,7 @@ func (d *DictVariable) GetItem(tx Translator, key VariableTracker) (VariableTrac
 
 // keyError is KeyError(key): its text is the key's repr.
 func keyError(tx Translator, key VariableTracker) error {
-	text, err := reprText(tx, key)
-	if err != nil {
-		return err
-	}
-	o := &exc.Observed{TypeName: "KeyError", Text: text}
+	o := &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)} // str() of the error asks the key for its text
 	v, err := newException(tx, tx.World().Builtin("KeyError"), []VariableTracker{key}, nil)
 	if err == nil {
 		o.Value = v

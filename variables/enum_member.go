@@ -121,7 +121,7 @@ func hasOwnText(tx Translator, v VariableTracker) bool {
 // readsFlag guards the value of a member whose special method is a function of module enum, as Flag's are: it reads that.
 func readsFlag(tx Translator, v VariableTracker, name string) error {
 	if c, ok := enumMember(tx, v); ok && memberMethod(tx, v, name, true) != nil {
-		return readsMember(tx, c.Value)
+		return tx.World().computable(tx, []py.Object{c.Value}, name)
 	}
 	return nil
 }

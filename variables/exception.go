@@ -36,12 +36,8 @@ func IsException(tx Translator, v VariableTracker) bool {
 // newException makes an instance of an exception class.
 func newException(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	s := tx.Scope()
-	mro, err := s.GetAttr(class, "__mro__")
-	if err != nil {
-		return nil, observed(err)
-	}
 	o := &ObjectVariable{Class: class, exc: &exceptionState{args: args}}
-	for _, k := range s.Items(mro) {
+	for _, k := range s.Mro(class) {
 		if !py.Is(k, py.HeapType) {
 			o.exc.native = k
 			break
@@ -121,7 +117,8 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	class, args, opaque := py.Object{}, []VariableTracker(nil), true
 	if real, ok := o.Real.(py.Object); ok && !real.IsNull() {
 		class = real.Type()
-		if a, err := tx.Scope().GetAttr(real, "args"); err == nil && a.Kind() == py.Tuple {
+		own, _ := tx.Scope().TypeLookup(tx.World().BaseException, "args")
+		if a, err := tx.Scope().CallMethod(own, "__get__", real, class); err == nil && a.Kind() == py.Tuple {
 			opaque = false
 			for _, it := range tx.Scope().Items(a) {
 				if !isImmutable(tx, it) {
@@ -270,7 +267,7 @@ func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Obj
 	if own, _ := tx.Scope().TypeLookup(tx.World().BaseException, name); own != d {
 		return nil, false, nil
 	}
-	v, err := tx.Scope().GetAttr(o.Obj, name)
+	v, err := tx.Scope().CallMethod(d, "__get__", o.Obj, o.Class) // no hook of its class is called
 	if err != nil {
 		return nil, true, observed(err)
 	}

@@ -345,6 +345,11 @@ func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 			return py.Object{}, err
 		}
 	}
+	if c, ok := enumMember(tx, v); ok {
+		if err := tx.World().computable(tx, []py.Object{c.Value}, "__index__"); err != nil {
+			return py.Object{}, err
+		}
+	}
 	if o, ok := v.(*ObjectVariable); ok {
 		if c, ok := AsConstant(tx, valueOf(o)); ok && c.Kind() == py.Int {
 			return c, nil // an int is its own index

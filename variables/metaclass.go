@@ -114,7 +114,7 @@ func plainMember(tx Translator, o py.Object, names ...string) bool {
 	if len(names) == 0 {
 		names = heldSpecials
 	}
-	for _, name := range append([]string{"__getattribute__"}, names...) {
+	for _, name := range append([]string{"__getattribute__", "__getattr__"}, names...) {
 		d, ok := tx.Scope().TypeLookup(o.Type(), name)
 		if !ok {
 			continue
@@ -174,6 +174,9 @@ func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, er
 func (w *World) readsText(tx Translator, class py.Object) error {
 	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.HeapType) {
 		return err
+	}
+	if opaqueClass(tx, class) {
+		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass decides", py.TypeName(class))
 	}
 	if w.IsEnumClass(tx.Scope(), class) {
 		typeName(tx, class)

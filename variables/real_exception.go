@@ -43,7 +43,7 @@ func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error)
 	if own, _ := s.TypeLookup(w.BaseException, "args"); d != base && d != key || args != own {
 		return false, nil
 	}
-	a, err := o.GetAttr(tx, "args")
+	a, err := o.plainAttr(tx, "args")
 	if err != nil {
 		return false, err
 	}

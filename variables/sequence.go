@@ -255,7 +255,7 @@ func (s *SliceVariable) Children() []VariableTracker { return s.parts[:] }
 // AsConstant implements Constant.
 func (s *SliceVariable) AsConstant(tx Translator) (py.Object, bool) {
 	parts, ok := constants(tx, s.parts[:])
-	if !ok {
+	if !ok || tx.World().computable(tx, parts, "__index__") != nil {
 		return py.Object{}, false
 	}
 	o, err := tx.Scope().Call(tx.World().SliceType, parts...)

@@ -68,7 +68,11 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 
 // sortByComparison sorts items whose keys' < is Python code: the comparisons CPython makes, in its order.
 func sortByComparison(tx Translator, items, keys []VariableTracker, reverse VariableTracker) ([]VariableTracker, error) {
+	w := tx.World()
+	outer := w.sorted
+	w.sorted = sortedClass(tx, keys)
 	r, err := callPolyfill(tx, "sorting.order", NewTuple(keys, nil), reverse)
+	w.sorted = outer
 	if err != nil {
 		return nil, err
 	}
@@ -85,4 +89,22 @@ func sortByComparison(tx Translator, items, keys []VariableTracker, reverse Vari
 		out[i] = items[n]
 	}
 	return out, nil
+}
+
+// sortedClass is the class of all keys, or of the first items of keys that are tuples. list.sort calls its __lt__ by itself, and again where
+// that gives NotImplemented: unsafe_object_compare of CPython 3.11, Objects/listobject.c. The zero Object for keys of several classes.
+func sortedClass(tx Translator, keys []VariableTracker) py.Object {
+	class := py.Object{}
+	for _, k := range keys {
+		k = mustRealize(tx, k)
+		if t, ok := k.(*TupleVariable); ok && t.exact() && len(t.items) > 0 {
+			k = mustRealize(tx, t.items[0])
+		}
+		o, ok := k.(*ObjectVariable)
+		if !ok || !class.IsNull() && o.Class != class {
+			return py.Object{}
+		}
+		class = o.Class
+	}
+	return class
 }

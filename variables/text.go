@@ -166,7 +166,7 @@ func reprItems(tx Translator, items []VariableTracker) (string, error) {
 func (o *ObjectVariable) valueText(tx Translator, method string) (string, error) {
 	text, err := textBy(tx, o.value, method)
 	if s, ok := o.value.(*SetVariable); ok && err == nil { // which alone prints its class, and lists itself by __iter__
-		if o.overrides(tx, "__iter__") {
+		if o.overrides(tx, "__iter__", "__len__", "__length_hint__") { // it makes a list of itself
 			return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
 		}
 		if len(s.history) == 0 {
@@ -274,7 +274,7 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 		}
 	}
 	if c, member := enumMember(tx, v); member {
-		if err := readsMember(tx, c.Value); err != nil {
+		if err := tx.World().computable(tx, []py.Object{c.Value}); err != nil {
 			return nil, err
 		}
 	}

@@ -59,6 +59,7 @@ type World struct {
 	// standIns are the answers of _callables.stand_in
 	standIns map[py.Object]replacement
 	looked   map[classLookup]bool // questions asked of classes, see class_guards.go
+	sorted   py.Object            // the class of what is being sorted, see sortedClass
 	enums    []py.Object          // enum classes whose members were reached
 	drew     bool                 // random numbers
 	// underDevice: a default device is set; see UnderDefaultDevice.

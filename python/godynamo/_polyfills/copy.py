@@ -1,7 +1,4 @@
-"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. The rest breaks.
-
-The order of look-ups on an instance is copy's and object.__reduce_ex__'s, since its class may have a __getattribute__.
-"""
+"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. The rest breaks."""
 
 from __future__ import annotations
 
@@ -45,7 +42,17 @@ def members(kind: type) -> bool:
 
 
 def atomic(kind: Any, hook: str) -> bool:
-    return builtin_atom(kind) or (members(kind) and getattr(kind, hook, None) is getattr(enum.Enum, hook, None))
+    return builtin_atom(kind) or (
+        members(kind)
+        and type(kind) is enum.EnumMeta
+        and getattr(kind, hook, None) is getattr(enum.Enum, hook, None)
+        and not reads_itself(kind)
+    )
+
+
+def reads_itself(kind: Any) -> bool:
+    """Whether the class has a __getattribute__ in Python."""
+    return type(kind.__getattribute__) is not types.WrapperDescriptorType
 
 
 def asks_nobody(kind: Any) -> bool:
@@ -55,6 +62,7 @@ def asks_nobody(kind: Any) -> bool:
         meta.__getattribute__ is type.__getattribute__
         and meta.__hash__ is type.__hash__
         and meta.__eq__ is type.__eq__
+        and meta.__setattr__ is type.__setattr__  # copyreg stores __slotnames__
         and not hasattr(meta, "__getattr__")
     )
 
@@ -77,16 +85,15 @@ def _reconstructed(x: Any, kind: Any, seen: list[Any], hook: str) -> Any:
     """What copy does with an instance; the hook is asked for first."""
     if (
         not asks_nobody(kind)
+        or reads_itself(kind)
         or not keeps_a_dict(kind)
         or getattr(kind if hook == "__copy__" else x, hook, None) is not None
     ):
         return DECLINE
-    x.__reduce_ex__, x.__reduce__  # noqa: B018
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
         return DECLINE
     if getattr(kind, "__getnewargs_ex__", None) is not None or getattr(kind, "__getnewargs__", None) is not None:
         return DECLINE
-    x.__getstate__  # noqa: B018
     if kind.__getstate__ is object.__getstate__:
         state = object.__getattribute__(x, "__dict__") or None
     else:
