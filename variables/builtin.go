@@ -432,6 +432,9 @@ func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, err
 	if !pure {
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
+	if tx.World().IsEnum(tx.Scope(), c) { // which is asked for __bases__
+		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
+	}
 	if k := c.Kind(); k == py.TypeKind || k == py.TypeSub {
 		tx.World().RestsOnBases(tx, c)
 	}

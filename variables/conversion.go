@@ -98,14 +98,25 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 	return nil, true, unsupported(exc.CallUnsupported, "%s of a %s", b.name, py.TypeName(o.Class))
 }
 
+// indexComputable refuses enum members and classes of which code of the user's says what their index is.
+func indexComputable(tx Translator, v VariableTracker) error {
+	switch v.(type) {
+	case *ConstantVariable, *ClassVariable:
+		if o, ok := AsConstant(tx, v); ok {
+			return tx.World().computable(tx, []py.Object{o}, "__index__")
+		}
+	}
+	return nil
+}
+
 // Index is operator.index(v): v itself unless it is an instance of a Python class with __index__.
 func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := enumMember(tx, v); ok {
-		return v, tx.World().computable(tx, []py.Object{c.Value}, "__index__")
+	if err := indexComputable(tx, v); err != nil {
+		return nil, err
 	}
 	o, ok := v.(*ObjectVariable)
 	if !ok {
@@ -125,7 +136,11 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if r, err = Realize(tx, r); err != nil {
 		return nil, err
 	}
-	if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.Int {
+	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.Int {
+		if _, small := py.AsInt(c); !small { // an error of it names v's class
+			return nil, unsupported(exc.TooLarge, "__index__ of %s", Describe(tx, o))
+		}
+	} else {
 		if !ok || c.Kind() == py.BoolKind { // which warns
 			return nil, unsupported(exc.CallUnsupported, "__index__ that returns %s", Describe(tx, r))
 		}

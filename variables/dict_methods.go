@@ -246,6 +246,13 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		return nil, err
 	}
 	var out [][2]VariableTracker
+	if o, ok := v.(*ObjectVariable); ok { // which is asked for its keys before anything else
+		d, has := tx.Scope().TypeLookup(o.Class, "keys")
+		_, own := readsItself(tx.Scope(), o.Class)
+		if k := d.Kind(); own || has && k != py.Function && k != py.MethodDescr {
+			return nil, unsupported(exc.CallUnsupported, "pairs of %s", Describe(tx, v))
+		}
+	}
 	if d, ok := plainDict(tx, v); ok {
 		for i := range d.keys {
 			out = append(out, [2]VariableTracker{d.keys[i], d.values[i]})
@@ -256,9 +263,6 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		return nil, unsupported(exc.CallUnsupported, "pairs of a tensor")
 	}
 	if o, ok := v.(*ObjectVariable); ok {
-		if _, own := readsItself(tx.Scope(), o.Class); own {
-			return nil, unsupported(exc.CallUnsupported, "pairs of %s", Describe(tx, v))
-		}
 		if _, has := tx.Scope().TypeLookup(o.Class, "keys"); has {
 			keys, err := CallMethod(tx, o, "keys", nil, nil)
 			if err != nil {
@@ -278,11 +282,19 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 			return out, nil
 		}
 	}
-	items, err := Unpack(tx, v)
-	if err != nil {
-		return nil, err
+	if _, ok := v.(Sequence); !ok {
+		if v, err = Iter(tx, v); err != nil {
+			return nil, err
+		}
 	}
-	for i, it := range items {
+	for i := 0; ; i++ {
+		it, more, err := pairAt(tx, v, i)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return out, nil
+		}
 		kv, err := UnpackIterator(tx, it)
 		if err != nil {
 			if isObserved(err) {
@@ -295,7 +307,22 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		}
 		out = append(out, [2]VariableTracker{kv[0], kv[1]})
 	}
-	return out, nil
+}
+
+// pairAt is the i-th item of a sequence, or the next one of an iterator: one that is no pair ends the walk.
+func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, error) {
+	s, ok := v.(Sequence)
+	if !ok {
+		if i >= maxUnroll {
+			return nil, false, unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
+		}
+		return next(tx, v)
+	}
+	items, err := s.Items(tx)
+	if err != nil || i >= len(items) {
+		return nil, false, err
+	}
+	return items[i], true, nil
 }
 
 // plainDict is the dict whose items CPython copies without asking its methods: a dict, or an instance of a subclass that leaves

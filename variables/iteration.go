@@ -109,6 +109,9 @@ func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
 
 // Settle checks that the iterator can be made real at its place: called before it is.
 func (s *SequenceIterator) Settle(tx Translator) error {
+	if o := Holder(s.owner); o != nil && o.overrides(tx, "__iter__") { // by which it would be made again
+		return unsupported(exc.Reconstruct, "iterator over %s", Describe(tx, o))
+	}
 	if c, ok := s.owner.(watched); ok && !s.done {
 		if size, version, what := c.changes(); size != s.size || version != s.version {
 			return unsupported(exc.Reconstruct, "iterator over a %s that has changed", what)
@@ -453,7 +456,13 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 			if err != nil {
 				return nil, err
 			}
-			return Iter(tx, r)
+			if r, err = Realize(tx, r); err != nil {
+				return nil, err
+			}
+			if _, ok := r.(Iterator); !ok {
+				return nil, unsupported(exc.IterUnsupported, "iterator %s", Describe(tx, r))
+			}
+			return r, nil
 		}
 	}
 	o, ok := AsConstant(tx, v)

@@ -345,10 +345,8 @@ func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 			return py.Object{}, err
 		}
 	}
-	if c, ok := enumMember(tx, v); ok {
-		if err := tx.World().computable(tx, []py.Object{c.Value}, "__index__"); err != nil {
-			return py.Object{}, err
-		}
+	if err := indexComputable(tx, v); err != nil {
+		return py.Object{}, err
 	}
 	if o, ok := v.(*ObjectVariable); ok {
 		if c, ok := AsConstant(tx, valueOf(o)); ok && c.Kind() == py.Int {
@@ -360,6 +358,11 @@ func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 		r, err := o.number(tx, "__index__", "Int")
 		if err != nil {
 			return py.Object{}, err
+		}
+		if c, known := AsConstant(tx, r); r != nil && known && c.Kind() == py.Int {
+			if _, small := py.AsInt(c); !small { // an error of it names v's class
+				return py.Object{}, unsupported(exc.TooLarge, "__index__ of %s", Describe(tx, o))
+			}
 		}
 		if r != nil {
 			v = r

@@ -160,7 +160,10 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 }
 
 // Settle implements Settler.
-func (r *ReverseIterator) Settle(Translator) error {
+func (r *ReverseIterator) Settle(tx Translator) error {
+	if o := Holder(r.owner); o != nil && o.overrides(tx, "__reversed__", "__len__", "__getitem__") { // by which it would be made again
+		return unsupported(exc.Reconstruct, "iterator over %s", Describe(tx, o))
+	}
 	if c, ok := r.owner.(watched); ok {
 		if size, version, what := c.changes(); size != r.size || version != r.version {
 			return unsupported(exc.Reconstruct, "iterator over a %s that has changed", what)

@@ -54,6 +54,9 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 		return sortByComparison(tx, items, keys, BoolConst(reverse))
 	}
 	s := tx.Scope()
+	if err := tx.World().computable(tx, objs, "__lt__", "__gt__", "__eq__"); err != nil {
+		return nil, err
+	}
 	getter, err := s.GetAttr(s.List(objs...), "__getitem__")
 	if err != nil {
 		return nil, err

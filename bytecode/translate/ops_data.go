@@ -273,7 +273,11 @@ func (tx *InstructionTranslator) dictUpdate(inst *bytecode.Instruction) error {
 	if !variables.HasKeys(tx, v) {
 		return exc.Break(exc.CallUnsupported, "{**x} of %s", variables.Describe(tx, v))
 	}
-	return tx.onContainer(inst.Arg, "update", v)
+	err := tx.onContainer(inst.Arg, "update", v)
+	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" { // CPython says that v is no mapping
+		return exc.Break(exc.CallUnsupported, "{**x} of %s", variables.Describe(tx, v))
+	}
+	return err
 }
 
 // dictMerge implements DICT_MERGE: keywords from **mapping; a repeated one is the call's TypeError.

@@ -20,7 +20,7 @@ def join(self: Any, iterable: Any, /) -> Any:
     if not isinstance(self, (str, bytes)):
         return DECLINE
     try:
-        items = tuple(iterable)
+        items = tuple(iter(iterable))  # the iterator is asked for its length
     except TypeError:  # which C words in another way
         return DECLINE
     return joined(self, items)
