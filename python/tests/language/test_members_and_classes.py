@@ -436,3 +436,258 @@ def test_what_comes_later_is_seen(name: str) -> None:
     finally:
         globals().pop("undefined", None)
         vars(builtins).pop("undefined", None)
+
+
+class Asked(enum.Flag):
+    A = 1
+
+    def __index__(self) -> int:
+        LOG.append("index")
+        return 1
+
+    def __lt__(self, other: Any) -> bool:
+        LOG.append("lt")
+        return False
+
+
+def answered(self: Any, name: str) -> Any:
+    LOG.append(name)
+
+
+Asked.__getattr__ = answered  # type: ignore[attr-defined]
+
+
+class Handled(enum.IntEnum):
+    A = 1
+
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+
+class Reads(enum.Flag):
+    A = 1
+
+    def __getattribute__(self, name: str) -> Any:
+        LOG.append(name)
+        return super().__getattribute__(name)
+
+
+class TextMeta(type):
+    def __repr__(cls) -> str:
+        LOG.append("repr")
+        return "text"
+
+    def __getattribute__(cls, name: str) -> Any:
+        LOG.append(name)
+        return type.__getattribute__(cls, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        LOG.append(name)
+
+    def __hash__(cls) -> int:
+        LOG.append("hash")
+        return 1
+
+    def __index__(cls) -> int:
+        LOG.append("index")
+        return 1
+
+
+class OfTextMeta(metaclass=TextMeta):
+    pass
+
+
+class TextOfMeta(str, metaclass=TextMeta):
+    pass
+
+
+class Hashed(enum.Enum):
+    A = 1
+
+    def __hash__(self) -> int:
+        LOG.append("hash")
+        return 7
+
+
+class SaysInt:
+    @property
+    def __class__(self) -> Any:
+        LOG.append("class")
+        return int
+
+
+class ReadsArgs(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        LOG.append(name)
+        return super().__getattribute__(name)
+
+
+class LessIsUnknown:
+    def __lt__(self, other: Any) -> Any:
+        LOG.append("lt")
+        return NotImplemented
+
+    def __gt__(self, other: Any) -> Any:
+        LOG.append("gt")
+        return True
+
+
+class ReprText(str):
+    def __repr__(self) -> str:
+        LOG.append("repr")
+        return "text"
+
+
+class NoFormat(float):
+    __format__ = None  # type: ignore[assignment]
+
+
+class SlottedText(str):
+    __slots__ = ("slot",)
+
+
+class Ordered(collections.OrderedDict):  # type: ignore[type-arg]
+    pass
+
+
+class Queue(collections.deque):  # type: ignore[type-arg]
+    pass
+
+
+class SetSaysLess(set):  # type: ignore[type-arg]
+    def __len__(self) -> int:
+        return -1
+
+
+class ShownPair(Rows):
+    def __repr__(self) -> str:
+        LOG.append("repr")
+        return "pair"
+
+
+class EndlessItems(Exception):
+    def __getitem__(self, i: int) -> int:
+        LOG.append(i)
+        assert i < 5
+        return i
+
+
+class KeysRaise(str):
+    def keys(self) -> Any:
+        return super().keys()  # type: ignore[misc]
+
+
+class ItsReverse(collections.OrderedDict):  # type: ignore[type-arg]
+    def __reversed__(self) -> Any:
+        LOG.append("reversed")
+        return super().__reversed__()
+
+
+#: values and what C code is given them
+GIVEN: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
+    "a range of a member": (lambda: Asked.A, lambda v, x: range(v)),
+    "a slice to a member": (lambda: Asked.A, lambda v, x: "abc"[v:]),
+    "a member as a size": (lambda: Asked.A, lambda v, x: x.view(1, 2, v)),
+    "a sum over a member": (lambda: Asked.A, lambda v, x: x.reshape(1, 2).sum(v)),
+    "sorted members": (lambda: Asked.A, lambda v, x: sorted([v, v])),
+    "issubclass of a member": (lambda: Asked.A, lambda v, x: issubclass(v, int)),
+    "an iterator of a member": (lambda: Asked.A, lambda v, x: iter(v) and 1),
+    "a tensor and a member": (lambda: Handled.A, lambda v, x: v ^ torch.ones(2)),
+    "the truth of a member": (lambda: Reads.A, lambda v, x: bool(v)),
+    "format of a member": (lambda: Reads.A, lambda v, x: format(v)),
+    "a copy of a member": (lambda: Reads.A, lambda v, x: copy.deepcopy(v) is v),
+    "a set times a class": (lambda: OfTextMeta, lambda v, x: {1} * v),
+    "a class in a list": (lambda: OfTextMeta, lambda v, x: [1, 2][v]),
+    "a method of a text": (lambda: TextOfMeta("ab"), lambda v, x: v.startswith("a")),
+    "a copy of an instance": (lambda: OfTextMeta(), lambda v, x: type(copy.copy(v)) is type(v)),
+    "the type of a set": (lambda: {Hashed.A}, lambda v, x: type(v).__name__),
+    "isinstance with a tuple": (SaysInt, lambda v, x: isinstance(v, (str, SaysInt))),
+    "isinstance with a union": (SaysInt, lambda v, x: isinstance(v, str | int)),
+    "the args of an exception": (lambda: ReadsArgs("a"), lambda v, x: v.args),
+    "sorted instances": (LessIsUnknown, lambda v, x: len(sorted([v, LessIsUnknown()]))),
+    "sorted tuples": (LessIsUnknown, lambda v, x: len(sorted([(v, 1), (LessIsUnknown(), 2)]))),
+    "a number of a text": (lambda: ReprText("a"), lambda v, x: int(v)),
+    "a key that is missing": (lambda: ReprText("a"), lambda v, x: {}[v]),
+    "format that is None": (lambda: NoFormat(0.0), lambda v, x: f"{v:>5}"),
+    "vars without a dict": (lambda: SlottedText("a"), lambda v, x: vars(v)),
+    "ascii of a subclass": (lambda: Ordered(a=1), lambda v, x: ascii(v)),
+    "a text % a deque": (lambda: Queue([1]), lambda v, x: "k" % v),
+    "a deleted place of a deque": (lambda: collections.deque([1]), lambda v, x: operator.delitem(v, "k")),
+    "the text of a set": (lambda: SetSaysLess([1]), lambda v, x: f"{v} {v!r}"),
+    "a width that is a tuple": (lambda: ShownPair(1, "b"), lambda v, x: "{:>{}}".format(1, v)),
+    "a dict of items without end": (EndlessItems, lambda v, x: dict(v)),
+    "keys that raise": (lambda: KeysRaise("a"), lambda v, x: {**v}),
+    "an iterator left on the stack": (lambda: ItsReverse(a=1), lambda v, x: reversed(v) and 1),
+    "a list += a bytearray": (lambda: [1], lambda v, x: operator.iadd(v, bytearray(b"a")) is v),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_c_code_is_given_values_of_classes(name: str) -> None:
+    make, use = GIVEN[name]
+
+    def fn(x: torch.Tensor, v: Any) -> Any:
+        try:
+            r = use(v, x)
+        except Exception as error:
+            r = type(error), str(error)
+        return x + 1, r
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    for _ in range(2):
+        outcomes = []
+        for run in (fn, fast):
+            v = make()
+            LOG.clear()
+            outcomes.append((str(run(x, v)), list(LOG)))
+        assert outcomes[0] == outcomes[1]
+
+
+#: texts of members and of their class, read again after both have changed
+TOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "% with a dict": lambda kind, v: "%s" % {"a": v},
+    "iteration": lambda kind, v: len(list(v)),
+    "len": lambda kind, v: len(v),
+    "the module": lambda kind, v: v.__module__,
+    "an index": lambda kind, v: [0][v],
+    "a range": lambda kind, v: range(v),
+    "an order": lambda kind, v: sorted([v, v]),
+    "a subscript": lambda kind, v: v["k"],
+    "xor of bytes": lambda kind, v: operator.ixor(bytearray(b"a"), v),
+    "bytes of a class": lambda kind, v: bytearray(kind),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_members_say_is_read_again(name: str) -> None:
+    kind: Any = enum.Flag("kind", {"A": 1, "B": 2, "C": 3})
+    read = TOLD[name]
+
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            r = read(kind, kind.C)
+        except Exception as error:
+            r = type(error), str(error)
+        return x + 1, r
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    assert str(fast(x)) == str(fn(x))
+    kind.__name__, kind.__module__, kind.C._value_ = "Renamed", "elsewhere", 1
+    assert str(fast(x)) == str(fn(x)) == str(fast(x))
+
+
+def test_an_exception_whose_initializer_is_no_function() -> None:
+    class Failed(Exception):
+        pass
+
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            r = str(Failed("a"))
+        except TypeError as error:
+            r = str(error)
+        return x + 1, r
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    assert str(fast(x)) == str(fn(x))
+    Failed.__init__ = staticmethod(lambda *a: 4)  # type: ignore[assignment,method-assign]
+    assert str(fast(x)) == str(fn(x))
