@@ -404,8 +404,8 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 		return nil, nil, err
 	}
 	same, err := s.Call(tx.World().setIs, frozen)
-	if err != nil {
-		return nil, nil, err
+	if err != nil { // a member of an enum class without its name has no hash
+		return nil, nil, unsupported(exc.UntrackedObject, "a set of members that cannot be compared")
 	}
 	typ := guards.TypeMatch(src, out.Const(obj.Type()))
 	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil

@@ -369,6 +369,9 @@ func (v *DictViewVariable) CallMethod(tx Translator, name string, args []Variabl
 	return callDunder(tx, v, name, args, kwargs)
 }
 
+// Settle implements Settler.
+func (v *DictViewVariable) Settle(tx Translator) error { return madeBy(tx, v) }
+
 // Reconstruct implements Reconstructer.
 func (v *DictViewVariable) Reconstruct(e Emitter) error {
 	if err := e.Load(v.dict); err != nil {

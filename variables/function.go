@@ -411,6 +411,11 @@ func (b *BoundBuiltin) Children() []VariableTracker { return []VariableTracker{b
 
 // Call implements Caller.
 func (b *BoundBuiltin) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if o, ok := b.obj.(*ObjectVariable); ok && o.value != nil {
+		if _, own := readsItself(tx.Scope(), o.Class); own { // which has been called for the method
+			return o.callBound(tx, b.name, args, kwargs)
+		}
+	}
 	return CallMethod(tx, b.obj, b.name, args, kwargs)
 }
 

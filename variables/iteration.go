@@ -109,8 +109,8 @@ func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
 
 // Settle checks that the iterator can be made real at its place: called before it is.
 func (s *SequenceIterator) Settle(tx Translator) error {
-	if o := Holder(s.owner); o != nil && o.overrides(tx, "__iter__") { // by which it would be made again
-		return unsupported(exc.Reconstruct, "iterator over %s", Describe(tx, o))
+	if err := madeBy(tx, s.owner, "__iter__"); err != nil {
+		return err
 	}
 	if c, ok := s.owner.(watched); ok && !s.done {
 		if size, version, what := c.changes(); size != s.size || version != s.version {

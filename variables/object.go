@@ -467,18 +467,23 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 		return nil, err
 	}
 	if b, ok := fn.(*BoundBuiltin); ok && b.obj == VariableTracker(o) {
-		if tx.World().isRandom(o.Class) {
-			method, _ := tx.Scope().TypeLookup(o.Class, name)
-			if r, ok, err := drawn(tx, o, o.Class, method, name, args, kwargs); ok || err != nil {
-				return r, err
-			}
-		}
-		if o.exc != nil {
-			return exceptionMethod(tx, o, name, args, kwargs)
-		}
-		return o.builtinMethod(tx, name, args, kwargs)
+		return o.callBound(tx, name, args, kwargs)
 	}
 	return Call(tx, fn, args, kwargs)
+}
+
+// callBound calls a C method that has been read from the instance.
+func (o *ObjectVariable) callBound(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if tx.World().isRandom(o.Class) {
+		method, _ := tx.Scope().TypeLookup(o.Class, name)
+		if r, ok, err := drawn(tx, o, o.Class, method, name, args, kwargs); ok || err != nil {
+			return r, err
+		}
+	}
+	if o.exc != nil {
+		return exceptionMethod(tx, o, name, args, kwargs)
+	}
+	return o.builtinMethod(tx, name, args, kwargs)
 }
 
 // Call implements Caller: type(obj).__call__.

@@ -629,6 +629,8 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		}
 		x.items = repeat(x.items, count)
 		return owner, true, methodEffect(tx, x, "__imul__", []VariableTracker{NewConstant(k, nil)})
+	case *DequeVariable:
+		return nil, true, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
 	case *TupleVariable:
 		if !unrolls(len(x.items), count) {
 			return nil, true, unsupported(exc.TooLarge, "tuple of more than %d items", maxUnroll)

@@ -132,6 +132,9 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "method %s of %s", name, Describe(tx, obj))
 	}
+	if _, member := enumMember(tx, obj); member && !plainMember(tx, o, "__getattribute__") {
+		return nil, unsupported(exc.CallUnsupported, "method %s of %s", name, Describe(tx, obj))
+	}
 	m, err := tx.Scope().GetAttr(o, name)
 	if err != nil {
 		return nil, observed(err)

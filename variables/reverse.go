@@ -159,10 +159,21 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return items[r.index+1], true, nil
 }
 
+// madeBy refuses to make an iterator, or a view, of what an instance holds by methods that its class overrides.
+func madeBy(tx Translator, owner VariableTracker, names ...string) error {
+	if v, ok := owner.(*DictViewVariable); ok {
+		owner, names = v.dict, []string{v.what, "__getattribute__"}
+	}
+	if o := Holder(owner); o != nil && o.overrides(tx, names...) {
+		return unsupported(exc.Reconstruct, "iterator over %s", Describe(tx, o))
+	}
+	return nil
+}
+
 // Settle implements Settler.
 func (r *ReverseIterator) Settle(tx Translator) error {
-	if o := Holder(r.owner); o != nil && o.overrides(tx, "__reversed__", "__len__", "__getitem__") { // by which it would be made again
-		return unsupported(exc.Reconstruct, "iterator over %s", Describe(tx, o))
+	if err := madeBy(tx, r.owner, "__reversed__", "__len__", "__getitem__"); err != nil {
+		return err
 	}
 	if c, ok := r.owner.(watched); ok {
 		if size, version, what := c.changes(); size != r.size || version != r.version {

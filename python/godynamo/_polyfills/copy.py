@@ -1,4 +1,7 @@
-"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. The rest breaks."""
+"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. The rest breaks.
+
+The order of look-ups on an instance is copy's and object.__reduce_ex__'s, since its class may have a __getattribute__.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +49,14 @@ def atomic(kind: Any, hook: str) -> bool:
         members(kind)
         and type(kind) is enum.EnumMeta
         and getattr(kind, hook, None) is getattr(enum.Enum, hook, None)
-        and not reads_itself(kind)
+        and reads_plainly(kind)
     )
 
 
-def reads_itself(kind: Any) -> bool:
-    """Whether the class has a __getattribute__ in Python."""
-    return type(kind.__getattribute__) is not types.WrapperDescriptorType
+def reads_plainly(kind: Any) -> bool:
+    """Whether the class's __getattribute__ is object's, or that of a type which enum classes extend."""
+    hook = kind.__getattribute__
+    return hook is object.__getattribute__ or hook is int.__getattribute__ or hook is str.__getattribute__
 
 
 def asks_nobody(kind: Any) -> bool:
@@ -85,19 +89,24 @@ def _reconstructed(x: Any, kind: Any, seen: list[Any], hook: str) -> Any:
     """What copy does with an instance; the hook is asked for first."""
     if (
         not asks_nobody(kind)
-        or reads_itself(kind)
         or not keeps_a_dict(kind)
         or getattr(kind if hook == "__copy__" else x, hook, None) is not None
     ):
         return DECLINE
+    if not callable(x.__reduce_ex__):  # its class's __getattribute__ says otherwise
+        return DECLINE
+    x.__reduce__  # noqa: B018
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
         return DECLINE
     if getattr(kind, "__getnewargs_ex__", None) is not None or getattr(kind, "__getnewargs__", None) is not None:
         return DECLINE
+    getstate = x.__getstate__
     if kind.__getstate__ is object.__getstate__:
+        if not callable(getstate):
+            return DECLINE
         state = object.__getattribute__(x, "__dict__") or None
     else:
-        state = x.__getstate__()
+        state = getstate()
     copied = kind.__new__(kind)
     if hook == "__deepcopy__":
         seen.append((x, copied))
