@@ -455,7 +455,7 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 			if err := tx.World().computable(tx, []py.Object{oc, ov}, "__contains__", "__iter__", "__getitem__", "__eq__", "__hash__"); err != nil {
 				return false, err
 			}
-			if tx.World().IsEnumClass(tx.Scope(), oc) {
+			if k := oc.Kind(); (k == py.TypeKind || k == py.TypeSub) && tx.World().IsEnumClass(tx.Scope(), oc) {
 				tx.World().RestsOnBases(tx, ov.Type())
 			}
 			if tx.World().IsEnum(tx.Scope(), ov) { // looked up by name

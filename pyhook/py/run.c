@@ -105,13 +105,15 @@ quiet_repr(PyObject *o, int depth)
                 return 0;
             }
         }
-    } else if (PyDict_Check(o)) {
+    }
+    else if (PyDict_Check(o)) {
         while (PyDict_Next(o, &at, &key, &value)) {
             if (!quiet_repr(key, depth + 1) || !quiet_repr(value, depth + 1)) {
                 return 0;
             }
         }
-    } else if (PyAnySet_Check(o)) {
+    }
+    else if (PyAnySet_Check(o)) {
         Py_hash_t hash;
         while (_PySet_NextEntry(o, &at, &key, &hash)) {
             if (!quiet_repr(key, depth + 1)) {
@@ -128,7 +130,8 @@ gdpy_repr(PyObject *o)
 {
     if (!quiet_repr(o, 0)) {
         PyErr_Clear();
-        return PyUnicode_FromFormat("<%s object>", PyType_Check(o) ? ((PyTypeObject *)o)->tp_name : Py_TYPE(o)->tp_name);
+        return PyUnicode_FromFormat("<%s object>",
+                                    PyType_Check(o) ? ((PyTypeObject *)o)->tp_name : Py_TYPE(o)->tp_name);
     }
     return object(PyObject_Repr(o));
 }
