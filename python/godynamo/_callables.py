@@ -440,7 +440,11 @@ def builtin_name(obj: Any) -> str:
         return known
     if issubclass(type(obj), type):
         return ""
-    if type(obj) is types.BuiltinMethodType and (owner := obj.__self__) is not None and type(owner) is not types.ModuleType:
+    if (
+        type(obj) is types.BuiltinMethodType
+        and (owner := obj.__self__) is not None
+        and type(owner) is not types.ModuleType
+    ):
         # its __qualname__ reads the class's, which a metaclass may answer
         return f"{_type_name(owner if issubclass(type(owner), type) else type(owner))}.{obj.__name__}"
     return str(getattr(obj, "__qualname__", "") or "builtin")

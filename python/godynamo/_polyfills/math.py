@@ -18,7 +18,7 @@ def summed(items: Any) -> Any:
 
 @stands_for(math.fsum, fold=True)
 def fsum(seq: Any, /) -> Any:
-    return summed(tuple([v for v in seq]))  # noqa: C416 fsum asks for no length
+    return summed(tuple([v for v in seq]))  # fsum asks for no length
 
 
 @stands_for(math.prod, fold=True)

@@ -611,7 +611,7 @@ GIVEN: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
     "format that is None": (lambda: NoFormat(0.0), lambda v, x: f"{v:>5}"),
     "vars without a dict": (lambda: SlottedText("a"), lambda v, x: vars(v)),
     "ascii of a subclass": (lambda: Ordered(a=1), lambda v, x: ascii(v)),
-    "a text % a deque": (lambda: Queue([1]), lambda v, x: "k" % v),
+    "a text % a deque": (lambda: Queue([1]), lambda v, x: operator.mod("k", v)),
     "a deleted place of a deque": (lambda: collections.deque([1]), lambda v, x: operator.delitem(v, "k")),
     "the text of a set": (lambda: SetSaysLess([1]), lambda v, x: f"{v} {v!r}"),
     "a width that is a tuple": (lambda: ShownPair(1, "b"), lambda v, x: "{:>{}}".format(1, v)),
