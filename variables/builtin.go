@@ -331,7 +331,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		if asksAbstract(tx, asked) { // which reads __class__ of the instance itself
 			return nil, unsupported(exc.CallUnsupported, "isinstance of %s with an abstract class", Describe(tx, v))
 		}
-		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // one class after the other: what is no instance is asked for __class__
+		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // each class of a tuple in turn
 			return isAnyInstance(tx, v, cls)
 		}
 	}

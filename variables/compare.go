@@ -101,7 +101,7 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 			return r, err
 		}
 		if o, ok := s.x.(*ObjectVariable); ok && o.Class == tx.World().sorted {
-			return nil, unsupported(exc.OperatorUnsupported, "a sort of instances of %s, whose comparison gives NotImplemented", py.TypeName(o.Class))
+			return nil, unsupported(exc.OperatorUnsupported, "sort of %s, whose comparison returns NotImplemented", py.TypeName(o.Class))
 		}
 	}
 	if op == CompareEq || op == CompareNe {

@@ -82,7 +82,8 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		}
 		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s gives %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
 	}
-	if b.name == "bytes" && o.value != nil && o.overrides(tx, "__index__", "__iter__", "__getitem__", "__len__", "__length_hint__") {
+	walks := []string{"__index__", "__iter__", "__getitem__", "__len__", "__length_hint__"}
+	if b.name == "bytes" && o.value != nil && o.overrides(tx, walks...) {
 		return nil, true, unsupported(exc.CallUnsupported, "bytes of %s", Describe(tx, o))
 	}
 	if b.name == "int" && o.value != nil && o.overrides(tx, "__trunc__") {

@@ -118,7 +118,7 @@ func hasOwnText(tx Translator, v VariableTracker) bool {
 	return memberMethod(tx, v, "__str__", false) != nil || memberMethod(tx, v, "__repr__", false) != nil
 }
 
-// readsFlag guards the value of a member whose special method is a function of module enum, as Flag's are: it reads that.
+// readsFlag guards the value of a member whose special method is a function of module enum, as Flag's are.
 func readsFlag(tx Translator, v VariableTracker, name string) error {
 	if c, ok := enumMember(tx, v); ok && memberMethod(tx, v, name, true) != nil {
 		return tx.World().computable(tx, []py.Object{c.Value}, name)

@@ -97,7 +97,8 @@ var wordedExceptions = map[string]bool{
 	"UnboundLocalError": true,
 }
 
-// namesEnums guards the names of enum classes that CPython's text of an error has: their members are constants, whose types no guard names.
+// namesEnums guards the names of enum classes in CPython's text of an error: members are constants, whose guards do not
+// cover the name of their class.
 func namesEnums(tx Translator, text py.Object) {
 	if text.Kind() != py.Str {
 		return

@@ -5,10 +5,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// What makes a list or tuple of an iterable asks it for its length before the first item: PyObject_LengthHint of CPython 3.11,
-// Objects/abstract.c. Some functions ask the iterable, others the iterator that it has given.
+// CPython asks an iterable that becomes a list or tuple for its length before the first item: PyObject_LengthHint of
+// CPython 3.11, Objects/abstract.c. Some functions ask the iterable, others its iterator.
 
-// UnpackSized is Unpack for what asks the iterable itself: list(), tuple(), sorted(), extend, a call with a star.
+// UnpackSized is Unpack for operations that ask the iterable: list(), tuple(), sorted(), extend, a call with a star.
 func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -27,7 +27,8 @@ func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return Unpack(tx, it)
 }
 
-// UnpackIterator is Unpack for what asks the iterator: a starred target, str.join, a slice that is assigned to, the pairs of a dict.
+// UnpackIterator is Unpack for operations that ask the iterator: a starred target, str.join, assignment to a slice, the
+// pairs of a dict.
 func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

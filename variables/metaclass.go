@@ -13,8 +13,9 @@ import (
 var metaSpecials = []string{
 	"__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
 	"__repr__", "__str__", "__format__", "__index__", "__int__", "__float__", "__or__", "__ror__", "__add__", "__radd__", "__dir__",
-	"__bytes__", "__complex__", "__trunc__", "__round__", "__abs__", "__neg__", "__pos__", "__invert__", "__length_hint__", "__reversed__",
-	"__mul__", "__rmul__", "__mod__", "__rmod__", "__divmod__", "__rdivmod__", "__pow__", "__rpow__", "__fspath__", "__missing__", "keys",
+	"__bytes__", "__complex__", "__trunc__", "__round__", "__abs__", "__neg__", "__pos__", "__invert__", "__length_hint__",
+	"__reversed__", "__mul__", "__rmul__", "__mod__", "__rmod__", "__divmod__", "__rdivmod__", "__pow__", "__rpow__",
+	"__fspath__", "__missing__", "keys",
 }
 
 // plainMetaclass reports whether CPython may compute on a class: none of these methods (all of metaSpecials by default) is the user's.

@@ -473,7 +473,9 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 }
 
 // callBound calls a C method that has been read from the instance.
-func (o *ObjectVariable) callBound(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (o *ObjectVariable) callBound(
+	tx Translator, name string, args []VariableTracker, kwargs []Kw,
+) (VariableTracker, error) {
 	if tx.World().isRandom(o.Class) {
 		method, _ := tx.Scope().TypeLookup(o.Class, name)
 		if r, ok, err := drawn(tx, o, o.Class, method, name, args, kwargs); ok || err != nil {

@@ -118,7 +118,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	return nil, operandError(tx, n, inplace, a, b)
 }
 
-// walkedOperand is the right operand as a container's method sees it: list += b and dict |= b walk b by the methods of its class.
+// walkedOperand is the right operand as a container's method sees it: list += b and dict |= b use the methods of b's class.
 func walkedOperand(n int, inplace bool, a, b VariableTracker) VariableTracker {
 	switch valueOf(a).(type) {
 	case *ListVariable, *DequeVariable:

@@ -94,8 +94,9 @@ func sortByComparison(tx Translator, items, keys []VariableTracker, reverse Vari
 	return out, nil
 }
 
-// sortedClass is the class of all keys, or of the first items of keys that are tuples. list.sort calls its __lt__ by itself, and again where
-// that gives NotImplemented: unsafe_object_compare of CPython 3.11, Objects/listobject.c. The zero Object for keys of several classes.
+// sortedClass is the class of all keys, or of the first items of keys that are tuples; the zero Object for keys of
+// several classes. list.sort calls the class's __lt__ directly, and again where that returns NotImplemented:
+// unsafe_object_compare of CPython 3.11, Objects/listobject.c.
 func sortedClass(tx Translator, keys []VariableTracker) py.Object {
 	class := py.Object{}
 	for _, k := range keys {

@@ -686,7 +686,8 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 			if !known {
 				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
 			}
-			if k := c.Kind(); mayHandle(tx, class) || name == "matmul" || k != py.Int && k != py.Float && k != py.Complex && k != py.BoolKind {
+			k := c.Kind()
+			if mayHandle(tx, class) || name == "matmul" || !isReal(c) && k != py.Complex {
 				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
 			}
 			operands[i] = plain

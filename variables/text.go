@@ -404,7 +404,8 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// isMapping is what str % v calls a mapping, of which nothing need be printed: what has a mapping's __getitem__, but tuples and texts.
+// isMapping reports whether str % v takes v for a mapping, of which nothing need be printed: v has the subscription of a
+// mapping, and is neither a tuple nor a text.
 func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	switch x := valueOf(v).(type) {
 	case *TupleVariable:

@@ -74,7 +74,8 @@ gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
     return number(PyObject_SetAttr(o, name, value));
 }
 
-/* Whether repr(o) runs no code of the user's: what has a __repr__ in Python is torch's, and so is all that lies in o. o: borrowed. */
+/* Whether repr(o) runs no code of the user's: a __repr__ in Python is torch's or numpy's, for all that o contains.
+ * o: borrowed. */
 static int
 quiet_repr(PyObject *o, int depth)
 {
@@ -124,7 +125,8 @@ quiet_repr(PyObject *o, int depth)
     return 1;
 }
 
-/* repr(o), for what we say of o; its type alone where that would run code of the user's. o: borrowed; returns a new reference. */
+/* repr(o) for messages; the name of its type where repr(o) would run code of the user's. o: borrowed; returns a new
+ * reference. */
 PyObject *
 gdpy_repr(PyObject *o)
 {

@@ -1,4 +1,4 @@
-"""What asks an iterable, or its iterator, for its length before the first item, and what stops in the middle of an iterator."""
+"""Which operations ask an iterable, or its iterator, for its length, and which stop in the middle of an iterator."""
 
 from __future__ import annotations
 
