@@ -466,7 +466,7 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 			r, err := tx.Scope().Contains(oc, ov)
 			return r, observed(err)
 		}
-		if k := oc.Kind(); k == py.Str || k == py.Bytes || tx.World().IsEnum(tx.Scope(), oc) {
+		if k := oc.Kind(); k == py.Str || k == py.Bytes || k == py.TypeKind || k == py.TypeSub || tx.World().IsEnum(tx.Scope(), oc) {
 			return false, unsupported(exc.OperatorUnsupported, "membership of %s in %s", Describe(tx, v), Describe(tx, c))
 		}
 		if oc.Kind() == py.FrozenSet {

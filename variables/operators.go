@@ -449,6 +449,11 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 		return nil, false, nil
 	}
 	s := tx.Scope()
+	if d, has := s.TypeLookup(obj.Class, name); has && d.Kind() == py.Function && !isTensor(a) {
+		if _, handler := s.TypeLookup(obj.Class, "__torch_function__"); handler { // the method comes before the handler
+			return nil, false, unsupported(exc.TensorSubclass, "%s of a %s and a tensor", name, py.TypeName(obj.Class))
+		}
+	}
 	if answersReads(tx, obj.Class) {
 		return nil, false, unsupported(exc.TensorSubclass, "a %s, which answers when torch asks for a handler", py.TypeName(obj.Class))
 	}

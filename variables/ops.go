@@ -126,13 +126,18 @@ func CallMethod(tx Translator, obj VariableTracker, name string, args []Variable
 	return Call(tx, fn, args, kwargs)
 }
 
+// readsState has object's methods in C that read the attributes of a member of an enum class.
+var readsState = map[string]bool{
+	"__getattribute__": true, "__dir__": true, "__getstate__": true, "__reduce__": true, "__reduce_ex__": true,
+}
+
 // callConstantMethod asks CPython for a method of an immutable value with known arguments.
 func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "method %s of %s", name, Describe(tx, obj))
 	}
-	if _, member := enumMember(tx, obj); member && !plainMember(tx, o, "__getattribute__") {
+	if _, member := enumMember(tx, obj); member && (readsState[name] || !plainMember(tx, o, "__getattribute__")) {
 		return nil, unsupported(exc.CallUnsupported, "method %s of %s", name, Describe(tx, obj))
 	}
 	m, err := tx.Scope().GetAttr(o, name)

@@ -64,7 +64,8 @@ def _pure_check(cls: type) -> bool:
     if checks == (type.__instancecheck__, type.__subclasscheck__):
         return True
     if checks == (abc.ABCMeta.__instancecheck__, abc.ABCMeta.__subclasscheck__):
-        hook = getattr(cls.__dict__.get("__subclasshook__", cls.__subclasshook__), "__func__", None)
+        found = cls.__dict__.get("__subclasshook__", cls.__subclasshook__)
+        hook = found if isinstance(found, types.FunctionType) else getattr(found, "__func__", None)
         return hook is None or getattr(hook, "__module__", "") in (
             "collections.abc",
             "_collections_abc",

@@ -583,6 +583,28 @@ class ItsReverse(collections.OrderedDict):  # type: ignore[type-arg]
         return super().__reversed__()
 
 
+class NoReads:
+    pass
+
+
+NoReads.__getattribute__ = None  # type: ignore[assignment,method-assign]
+
+
+class ComparedFirst:
+    @classmethod
+    def __torch_function__(cls, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return "handled"
+
+    def __eq__(self, other: object) -> Any:
+        return None
+
+
+class PlainHook(collections.UserDict):  # type: ignore[type-arg]
+    def __subclasshook__(cls, *a: Any) -> Any:  # type: ignore[override]
+        LOG.append("hook")
+        return NotImplemented
+
+
 #: values and what C code is given them
 GIVEN: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
     "a range of a member": (lambda: Asked.A, lambda v, x: range(v)),
@@ -618,6 +640,10 @@ GIVEN: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
     "a dict of items without end": (EndlessItems, lambda v, x: dict(v)),
     "keys that raise": (lambda: KeysRaise("a"), lambda v, x: {**v}),
     "an iterator left on the stack": (lambda: ItsReverse(a=1), lambda v, x: reversed(v) and 1),
+    "isinstance without reads": (NoReads, lambda v, x: isinstance(v, (list, tuple))),
+    "an operand before its handler": (ComparedFirst, lambda v, x: {1: v} == {1: torch.ones(2)}),
+    "a hook that is no class method": (PlainHook, lambda v, x: isinstance(v, PlainHook)),
+    "a function among members": (lambda: Asked, lambda v, x: len in v),
     "a list += a bytearray": (lambda: [1], lambda v, x: operator.iadd(v, bytearray(b"a")) is v),
 }
 
@@ -649,6 +675,7 @@ TOLD: dict[str, Callable[[Any, Any], Any]] = {
     "iteration": lambda kind, v: len(list(v)),
     "len": lambda kind, v: len(v),
     "the module": lambda kind, v: v.__module__,
+    "an attribute": lambda kind, v: v.__getattribute__("later"),
     "an index": lambda kind, v: [0][v],
     "a range": lambda kind, v: range(v),
     "an order": lambda kind, v: sorted([v, v]),
@@ -672,7 +699,7 @@ def test_what_members_say_is_read_again(name: str) -> None:
 
     fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
     assert str(fast(x)) == str(fn(x))
-    kind.__name__, kind.__module__, kind.C._value_ = "Renamed", "elsewhere", 1
+    kind.__name__, kind.__module__, kind.C._value_, kind.C.later = "Renamed", "elsewhere", 1, 5
     assert str(fast(x)) == str(fn(x)) == str(fast(x))
 
 
