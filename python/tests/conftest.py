@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import inspect
 import json
 import os
@@ -95,6 +96,16 @@ class RowRecorder:
         os.replace(temporary, ROWS_FILE)
 
 
+def settle():
+    """Hide imported objects from the collector: each gc.collect() of a test would visit a million of them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_collection_finish():
+    settle()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A test in C that no signal's handler gets to ends its process: under pytest-xdist one worker, which is replaced."""
@@ -124,6 +135,7 @@ def compilers():
     except Exception as error:  # no C++ compiler: the tests themselves say so
         print(f"inductor does not compile here: {error}", file=sys.stderr)
     torch._dynamo.reset()
+    settle()
 
 
 @pytest.fixture(autouse=True)
