@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -29,6 +31,9 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 		if w.IsEnumClass(s, c.Class) { // the member of a value is looked up by Enum.__new__
 			if len(args) != 1 || len(kwargs) > 0 { // a new class
 				return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class), len(args)+len(kwargs))
+			}
+			if call, _ := s.TypeLookup(w.Metaclass(tx, c.Class), "__call__"); call.Kind() != py.Function || !byEnum(tx, call) {
+				return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
 			}
 			for _, name := range []string{"__new__", "_missing_"} {
 				d, ok := s.TypeLookup(c.Class, name)
@@ -587,6 +592,19 @@ func allNames(keys []VariableTracker) bool {
 	return true
 }
 
+// hidesKeys reports whether the class has a data descriptor by a name in the instance's dict: a store would call it.
+func (o *ObjectVariable) hidesKeys(tx Translator) bool {
+	return slices.ContainsFunc(o.dict.keys, func(k VariableTracker) bool {
+		name, _ := constantText(k)
+		d, ok := tx.Scope().TypeLookup(o.Class, name)
+		if !ok {
+			return false
+		}
+		_, data := isDescriptor(tx, d)
+		return data
+	})
+}
+
 // Fill puts the contents and the attributes into an instance that has just been made real.
 func (o *ObjectVariable) Fill(tx Translator) error {
 	if o.value != nil {
@@ -613,14 +631,16 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 			}
 		}
 	}
-	if o.dict != nil && !allNames(o.dict.keys) { // into __dict__ itself, which takes what is no name too
+	stored := o.Stored()
+	if o.dict != nil && (!allNames(o.dict.keys) || o.hidesKeys(tx)) { // into __dict__ itself, which takes what is no name too
 		for i := range o.dict.keys {
 			if err := itemEffect(tx, o.dict, o.dict.keys[i], o.dict.values[i]); err != nil {
 				return err
 			}
 		}
+		stored = o.storedByName()
 	}
-	for _, a := range o.Stored() {
+	for _, a := range stored {
 		if err := o.storeEffect(tx, a.Name, a.Value); err != nil {
 			return err
 		}

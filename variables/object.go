@@ -67,6 +67,12 @@ func (o *ObjectVariable) Stored() []Kw {
 			}
 		}
 	}
+	return append(out, o.storedByName()...)
+}
+
+// storedByName is Stored without what was stored in the instance's __dict__.
+func (o *ObjectVariable) storedByName() []Kw {
+	var out []Kw
 	for _, n := range o.order {
 		if v := o.attrs[n]; v != nil {
 			out = append(out, Kw{n, v})

@@ -718,3 +718,40 @@ def test_an_exception_whose_initializer_is_no_function() -> None:
     assert str(fast(x)) == str(fn(x))
     Failed.__init__ = staticmethod(lambda *a: 4)  # type: ignore[assignment,method-assign]
     assert str(fast(x)) == str(fn(x))
+
+
+def test_an_enum_class_that_gets_another_metaclass() -> None:
+    kind: Any = enum.Flag("kind", {"A": 1})
+
+    class Counts(type):
+        def __call__(cls, *args: Any) -> Any:
+            return "made", args
+
+    def fn(x: torch.Tensor) -> Any:
+        return x + 1, kind(1)
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    assert str(fast(x)) == str(fn(x))
+    kind.__class__ = Counts
+    assert str(fast(x)) == str(fn(x))
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
+def test_a_copy_stores_into_the_dict_past_a_descriptor(backend: Any) -> None:
+    seen: list[Any] = []
+
+    class Holds:
+        def __init__(self) -> None:
+            self.v = 3
+
+    def fn(x: torch.Tensor, o: Holds) -> Any:
+        made = copy.deepcopy(o)
+        godynamo.graph_break()
+        return x + 1, vars(made)
+
+    fast, x, o = godynamo.optimize(backend=backend)(fn), torch.ones(2), Holds()
+    assert str(fast(x, o)) == str(fn(x, o))
+    Holds.v = property(lambda self: 5, lambda self, v: seen.append(v))  # type: ignore[assignment]
+    for _ in range(2):
+        assert str(fast(x, o)) == str(fn(x, o))
+    assert not seen
