@@ -83,6 +83,7 @@ type OutputGraph struct {
 	leftStep      int // the first such step with this number
 	hasProtected  bool
 	hidden        bool                   // a tensor of the frame was changed where autograd does not see it; see HidesChange
+	checked       int                    // events up to the last place where CPython looks for signals
 	cheap         map[*fxgraph.Node]bool // see cheapToCopy
 	lead          int                    // events that run in front of a whole graph; see effectsLead
 	state         torchState

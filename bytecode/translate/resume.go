@@ -6,6 +6,7 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
+	"slices"
 )
 
 // item is one value on the stack of a resumed frame: NULL, a tracked value, or what the native instruction left.
@@ -501,10 +502,37 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 // after a yield. The frame may be inside of a block, and the RESUME is not.
 const resumeInBlock = 2
 
-// callResume writes: return resume(stack values, live locals). CPython looks for no signals between the instruction and the next: the resume
-// function is where requests are looked at (core/tail_call.c), and its own code raises what arrives at the next place of CPython's.
+// callResume writes: return resume(stack values, live locals). After something that can be seen CPython looks for no signals before the next
+// call: the resume function is where requests are looked at then (core/tail_call.c), and its own code raises what arrives at the next place of
+// CPython's. Elsewhere one more look changes nothing, and a plain call is 50 to 150 ns faster.
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
-	return c.as(quietCalls, func() error { return tx.writeResume(c, inst, target, stack, live) })
+	kind := plainCalls
+	if inst.Handler != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 || tx.out.unchecked() || !harmless[inst.Op] {
+		kind = quietCalls
+	}
+	return c.as(kind, func() error { return tx.writeResume(c, inst, target, stack, live) })
+}
+
+// harmless are instructions after which CPython may look for signals, or that nothing can be seen of.
+var harmless = map[opcode.Op]bool{
+	opcode.CALL: true, opcode.CALL_FUNCTION_EX: true, opcode.POP_JUMP_IF_FALSE: true, opcode.POP_JUMP_IF_TRUE: true,
+	opcode.POP_JUMP_IF_NONE: true, opcode.POP_JUMP_IF_NOT_NONE: true, opcode.JUMP_IF_FALSE_OR_POP: true, opcode.JUMP_IF_TRUE_OR_POP: true,
+}
+
+// unchecked reports whether CPython would not have looked for signals since the last event that can be seen.
+func (o *OutputGraph) unchecked() bool {
+	return slices.ContainsFunc(o.events[min(o.checked, len(o.events)):], func(e *event) bool {
+		return e.effect() || e.node != nil && o.eventTrace(e) != noTrace
+	})
+}
+
+// goesOnInBlock reports whether what runs from target on is inside of a block. Exception tables leave out NOPs, such as that of an inner try.
+func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) bool {
+	all := tx.d.code.Instructions
+	for i := tx.d.index[target]; target.Op == opcode.NOP && target.Handler == nil && i+1 < len(all); i++ {
+		target = all[i+1]
+	}
+	return target.Handler != nil
 }
 
 func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {

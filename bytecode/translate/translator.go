@@ -294,6 +294,8 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	}
 	if err != nil {
 		err = tx.failed(step, inst, h, err)
+	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step || inst.Op == opcode.RESUME {
+		o.checked = len(o.events) // not after a call that was inlined: CPython looks where the function begins
 	}
 	if _, raises := err.(*exc.Observed); err == nil || raises { // a caller's handler may have it
 		o.account.translated(tx, inst)
