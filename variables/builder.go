@@ -307,7 +307,7 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	return d, append([]guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, gs...), nil
 }
 
-// keyConstant is the key of a dict of the frame's: the guard on the keys compares plain values by value, others by identity.
+// keyConstant is the key of a dict of the frame: the guard on the keys compares plain values by value, others by identity.
 func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	if isImmutable(tx, k) {
 		return NewConstant(k, nil), nil

@@ -199,7 +199,7 @@ func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker
 	return Realize(tx, v)
 }
 
-// metaData is a data descriptor of the metaclass: a property of the user's, or one of the facts of every class.
+// metaData is a data descriptor of the metaclass: a property of the user, or one of the facts of every class.
 func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (VariableTracker, error) {
 	meta := tx.World().Metaclass(tx, c.Class)
 	if classFacts[name] {

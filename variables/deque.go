@@ -80,7 +80,7 @@ func newDeque(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTrack
 	return d, err
 }
 
-// wrapDeque guards the type, the items and maxlen of a deque of the frame's.
+// wrapDeque guards the type, the items and maxlen of a deque of the frame.
 func wrapDeque(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
 	items, err := listOf(tx, obj)

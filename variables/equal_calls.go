@@ -104,7 +104,7 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 	case *BuiltinVariable, *TorchVariable, *ClassVariable, *ModuleVariable:
 		equal = a == b
 	default:
-		equal = a == b && a.Source() != nil // and nothing of the frame's has been changed, see World.Own
+		equal = a == b && a.Source() != nil // and nothing of the frame has been changed, see World.Own
 	}
 	if equal {
 		p.values[a] = b
@@ -292,13 +292,13 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	return out, true
 }
 
-// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program's is entered, no handler is set aside, and no
+// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program is entered, no handler is set aside, and no
 // other tensors stand in the place of a module's.
 func (w *World) PlainTensors() bool {
 	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.replaced == 0
 }
 
-// KindOf numbers modules of the frame's that look alike (_alike.Kinds); nothing rests on it. -1: it looks like no other.
+// KindOf numbers modules of the frame that look alike (_alike.Kinds); nothing rests on it. -1: it looks like no other.
 func (w *World) KindOf(s *py.Scope, module py.Object) int {
 	if w.kinds.IsNull() {
 		kinds, err := s.Call(w.moduleKinds)

@@ -8,7 +8,7 @@ import (
 )
 
 // Exception groups that the program made, and what except* does with them: CPython 3.11, Objects/exceptions.c and exception_group_match
-// of Python/ceval.c. A group is an exception whose arguments are its message and its exceptions. Groups of a class of the user's, and
+// of Python/ceval.c. A group is an exception whose arguments are its message and its exceptions. Groups of a class of the user, and
 // those that came with the frame, are CPython's to split.
 
 // isGroup tells the two builtin classes of exception groups.

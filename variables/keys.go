@@ -142,7 +142,7 @@ func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, er
 	return f.Fn, nil
 }
 
-// identity is the stand-in of a value compared by identity. Two values of the frame's are kept apart by a guard.
+// identity is the stand-in of a value compared by identity. Two values of the frame are kept apart by a guard.
 func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) {
 	if o, ok := tx.World().identities[v]; ok {
 		return o, nil

@@ -60,7 +60,7 @@ func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error)
 	return Unpack(tx, it)
 }
 
-// hinted tells values whose length may be for code of the user's to say.
+// hinted tells values whose length may be for user code to say.
 func hinted(v VariableTracker) bool {
 	switch v.(type) {
 	case *ObjectVariable, *ClassVariable, *ConstantVariable, *ObjectIterator, *SubscriptIterator, *ReverseIterator:
@@ -158,7 +158,7 @@ func (o *ObjectVariable) lengthHint(tx Translator) error {
 	return unsupported(exc.CallUnsupported, "__length_hint__ that returns %s", Describe(tx, r))
 }
 
-// unlessTypeError is err, or nil for a TypeError of the program's.
+// unlessTypeError is err, or nil for a TypeError of the program.
 func unlessTypeError(tx Translator, err error) error {
 	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "TypeError") {
 		return nil

@@ -132,7 +132,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		if o.value != nil {
 			return heldError(o, SetItem(tx, o.value, key, value))
 		}
-		if value == nil && py.Is(o.Class, py.HeapType) { // classes of the user's have the slots of sequences, which are asked for an index
+		if value == nil && py.Is(o.Class, py.HeapType) { // classes of the user have the slots of sequences, which are asked for an index
 			k, known := AsConstant(tx, key)
 			if !known {
 				return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, o))

@@ -7,7 +7,7 @@ import (
 )
 
 // OpaqueVariable is a Python object of which nothing is known while translating: what a Python call in the graph returned, or an
-// object of the frame's that such a call may have changed (optimize's python_ops). Every operation on it is one more Python
+// object of the frame that such a call may have changed (optimize's python_ops). Every operation on it is one more Python
 // operation of the graph, at its place in program order. What depends on its value in the program's control flow splits the frame.
 type OpaqueVariable struct {
 	Base
@@ -264,7 +264,7 @@ func SetOutside(v VariableTracker, o *OpaqueVariable) { v.base().outside = o }
 // Outside is the object v has become for the graph, nil when it is known by itself.
 func Outside(v VariableTracker) *OpaqueVariable { return v.base().outside }
 
-// BuildsAnew names the operation that builds a container of the program's in the graph, and its operands; "" for other values.
+// BuildsAnew names the operation that builds a container of the program in the graph, and its operands; "" for other values.
 func BuildsAnew(v VariableTracker) (op string, parts [][]VariableTracker) {
 	if Materialized(v) {
 		return "", nil

@@ -586,7 +586,7 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 // Is is `a is b` where it is known.
 func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
-		return x == y, nil // nothing of the program's is one, so nothing need be looked at
+		return x == y, nil // nothing of the program is one, so nothing need be looked at
 	}
 	a, err := realOrNotNone(tx, a, b)
 	if err != nil || a == nil {

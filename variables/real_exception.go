@@ -33,7 +33,7 @@ func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) 
 	return exceptionParts(tx, o)
 }
 
-// hasPlainText tells real exceptions whose str() or repr() is CPython's own, of arguments without methods of the program's.
+// hasPlainText tells real exceptions whose str() or repr() is CPython's own, of arguments without methods of the program.
 func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error) {
 	s, w := tx.Scope(), tx.World()
 	d, _ := s.TypeLookup(o.Class, method)

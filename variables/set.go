@@ -118,7 +118,7 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 }
 
 // Items implements Sequence, in CPython's order. The order of items that hash by their address is not known, unless there is
-// one at most; the order of a set of the frame's, which depends on how it came to be, is guarded.
+// one at most; the order of a set of the frame, which depends on how it came to be, is guarded.
 func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	order, err := listOf(tx, s.real)
 	if err != nil {

@@ -62,7 +62,7 @@ func (v *ShadowVariable) Items(tx Translator) ([]VariableTracker, error) {
 // isShadowType tells types whose instances a ShadowVariable may stand for.
 func (w *World) isShadowType(t py.Object) bool { return dictHasType(w.shadowMethods, t) }
 
-// wrapShadow guards the type and the contents of an object of the frame's.
+// wrapShadow guards the type and the contents of an object of the frame.
 func wrapShadow(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
 	real, err := s.Call(w.shadowCopied, obj)

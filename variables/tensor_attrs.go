@@ -274,7 +274,7 @@ func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 }
 
 // changedAsLeaf reports whether a change in place raises in CPython, since the tensor is a leaf that requires gradients or a view of one.
-// A graph that is taken apart would change it: it is made free of effects first. A computed tensor may be a leaf of the frame's as well:
+// A graph that is taken apart would change it: it is made free of effects first. A computed tensor may be a leaf of the frame as well:
 // contiguous(), to() and their like return what they are given.
 func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if !tx.Output().WholeGraph() {

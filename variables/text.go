@@ -9,7 +9,7 @@ import (
 
 var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.Complex, "Str": py.Str}
 
-// knownCopy is a real object equal to v when all of it is known: lists, dicts and sets of constants become real ones of CPython's, for
+// knownCopy is a real object equal to v when all of it is known: lists, dicts and sets of constants become real ones of CPython, for
 // calls that keep and change nothing. A member of an enum class that says what its text is has none.
 func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)

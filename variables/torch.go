@@ -9,7 +9,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// TorchVariable is a callable of torch's that goes into the graph, or whose result is known while translating. What it is,
+// TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating. What it is,
 // python/godynamo/_callables.py says once per object and process.
 type TorchVariable struct {
 	Base
@@ -345,7 +345,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, err
 		}
 	}
-	if kind == "unknown" && t.Fn.Kind() == py.Function { // a Python wrapper of torch's: what it calls may be known
+	if kind == "unknown" && t.Fn.Kind() == py.Function { // a Python wrapper of torch: what it calls may be known
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
 	}
 	switch kind {

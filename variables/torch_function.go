@@ -7,7 +7,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An operation of torch's on arguments whose types have a handler (__torch_function__) calls those. Which, with what and in what order torch
+// An operation of torch on arguments whose types have a handler (__torch_function__) calls those. Which, with what and in what order torch
 // itself says, asked with arguments of ours (torch_question.go); then the user's handlers are inlined.
 
 // overriding are the classes among the values whose handlers an operation on them calls now: each once, in order of appearance.

@@ -71,7 +71,7 @@ func Holder(v VariableTracker) *ObjectVariable { return v.base().holder }
 // SetSlot records where v was materialized.
 func SetSlot(v VariableTracker, s *Slot) { v.base().slot = s }
 
-// Mutated tells whether a value of the frame's was changed.
+// Mutated tells whether a value of the frame was changed.
 func Mutated(v VariableTracker) bool { return v.base().mutated }
 
 // MakeGuard builds a guard on v's source: Guard(source.name(), source.guard_source(), fn). nil source: no guard, false.
@@ -240,7 +240,7 @@ type Emitter interface {
 
 // Output is the OutputGraph as trackers see it.
 type Output interface {
-	// AddGuards installs guards of the frame's.
+	// AddGuards installs guards of the frame.
 	AddGuards(gs ...guards.Guard)
 	// MadeHere tells what the frame itself has made before the split that this is the rest of.
 	MadeHere(src guards.Source) bool
@@ -279,10 +279,10 @@ type Output interface {
 	NodeType(node *fxgraph.Node) (py.Object, error)
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// NodeResult is _fake.Session.result of a node that calls a function of the user's.
+	// NodeResult is _fake.Session.result of a node that calls a function of the user.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// Compute records what computes a plain value anew on each call, in front of the graph where that is one call. operands: constants,
-	// values of the frame's, and other computed ones. draws: it takes from the random numbers of the first operand.
+	// values of the frame, and other computed ones. draws: it takes from the random numbers of the first operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// ComputedInput is the graph input for a tensor that Compute computes; example: one like it.
 	ComputedInput(slot *Slot, example py.Object) *TensorVariable
@@ -304,7 +304,7 @@ type Output interface {
 	// HidesChange reports whether a change in place of t must not be in this graph, since autograd would see it in another way than in eager
 	// mode. It notes the change otherwise.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
-	// CallModule is what call gives, which runs the code of a module of the frame's; or, where an equal module has been called so before,
+	// CallModule is what call gives, which runs the code of a module of the frame; or, where an equal module has been called so before,
 	// what that gave, with this one's tensors.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw, call func() (VariableTracker, error)) (VariableTracker, error)
 	// OwnMemory tells whether no two of these tensors share memory.
@@ -317,14 +317,14 @@ type Output interface {
 	ChangesTensors() bool
 	// Step is the step of the outermost frame that is running.
 	Step() int
-	// SwitchState calls a function of torch's that switches a mode of this thread, now and in the graph.
+	// SwitchState calls a function of torch that switches a mode of this thread, now and in the graph.
 	SwitchState(tx Translator, fn py.Object, name string, args []VariableTracker) (VariableTracker, error)
 	// EntersState prepares for entering a mode that an object keeps, which must be left by the with statement that enters it.
 	EntersState() error
 	// PythonOp adds a Python operation (see python/godynamo/_python_ops.py) to the graph, at its place in program order. An error
 	// where Options.PythonOps is off, or where it cannot stand in a graph.
 	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)
-	// ObjectNode is the node that stands for a real object: of the frame's, or made by the program.
+	// ObjectNode is the node that stands for a real object: of the frame, or made by the program.
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
 	NeedField(v *TensorVariable, field uint16)
@@ -354,7 +354,7 @@ type Translator interface {
 	Handled() VariableTracker
 	// Place is the program's frame, depth 1, or its caller's, 2, ...; false where that is none of the translation's.
 	Place(depth int) (Place, bool)
-	// InUse tells whether a variable of a running frame, or a value it is computing with, is this object of the frame's.
+	// InUse tells whether a variable of a running frame, or a value it is computing with, is this object of the frame.
 	InUse(obj py.Object) bool
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
 	InsideTry() bool

@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// A list or deque of the frame's that the program adds to and never looks at is guarded by its type alone: a log that grows with
+// A list or deque of the frame that the program adds to and never looks at is guarded by its type alone: a log that grows with
 // each call is no reason to translate again. What was added is kept; when the program looks after all, the tracker is made of
 // what the object held at the frame's start, and that.
 
@@ -19,7 +19,7 @@ type unseen struct {
 // unseenMethods are those that only add at the end.
 var unseenMethods = map[string]bool{"append": true, "extend": true}
 
-// isUnseen tells lists and deques of the frame's that nobody has looked at.
+// isUnseen tells lists and deques of the frame that nobody has looked at.
 func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	l, ok := v.(*LazyVariable)
 	if !ok || l.real != nil || l.Src == nil || tx.World().PythonOps {

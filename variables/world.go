@@ -209,12 +209,12 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 	return v, true
 }
 
-// Tracker is what an object of the frame's that was looked at has become; nil where none has.
+// Tracker is what an object of the frame that was looked at has become; nil where none has.
 func (w *World) Tracker(obj py.Object) VariableTracker { return w.objects[obj] }
 
 func (w *World) remember(obj py.Object, v VariableTracker) { w.objects[obj] = v }
 
-// Tracked calls f for every object of the frame's that was looked at.
+// Tracked calls f for every object of the frame that was looked at.
 func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 	for o, v := range w.objects {
 		f(o, v)

@@ -14,7 +14,7 @@ type Account struct {
 	Translated []CodeUnits    // symbolically executed, by code object
 	Calls      [][]ChainLevel // places of torch's operations in the graph, outermost frame first
 	Python     []PythonCall   // instructions that the graph leaves to CPython
-	// Native are the code units Start .. End-1 of the transformed code that stand for the one instruction of the user's that
+	// Native are the code units Start .. End-1 of the transformed code that stand for the one instruction of the user that
 	// CPython runs there; its code is zero where there is none.
 	Native     CodeUnit
 	Start, End int

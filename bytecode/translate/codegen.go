@@ -536,7 +536,7 @@ func (c *Codegen) lookForSignals() {
 	c.list = append(c.list, start, past, back, over)
 }
 
-// switchState writes the call of a node that switches a mode of torch's.
+// switchState writes the call of a node that switches a mode of torch.
 func (c *Codegen) switchState(e *event) error {
 	c.at(e.chain, false)
 	err := c.as(quietCalls, func() error {

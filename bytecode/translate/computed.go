@@ -21,7 +21,7 @@ type computedValues struct {
 	nodeOf     map[*variables.ComputedVariable]*fxgraph.Node
 	tensors    map[*fxgraph.Node]*variables.Slot // inputs of a whole graph
 	examples   map[*fxgraph.Node]py.Object
-	generators []variables.VariableTracker // of the frame's that were drawn from
+	generators []variables.VariableTracker // of the frame that were drawn from
 	handler    func() error                // writes what puts them back
 }
 

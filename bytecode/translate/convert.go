@@ -315,7 +315,7 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 	return o.finalize(c)
 }
 
-// nothingToCapture: neither a tensor among the arguments nor an operation of torch's was met. The verdict holds for these
+// nothingToCapture: neither a tensor among the arguments nor an operation of torch was met. The verdict holds for these
 // argument types, never for the code object.
 func (o *OutputGraph) nothingToCapture(hook bool) error {
 	var set guards.Set

@@ -10,7 +10,7 @@ import (
 )
 
 // Equal layers. A module is called, its code runs symbolically, and what it captured is kept as a layer: the operations, the result, and what
-// the translation has guarded of the module so far. All that a translation knows of an object of the frame's it has guarded, so those guards,
+// the translation has guarded of the module so far. All that a translation knows of an object of the frame it has guarded, so those guards,
 // asked about another module of the class, tell whether its code would do the same: they are compiled once and run by the C core, like an
 // entry's. Where they hold, the operations are added again on the other module's tensors, the guards are said of it, and none of its
 // code is run.
@@ -291,7 +291,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 	return result, true, nil
 }
 
-// repeat adds a layer's operations again, at another place of the user's.
+// repeat adds a layer's operations again, at another place of the user.
 func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.Pairing) error {
 	places := map[*chain]*chain{l.at: tx.chainHere()}
 	var place func(c *chain) *chain
@@ -482,7 +482,7 @@ func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (p
 	return o.read(src, base)
 }
 
-// above are the values that hold what is at a place of the frame's, as far as they have been looked at. False where code that is called can name
+// above are the values that hold what is at a place of the frame, as far as they have been looked at. False where code that is called can name
 // the place itself, or where it is not known how it is read.
 func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, ok bool) {
 	base := src.Base()

@@ -11,7 +11,7 @@ import (
 )
 
 // Code of torch's own asks tensors for Python values: is this mask the causal one, is a variance negative, how many sequences are there.
-// Where such a value follows from one tensor of the frame's by a few cheap operations, and nothing before the question has changed a
+// Where such a value follows from one tensor of the frame by a few cheap operations, and nothing before the question has changed a
 // tensor, it is computed while translating, and a guard computes it again: the code around it stays one graph, which need not compute it.
 // Only torch's code is served so: a user can do without the question, and would be surprised by a translation for each answer. What takes
 // many values is split in the end (_foreseen._settled).
@@ -103,7 +103,7 @@ func (o *OutputGraph) libraryCode(tx variables.Translator) bool {
 	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), "torch.")
 }
 
-// slice are the operations that compute a value from one tensor of the frame's.
+// slice are the operations that compute a value from one tensor of the frame.
 type slice struct {
 	out   *OutputGraph
 	in    *variables.TensorVariable

@@ -268,7 +268,7 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 }
 
 // handOver writes what follows the last operation that may make a piece run again from its start. From here on it does not, and the frame
-// of a resumed piece alone holds its variables. ch: a place of the user's, nil for that of the last mark.
+// of a resumed piece alone holds its variables. ch: a place of the user, nil for that of the last mark.
 func (c *Codegen) handOver(ch *chain) error {
 	c.protecting = false
 	if ch == nil && len(c.marks) > 0 {

@@ -35,7 +35,7 @@ func (tx *InstructionTranslator) handledNow() variables.VariableTracker {
 	return nil
 }
 
-// unwind gives an exception of the program's to the handler of the current instruction, as CPython's exception table says.
+// unwind gives an exception of the program to the handler of the current instruction, as CPython's exception table says.
 func (tx *InstructionTranslator) unwind(o *exc.Observed, region *bytecode.ExceptionRegion) error {
 	e, err := variables.ExceptionOf(tx, o)
 	if err != nil {

@@ -20,7 +20,7 @@ type event struct {
 	emit  func(e variables.Emitter) error
 	slot  *variables.Slot
 	chain *chain
-	// protected: an exception of the operation would meet a handler of the user's. It is not handled here: the piece of the
+	// protected: an exception of the operation would meet a handler of the user. It is not handled here: the piece of the
 	// frame runs again in CPython, from its start; see OutputGraph.protect.
 	protected bool
 	state     py.Object // torch's modes to put back when it raises; null: they stay
@@ -269,7 +269,7 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 		return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", name)
 	}
 	named := name
-	if !strings.Contains(name, ".") { // a function of the program's, which no method of tensors has the name of
+	if !strings.Contains(name, ".") { // a function of the program, which no method of tensors has the name of
 		named = "." + name
 	}
 	a, k, err := o.operands(tx, named, args, kwargs)
@@ -411,7 +411,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 	return o.addedAt(n, o.position())
 }
 
-// addedAt records a node whose operation stands at a place of the user's.
+// addedAt records a node whose operation stands at a place of the user.
 func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++

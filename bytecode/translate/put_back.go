@@ -86,7 +86,7 @@ func tensorOperands(n *fxgraph.Node) int {
 	return count
 }
 
-// cheapToCopy asks Python once for each tensor of the frame's.
+// cheapToCopy asks Python once for each tensor of the frame.
 func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	cheap, asked := o.cheap[n]
 	if asked {

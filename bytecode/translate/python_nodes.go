@@ -49,7 +49,7 @@ func (p *pythonNodes) count(callee string) {
 	p.counts = append(p.counts, PythonOp{callee, 1})
 }
 
-// idle tells frames without a tensor and without an operation of torch's. Python operations alone are a graph where the user asked
+// idle tells frames without a tensor and without an operation of torch. Python operations alone are a graph where the user asked
 // for this very function, not in what it calls.
 func (o *OutputGraph) idle() bool { return !o.sawTensor && (o.numOps == 0 || o.frame.Inner) }
 
@@ -342,7 +342,7 @@ func (o *OutputGraph) placeholder(v variables.VariableTracker, name string) *var
 	return variables.NewOpaque(node, "")
 }
 
-// realObject is the object behind a value of the frame's; zero where it is not known.
+// realObject is the object behind a value of the frame; zero where it is not known.
 func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		return l.Peek()

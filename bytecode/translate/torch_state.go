@@ -155,7 +155,7 @@ func (o *OutputGraph) restoreState() {
 	panic(fmt.Errorf("torch's modes could not be put back: %w", err))
 }
 
-// entering notes the state that leaving a manager will bring back, when it is one of torch's that switch modes and nothing else.
+// entering notes the state that leaving a manager will bring back, when it is one of torch that switch modes and nothing else.
 func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) {
 	none := func() error { return nil }
 	ctx, ok := m.(*variables.ObjectVariable)

@@ -94,7 +94,7 @@ func (c *Codegen) numberOperations() (graph *chain) {
 	return graph
 }
 
-// path names a place, and says whether it is inside of a block of the user's.
+// path names a place, and says whether it is inside of a block of the user.
 func (c *chain) path() (key string, inBlock bool) {
 	var b strings.Builder
 	for ; c != nil; c = c.parent {

@@ -12,7 +12,7 @@ type trace uint8
 const (
 	noTrace trace = iota
 	draws         // random numbers were drawn; torch's generators can be put back (Codegen.saveState)
-	copied        // tensors of the frame's were changed that are cheap to copy: their values can be put back
+	copied        // tensors of the frame were changed that are cheap to copy: their values can be put back
 	lasts         // a tensor that others may have was changed
 )
 

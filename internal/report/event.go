@@ -30,7 +30,7 @@ type Fork struct {
 	Last int `json:"last"`
 }
 
-// Place is a function of the user's.
+// Place is a function of the user.
 type Place struct {
 	Name string `json:"name"`
 	File string `json:"file"`

@@ -11,7 +11,7 @@
  *   ALLOC   the at-th allocation    of Python objects and memory by this thread
  *   THREAD  at nanoseconds later    another thread sends it
  *   FAIL    the at-th allocation    fails, alone
- *   FAIL_ON the at-th allocation    fails, and those after it, but no more than MOST_FAILURES: a handler of CPython's that
+ *   FAIL_ON the at-th allocation    fails, and those after it, but no more than MOST_FAILURES: a handler of CPython that
  *                                   keeps its place as an int (a with block's, from instruction 257 on) tries for ever
  *
  * at is counted from 1; 0 is the start of the call, what is negative never comes.

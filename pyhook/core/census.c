@@ -11,7 +11,7 @@
 enum { ASK_CODE, ASK_FUNCTION, ASK_CALLEE };
 /* Its answers about code ... */
 enum { OF_LIBRARY, OF_USER, HIDDEN };
-/* ... and about C functions: whether a call is one of torch's. */
+/* ... and about C functions: whether a call is one of torch. */
 enum { NOT_TORCH, TORCH, TORCH_WITH_TENSOR };
 
 /* How deep the arguments of a builtin such as sum() are searched for tensors. */
@@ -74,7 +74,7 @@ typedef struct gd_census {
 
 /* ---- questions to Python ---- */
 
-/* new, or NULL without an exception. The call is none of the user's: nothing is translated or counted meanwhile. */
+/* new, or NULL without an exception. The call is none of the user: nothing is translated or counted meanwhile. */
 static PyObject *
 ask(census *c, int what, PyObject *about)
 {

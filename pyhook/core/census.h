@@ -9,7 +9,7 @@
  *   frame of ...            what is counted
  *   the user's code         every instruction; those that call torch or are an operator on a tensor
  *   a transformed function  the same: its reader knows which few instructions stand for the user's own
- *   a library               its torch calls, at the instruction of the user's that led there
+ *   a library               its torch calls, at the instruction of the user that led there
  */
 #ifndef GD_CENSUS_H
 #define GD_CENSUS_H

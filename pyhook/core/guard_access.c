@@ -1,4 +1,4 @@
-/* What access and check nodes read from objects, each without running code of the user's. */
+/* What access and check nodes read from objects, each without running user code. */
 #include "guard_eval.h"
 #include "guard_pure.h"
 

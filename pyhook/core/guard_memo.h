@@ -70,7 +70,7 @@ gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
 }
 
 /* After the whole program held on regs, in one sweep that called no Python: drops a memo that did not hold, and takes down a
- * new one when it is time. Runs no code of the user's, raises nothing; without memory there is no memo. */
+ * new one when it is time. Runs no user code, raises nothing; without memory there is no memo. */
 void gd_memo_learn(gd_GuardedCode *e, PyObject **regs);
 
 /* Sets up e->memo_wait of an entry just made: whether its program may have a memo. */

@@ -1,4 +1,4 @@
-/* See guard_pure.h. A comparison of CPython's is called only where both operands are of one exact builtin type whose
+/* See guard_pure.h. A comparison of CPython is called only where both operands are of one exact builtin type whose
  * comparison calls no other. */
 #include "guard_pure.h"
 

@@ -1,4 +1,4 @@
-/* Values in the texts of failed guards. Showing one runs no code of the user's: an exact builtin by its repr, a container by its
+/* Values in the texts of failed guards. Showing one runs no user code: an exact builtin by its repr, a container by its
  * first items, anything else by its type or name. */
 #include "guard_eval.h"
 

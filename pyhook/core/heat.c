@@ -30,7 +30,7 @@ know_torch_types(void)
     return torch_types[0] != NULL;
 }
 
-/* Whether v is a tensor or a module, or a builtin container that begins with one. Runs no code of the user's. */
+/* Whether v is a tensor or a module, or a builtin container that begins with one. Runs no user code. */
 static int
 holds_tensor(PyObject *v, int deep)
 {

@@ -1,4 +1,4 @@
-/* The one door to CPython: every C file of the core includes this header and no other of CPython's.
+/* The one door to CPython: every C file of the core includes this header and no other of CPython.
  *
  * Public headers come first, then the internal ones of the running minor version through pycompat_3xx.h, which also gives
  * the version's facts the names used elsewhere (gd_py_*). A version nobody has checked does not compile: field offsets

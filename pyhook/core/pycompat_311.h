@@ -99,7 +99,7 @@ gd_py_has_requests(PyThreadState *tstate)
     return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
 }
 
-/* gd_py_release_signals for the main thread, by another one that holds nothing of CPython's: three stores that CPython reads whole. main_thread: its ident;
+/* gd_py_release_signals for the main thread, by another one that holds nothing of CPython: three stores that CPython reads whole. main_thread: its ident;
  * interp: its interpreter */
 static inline void
 gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)

@@ -56,7 +56,7 @@ gd_module_dict_place(PyObject *module)
 }
 
 /* The dict's own value for the key; `hash` is the key's. Keys equal by gd_same_key. borrowed, or NULL; raises nothing and
- * calls no __eq__ of the user's. */
+ * calls no __eq__ of the user. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
 
 /* Where an instance keeps its attributes: in exactly one of the two, or nowhere. */

@@ -1,4 +1,4 @@
-/* Where a tensor keeps its metadata, found by looking at tensors of known shape. No header of torch's is used, and one
+/* Where a tensor keeps its metadata, found by looking at tensors of known shape. No header of torch is used, and one
  * binary serves every torch whose layout the probe can make out; where it cannot, Python attributes are read instead. */
 #ifndef GD_TENSOR_LAYOUT_H
 #define GD_TENSOR_LAYOUT_H

@@ -155,7 +155,7 @@ typedef struct {
 static state_reads state;
 static void *libraries[3];
 
-/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch's, which live as long as
+/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch, which live as long as
  * the thread. One variable of ours, so that its address is asked for once. */
 typedef struct {
     int found;
@@ -283,7 +283,7 @@ read_row(const reader *r, const thread_pointers *t)
     return GD_LIKELY(r->python == NULL) ? read_value(r, t) : read_python(r->python);
 }
 
-/* Copies AutogradState as it is inside a context manager of torch's. 0 or -1 with an exception. */
+/* Copies AutogradState as it is inside a context manager of torch. 0 or -1 with an exception. */
 static int
 look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out, size_t n)
 {
@@ -505,7 +505,7 @@ gd_torch_state_equal(const void *taken)
         || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1])) || tracing_symbolically()) {
         return 0;
     }
-    /* One place of a call for each, so that each has one target: after an operation of torch's the processor has forgotten
+    /* One place of a call for each, so that each has one target: after an operation of torch the processor has forgotten
      * longer histories, and a wrong guess costs more than the call. */
 #pragma GCC unroll 17
     for (uint32_t i = 0; i < NROWS; i++) {
@@ -551,7 +551,7 @@ row_text(int row, uint64_t value)
     }
 }
 
-/* Which switch of the autograd state differs: c10::AutogradState's bits, of which the first two have names of the user's. */
+/* Which switch of the autograd state differs: c10::AutogradState's bits, of which the first two have names of the user. */
 static int
 autograd_row(uint64_t now, uint64_t *was)
 {

@@ -336,7 +336,7 @@ func IsSubtype(a, b Object) bool {
 // ReprFailed is what Repr gives where repr raises.
 const ReprFailed = "<repr failed>"
 
-// Repr is repr(o), ReprFailed when that raises. Where that would run code of the user's it names o's type alone.
+// Repr is repr(o), ReprFailed when that raises. Where that would run user code it names o's type alone.
 func (s *Scope) Repr(o Object) string {
 	p := C.gdpy_repr(o.c())
 	if p == nil {

@@ -74,7 +74,7 @@ gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
     return number(PyObject_SetAttr(o, name, value));
 }
 
-/* Whether repr(o) runs no code of the user's: a __repr__ in Python is torch's or numpy's, for all that o contains.
+/* Whether repr(o) runs no user code: a __repr__ in Python is torch's or numpy's, for all that o contains.
  * o: borrowed. */
 static int
 quiet_repr(PyObject *o, int depth)
@@ -125,7 +125,7 @@ quiet_repr(PyObject *o, int depth)
     return 1;
 }
 
-/* repr(o) for messages; the name of its type where repr(o) would run code of the user's. o: borrowed; returns a new
+/* repr(o) for messages; the name of its type where repr(o) would run user code. o: borrowed; returns a new
  * reference. */
 PyObject *
 gdpy_repr(PyObject *o)
