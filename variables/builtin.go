@@ -390,7 +390,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	return BoolConst(r), observed(err)
 }
 
-// claimsClass reports whether code of the user's says what an instance of class t has under __class__.
+// claimsClass reports whether user code decides the __class__ of instances of class t.
 func claimsClass(tx Translator, t py.Object) bool {
 	d, _ := tx.Scope().TypeLookup(t, "__class__")
 	hook, _ := tx.Scope().TypeLookup(t, "__getattribute__")
@@ -432,7 +432,7 @@ func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, err
 	if !pure {
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
-	if tx.World().IsEnum(tx.Scope(), c) { // which is asked for __bases__
+	if tx.World().IsEnum(tx.Scope(), c) { // CPython reads __bases__ of it
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
 	if k := c.Kind(); k == py.TypeKind || k == py.TypeSub {

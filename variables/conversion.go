@@ -99,7 +99,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 	return nil, true, unsupported(exc.CallUnsupported, "%s of a %s", b.name, py.TypeName(o.Class))
 }
 
-// indexComputable refuses enum members and classes of which code of the user's says what their index is.
+// indexComputable refuses enum members and classes whose index user code decides.
 func indexComputable(tx Translator, v VariableTracker) error {
 	switch v.(type) {
 	case *ConstantVariable, *ClassVariable:

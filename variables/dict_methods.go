@@ -246,7 +246,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		return nil, err
 	}
 	var out [][2]VariableTracker
-	if o, ok := v.(*ObjectVariable); ok { // which is asked for its keys before anything else
+	if o, ok := v.(*ObjectVariable); ok { // its keys method comes first
 		d, has := tx.Scope().TypeLookup(o.Class, "keys")
 		_, own := readsItself(tx.Scope(), o.Class)
 		if k := d.Kind(); own || has && k != py.Function && k != py.MethodDescr {

@@ -10,26 +10,17 @@ import (
 
 // UnpackSized is Unpack for operations that ask the iterable: list(), tuple(), sorted(), extend, a call with a star.
 func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
-	v, err := Realize(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	if !hinted(v) {
-		return Unpack(tx, v)
-	}
-	it, err := Iter(tx, v)
-	if err != nil {
-		return nil, err
-	}
-	if err := lengthHint(tx, v); err != nil {
-		return nil, err
-	}
-	return Unpack(tx, it)
+	return unpackHinted(tx, v, func(v, _ VariableTracker) error { return lengthHint(tx, v) })
 }
 
 // UnpackIterator is Unpack for operations that ask the iterator: a starred target, str.join, assignment to a slice, the
 // pairs of a dict.
 func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error) {
+	return unpackHinted(tx, v, func(v, it VariableTracker) error { return plainHint(tx, v, it) })
+}
+
+// unpackHinted is Unpack with ask called before the first item if user code may say the length of v or of its iterator.
+func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTracker) error) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
 		return nil, err
@@ -41,6 +32,14 @@ func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := ask(v, it); err != nil {
+		return nil, err
+	}
+	return Unpack(tx, it)
+}
+
+// plainHint refuses an iterator of v whose length user code decides.
+func plainHint(tx Translator, v, it VariableTracker) error {
 	var o *ObjectVariable
 	switch x := it.(type) {
 	case *ObjectIterator:
@@ -53,11 +52,11 @@ func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error)
 	if o != nil {
 		for _, name := range []string{"__len__", "__length_hint__"} {
 			if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() != py.WrapperDescr && d.Kind() != py.MethodDescr {
-				return nil, unsupported(exc.IterUnsupported, "items of %s, whose iterator has a %s", Describe(tx, v), name)
+				return unsupported(exc.IterUnsupported, "items of %s, whose iterator has a %s", Describe(tx, v), name)
 			}
 		}
 	}
-	return Unpack(tx, it)
+	return nil
 }
 
 // hinted tells values whose length may be for user code to say.

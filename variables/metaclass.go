@@ -35,7 +35,7 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 	return true
 }
 
-// computable refuses objs that code of the user's decides about, and containers of such, where CPython is about to compute with these
+// computable refuses objs whose operations run user code, and containers of such, before CPython computes with these
 // special methods (all of heldSpecials by default): classes by their metaclass, members of enum classes by their class.
 func (w *World) computable(tx Translator, objs []py.Object, names ...string) error {
 	return w.eachWithin(tx, objs, maxNested, func(o py.Object) error {

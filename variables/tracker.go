@@ -71,7 +71,7 @@ func Holder(v VariableTracker) *ObjectVariable { return v.base().holder }
 // SetSlot records where v was materialized.
 func SetSlot(v VariableTracker, s *Slot) { v.base().slot = s }
 
-// Mutated tells whether a value of the frame was changed.
+// Mutated reports whether a value of the frame was changed.
 func Mutated(v VariableTracker) bool { return v.base().mutated }
 
 // MakeGuard builds a guard on v's source: Guard(source.name(), source.guard_source(), fn). nil source: no guard, false.
@@ -354,7 +354,7 @@ type Translator interface {
 	Handled() VariableTracker
 	// Place is the program's frame, depth 1, or its caller's, 2, ...; false where that is none of the translation's.
 	Place(depth int) (Place, bool)
-	// InUse tells whether a variable of a running frame, or a value it is computing with, is this object of the frame.
+	// InUse reports whether a running frame has this object as a variable or on its stack.
 	InUse(obj py.Object) bool
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
 	InsideTry() bool

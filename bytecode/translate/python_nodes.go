@@ -342,7 +342,7 @@ func (o *OutputGraph) placeholder(v variables.VariableTracker, name string) *var
 	return variables.NewOpaque(node, "")
 }
 
-// realObject is the object behind a value of the frame; zero where it is not known.
+// realObject returns the real object of a value of the frame, zero if unknown.
 func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		return l.Peek()
