@@ -38,7 +38,7 @@ static struct {
     PyObject *exc; /* borrowed from the caller of call(); NULL for a signal */
     unsigned long ident; /* the thread of the call */
     pthread_t main; /* the same */
-    long points, ticks, blocks;
+    long points, ticks, blocks, spared;
     long long nanoseconds;
     volatile int fired, over;
 } now;
@@ -218,7 +218,7 @@ static struct hooked {
 static int
 is_failing(void)
 {
-    if (!pthread_equal(pthread_self(), now.main) || now.over) {
+    if (!pthread_equal(pthread_self(), now.main) || now.over || now.spared) {
         return 0;
     }
     long n = ++now.blocks;
@@ -384,6 +384,18 @@ tick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
     return n == 0 ? Py_NewRef(Py_None) : PyObject_CallMethod(args[0], "clone", NULL);
 }
 
+/* Allocations between spare(1) and spare(-1) neither fail nor count. Returns a new reference to None. */
+static PyObject *
+spare(PyObject *Py_UNUSED(module), PyObject *by)
+{
+    long change = PyLong_AsLong(by);
+    if (change == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    now.spared += change;
+    return Py_NewRef(Py_None);
+}
+
 /* Returns (fired, points, ticks, allocations, nanoseconds) of the last call, a new reference. */
 static PyObject *
 info(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
@@ -395,6 +407,7 @@ static PyMethodDef methods[] = {
     {"call", call, METH_VARARGS, "call(cell, fn, args, how, at, signum, exc)"},
     {"tick", (PyCFunction)(void (*)(void))tick, METH_FASTCALL, "tick(tensor=None)"},
     {"info", info, METH_NOARGS, "info() -> (fired, points, ticks, allocations, nanoseconds)"},
+    {"spare", spare, METH_O, "spare(change)"},
     {NULL, NULL, 0, NULL},
 };
 
