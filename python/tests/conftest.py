@@ -96,10 +96,21 @@ class RowRecorder:
         os.replace(temporary, ROWS_FILE)
 
 
+SETTLED = {"modules": 0, "tests": 0}
+
+
 def settle():
     """Hide imported objects from the collector: each gc.collect() of a test would visit a million of them."""
     gc.collect()
     gc.freeze()
+    SETTLED.update(modules=len(sys.modules), tests=0)
+
+
+def settle_again():
+    """The same once tests have imported more, or left more behind in caches."""
+    SETTLED["tests"] += 1
+    if len(sys.modules) > SETTLED["modules"] + 20 or SETTLED["tests"] >= 100:
+        settle()
 
 
 def pytest_collection_finish():
@@ -118,6 +129,7 @@ def pytest_runtest_protocol(item):
     finally:
         if armed:
             faulthandler.cancel_dump_traceback_later()
+            settle_again()
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,6 @@ import pytest
 from browser import SCREENSHOTS, dom, open_page
 from cli_support import ROOT, TOOL, environment, tool
 
-pytestmark = pytest.mark.serial  # it measures time
-
 USERS = """
 import os, time, torch
 
@@ -183,6 +181,7 @@ def test_a_wrong_result_has_no_figures_and_a_death_ends_no_other(users):
     assert row(result, "adding")["warm_us"]["value"] > 0
 
 
+@pytest.mark.serial  # it compares times
 def test_a_slowed_workload_shows_and_two_runs_of_the_same_do_not(users, tmp_path):
     spec = f"--module={users}:delayed"
     # 30 µs beside 5: what another process does on this machine in these seconds is less.

@@ -14,8 +14,6 @@ from godynamo._run.bench.engines import Engine, empty_caches
 from godynamo._run.bench.same import difference
 from godynamo._run.problem import Problem
 
-pytestmark = pytest.mark.serial  # it measures time
-
 
 @dataclass
 class Pair:
