@@ -1,5 +1,6 @@
 """Without torch, or without a C++ compiler: one line that says so, with the command that helps."""
 
+import importlib
 import subprocess
 import sys
 
@@ -117,3 +118,17 @@ def test_torch_warns_of_a_missing_numpy_only_in_the_users_program(tmp_path, comm
     done = tool(command, script if command == "run" else f"{script}:f", PYTHONPATH=f"{ROOT / 'python'}:{tmp_path}")
     assert done.returncode == 0, done.stderr
     assert ("NumPy" in done.stderr) is shown
+
+
+def test_python_m_godynamo_is_the_tool_for_this_python(tmp_path):
+    done = plain("-m", "godynamo", "--version", GODYNAMO_PYTHON="/nowhere", PATH=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, tool("--version").stdout, "")
+
+
+def test_python_m_godynamo_without_the_tool_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(SystemExit) as left:
+        importlib.import_module("godynamo.__main__").main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
