@@ -345,7 +345,7 @@ def stand_in(obj: Any) -> tuple[Any, bool] | None:
 
 
 def stand_in_object(obj: Any) -> Any:
-    """(maker, args, kwargs) of the stand-in for an object of the frame's, or None; see _polyfills.find_object."""
+    """(maker, args, kwargs) of the stand-in for an object of the frame, or None; see _polyfills.find_object."""
     from . import _polyfills
 
     return _polyfills.find_object(obj)

@@ -16,7 +16,7 @@ from typing import Any
 from ._break_codes_gen import BREAK_CODES
 from ._census import USER, Census
 
-Place = tuple[int, int]  #: id of a code object of the user's, code unit of an instruction
+Place = tuple[int, int]  #: id of a code object of user code, code unit of an instruction
 
 _BOOKKEEPING = {
     "CACHE",
@@ -71,7 +71,7 @@ class Share:
 
 @dataclass
 class FunctionShare:
-    """The same for one function of the user's."""
+    """The same for one function."""
 
     function: str
     file: str
@@ -82,7 +82,7 @@ class FunctionShare:
 
 @dataclass
 class KeptOut:
-    """One reason for which CPython ran code of the user's: where it is, what was called there, and what it cost.
+    """One reason for which CPython ran user code: where it is, what was called there, and what it cost.
 
     ``callee`` is the qualified name of what the split's instruction called, the frame's own function where a whole frame is
     CPython's, and the name of the instruction where that is no call; ``callee_file`` and ``callee_line`` are "" and 0 for C
@@ -184,7 +184,7 @@ class Summary:
         return id(code), unit
 
     def _places(self, code: CodeType, units: Iterable[int]) -> Iterator[Place]:
-        """Those of the user's instructions that count."""
+        """The user's instructions that count."""
         if self.census.kind(code) == USER:
             counted = self._counted(code)
             yield from (self._place(code, unit) for unit in units if unit in counted)
@@ -237,7 +237,7 @@ class Summary:
         return out
 
     def _called(self, by: CodeType, unit: int) -> tuple[CodeType, int] | None:
-        """Where the user's code called what is captured; None where no code of the user's did."""
+        """Where the user's code called what is captured; None where no user code did."""
         for _ in range(100):
             if unit < 0:
                 return None

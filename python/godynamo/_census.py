@@ -87,7 +87,7 @@ def _torch_call(fn: Any) -> int:
 
 
 def _callee(fn: Any) -> tuple[str, str, int]:
-    """A callable's qualified name, and file and line where it has Python code; runs none of the user's."""
+    """A callable's qualified name, and file and line where it has Python code; runs no user code."""
     for _ in range(20):
         if _is(fn, partial):
             fn = fn.func

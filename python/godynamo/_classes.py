@@ -45,7 +45,7 @@ def named_tuple_fields(cls: type) -> str:
 
 
 def checked_classes(cls: Any) -> tuple[type, ...] | None:
-    """The classes that isinstance and issubclass with ``cls`` ask, None where that runs code of the user's: plain metaclasses,
+    """The classes that isinstance and issubclass with ``cls`` ask, None where that runs user code: plain metaclasses,
     abc's own, unions and tuples of such run none."""
     if isinstance(cls, tuple):
         parts = [checked_classes(c) for c in cls]

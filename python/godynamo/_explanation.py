@@ -86,7 +86,7 @@ class Failure:
     words: str  #: what differs, for a person
     old: str | None  #: what the value was when the entry was made; None where the guard is about no value
     new: str | None  #: what it was in this call
-    file: str  #: line of the user's that asked for the guard, "" and 0 where none did
+    file: str  #: line of user code that asked for the guard, "" and 0 where none did
     line: int
     said: str = ""  #: one line for a person: what differs by the user's name for it, both values, what to do
 

@@ -173,7 +173,7 @@ class Session:
         return found.root if isinstance(found, _Unknown) else stuck
 
     def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
-        """What a function of the user's (allow_in_graph) gives at this node, and whether it changed a tensor it was given.
+        """What a user's function (allow_in_graph) gives at this node, and whether it changed a tensor it was given.
 
         (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like this one;
         ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",); ("unknown", what). It

@@ -1,4 +1,4 @@
-"""Values that torch's own code asks a tensor of the frame's for, computed while translating and again by a guard."""
+"""Values that torch's own code asks the frame's tensors for, computed while translating and again by a guard."""
 
 from __future__ import annotations
 

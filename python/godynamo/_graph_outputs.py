@@ -92,7 +92,7 @@ class _Flat:
 
 
 def regrouped(compiled: Callable[..., Any], parts: Sequence[Part]) -> Callable[..., Any]:
-    """Calls what gives a flat tuple; gives the outputs of the program's."""
+    """Calls what gives a flat tuple; gives the program's outputs."""
 
     def run(*inputs: Any) -> list[Any]:
         flat = compiled(*inputs)

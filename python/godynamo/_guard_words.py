@@ -43,7 +43,7 @@ def place(name: str, lookup: Lookup = lambda _: None, members: bool = True) -> s
 
 
 def base(name: str) -> str | None:
-    """The place that this one is read from; None for a root (a variable, a global, an object of the entry's)."""
+    """The place that this one is read from; None for a root (a variable, a global, an object of the entry)."""
     tree = parsed(name)
     inner: ast.expr | None = None
     if isinstance(tree, (ast.Attribute, ast.Subscript)):

@@ -29,7 +29,7 @@ def constant(value: Any) -> Template:
 
 
 def operand(index: int) -> Template:
-    """An output of the graph's."""
+    """An output of the graph."""
     return lambda operands: operands[index]
 
 
@@ -229,7 +229,7 @@ def is_made(fn: types.FunctionType) -> bool:
 
 
 def made_by(fn: types.FunctionType) -> tuple[Any, str, Any, tuple[str | None, ...]]:
-    """(the maker, its name, the cells, the names of those that hold an argument of the maker's) of such a function."""
+    """(the maker, its name, the cells, the names of those that hold an argument of the maker) of such a function."""
     maker, name = _MADE[fn.__code__]
     given = inspect.signature(maker).parameters
     return maker, name, fn.__closure__, tuple(n if n in given else None for n in fn.__code__.co_freevars)

@@ -1,4 +1,4 @@
-"""typing.get_type_hints and inspect.signature of classes and functions of the program's, computed while translating."""
+"""typing.get_type_hints and inspect.signature of classes and functions of the program, computed while translating."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs tests under godynamo and tells what became of them: the part of the pytest plugin that needs the package.
 
 Each test has translations of its own, so what is told of it does not depend on the tests before. What a test's own lines split
-at (an assert on a tensor's value) is shown and never held against it; a break counts where a frame of the program's is involved.
+at (an assert on a tensor's value) is shown and never held against it; a break counts where one of the program's frames is involved.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Record:
         _runtime.internal_error(info)
 
     def held_against(self) -> list[Row]:
-        """The breaks that a frame of the program's had a part in."""
+        """The breaks that one of the program's frames had a part in."""
         return [row for row in self.breaks.values() if any(self._of_program(f) for f in row[3])]
 
     def _of_program(self, frame: tuple[str, str, int]) -> bool:

@@ -145,7 +145,7 @@ def break_text(
     row: tuple[str, str, str, tuple[tuple[str, str, int], ...]],
     positions: Sequence[tuple[int, int, int] | None] = (),
 ) -> str:
-    """One graph break as exc.Unsupported and the logs print it, the innermost line of the user's marked.
+    """One graph break as exc.Unsupported and the logs print it, the user's innermost line marked.
 
     positions: for each frame which part of its line is meant, (end line, column, end column) in bytes: carets are put below it.
     """
@@ -167,7 +167,7 @@ def break_text(
 
 
 def source_line(file: str, line: int) -> str:
-    """The text of a line of the user's, "" where its file cannot be read. The program's linecache is left as it was."""
+    """The text of a line of user code, "" where its file cannot be read. The program's linecache is left as it was."""
     known = file in linecache.cache
     text = linecache.getline(file, line).strip()
     if not known:

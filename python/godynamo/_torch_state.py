@@ -1,4 +1,4 @@
-"""torch's thread-local modes that captured code switches itself: grad mode, inference mode, autocast, blocks of the profiler's.
+"""torch's thread-local modes that captured code switches itself: grad mode, inference mode, autocast, profiler blocks.
 
 While a frame is translated, its switches are made for real, so that everything asked of torch meanwhile (FakeTensor too) is
 answered as the program would see it; the state at the start is put back at the end.
@@ -118,7 +118,7 @@ def enter_all_functions_off() -> int:
 
 
 def enter_record(name: str, args: str | None) -> int:
-    """Begin a block of the profiler's; the number it is ended by."""
+    """Begin a profiler block; the number it is ended by."""
     return _enter(_record, (name, args))
 
 

@@ -279,7 +279,7 @@ def _ours(file: str) -> bool:
 
 
 def _around(file: str, at: int) -> dict[str, Any] | None:
-    """A few lines of the user's around one."""
+    """A few lines of user code around one."""
     found = _sources.lines(file)
     if not 0 < at <= len(found):
         return None

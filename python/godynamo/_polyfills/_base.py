@@ -102,7 +102,7 @@ def computed(fn: F) -> F:
 
 
 def type_of_stand_in(value: Any) -> Any:
-    """The C type that a value of the program's is a stand-in of, or None; answered by the translator."""
+    """The C type that a value of the program is a stand-in of, or None; answered by the translator."""
     return value
 
 

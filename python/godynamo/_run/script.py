@@ -334,7 +334,7 @@ def _shown(*_: object) -> None:
 
 
 def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the frames of this package and of explain, which stand between two of the program's."""
+    """A traceback without the frames of this package and of explain, which stand between two of the program's own."""
     kept = [t for t in _levels(traceback) if not _ours(t.tb_frame.f_code.co_filename)]
     below = None
     for level in reversed(kept):

@@ -18,7 +18,7 @@ from .._core import core
 
 @dataclass
 class FunctionSummary:
-    """One function of the user's: its translations and why it was split, left or translated again."""
+    """One of the user's functions: its translations and why it was split, left or translated again."""
 
     function: str
     file: str

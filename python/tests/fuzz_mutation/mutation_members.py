@@ -1,6 +1,6 @@
 """What the classes of a program may have: rows with places that mutation_program fills at random.
 
-{o} an object, {c} a class of the program's, {d} some class, {new} an instance made there, {v} a value, {i} a small number, {a} an
+{o} an object, {c} a class of the program, {d} some class, {new} an instance made there, {v} a value, {i} a small number, {a} an
 attribute's name, {s} a special method's name, {body} "name = function" of a special method. <% and %> are braces.
 """
 

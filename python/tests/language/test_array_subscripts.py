@@ -1,4 +1,4 @@
-"""numpy arrays of the frame's in subscripts of tensors: torch makes a tensor of each, by copying, and so does the graph."""
+"""numpy arrays of the frame in subscripts of tensors: torch makes a tensor of each, by copying, and so does the graph."""
 
 from __future__ import annotations
 

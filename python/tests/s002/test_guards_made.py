@@ -1,4 +1,4 @@
-"""Guards that cannot be made, and that checking them runs no code of the user's."""
+"""Guards that cannot be made, and that checking them runs no user code."""
 
 from __future__ import annotations
 

@@ -540,7 +540,7 @@ def test_ways_to_one_layer(way, backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_global_module_that_its_code_names(backend):
-    """The layers are globals of the function's, and their code reads the second one by its name."""
+    """The layers are globals of the function, and their code reads the second one by its name."""
     torch.manual_seed(0)
     layers = [Points(lambda layer: SECOND.fc.weight) for _ in range(4)]
     names = dict(zip(["FIRST", "SECOND", "THIRD", "FOURTH"], layers, strict=True))

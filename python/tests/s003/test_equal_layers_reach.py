@@ -106,7 +106,7 @@ CASES = {
     "on a tensor": (lambda self, x, y: y.part(x), on_a_tensor),
     "an operand": (lambda self, x, _: SHARED.part * 2, an_operand),
     "a later operand": (lambda self, x, _: x * (2 if x is SHARED.part else 3), a_later_operand),
-    "sizes of the frame's": (lambda self, x, y: x * y.shape[0] * 0.1, transposed),
+    "sizes of the frame": (lambda self, x, y: x * y.shape[0] * 0.1, transposed),
     "dtypes": (lambda self, x, y: x * (2 if y.is_floating_point() else 3), other_dtypes),
 }
 

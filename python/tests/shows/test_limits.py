@@ -127,7 +127,7 @@ def test_15_000_frames_above_and_below() -> None:
 def test_an_interrupt_while_translating() -> None:
     """KeyboardInterrupt before the translation is over, and the next call is right.
 
-    A timer of the system's sends the signal: while a translation runs no other thread of Python does.
+    A system timer sends the signal: while a translation runs no other thread of Python does.
     """
     fn = made("def f(x):\n    for _ in range(20000):\n        x = x + 1\n    return x")
     fn(X)

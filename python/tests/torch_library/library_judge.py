@@ -129,7 +129,7 @@ class Describer:
         if t.is_nested:
             return (*known, [self._tensor(x) for x in t.detach().unbind()])
         if t.layout is not torch.strided:
-            # An operation of autograd's on sparse tensors is none of the case's.
+            # An operation that autograd does on sparse tensors is not the case's.
             return (*known, tuple(t.shape), self._bits(t.detach().to_dense()))
         known += [tuple(t.shape), t.stride(), t.storage_offset(), t.is_conj(), t.is_neg(), t._version]
         if t._is_zerotensor():  # has no memory
