@@ -168,7 +168,7 @@ func (s *SetVariable) guardLayout(tx Translator) error {
 	if err != nil {
 		return err
 	}
-	tx.Output().AddGuards(guards.PyCheck(s.Src, tx.Output().Const(same), "laid out as "+tx.Scope().Repr(s.origin)))
+	tx.Output().AddGuards(guards.PyCheck(s.Src, tx.Output().Const(same), "laid out as "+tx.Scope().Repr(s.real)))
 	s.laidOut = true
 	return nil
 }

@@ -74,6 +74,94 @@ gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
     return number(PyObject_SetAttr(o, name, value));
 }
 
+static int quiet_repr(PyObject *o, int depth);
+
+/* quiet_repr for all items of items, a list or tuple, which may be NULL. items: borrowed. */
+static int
+quiet_items(PyObject *items, int depth)
+{
+    for (Py_ssize_t i = 0; items != NULL && i < PySequence_Fast_GET_SIZE(items); i++) {
+        if (!quiet_repr(PySequence_Fast_GET_ITEM(items, i), depth)) {
+            return 0;
+        }
+    }
+    return items != NULL;
+}
+
+/* quiet_repr for what an exact set or deque holds. o: borrowed. */
+static int
+quiet_iterable(PyObject *o, int depth)
+{
+    PyObject *items = PySequence_List(o);
+    int quiet = quiet_items(items, depth);
+    Py_XDECREF(items);
+    return quiet;
+}
+
+/* quiet_repr for what the C function owner.__repr__ iterates or prints within o. o, owner: borrowed. */
+static int
+quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (PyMethod_Check(o)) {
+        return quiet_repr(PyMethod_GET_SELF(o), depth);
+    }
+    if (owner == &PyTuple_Type || owner == &PyList_Type) {
+        return quiet_items(o, depth);
+    }
+    if (owner == &PyDict_Type) {
+        while (PyDict_Next(o, &at, &key, &value)) {
+            if (!quiet_repr(key, depth) || !quiet_repr(value, depth)) {
+                return 0;
+            }
+        }
+        return 1;
+    }
+    if (owner == &PySet_Type || owner == &PyFrozenSet_Type) { /* iterates an instance of a subclass */
+        return PyAnySet_CheckExact(o) && quiet_iterable(o, depth);
+    }
+    if (owner == &PySlice_Type) {
+        PySliceObject *s = (PySliceObject *)o;
+        return quiet_repr(s->start, depth) && quiet_repr(s->stop, depth) && quiet_repr(s->step, depth);
+    }
+    if (owner == &Py_GenericAliasType) { /* looks attributes up on the classes that it names */
+        PyObject *args = Py_IS_TYPE(o, owner) ? PyObject_GetAttrString(o, "__args__") : NULL;
+        int plain = args != NULL && PyTuple_Check(args);
+        for (Py_ssize_t i = 0; plain && i < PyTuple_GET_SIZE(args); i++) {
+            PyObject *arg = PyTuple_GET_ITEM(args, i);
+            plain = PyType_CheckExact(arg) || arg == Py_Ellipsis || arg == Py_None
+                    || (Py_IS_TYPE(arg, owner) && quiet_inside(arg, owner, depth + 1));
+        }
+        Py_XDECREF(args);
+        return plain;
+    }
+    if (strcmp(owner->tp_name, "collections.deque") == 0) {
+        return Py_IS_TYPE(o, owner) && quiet_iterable(o, depth);
+    }
+    static const char *const containers[] = {"collections.OrderedDict",
+                                             "collections.defaultdict",
+                                             "types.SimpleNamespace",
+                                             "types.UnionType",
+                                             "mappingproxy",
+                                             "functools.partial",
+                                             "weakref.ReferenceType",
+                                             "BaseException",
+                                             "ContextVar",
+                                             "dict_keys",
+                                             "dict_values",
+                                             "dict_items",
+                                             "odict_keys",
+                                             "odict_values",
+                                             "odict_items"};
+    for (size_t i = 0; i < sizeof(containers) / sizeof(*containers); i++) {
+        if (strcmp(owner->tp_name, containers[i]) == 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Whether repr(o) runs no user code: a __repr__ in Python is torch's or numpy's, for all that o contains.
  * o: borrowed. */
 static int
@@ -95,34 +183,8 @@ quiet_repr(PyObject *o, int depth)
     if (!Py_IS_TYPE(method, &PyWrapperDescr_Type) && !Py_IS_TYPE(method, &PyMethodDescr_Type)) {
         return 0;
     }
-    if (PyMethod_Check(o)) {
-        return quiet_repr(PyMethod_GET_SELF(o), depth + 1);
-    }
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    if (PyTuple_Check(o) || PyList_Check(o)) {
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
-            if (!quiet_repr(PySequence_Fast_GET_ITEM(o, i), depth + 1)) {
-                return 0;
-            }
-        }
-    }
-    else if (PyDict_Check(o)) {
-        while (PyDict_Next(o, &at, &key, &value)) {
-            if (!quiet_repr(key, depth + 1) || !quiet_repr(value, depth + 1)) {
-                return 0;
-            }
-        }
-    }
-    else if (PyAnySet_Check(o)) {
-        Py_hash_t hash;
-        while (_PySet_NextEntry(o, &at, &key, &hash)) {
-            if (!quiet_repr(key, depth + 1)) {
-                return 0;
-            }
-        }
-    }
-    return 1;
+    PyTypeObject *owner = PyDescr_TYPE(method);
+    return PyType_IsSubtype(Py_TYPE(o), owner) && quiet_inside(o, owner, depth + 1);
 }
 
 /* repr(o) for messages; the name of its type where repr(o) would run user code. o: borrowed; returns a new

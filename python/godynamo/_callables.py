@@ -464,9 +464,12 @@ def equal_to(value: Any) -> Callable[[Any], bool]:
     return lambda other: type(other) is type(value) and other == value
 
 
+_ALIASES: tuple[Any, ...] = (types.GenericAlias, types.UnionType, typing._GenericAlias)  # type: ignore[attr-defined]
+
+
 def _alias_parts(value: Any) -> Any:
-    """A generic alias or union with its arguments in their order."""
-    args = getattr(value, "__args__", None)
+    """A generic alias or union with its arguments in their order; no hook of a class among them runs."""
+    args = value.__args__ if issubclass(type(value), _ALIASES) else None
     return (type(value), tuple(map(_alias_parts, args))) if type(args) is tuple else value
 
 
