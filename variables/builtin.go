@@ -394,7 +394,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 func claimsClass(tx Translator, t py.Object) bool {
 	d, _ := tx.Scope().TypeLookup(t, "__class__")
 	hook, _ := tx.Scope().TypeLookup(t, "__getattribute__")
-	return hook.Kind() != py.WrapperDescr || !tx.World().IsObjectMethod(tx.Scope(), "__class__", d)
+	return !py.IsNative(t, hook) || !tx.World().IsObjectMethod(tx.Scope(), "__class__", d)
 }
 
 // isAnyInstance is isinstance with a tuple of classes.

@@ -88,7 +88,8 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	if name == "__class__" {
 		return NewClass(meta, nil), nil
 	}
-	if g, ok := s.TypeLookup(meta, "__getattribute__"); !ok || g.Kind() != py.WrapperDescr {
+	own, _ := s.TypeLookup(w.TypeType, "__getattribute__")
+	if g, ok := s.TypeLookup(meta, "__getattribute__"); !ok || g != own {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
 	}
 	if v, ok := storedClassAttr(tx, c.Class, name); ok {

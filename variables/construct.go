@@ -47,6 +47,9 @@ func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 					return nil, unsupported(exc.CallUnsupported, "class %s with a %s of its own", py.TypeName(c.Class), name)
 				}
 			}
+			if member, err := findsMember(tx, c.Class, args[0]); member != nil || err != nil {
+				return member, err
+			}
 		}
 		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
 			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))

@@ -77,6 +77,60 @@ func foundMember(tx Translator, o py.Object) error {
 	return nil
 }
 
+// findsMember returns the member that an enum class has under a value, and guards that; nil for none. It refuses values
+// without a hash, for which Enum.__new__ compares with all members. Where the class has special methods, it also refuses
+// values without a member, for which Flag makes one.
+func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTracker, error) {
+	w, s := tx.World(), tx.Scope()
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	refused := unsupported(exc.CallUnsupported, "class %s called with %s", py.TypeName(class), Describe(tx, v))
+	table, _ := s.TypeLookup(class, "_value2member_map_")
+	value, ok := AsConstant(tx, v)
+	if o, held := v.(*ObjectVariable); held && o.value != nil && o.plainValue(tx) {
+		value, ok = AsConstant(tx, o.value)
+	}
+	if !ok || table.Kind() != py.Dict {
+		return nil, refused
+	}
+	if value.Type() == class { // itself
+		return v, nil
+	}
+	guarded := true
+	switch value.Kind() {
+	case py.Int, py.Str, py.Float, py.Bytes, py.BoolKind, py.NoneKind:
+	case py.Tuple:
+		if err := w.computable(tx, []py.Object{value}, "__hash__", "__eq__"); err != nil {
+			return nil, err
+		}
+		if _, err := s.CallMethod(value, "__hash__"); err != nil {
+			return nil, refused
+		}
+		guarded = false
+	default:
+		return nil, refused
+	}
+	src := guards.NewTypeAttrSource(classSource(tx, class), "_value2member_map_")
+	key := tx.Output().Const(value)
+	found, ok := s.DictGet(table, value)
+	if guarded {
+		tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(table.Type())), guards.DictContains(src, key, ok))
+		if ok {
+			item := guards.NewDictGetItemSource(src, key)
+			tx.Output().AddGuards(guards.IDMatch(item, tx.Output().Const(found), guards.KeepStrong))
+		}
+	}
+	if ok {
+		return NewConstant(found, nil), nil
+	}
+	if !plainMemberClass(tx, class) || !plainMemberClass(tx, class, "__setattr__", "__init__") {
+		return nil, refused
+	}
+	return nil, nil
+}
+
 // memberText is what a member's own __str__, __repr__ or __format__ returns.
 func memberText(tx Translator, method VariableTracker, args ...VariableTracker) (VariableTracker, error) {
 	r, err := Call(tx, method, args, nil)

@@ -369,7 +369,11 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 			return nil, notIterable(tx, v)
 		}
 		if names, ok := tx.Scope().TypeLookup(o, "_member_names_"); ok { // the order of its members
-			if _, err := Realize(tx, tx.Build(names, guards.NewTypeAttrSource(classSource(tx, o), "_member_names_"))); err != nil {
+			order, err := Unpack(tx, tx.Build(names, guards.NewTypeAttrSource(classSource(tx, o), "_member_names_")))
+			for i := 0; i < len(order) && err == nil; i++ {
+				_, err = Realize(tx, order[i])
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -28,7 +28,7 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 		names = metaSpecials
 	}
 	for _, name := range names {
-		if d, ok := tx.Scope().TypeLookup(meta, name); ok && d.Kind() != py.WrapperDescr && d.Kind() != py.MethodDescr {
+		if d, ok := tx.Scope().TypeLookup(meta, name); ok && !py.IsNative(meta, d) {
 			return false
 		}
 	}
@@ -114,16 +114,22 @@ func readsValue(tx Translator, o py.Object, names []string) bool {
 
 // plainMember reports whether a member of an enum class has none of these special methods from the user.
 func plainMember(tx Translator, o py.Object, names ...string) bool {
+	return plainMemberClass(tx, o.Type(), names...)
+}
+
+// plainMemberClass is plainMember for the members of a class.
+func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 	if len(names) == 0 {
 		names = heldSpecials
 	}
 	for _, name := range append([]string{"__getattribute__", "__getattr__"}, names...) {
-		d, ok := tx.Scope().TypeLookup(o.Type(), name)
+		d, ok := tx.Scope().TypeLookup(class, name)
 		if !ok {
 			continue
 		}
 		switch k := d.Kind(); {
-		case k == py.WrapperDescr || k == py.MethodDescr || k == py.NoneKind || k == py.Builtin || k == py.GetSet:
+		case k == py.NoneKind && name != "__getattribute__" && name != "__getattr__":
+		case py.IsNative(class, d) || k == py.Builtin || k == py.GetSet:
 		case k == py.Function && byEnum(tx, d):
 		default:
 			return false

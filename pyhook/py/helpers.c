@@ -324,6 +324,15 @@ gdpy_is_descriptor(PyObject *o)
     return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
+/* Whether a descriptor that a type has is a C method or slot of the type's own bases: the slot is that C function.
+ * One taken from elsewhere (C.__len__ = list.__len__) refuses the type's instances. */
+int
+gdpy_is_native(PyObject *type, PyObject *descr)
+{
+    return (Py_IS_TYPE(descr, &PyWrapperDescr_Type) || Py_IS_TYPE(descr, &PyMethodDescr_Type))
+           && PyType_IsSubtype((PyTypeObject *)type, PyDescr_TYPE(descr));
+}
+
 int
 gdpy_is_coroutine_code(PyObject *code)
 {
@@ -365,7 +374,7 @@ reads_generically(PyTypeObject *t)
         PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
         PyObject *hook = dict != NULL ? PyDict_GetItemString(dict, "__getattribute__") : NULL;
         if (hook != NULL) {
-            return Py_IS_TYPE(hook, &PyWrapperDescr_Type)
+            return Py_IS_TYPE(hook, &PyWrapperDescr_Type) && PyType_IsSubtype(t, PyDescr_TYPE(hook))
                    && ((PyWrapperDescrObject *)hook)->d_wrapped == (void *)PyObject_GenericGetAttr;
         }
     }

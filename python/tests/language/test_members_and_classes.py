@@ -288,11 +288,138 @@ CHANGES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], None]]]
         lambda flag, number: number(flag),
         lambda flag, number: setattr(number, "__qualname__", "Re.Named"),
     ),
+    "the order of members": (
+        lambda flag, number: ([m.name for m in flag], list(number)),
+        lambda flag, number: (flag._member_names_.reverse(), number._member_names_.reverse()),
+    ),
+    "a value that gets a member": (
+        lambda flag, number: number(7),
+        lambda flag, number: number._value2member_map_.update({7: number.ONE}),
+    ),
+    "a value's member that is another's": (
+        lambda flag, number: number(1),
+        lambda flag, number: number._value2member_map_.update({1: number.TWO}),
+    ),
+    "reads by another type's method": (
+        lambda flag, number: hasattr(flag.ON, "value"),
+        lambda flag, number: setattr(flag, "__getattribute__", str.__getattribute__),
+    ),
+    "reads by None": (
+        lambda flag, number: number.ONE.value,
+        lambda flag, number: setattr(number, "__getattribute__", None),
+    ),
     "a member's texts": (
         lambda flag, number: str([number.ONE]),
         lambda flag, number: setattr(number, "__repr__", lambda self: "changed"),
     ),
 }
+
+
+def flag_with_hooks() -> Any:
+    """A flag whose members log what is read of and stored into them."""
+    flag: Any = enum.Flag("flag", "ON OFF")
+    flag.__getattr__ = lambda self, name: LOG.append(name)
+    flag.__setattr__ = lambda self, name, value: LOG.append((name, value))
+    return flag
+
+
+@pytest.mark.parametrize("value", [{}, [], 3, 7, Level.RED, (1,), None, 1.0, True])
+@pytest.mark.parametrize(
+    "make", [flag_with_hooks, lambda: enum.Flag("flag", "ON OFF"), lambda: enum.IntEnum("kind", "ON")]
+)
+def test_a_value_without_a_member(make: Callable[[], Any], value: Any) -> None:
+    def outcomes(wrap: Callable[..., Any]) -> list[str]:
+        flag, out = make(), []
+
+        def fn(x: torch.Tensor) -> Any:
+            try:
+                r = flag(value)
+            except Exception as error:
+                r = type(error), str(error)
+            return x + 1, r
+
+        call = wrap(fn)
+        for _ in range(2):
+            LOG.clear()
+            out.append(str((call(torch.ones(2)), LOG)))
+        return out
+
+    assert outcomes(godynamo.optimize("eager")) == outcomes(lambda fn: fn)
+
+
+class Mode(enum.Enum):
+    """A class whose members print what the user says."""
+
+    ON = 1
+    OFF = 2
+
+    def __str__(self) -> str:
+        return "mode"
+
+
+def test_members_by_their_value_are_captured() -> None:
+    flag = enum.Flag("flag", "ON OFF")
+
+    @godynamo.optimize("eager")
+    def fn(x: torch.Tensor) -> Any:
+        return x + 1, Mode(1), Mode(Mode.OFF), flag(3), flag(flag.ON), [m.value for m in Mode]
+
+    expected = [Mode.ON, Mode.OFF, flag.ON | flag.OFF, flag.ON, [1, 2]]
+    assert list(fn(torch.ones(2)))[1:] == expected
+    assert godynamo.explain(fn)(torch.ones(2)).graph_break_count == 0
+
+
+class Iterated(set):
+    def __iter__(self) -> Any:
+        LOG.append("iter")
+        return super().__iter__()
+
+
+class LoudMeta(type):
+    def __getattr__(cls, name: str) -> Any:
+        LOG.append(name)
+        raise AttributeError(name)
+
+
+class LoudClass(metaclass=LoudMeta):
+    pass
+
+
+class LoudText(enum.Enum):
+    ON = 1
+
+    def __repr__(self) -> str:
+        LOG.append("repr")
+        return "on"
+
+
+#: values with what captured code makes of them; a guard's text names the value, and no code of its class prints it
+PRINTED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "a set of a class": (lambda: Iterated([1, 2]), lambda v: operator.iand(v, v) is v),
+    "a set with a member": (lambda: {LoudText.ON}, len),
+    "a deque with a member": (lambda: collections.deque([LoudText.ON]), len),
+    "a tuple with a member": (lambda: (LoudText.ON, (LoudText.ON,)), len),
+    "a slice with a member": (lambda: slice(LoudText.ON), lambda v: v.stop is LoudText.ON),
+    "an alias of a class": (lambda: list[LoudClass], lambda v: v is not None),
+    "an alias of aliases": (lambda: dict[str, list[LoudClass]], lambda v: v is not None),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_text_of_a_guard_runs_no_code_of_the_user(name: str) -> None:
+    make, use = PRINTED[name]
+
+    def fn(x: torch.Tensor, v: Any) -> Any:
+        return x + 1, use(v)
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    for _ in range(2):
+        outcomes = []
+        for run in (fn, fast):
+            v = make()
+            LOG.clear()
+            outcomes.append((str(run(x, v)), list(LOG)))
+        assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("name", CHANGES)
