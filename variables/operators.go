@@ -348,6 +348,12 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 		x, y VariableTracker
 		name string
 	}
+	names := []string{"__" + special + "__", "__r" + special + "__", "__i" + special + "__"}
+	for _, v := range []VariableTracker{a, b} { // a slot of the builtin type may come before the None
+		if o, ok := v.(*ObjectVariable); ok && o.value != nil && setsToNone(tx, o.Class, names...) {
+			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), special, Describe(tx, b))
+		}
+	}
 	var steps []step
 	if inplace {
 		steps = append(steps, step{a, b, "__i" + special + "__"})
@@ -399,6 +405,16 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 		}
 	}
 	return nil, nil
+}
+
+// setsToNone reports whether a class has None under one of these names.
+func setsToNone(tx Translator, class py.Object, names ...string) bool {
+	for _, name := range names {
+		if d, ok := tx.Scope().TypeLookup(class, name); ok && d.Kind() == py.NoneKind {
+			return true
+		}
+	}
+	return false
 }
 
 // instance is the object whose class has special methods for v: an instance, or what stands in for one of C's.

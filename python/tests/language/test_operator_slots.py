@@ -71,7 +71,7 @@ VALUES: list[Callable[[], Any]] = [
 
 
 def subclass(name: str, base: type, which: str) -> type:
-    """A subclass with the methods of an operator: the left, the reflected or the in-place one, which answer or refuse."""
+    """A subclass with an operator's left, reflected or in-place method. They answer, refuse (?) or are None (!)."""
 
     def method(full: str, result: Any) -> Callable[..., Any]:
         def call(self: Any, other: Any) -> Any:
@@ -82,7 +82,9 @@ def subclass(name: str, base: type, which: str) -> type:
 
     refuses = which.endswith("?")
     names = {"l": f"__{name}__", "r": f"__r{name}__", "i": f"__i{name}__"}
-    made = [names[w] for w in which.strip("?")]
+    made = [names[w] for w in which.strip("?!")]
+    if which.endswith("!"):
+        return type("C", (base,), dict.fromkeys(made))
     return type("C", (base,), {full: method(full, NotImplemented if refuses else full) for full in made})
 
 
@@ -96,7 +98,7 @@ def outcome(call: Callable[..., Any], left: Any, right: Any) -> Any:
     return said, list(LOG)
 
 
-@pytest.mark.parametrize("which", ["r", "l", "i", "lr?", "lri"])
+@pytest.mark.parametrize("which", ["r", "l", "i", "lr?", "lri", "r!", "l!", "i!"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_slots_come_in_cpythons_order(name: str, which: str) -> None:
     operation = (OPERATORS if "i" in which else PLAIN)[name]
