@@ -275,6 +275,9 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	var gs []guards.Guard
 	if obj.Kind() == py.DictSub {
 		d.class = obj.Type()
+		if d.class == tx.World().OrderedDictType {
+			d.ordered = obj
+		}
 		if py.IsSubtype(d.class, tx.World().DefaultDictType) {
 			f, err := s.Call(tx.World().defaultFactory, obj)
 			if err != nil {

@@ -22,6 +22,7 @@ type DictVariable struct {
 	class      py.Object       // zero: exact dict
 	factory    VariableTracker // of a defaultdict; nil: none
 	owner      *ObjectVariable // the instance whose __dict__ this is
+	ordered    py.Object       // an OrderedDict of the frame, which may have attributes of its own
 }
 
 // NewDict returns an empty dict.
@@ -196,6 +197,9 @@ func (d *DictVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 
 // GetAttr implements AttrGetter.
 func (d *DictVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if err := d.lacksOwn(tx, name); err != nil {
+		return nil, err
+	}
 	if name == "default_factory" && !d.class.IsNull() && py.IsSubtype(d.class, tx.World().DefaultDictType) {
 		if d.factory == nil {
 			return NoneConst(), nil
@@ -203,6 +207,18 @@ func (d *DictVariable) GetAttr(tx Translator, name string) (VariableTracker, err
 		return d.factory, nil
 	}
 	return methodAttr(tx, d, name)
+}
+
+// lacksOwn guards that an OrderedDict of the frame has no attribute of this name in its own __dict__.
+func (d *DictVariable) lacksOwn(tx Translator, name string) error {
+	if d.ordered.IsNull() || d.Src == nil {
+		return nil
+	}
+	if _, has := tx.Scope().InstanceAttr(d.ordered, name); has {
+		return unsupported(exc.AttrUnsupported, "%s of an OrderedDict, which has it itself", name)
+	}
+	tx.Output().AddGuards(guards.HasAttr(d.Src, name, false))
+	return nil
 }
 
 // GetItem implements ItemGetter.

@@ -29,6 +29,9 @@ func init() {
 
 // CallMethod implements MethodCaller.
 func (d *DictVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if err := d.lacksOwn(tx, name); err != nil {
+		return nil, err
+	}
 	m, ok := dictMethods[name]
 	if o, own := orderedMethods[name]; own && d.isOrdered(tx) {
 		m, ok = o, true

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 
 import pytest
@@ -139,3 +140,22 @@ def test_a_class_that_comes_to_have_the_attribute():
     assert optimized(torch.ones(1))[1:] == (True, False)
     Late.absent = 1
     assert optimized(torch.ones(1))[1:] == (True, True)
+
+
+def test_an_ordered_dict_that_gets_attributes():
+    def fn(x, d):
+        try:
+            seen = d.extra
+        except AttributeError as error:
+            seen = str(error)
+        d.extra = 3
+        return x + 1, seen, list(d.keys())
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    plain, dicts = collections.OrderedDict(k=1), collections.OrderedDict(k=1)
+    for _ in range(2):
+        assert str(fast(x, dicts)) == str(fn(x, plain))
+    plain.keys = dicts.keys = lambda: "ab"
+    assert str(fast(x, dicts)) == str(fn(x, plain))
+    del plain.extra, dicts.extra, plain.keys, dicts.keys
+    assert str(fast(x, dicts)) == str(fn(x, plain))
