@@ -47,6 +47,8 @@ def named_tuple_fields(cls: type) -> str:
 def checked_classes(cls: Any) -> tuple[type, ...] | None:
     """The classes that isinstance and issubclass with ``cls`` ask, None where that runs user code: plain metaclasses,
     abc's own, unions and tuples of such run none."""
+    if issubclass(type(cls), type):  # isinstance would read its __class__ by the metaclass
+        return (cls,) if _pure_check(cls) else None
     if isinstance(cls, tuple):
         parts = [checked_classes(c) for c in cls]
     elif isinstance(cls, typing._SpecialGenericAlias):  # type: ignore[attr-defined]
@@ -54,12 +56,14 @@ def checked_classes(cls: Any) -> tuple[type, ...] | None:
     elif typing.get_origin(cls) in (typing.Union, types.UnionType):
         parts = [checked_classes(c) for c in cls.__args__]
     else:
-        return (cls,) if isinstance(cls, type) and _pure_check(cls) else None
+        return None
     return None if None in parts else tuple(c for part in parts if part for c in part)
 
 
 def _pure_check(cls: type) -> bool:
     meta = type(cls)
+    if meta.__getattribute__ is not type.__getattribute__:
+        return False
     checks = meta.__instancecheck__, meta.__subclasscheck__
     if checks == (type.__instancecheck__, type.__subclasscheck__):
         return True

@@ -385,6 +385,16 @@ class LoudClass(metaclass=LoudMeta):
     pass
 
 
+class ReadsMeta(type):
+    def __getattribute__(cls, name: str) -> Any:
+        LOG.append(name)
+        return super().__getattribute__(name)
+
+
+class ReadsClass(metaclass=ReadsMeta):
+    pass
+
+
 class LoudText(enum.Enum):
     ON = 1
 
@@ -401,6 +411,11 @@ PRINTED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "a tuple with a member": (lambda: (LoudText.ON, (LoudText.ON,)), len),
     "a slice with a member": (lambda: slice(LoudText.ON), lambda v: v.stop is LoudText.ON),
     "an alias of a class": (lambda: list[LoudClass], lambda v: v is not None),
+    "a union with a class": (lambda: int | ReadsClass, lambda v: isinstance(3, v)),
+    "a union without its class": (lambda: int | ReadsClass, lambda v: isinstance("a", v)),
+    "a tuple with a class": (lambda: (int, (ReadsClass, str)), lambda v: (isinstance("a", v), issubclass(str, v))),
+    "a typing union with a class": (lambda: typing.Union[ReadsClass, int], lambda v: isinstance(3, v)),
+    "an alias of a class that reads": (lambda: list[ReadsClass], lambda v: v is not None),
     "an alias of aliases": (lambda: dict[str, list[LoudClass]], lambda v: v is not None),
 }
 
