@@ -243,29 +243,33 @@ func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *byt
 		src = guards.NewConstSource(tx.out.Const(fn.Fn), "___function_"+c.Name)
 	}
 	if i < c.ArgCount {
+		field := guards.NewFunctionFieldSource(src, guards.FuncDefaults)
 		d, ok := s.FunctionField(fn.Fn, py.FuncDefaults)
 		if !ok {
+			tx.out.AddGuards(guards.IDMatch(field, tx.out.Const(py.None()), guards.KeepStrong))
 			return nil, nil
 		}
 		items := s.Items(d)
+		tx.out.AddGuards(guards.ListLength(field, tx.out.Const(d.Type()), len(items)))
 		k := i - (c.ArgCount - len(items))
 		if k < 0 {
 			return nil, nil
 		}
-		field := guards.NewFunctionFieldSource(src, guards.FuncDefaults)
-		tx.out.AddGuards(guards.ListLength(field, tx.out.Const(d.Type()), len(items)))
 		return tx.Build(items[k], guards.NewIndexSource(field, k)), nil
 	}
+	field := guards.NewFunctionFieldSource(src, guards.FuncKwDefaults)
 	d, ok := s.FunctionField(fn.Fn, py.FuncKwDefaults)
 	if !ok {
+		tx.out.AddGuards(guards.IDMatch(field, tx.out.Const(py.None()), guards.KeepStrong))
 		return nil, nil
 	}
+	key := tx.out.Const(s.Name(name))
 	v, ok := s.DictGetName(d, name)
 	if !ok {
+		tx.out.AddGuards(guards.DictContains(field, key, false))
 		return nil, nil
 	}
-	field := guards.NewFunctionFieldSource(src, guards.FuncKwDefaults)
-	item := guards.NewDictGetItemSource(field, tx.out.Const(s.Name(name)))
+	item := guards.NewDictGetItemSource(field, key)
 	tx.out.Reads(item)
 	return tx.Build(v, item), nil
 }

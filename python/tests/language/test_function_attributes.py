@@ -106,3 +106,29 @@ def test_assigned_after_translation():
         setattr(f, name, value)
         got, want = compiled(x, f), tell(x, f)
         assert got[1:] == want[1:] and torch.equal(got[0], want[0]), name
+
+
+@pytest.mark.parametrize("change", [{"__defaults__": (5, 6)}, {"__kwdefaults__": {"only": 7}}])
+@pytest.mark.parametrize("first", [{}, {"__defaults__": (1,)}, {"__kwdefaults__": {"other": 1}}])
+def test_a_parameter_that_gets_a_default(first, change):
+    def called(a, b, *, only=0, other=0):
+        return a, b, only, other
+
+    called.__kwdefaults__ = None
+    for name, value in first.items():
+        setattr(called, name, value)
+
+    def fn(x):
+        said = []
+        for call in (lambda: called(), lambda: called(1, 2), lambda: called(1, only=2, other=3)):
+            try:
+                said.append(call())
+            except TypeError as error:
+                said.append(str(error))
+        return x + 1, said
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    assert str(fast(x)) == str(fn(x))
+    for name, value in change.items():
+        setattr(called, name, value)
+    assert str(fast(x)) == str(fn(x))
