@@ -202,8 +202,12 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 	return nil
 }
 
-// opaqueClass reports whether reading a class's attributes, or keeping it in a dict, runs code of its metaclass.
+// opaqueClass reports whether reading a class's attributes, or keeping it in a dict, runs code of its metaclass. An enum
+// class that has been given another metaclass is opaque also.
 func opaqueClass(tx Translator, class py.Object) bool {
+	if w := tx.World(); w.IsEnumClass(tx.Scope(), class) && !py.IsSubtype(class.Type(), w.EnumMeta) {
+		return true
+	}
 	if class.Type() == tx.World().TypeType {
 		return false
 	}

@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -416,6 +418,9 @@ func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTra
 	return tx.Build(v, src)
 }
 
+// noneMeansNone are the special methods for which None says that a class does not have them. C code calls any other None.
+var noneMeansNone = []string{"__hash__", "__iter__", "__contains__", "__reversed__", "__length_hint__"}
+
 // lookupSpecial finds a special method on the class and binds it; nil when there is none of Python's own making.
 func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTracker, error) {
 	d, ok := tx.Scope().TypeLookup(o.Class, name)
@@ -426,7 +431,10 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	case py.Function:
 		return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 	case py.NoneKind:
-		return nil, nil
+		if slices.Contains(noneMeansNone, name) {
+			return nil, nil
+		}
+		return nil, unsupported(exc.OperatorUnsupported, "%s of a %s is None", name, py.TypeName(o.Class))
 	}
 	if tx.World().IsObjectMethod(tx.Scope(), name, d) {
 		return nil, nil
@@ -456,14 +464,10 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 // slotMethod is lookupSpecial for the slots that call whatever they find: a method that the class has set to None is the error that
 // calling None is.
 func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker, error) {
-	m, err := o.lookupSpecial(tx, name)
-	if m != nil || err != nil {
-		return m, err
-	}
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
 		return nil, RaiseText(tx, "TypeError", "'NoneType' object is not callable")
 	}
-	return nil, nil
+	return o.lookupSpecial(tx, name)
 }
 
 // CallMethod implements MethodCaller.

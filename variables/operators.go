@@ -315,6 +315,15 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 		return r, true, err
 	case *DictVariable, *SetVariable, *DictViewVariable:
 		return nativeSet(tx, special, name, x, y)
+	case *ListVariable, *TupleVariable, *DequeVariable: // their slots are those of sequences, which come later
+	default:
+		t, err := PythonType(tx, own)
+		if err != nil || special == "add" || special == "mul" {
+			return nil, false, nil
+		}
+		if d, has := tx.Scope().TypeLookup(t, name); has && d.Kind() == py.WrapperDescr {
+			return nil, false, unsupported(exc.OperatorUnsupported, "%s of %s", name, Describe(tx, x))
+		}
 	}
 	return nil, false, nil
 }

@@ -878,6 +878,64 @@ def test_an_enum_class_that_gets_another_metaclass() -> None:
     assert str(fast(x)) == str(fn(x))
 
 
+OPERANDS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+    "next": ({"__next__": None}, next),
+    "len": ({"__len__": None}, lambda v: [len(v)]),
+    "bool": ({"__bool__": None}, lambda v: 1 if v else 2),
+    "an index": ({"__index__": None}, lambda v: [1, 2][v]),
+    "a call": ({"__call__": None}, lambda v: v()),
+    "an order": ({"__lt__": None}, lambda v: v < 3),
+    "equality": ({"__eq__": None}, lambda v: v == 3),
+    "iteration": ({"__iter__": None, "__getitem__": lambda self, i: (1,)[i]}, list),
+    "a subscript": ({"__getitem__": None}, lambda v: v[0]),
+    "absolute": ({"__abs__": None}, abs),
+    "with": ({"__enter__": None, "__exit__": None}, lambda v: v.__enter__()),
+    "a reflected operator": ({"__rsub__": None}, lambda v: 2.5 - v),
+    "bytearray % a set": ({"__rmod__": lambda self, other: 7}, lambda v: operator.imod(bytearray(b"ab"), v)),
+    "a range and an operator": ({"__rmod__": lambda self, other: 7}, lambda v: range(3) % v),
+    "a slice and an operator": ({"__ror__": lambda self, other: 7}, lambda v: (slice(3) | v, int | v)),
+}
+
+
+@pytest.mark.parametrize("base", [object, int, set])
+@pytest.mark.parametrize("name", OPERANDS)
+def test_a_special_method_that_is_none_or_comes_later(name: str, base: Any) -> None:
+    members, use = OPERANDS[name]
+
+    def fn(x: torch.Tensor, v: Any) -> Any:
+        try:
+            r = use(v)
+        except Exception as error:
+            r = type(error), str(error)
+        return x + 1, r
+
+    fast, x, made = godynamo.optimize("eager")(fn), torch.ones(2), type("Made", (base,), members)()
+    assert str(fast(x, made)) == str(fn(x, made)) == str(fast(x, made))
+
+
+def test_an_enum_class_that_lost_its_metaclass() -> None:
+    class Plain(type):
+        pass
+
+    kind: Any = enum.Enum("kind", {"A": "a"}, type=str)
+    member = kind.A
+    kind.__class__ = Plain
+
+    def fn(x: torch.Tensor) -> Any:
+        said: list[Any] = []
+        for use in (lambda: kind.__members__, lambda: list(kind), lambda: len(kind), lambda: member.upper()):
+            try:
+                said.append(use())
+            except Exception as error:
+                said.append(str(error))
+        return x + 1, said
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    assert str(fast(x)) == str(fn(x))
+    Plain.__iter__ = lambda cls: iter([1, 2])  # type: ignore[attr-defined]
+    assert str(fast(x)) == str(fn(x))
+
+
 @pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
 def test_a_copy_stores_into_the_dict_past_a_descriptor(backend: Any) -> None:
     seen: list[Any] = []
