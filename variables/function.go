@@ -367,6 +367,11 @@ func (m *MethodVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 		return m.Self, nil
 	case "__func__":
 		return m.Fn, nil
+	case "__class__":
+		return NewClass(tx.World().MethodType, nil), nil
+	}
+	if _, own := tx.Scope().TypeLookup(tx.World().MethodType, name); own && name != "__doc__" { // method_getattro
+		return nil, unsupported(exc.AttrUnsupported, "%s of a method", name)
 	}
 	return GetAttr(tx, m.Fn, name)
 }

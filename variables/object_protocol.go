@@ -109,6 +109,9 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 			}
 			return Call(tx, m, []VariableTracker{key}, nil)
 		}
+		if d.factory != nil && o.overrides(tx, "__setitem__") { // what the factory returns is stored by it
+			return nil, unsupported(exc.SubscriptUnsupported, "subscript of a %s with __setitem__", py.TypeName(o.Class))
+		}
 	}
 	return onHeld(o, func() (VariableTracker, error) { return GetItem(tx, o.value, key) })
 }

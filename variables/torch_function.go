@@ -90,8 +90,8 @@ func answersReads(tx Translator, class py.Object) bool {
 		return false
 	}
 	_, fallback := s.TypeLookup(class, "__getattr__")
-	_, own := readsItself(s, class)
-	return fallback || own
+	hook, own := s.TypeLookup(class, "__getattribute__")
+	return fallback || own && !py.IsNative(class, hook)
 }
 
 // mayHandle reports whether torch may find a handler where it reads __torch_function__ of a class's instance.

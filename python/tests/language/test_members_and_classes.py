@@ -913,6 +913,49 @@ def test_a_special_method_that_is_none_or_comes_later(name: str, base: Any) -> N
     assert str(fast(x, made)) == str(fn(x, made)) == str(fast(x, made))
 
 
+class Keeps(collections.defaultdict):
+    def __setitem__(self, key: Any, value: Any) -> None:
+        LOG.append(key)
+
+
+class OddReads(float):
+    __getattribute__ = property(lambda self: lambda *a: 3)  # type: ignore[assignment]
+
+
+ASKED: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
+    "a default is stored by the class": (lambda: Keeps(int), lambda v, x: (v["k"], len(v))),
+    "a method's class": (lambda: Renamed().__init__, lambda v, x: v.__class__),
+    "a method of a class": (
+        lambda: collections.UserDict({1: 2}).copy,
+        lambda v, x: (v.__class__, v.__name__, v.__doc__),
+    ),
+    "a method's own methods": (lambda: collections.UserDict({1: 2}).keys, lambda v, x: [*v.__call__()]),
+    "a method's hash": (lambda: collections.UserDict({1: 2}).keys, lambda v, x: v.__hash__() == hash(v)),
+    "a number whose reads are odd": (lambda: OddReads(1.5), lambda v, x: x | v),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_c_code_finds_other_methods(name: str) -> None:
+    make, use = ASKED[name]
+
+    def fn(x: torch.Tensor, v: Any) -> Any:
+        try:
+            r = use(v, x)
+        except Exception as error:
+            r = type(error), str(error)
+        return x + 1, r
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    for _ in range(2):
+        outcomes = []
+        for run in (fn, fast):
+            v = make()
+            LOG.clear()
+            outcomes.append((str(run(x, v)), list(LOG)))
+        assert outcomes[0] == outcomes[1]
+
+
 def test_an_enum_class_that_lost_its_metaclass() -> None:
     class Plain(type):
         pass
