@@ -48,9 +48,9 @@ def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
 
 
 def _weakly(cls: Any) -> Any:
-    if isinstance(cls, tuple):
+    if type(cls) is tuple:  # isinstance would read the __class__ of a class by its metaclass
         return tuple(map(_weakly, cls))
-    return weakref.ref(cls) if isinstance(cls, type) else cls
+    return weakref.ref(cls) if issubclass(type(cls), type) else cls
 
 
 def _strongly(asked: Any) -> Any:

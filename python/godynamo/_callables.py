@@ -504,9 +504,10 @@ def _class_statement_made(cls: type) -> bool:
 
 def _written_in_c(cls: type, attribute: Any) -> bool:
     """A slot, method or ``__new__`` that C code gave this very class."""
-    if isinstance(attribute, types.WrapperDescriptorType | types.MethodDescriptorType):
+    kind = type(attribute)  # isinstance would read its __class__
+    if kind is types.WrapperDescriptorType or kind is types.MethodDescriptorType:
         return attribute.__objclass__ is cls
-    return isinstance(attribute, types.BuiltinFunctionType) and attribute.__self__ is cls
+    return kind is types.BuiltinFunctionType and attribute.__self__ is cls
 
 
 def bound_self(fn: Any) -> Any:

@@ -32,7 +32,7 @@ def _member(cls: type, name: str) -> Any:
 
 def named_tuple_fields(cls: type) -> str:
     fields = _member(cls, "_fields")
-    if not isinstance(fields, tuple) or not fields or type(cls).__getattribute__ is not type.__getattribute__:
+    if not issubclass(type(fields), tuple) or not fields or type(cls).__getattribute__ is not type.__getattribute__:
         return ""
     if cls.__bases__ == () or _own_specials(cls):
         return ""
@@ -69,7 +69,7 @@ def _pure_check(cls: type) -> bool:
         return True
     if checks == (abc.ABCMeta.__instancecheck__, abc.ABCMeta.__subclasscheck__):
         found = cls.__dict__.get("__subclasshook__", cls.__subclasshook__)
-        hook = found if isinstance(found, types.FunctionType) else getattr(found, "__func__", None)
+        hook = found if type(found) is types.FunctionType else getattr(found, "__func__", None)
         return hook is None or getattr(hook, "__module__", "") in (
             "collections.abc",
             "_collections_abc",
@@ -82,4 +82,4 @@ def _pure_check(cls: type) -> bool:
 def library_class(cls: type) -> bool:
     """A class of torch's or of ours: nobody assigns its special methods or its bases."""
     module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # no metaclass is asked
-    return isinstance(module, str) and module.split(".", 1)[0] in ("torch", "godynamo")
+    return type(module) is str and module.split(".", 1)[0] in ("torch", "godynamo")
