@@ -19,7 +19,10 @@ def main() -> None:
     """Becomes the tool. Exits with 2 where there is none."""
     tool = _tool()
     if tool is None:
-        print("godynamo: the command line tool is not installed: pip install godynamo puts it beside python", file=sys.stderr)
+        print(
+            "godynamo: the command line tool is not installed: pip install godynamo puts it beside python",
+            file=sys.stderr,
+        )
         sys.exit(2)
     os.environ["GODYNAMO_PYTHON"] = sys.executable
     os.execv(tool, ["godynamo", *sys.argv[1:]])

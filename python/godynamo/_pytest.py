@@ -1,7 +1,7 @@
 """Runs tests under godynamo and tells what became of them: the part of the pytest plugin that needs the package.
 
 Each test has translations of its own, so what is told of it does not depend on the tests before. What a test's own lines split
-at (an assert on a tensor's value) is shown and never held against it; a break counts where one of the program's frames is involved.
+at (an assert on a tensor's value) is shown and never held against it; a break counts where a frame of the program is involved.
 """
 
 from __future__ import annotations

@@ -412,11 +412,10 @@ def judge(text: str, whole: bool = False) -> Mismatch | None:
 
 
 def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
-    """The same where allocations fail instead: a call raises MemoryError, or is as if none had failed, or as one of CPython's.
+    """The same where allocations fail instead: a call raises MemoryError, or ends as CPython does with or without a failure.
 
-    Those of torch's compilers and fake tensors do not fail. Without godynamo, AOTAutograd alone crashed at one of 60 and lost the
-    exception at four (``SystemError``, ``INTERNAL ASSERT FAILED``), chosen at random of the 37,884 that a graph of five operations
-    makes; so does FakeTensorMode.
+    Those of torch's compilers and fake tensors do not fail. Without godynamo, AOTAutograd crashed at one of 60 allocations chosen
+    at random (a graph of five operations makes 37,884), and lost the exception at four (``SystemError``, ``INTERNAL ASSERT``).
     """
     with spared_compilers():
         return _judged(text, _failures)
@@ -424,7 +423,7 @@ def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
 
 @contextlib.contextmanager
 def spared_compilers() -> Iterator[None]:
-    """Allocations neither fail nor count while torch makes a module of a graph, a backend compiles it or a fake tensor is asked."""
+    """Allocations neither fail nor count while torch makes a graph's module, a backend compiles it or a fake tensor is asked."""
 
     def spared(fn: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -437,7 +436,10 @@ def spared_compilers() -> Iterator[None]:
         return call
 
     fake = torch._subclasses.FakeTensorMode
-    before = [(o, name, getattr(o, name)) for o, name in ((_backends, "_graph_module"), (_backends, "_call"), (fake, "dispatch"))]
+    before = [
+        (o, name, getattr(o, name))
+        for o, name in ((_backends, "_graph_module"), (_backends, "_call"), (fake, "dispatch"))
+    ]
     for o, name, fn in before:
         setattr(o, name, spared(fn))
     try:
