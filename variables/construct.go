@@ -624,8 +624,8 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		}
 	case *DictVariable:
 		if v.factory != nil {
-			if err := o.storeEffect(tx, "default_factory", v.factory); err != nil {
-				return err
+			if err := typeMethodEffect(tx, tx.World().DefaultDictType, v, "__init__", []VariableTracker{v.factory}); err != nil {
+				return err // a store would go where the class has a default_factory of its own
 			}
 		}
 		for i := range v.keys {

@@ -30,26 +30,10 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, em
 // methodEffect replays a method call on a real container: the program's own call, at its own place. For an instance of a subclass it is
 // the builtin type's method, whatever the subclass has under that name.
 func methodEffect(tx Translator, v VariableTracker, name string, args []VariableTracker) error {
-	var method py.Object
 	if t := v.base().through; !t.IsNull() {
-		m, err := tx.Scope().GetAttr(t, name)
-		if err != nil {
-			return observed(err)
-		}
-		method = m
-		tx.Output().Const(method)
+		return typeMethodEffect(tx, t, v, name, args)
 	}
 	return writeThrough(tx, v, args, func(e Emitter, vs []VariableTracker) error {
-		if !method.IsNull() {
-			e.PushNull()
-			e.LoadConst(method)
-			if err := loadAll(e, append([]VariableTracker{v}, vs...)); err != nil {
-				return err
-			}
-			e.Call(1+len(vs), nil)
-			e.PopTop()
-			return nil
-		}
 		if err := e.Load(v); err != nil {
 			return err
 		}
@@ -58,6 +42,25 @@ func methodEffect(tx Translator, v VariableTracker, name string, args []Variable
 			return err
 		}
 		e.CallMethod(len(vs), nil)
+		e.PopTop()
+		return nil
+	})
+}
+
+// typeMethodEffect replays a call of the method that a builtin type has under a name.
+func typeMethodEffect(tx Translator, t py.Object, v VariableTracker, name string, args []VariableTracker) error {
+	method, err := tx.Scope().GetAttr(t, name)
+	if err != nil {
+		return observed(err)
+	}
+	tx.Output().Const(method)
+	return writeThrough(tx, v, args, func(e Emitter, vs []VariableTracker) error {
+		e.PushNull()
+		e.LoadConst(method)
+		if err := loadAll(e, append([]VariableTracker{v}, vs...)); err != nil {
+			return err
+		}
+		e.Call(1+len(vs), nil)
 		e.PopTop()
 		return nil
 	})

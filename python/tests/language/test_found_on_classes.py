@@ -270,3 +270,23 @@ def test_an_enum_class_that_lost_its_metaclass() -> None:
     assert str(fast(x)) == str(fn(x))
     Plain.__iter__ = lambda cls: iter([1, 2])  # type: ignore[attr-defined]
     assert str(fast(x)) == str(fn(x))
+
+
+def test_a_default_factory_that_a_subclass_hides() -> None:
+    class Counts(collections.defaultdict):  # type: ignore[type-arg]
+        pass
+
+    def fn(x: torch.Tensor) -> Any:
+        counts = Counts(int)
+        counts["a"] += 2
+        return x + 1, counts
+
+    fast, x = godynamo.optimize("eager", nopython=True)(fn), torch.ones(2)
+    for hidden in (None, str):
+        if hidden is not None:
+            Counts.default_factory = hidden  # type: ignore[assignment]
+        outcomes = []
+        for run in (fn, fast):
+            counts = run(x)[1]
+            outcomes.append((dict(counts), vars(counts), counts["b"]))
+        assert outcomes[0] == outcomes[1] == ({"a": 2}, {}, 0)
