@@ -367,12 +367,12 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 
 // saysItIs is the second half of isinstance, for a value that is no instance by its type: what it has under __class__ counts too.
 func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
-	o, ok := v.(*ObjectVariable)
-	if !ok {
-		return BoolConst(false), nil
-	}
 	if !claimsClass(tx, t) {
 		return BoolConst(false), nil
+	}
+	o, ok := v.(*ObjectVariable)
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "__class__ of %s", Describe(tx, v))
 	}
 	claimed, err := o.GetAttr(tx, "__class__")
 	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
@@ -394,7 +394,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 func claimsClass(tx Translator, t py.Object) bool {
 	d, _ := tx.Scope().TypeLookup(t, "__class__")
 	hook, _ := tx.Scope().TypeLookup(t, "__getattribute__")
-	return !py.IsNative(t, hook) || !tx.World().IsObjectMethod(tx.Scope(), "__class__", d)
+	return !py.IsNative(t, "__getattribute__", hook) || !tx.World().IsObjectMethod(tx.Scope(), "__class__", d)
 }
 
 // isAnyInstance is isinstance with a tuple of classes.

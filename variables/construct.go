@@ -273,6 +273,9 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 		return RaiseText(tx, "TypeError", "'NoneType' object is not callable")
 	}
 	o, ok := obj.(*ObjectVariable)
+	if !py.IsNative(class, "__init__", init) { // C.__init__ = list.__init__ refuses the instance
+		ok = false
+	}
 	if ok && o.value != nil && init.Kind() == py.WrapperDescr {
 		_, err := o.builtinMethod(tx, "__init__", args, kwargs)
 		return err

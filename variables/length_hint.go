@@ -51,7 +51,7 @@ func plainHint(tx Translator, v, it VariableTracker) error {
 	}
 	if o != nil {
 		for _, name := range []string{"__len__", "__length_hint__"} {
-			if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && !py.IsNative(o.Class, d) {
+			if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && !py.IsNative(o.Class, name, d) {
 				return unsupported(exc.IterUnsupported, "items of %s, whose iterator has a %s", Describe(tx, v), name)
 			}
 		}

@@ -28,7 +28,7 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 		names = metaSpecials
 	}
 	for _, name := range names {
-		if d, ok := tx.Scope().TypeLookup(meta, name); ok && !py.IsNative(meta, d) {
+		if d, ok := tx.Scope().TypeLookup(meta, name); ok && !py.IsNative(meta, name, d) {
 			return false
 		}
 	}
@@ -82,12 +82,20 @@ func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(p
 		case py.Dict:
 			keys, values := s.DictItems(o)
 			inside = append(keys, values...)
-		case py.FrozenSet:
+		case py.SetKind, py.FrozenSet:
 			items, err := s.Call(w.TupleType, o)
 			if err != nil {
 				return observed(err)
 			}
 			inside = s.Items(items)
+		case py.Slice:
+			for _, name := range []string{"start", "stop", "step"} {
+				item, err := s.GetAttr(o, name)
+				if err != nil {
+					return observed(err)
+				}
+				inside = append(inside, item)
+			}
 		}
 		if len(inside) == 0 {
 			continue
@@ -129,7 +137,7 @@ func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 		}
 		switch k := d.Kind(); {
 		case k == py.NoneKind && name != "__getattribute__" && name != "__getattr__":
-		case py.IsNative(class, d) || k == py.Builtin || k == py.GetSet:
+		case py.IsNative(class, name, d) || k == py.Builtin || k == py.GetSet:
 		case k == py.Function && byEnum(tx, d):
 		default:
 			return false

@@ -91,7 +91,7 @@ func answersReads(tx Translator, class py.Object) bool {
 	}
 	_, fallback := s.TypeLookup(class, "__getattr__")
 	hook, own := s.TypeLookup(class, "__getattribute__")
-	return fallback || own && !py.IsNative(class, hook)
+	return fallback || own && !py.IsNative(class, "__getattribute__", hook)
 }
 
 // mayHandle reports whether torch may find a handler where it reads __torch_function__ of a class's instance.

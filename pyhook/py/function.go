@@ -62,9 +62,11 @@ func Descriptor(o Object) (get, data bool) {
 	return r&1 != 0, r&2 != 0
 }
 
-// IsNative reports whether descr, which class typ has, is a C method or slot of one of typ's bases. A C method taken
-// from another class (C.__len__ = list.__len__) refuses typ's instances.
-func IsNative(typ, descr Object) bool { return C.gdpy_is_native(typ.c(), descr.c()) != 0 }
+// IsNative reports whether descr, which class typ has under a name, is the C method or slot of one of typ's bases. A C method
+// taken from another class (C.__len__ = list.__len__) refuses typ's instances.
+func IsNative(typ Object, name string, descr Object) bool {
+	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)), descr.c()) != 0
+}
 
 // IsGeneratorCode tells code of generators, coroutines and async generators.
 func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(code.c()) != 0 }

@@ -324,13 +324,22 @@ gdpy_is_descriptor(PyObject *o)
     return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
-/* Whether a descriptor that a type has is a C method or slot of the type's own bases: the slot is that C function.
- * One taken from elsewhere (C.__len__ = list.__len__) refuses the type's instances. */
+/* Whether a descriptor that a type has under a name is the C method or slot that one of the type's own bases has under it.
+ * One taken from elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does another thing.
+ * name: n bytes of UTF-8, not ended by 0. */
 int
-gdpy_is_native(PyObject *type, PyObject *descr)
+gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
 {
-    return (Py_IS_TYPE(descr, &PyWrapperDescr_Type) || Py_IS_TYPE(descr, &PyMethodDescr_Type))
-           && PyType_IsSubtype((PyTypeObject *)type, PyDescr_TYPE(descr));
+    if (!Py_IS_TYPE(descr, &PyWrapperDescr_Type) && !Py_IS_TYPE(descr, &PyMethodDescr_Type)) {
+        return 0;
+    }
+    Py_ssize_t length;
+    const char *own = PyUnicode_AsUTF8AndSize(PyDescr_NAME(descr), &length);
+    if (own == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    return length == n && memcmp(own, name, n) == 0 && PyType_IsSubtype((PyTypeObject *)type, PyDescr_TYPE(descr));
 }
 
 int

@@ -290,3 +290,66 @@ def test_a_default_factory_that_a_subclass_hides() -> None:
             counts = run(x)[1]
             outcomes.append((dict(counts), vars(counts), counts["b"]))
         assert outcomes[0] == outcomes[1] == ({"a": 2}, {}, 0)
+
+
+@pytest.mark.parametrize("use", [lambda v: "%s" % {"a": {v}}, lambda v: str([slice(v)]), lambda v: f"{ {v} }"])
+def test_the_text_of_a_container_calls_what_is_in_it_once(use: Callable[[Any], Any]) -> None:
+    class Loud(enum.Flag):
+        ON = 1
+
+        def __repr__(self) -> str:
+            LOG.append("repr")
+            return "loud"
+
+    def fn(x: torch.Tensor) -> Any:
+        return x + 1, use(Loud.ON)
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    for _ in range(2):
+        outcomes = []
+        for run in (fn, fast):
+            LOG.clear()
+            outcomes.append((run(x)[1], list(LOG)))
+        assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("init", [list.__repr__, object.__repr__])
+def test_an_init_that_is_another_method(init: Any) -> None:
+    class Counts(collections.defaultdict):  # type: ignore[type-arg]
+        pass
+
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            return x + 1, Counts(int)
+        except TypeError as error:
+            return x, str(error)
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    assert str(fast(x)) == str(fn(x))
+    Counts.__init__ = init  # type: ignore[assignment,method-assign]
+    assert str(fast(x)) == str(fn(x))
+
+
+def test_super_asks_a_member_for_its_class() -> None:
+    class Loud(enum.Enum):
+        ON = 1
+
+        def __getattribute__(self, name: str) -> Any:
+            LOG.append(name)
+            return object.__getattribute__(self, name)
+
+    class Other(enum.Enum):
+        ON = 1
+
+    def fn(x: torch.Tensor, o: Any) -> Any:
+        try:
+            return x + 1, super(Other, o).__repr__()
+        except TypeError as error:
+            return x, str(error)
+
+    fast, x = godynamo.optimize("eager")(fn), torch.ones(2)
+    outcomes = []
+    for run in (fn, fast):
+        LOG.clear()
+        outcomes.append((str(run(x, Loud.ON)), list(LOG)))
+    assert outcomes[0] == outcomes[1]
