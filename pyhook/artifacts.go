@@ -38,12 +38,12 @@ func (t *translation) artifact(name, text string) {
 
 // ask calls a function of godynamo._artifacts that gives a text; "" where it fails.
 func (t *translation) ask(name string, args ...py.Object) string {
-	m, err := t.scope.Import("godynamo._artifacts")
-	if err != nil {
+	m, ok := py.Answered(t.scope.Import("godynamo._artifacts"))
+	if !ok {
 		return ""
 	}
-	v, err := t.scope.CallMethod(m, name, args...)
-	if err != nil || v.Kind() != py.Str {
+	v, ok := py.Answered(t.scope.CallMethod(m, name, args...))
+	if !ok || v.Kind() != py.Str {
 		return ""
 	}
 	return py.GoString(v)
@@ -159,13 +159,13 @@ func (t *translation) allFailures() string {
 			slots[i] = py.None()
 		}
 	}
-	m, err := s.Import("godynamo._artifacts")
-	if err != nil {
+	m, ok := py.Answered(s.Import("godynamo._artifacts"))
+	if !ok {
 		return ""
 	}
 	cache := object((*C.PyObject)(unsafe.Pointer(t.request.cache)))
-	texts, err := s.CallMethod(m, "failures", cache, t.frame.Function, s.Tuple(slots...))
-	if err != nil {
+	texts, ok := py.Answered(s.CallMethod(m, "failures", cache, t.frame.Function, s.Tuple(slots...)))
+	if !ok {
 		return ""
 	}
 	return listed("translated again:", s.Items(texts))

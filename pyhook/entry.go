@@ -136,8 +136,8 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 
 // codeName is a code object's qualified name, for logs.
 func codeName(s *py.Scope, code py.Object) string {
-	v, err := s.GetAttr(code, "co_qualname")
-	if err != nil {
+	v, ok := py.Answered(s.GetAttr(code, "co_qualname"))
+	if !ok {
 		return "?"
 	}
 	return py.GoString(v)
@@ -195,8 +195,8 @@ func report(s *py.Scope, err error) {
 		return
 	}
 	logger(s).Debug("internal error", zap.Error(err))
-	m, e := s.Import("godynamo._runtime")
-	if e != nil {
+	m, ok := py.Answered(s.Import("godynamo._runtime"))
+	if !ok {
 		return
 	}
 	d, e := s.Dict([2]py.Object{s.Name("error"), s.Str(err.Error())})

@@ -108,8 +108,8 @@ func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
 // tell reports a finished translation to godynamo._runtime.translated (counters, logs, explain) and to the trace.
 func (t *translation) tell(status string, why error) {
 	s := t.scope
-	m, err := s.Import("godynamo._runtime")
-	if err != nil {
+	m, ok := py.Answered(s.Import("godynamo._runtime"))
+	if !ok {
 		return
 	}
 	d, err := t.ended(status, why)
@@ -197,25 +197,25 @@ func (t *translation) firstType() py.Object {
 // raiseUnsupported sets exc.Unsupported for nopython=True, with the report explain prints.
 func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	s := t.scope
-	m, err := s.Import("godynamo._runtime")
-	if err != nil {
+	m, ok := py.Answered(s.Import("godynamo._runtime"))
+	if !ok {
 		return C.GD_PASS
 	}
 	breaks, broken := []py.Object{}, []*exc.Unsupported{}
 	if u != nil {
 		breaks, broken = append(breaks, breakTuple(s, u)), append(broken, u)
 	}
-	d, err := s.Dict(
+	d, ok := py.Answered(s.Dict(
 		[2]py.Object{s.Name("reason"), s.Str(reason)},
 		[2]py.Object{s.Name("code"), t.frame.Code},
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
 		[2]py.Object{s.Name("positions"), positionsTuple(s, broken)},
 		[2]py.Object{s.Name("first_type"), t.firstType()},
-	)
-	if err != nil {
+	))
+	if !ok {
 		return C.GD_PASS
 	}
-	_, err = s.CallMethod(m, "raise_unsupported", d)
+	_, err := s.CallMethod(m, "raise_unsupported", d)
 	if e, ok := err.(*py.Error); ok {
 		s.Restore(e)
 		return C.GD_RAISE
@@ -225,10 +225,10 @@ func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 
 // userError tells Python exceptions that are meant for the user: a backend that failed, Ctrl-C.
 func (t *translation) userError(e *py.Error) bool {
-	m, err := t.scope.Import("godynamo._runtime")
-	if err != nil {
+	m, ok := py.Answered(t.scope.Import("godynamo._runtime"))
+	if !ok {
 		return false
 	}
-	r, err := t.scope.CallMethod(m, "is_user_error", e.Value)
-	return err == nil && r == py.True()
+	r, ok := py.Answered(t.scope.CallMethod(m, "is_user_error", e.Value))
+	return ok && r == py.True()
 }

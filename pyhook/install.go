@@ -162,7 +162,7 @@ func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Ob
 
 // root is the family the owner belongs to: a callable's, or the owner itself for frames the hook serves.
 func (i *installer) root(s *py.Scope) py.Object {
-	if r, err := s.GetAttr(i.owner, "root"); err == nil {
+	if r, ok := py.Answered(s.GetAttr(i.owner, "root")); ok {
 		return r
 	}
 	return i.owner
@@ -170,8 +170,8 @@ func (i *installer) root(s *py.Scope) py.Object {
 
 // readOrigin is what a resume function stands for; nil for other functions.
 func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
-	v, err := s.GetAttr(function, originAttr)
-	if err != nil {
+	v, ok := py.Answered(s.GetAttr(function, originAttr))
+	if !ok {
 		return nil
 	}
 	parts := s.Items(v)

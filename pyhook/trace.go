@@ -17,8 +17,8 @@ func (t *translation) beginTrace() {
 		return
 	}
 	s := t.scope
-	m, err := s.Import("godynamo._trace")
-	if err != nil {
+	m, ok := py.Answered(s.Import("godynamo._trace"))
+	if !ok {
 		return
 	}
 	id, err := s.CallMethod(m, "begin", t.frame.Function, t.frame.Code)
@@ -37,8 +37,8 @@ func (t *translation) endTrace(status string, why error) {
 		return
 	}
 	s := t.scope
-	m, err := s.Import("godynamo._trace")
-	if err != nil {
+	m, ok := py.Answered(s.Import("godynamo._trace"))
+	if !ok {
 		return
 	}
 	told, err := t.ended(status, why)
@@ -82,8 +82,8 @@ func (t *translation) endTrace(status string, why error) {
 	)
 	if err == nil {
 		_, err = s.CallMethod(m, "finished", t.trace, told, more)
-		untold(s, err)
 	}
+	untold(s, err)
 }
 
 // untold logs why an event could not be written down. No translation fails for that.

@@ -13,8 +13,8 @@ func (b *BuiltinVariable) appliedFunction(tx Translator) *ClassVariable {
 	if !strings.HasSuffix(b.name, ".apply") || b.Fn.Kind() != py.Builtin {
 		return nil
 	}
-	class, err := tx.Scope().GetAttr(b.Fn, "__self__")
-	if err != nil || class.Kind() != py.TypeSub || !py.IsSubtype(class, tx.World().AutogradFunction) {
+	class, ok := py.Answered(tx.Scope().GetAttr(b.Fn, "__self__"))
+	if !ok || class.Kind() != py.TypeSub || !py.IsSubtype(class, tx.World().AutogradFunction) {
 		return nil
 	}
 	return NewClass(class, guards.NewConstSource(tx.Output().Const(class), "___function_class"))

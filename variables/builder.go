@@ -173,7 +173,7 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 			return nil, nil, unsupported(exc.UntrackedObject, "%s, a %s that is not made yet", src.Name(), py.TypeName(obj.Type()))
 		}
 		equal := w.EqualTo(s, obj)
-		if same, err := s.Call(equal, obj); err != nil || same != py.True() { // typing.Literal[[]] has no hash
+		if same, ok := py.Answered(s.Call(equal, obj)); !ok || same != py.True() { // typing.Literal[[]] has no hash
 			return nil, nil, unsupported(exc.UntrackedObject, "%s, which does not equal itself", src.Name())
 		}
 		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(equal), "== "+text)), nil
@@ -249,8 +249,8 @@ func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := s.Call(w.ListType, it)
-	if err != nil { // dict's own methods have changed it
+	l, ok := py.Answered(s.Call(w.ListType, it))
+	if !ok { // dict's own methods have changed it
 		return nil, nil, unsupported(exc.UntrackedObject, "dict whose keys differ from its storage's")
 	}
 	keys = s.Items(l)
@@ -406,8 +406,8 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	if err != nil {
 		return nil, nil, err
 	}
-	same, err := s.Call(tx.World().setIs, frozen)
-	if err != nil { // a member of an enum class without its name has no hash
+	same, ok := py.Answered(s.Call(tx.World().setIs, frozen))
+	if !ok { // a member of an enum class without its name has no hash
 		return nil, nil, unsupported(exc.UntrackedObject, "a set of members that cannot be compared")
 	}
 	typ := guards.TypeMatch(src, out.Const(obj.Type()))

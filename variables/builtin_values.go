@@ -10,8 +10,8 @@ func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker, kwa
 	if b.Fn.Kind() != py.Builtin || len(args) == 0 {
 		return nil, false, nil
 	}
-	name, err := tx.Scope().GetAttr(b.Fn, "__name__")
-	if err != nil || py.GoString(name) != "__new__" {
+	name, ok := py.Answered(tx.Scope().GetAttr(b.Fn, "__name__"))
+	if !ok || py.GoString(name) != "__new__" {
 		return nil, false, nil
 	}
 	base, ok := newOwner(tx, b.Fn)
@@ -110,7 +110,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		}
 		v = o.value
 		if c, ok := AsConstant(tx, v); ok && c.Kind() == py.Float { // a NaN is hashed by its address
-			if same, err := tx.Scope().Compare(CompareEq, c, c); err != nil || same == py.True() {
+			if same, ok := py.Answered(tx.Scope().Compare(CompareEq, c, c)); !ok || same == py.True() {
 				return builtinHash(tx, []VariableTracker{v})
 			}
 			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))

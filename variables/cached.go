@@ -29,8 +29,8 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 		}
 		given[i], objs[i] = v, obj
 	}
-	found, err := s.Call(w.cachePeek, o.Obj, s.Tuple(objs...))
-	if err != nil || found == pyNone {
+	found, ok := py.Answered(s.Call(w.cachePeek, o.Obj, s.Tuple(objs...)))
+	if !ok || found == pyNone {
 		return nil, false, nil
 	}
 	out.AddGuards(guards.IDMatch(o.Src, out.Const(o.Obj), guards.KeepWeak))
@@ -44,7 +44,7 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 		return nil, true, unsupported(exc.CallUnsupported, "a function whose cache lacks %s", s.Repr(s.Tuple(objs...)))
 	}
 	out.AddGuards(still(tx))
-	err = out.Effect(tx, append([]VariableTracker{o}, given...), func(e Emitter) error {
+	err := out.Effect(tx, append([]VariableTracker{o}, given...), func(e Emitter) error {
 		e.PushNull()
 		if err := loadAll(e, append([]VariableTracker{o}, given...)); err != nil {
 			return err

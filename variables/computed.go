@@ -168,8 +168,8 @@ func limitOf(v VariableTracker) int64 {
 }
 
 func isZero(tx Translator, k *ConstantVariable) bool {
-	t, err := tx.Scope().Truth(k.Value)
-	return err != nil || !t
+	t, ok := py.Answered(tx.Scope().Truth(k.Value))
+	return !ok || !t
 }
 
 // computedComparison is a comparison of numbers of which one is computed; false for others.
@@ -273,7 +273,8 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 		return nil, err
 	}
 	fn := w.Builtin("format")
-	if _, err := s.Call(fn, example, s.Str(spec)); err != nil || strings.HasSuffix(spec, "c") { // not every int is a character
+	_, ok := py.Answered(s.Call(fn, example, s.Str(spec)))
+	if !ok || strings.HasSuffix(spec, "c") { // not every int is a character
 		return nil, unsupported(exc.OperatorUnsupported, "format of a %s by %q", py.TypeName(v.Type), spec)
 	}
 	return compute(tx, w.Builtin("str"), []VariableTracker{v}, func(e Emitter) error {

@@ -209,8 +209,8 @@ func isImmutable(tx Translator, o py.Object) bool {
 
 func deepImmutable(tx Translator, o py.Object) bool {
 	if o.Kind() == py.FrozenSet {
-		l, err := tx.Scope().Call(tx.World().ListType, o)
-		if err != nil {
+		l, ok := py.Answered(tx.Scope().Call(tx.World().ListType, o))
+		if !ok {
 			return false
 		}
 		o = l

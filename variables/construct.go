@@ -242,8 +242,8 @@ func objectTakesNone(tx Translator, class py.Object, method string) error {
 
 // newOwner is the type whose __new__ a builtin function is.
 func newOwner(tx Translator, fn py.Object) (py.Object, bool) {
-	self, err := tx.Scope().GetAttr(fn, "__self__")
-	if err != nil {
+	self, ok := py.Answered(tx.Scope().GetAttr(fn, "__self__"))
+	if !ok {
 		return py.Object{}, false
 	}
 	k := self.Kind()

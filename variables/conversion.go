@@ -157,14 +157,14 @@ const maxDigits = 4_000
 func slowNumber(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Str, py.Bytes:
-		n, err := tx.Scope().Len(o)
-		return err != nil || n > maxDigits
+		n, ok := py.Answered(tx.Scope().Len(o))
+		return !ok || n > maxDigits
 	case py.Int:
 		if _, small := py.AsInt(o); small {
 			return false
 		}
-		bits, err := tx.Scope().CallMethod(o, "bit_length")
-		if err != nil {
+		bits, ok := py.Answered(tx.Scope().CallMethod(o, "bit_length"))
+		if !ok {
 			return true
 		}
 		n, ok := py.AsInt(bits)

@@ -33,8 +33,7 @@ func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 				return py.Object{}, false
 			}
 		}
-		made, err := s.CallMethod(tx.World().TupleType, "__new__", x.class, s.Tuple(items...))
-		return made, err == nil
+		return py.Answered(s.CallMethod(tx.World().TupleType, "__new__", x.class, s.Tuple(items...)))
 	case *DictVariable:
 		return x.copyOf(tx)
 	case *ShadowVariable:
@@ -42,8 +41,7 @@ func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 		if err != nil {
 			return py.Object{}, false
 		}
-		made, err := s.Call(tx.World().shadowCopied, real)
-		return made, err == nil
+		return py.Answered(s.Call(tx.World().shadowCopied, real))
 	}
 	return py.Object{}, false
 }
@@ -74,11 +72,11 @@ func (d *DictVariable) copyOf(tx Translator) (py.Object, bool) {
 		}
 		pairs[i] = [2]py.Object{key, value}
 	}
-	made, err := tx.Scope().Dict(pairs...)
-	if err == nil && !d.class.IsNull() {
-		made, err = tx.Scope().Call(d.class, made)
+	made, ok := py.Answered(tx.Scope().Dict(pairs...))
+	if ok && !d.class.IsNull() {
+		return py.Answered(tx.Scope().Call(d.class, made))
 	}
-	return made, err == nil
+	return made, ok
 }
 
 // plainResult wraps the result of a function of known values that were copied for it: it must not be a part of them.
@@ -96,8 +94,8 @@ func ofTuples(tx Translator, d py.Object) bool {
 	case py.WrapperDescr, py.MethodDescr, py.Builtin:
 		return true
 	case py.Function:
-		module, err := tx.Scope().GetAttr(d, "__module__")
-		return err == nil && module.Kind() == py.Str && py.GoString(module) == "collections"
+		module, ok := py.Answered(tx.Scope().GetAttr(d, "__module__"))
+		return ok && module.Kind() == py.Str && py.GoString(module) == "collections"
 	}
 	return false
 }

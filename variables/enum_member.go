@@ -17,8 +17,8 @@ func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
 
 // byEnum tells functions of module enum.
 func byEnum(tx Translator, fn py.Object) bool {
-	module, err := tx.Scope().GetAttr(fn, "__module__")
-	return err == nil && module.Kind() == py.Str && py.GoString(module) == "enum"
+	module, ok := py.Answered(tx.Scope().GetAttr(fn, "__module__"))
+	return ok && module.Kind() == py.Str && py.GoString(module) == "enum"
 }
 
 // memberMethod is a special method, bound to an enum member, that is Python code; nil for others, and for those of module enum
@@ -105,7 +105,7 @@ func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTra
 		if err := w.computable(tx, []py.Object{value}, "__hash__", "__eq__"); err != nil {
 			return nil, err
 		}
-		if _, err := s.CallMethod(value, "__hash__"); err != nil {
+		if _, ok := py.Answered(s.CallMethod(value, "__hash__")); !ok {
 			return nil, refused
 		}
 		guarded = false
@@ -248,7 +248,7 @@ func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracke
 		return nil, nil
 	}
 	// enum.property is what every member's name and value are read by: functions of module enum, or none.
-	if fn, err := s.GetAttr(d, "fget"); err == nil && (fn == pyNone || fn.Kind() == py.Function && byEnum(tx, fn)) {
+	if fn, ok := py.Answered(s.GetAttr(d, "fget")); ok && (fn == pyNone || fn.Kind() == py.Function && byEnum(tx, fn)) {
 		if name == "name" || name == "value" {
 			return memberAttr(tx, c.Value, "_"+name+"_")
 		}

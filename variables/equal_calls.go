@@ -301,14 +301,14 @@ func (w *World) PlainTensors() bool {
 // KindOf numbers modules of the frame that look alike (_alike.Kinds); nothing rests on it. -1: it looks like no other.
 func (w *World) KindOf(s *py.Scope, module py.Object) int {
 	if w.kinds.IsNull() {
-		kinds, err := s.Call(w.moduleKinds)
-		if err != nil {
+		kinds, ok := py.Answered(s.Call(w.moduleKinds))
+		if !ok {
 			return -1
 		}
 		w.kinds = kinds
 	}
-	r, err := s.CallMethod(w.kinds, "of", module)
-	if err != nil {
+	r, ok := py.Answered(s.CallMethod(w.kinds, "of", module))
+	if !ok {
 		return -1
 	}
 	kind, _ := py.AsInt(r)

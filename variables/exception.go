@@ -119,7 +119,7 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	if real, ok := o.Real.(py.Object); ok && !real.IsNull() {
 		class = real.Type()
 		own, _ := tx.Scope().TypeLookup(tx.World().BaseException, "args")
-		if a, err := tx.Scope().CallMethod(own, "__get__", real, class); err == nil && a.Kind() == py.Tuple {
+		if a, ok := py.Answered(tx.Scope().CallMethod(own, "__get__", real, class)); ok && a.Kind() == py.Tuple {
 			opaque = false
 			for _, it := range tx.Scope().Items(a) {
 				if !isImmutable(tx, it) {

@@ -57,11 +57,11 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	if !ok || !tx.World().IsTorchConstant(c.Value.Type()) {
 		return nil, false, nil
 	}
-	origin, err := tx.Scope().GetAttr(c.Value, "__origin__")
-	if err != nil || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
+	origin, ok := py.Answered(tx.Scope().GetAttr(c.Value, "__origin__"))
+	if !ok || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
 		return nil, false, nil
 	}
-	if inst, err := tx.Scope().GetAttr(c.Value, "_inst"); err == nil && inst == py.False() { // typing.List[int]
+	if inst, ok := py.Answered(tx.Scope().GetAttr(c.Value, "_inst")); ok && inst == py.False() { // typing.List[int]
 		return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
 	}
 	made, err := Call(tx, wrapKnown(tx, origin), args, kwargs)

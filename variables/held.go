@@ -83,8 +83,8 @@ func (o *ObjectVariable) unhashed(tx Translator) bool {
 	if !ok || c.Value.Kind() != py.Float && c.Value.Kind() != py.Complex {
 		return false
 	}
-	same, err := tx.Scope().Compare(CompareEq, c.Value, c.Value)
-	return err != nil || same != py.True()
+	same, ok := py.Answered(tx.Scope().Compare(CompareEq, c.Value, c.Value))
+	return !ok || same != py.True()
 }
 
 // operandObject is a known operand of C's own operators: a constant, or an instance of the real class of what holds one.

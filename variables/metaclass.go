@@ -226,8 +226,8 @@ func opaqueClass(tx Translator, class py.Object) bool {
 // user's code decides.
 func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
 	w, s := tx.World(), tx.Scope()
-	asked, err := s.Call(w.checkedClasses, cls)
-	if err != nil || asked == pyNone {
+	asked, ok := py.Answered(s.Call(w.checkedClasses, cls))
+	if !ok || asked == pyNone {
 		return nil, false
 	}
 	classes = s.Items(asked)

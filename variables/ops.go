@@ -311,8 +311,7 @@ func plainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 		for i := range keys {
 			pairs[i] = [2]py.Object{keys[i], values[i]}
 		}
-		d, err := tx.Scope().Dict(pairs...)
-		return d, err == nil
+		return py.Answered(tx.Scope().Dict(pairs...))
 	}
 	return py.Object{}, false
 }
@@ -491,7 +490,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	}
 	s := tx.Scope()
 	if k.Kind() != py.Slice {
-		if at, err := s.Index(k); err == nil {
+		if at, ok := py.Answered(s.Index(k)); ok {
 			if n, ok := py.AsInt(at); ok {
 				i := int(n)
 				if i < 0 {

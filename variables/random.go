@@ -127,8 +127,8 @@ func (d *draw) call(how drawing) (VariableTracker, error) {
 		return nil, d.no("that raises")
 	}
 	if how == drawsItems {
-		n, err := s.Len(example)
-		if err != nil || n > maxDrawn {
+		n, ok := py.Answered(s.Len(example))
+		if !ok || n > maxDrawn {
 			return nil, d.no("of many items")
 		}
 		population, err := d.population(known)
@@ -202,12 +202,12 @@ func (d *draw) operands() (operands []VariableTracker, known []py.Object, err er
 // tryOut calls the method on a generator of ours; the zero Object where it raises.
 func (d *draw) tryOut(known []py.Object) py.Object {
 	s := d.tx.Scope()
-	generator, err := s.Call(d.tx.World().randomType)
-	if err != nil {
+	generator, ok := py.Answered(s.Call(d.tx.World().randomType))
+	if !ok {
 		return py.Object{}
 	}
-	r, err := s.CallKw(d.method, append([]py.Object{generator}, known...), kwNames(d.kwargs))
-	if err != nil {
+	r, ok := py.Answered(s.CallKw(d.method, append([]py.Object{generator}, known...), kwNames(d.kwargs)))
+	if !ok {
 		return py.Object{}
 	}
 	return r
@@ -315,7 +315,7 @@ func (d *draw) population(known []py.Object) ([]py.Object, error) {
 	}
 	s := d.tx.Scope()
 	if known[0].Kind() == py.Range {
-		if n, err := s.Len(known[0]); err == nil && n > maxDrawn {
+		if n, ok := py.Answered(s.Len(known[0])); ok && n > maxDrawn {
 			first, err := s.CallMethod(known[0], "__getitem__", s.Int(0))
 			if err != nil {
 				return nil, observed(err)
@@ -407,8 +407,8 @@ func wrapDrawing(tx Translator, obj, self py.Object, src guards.Source) (Variabl
 	if !tx.World().isRandom(self.Type()) {
 		return nil, nil
 	}
-	name, err := tx.Scope().GetAttr(obj, "__name__")
-	if err != nil {
+	name, ok := py.Answered(tx.Scope().GetAttr(obj, "__name__"))
+	if !ok {
 		return nil, nil
 	}
 	// The function behind it is its class's, unless that has another by now.

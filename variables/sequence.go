@@ -130,8 +130,7 @@ func (t *TupleVariable) AsConstant(tx Translator) (py.Object, bool) {
 	if t.class != tx.World().SizeType {
 		return py.Object{}, false
 	}
-	o, err := tx.Scope().Call(t.class, o)
-	return o, err == nil
+	return py.Answered(tx.Scope().Call(t.class, o))
 }
 
 // AsProxy implements Proxy.
@@ -258,8 +257,7 @@ func (s *SliceVariable) AsConstant(tx Translator) (py.Object, bool) {
 	if !ok || tx.World().computable(tx, parts, "__index__") != nil {
 		return py.Object{}, false
 	}
-	o, err := tx.Scope().Call(tx.World().SliceType, parts...)
-	return o, err == nil
+	return py.Answered(tx.Scope().Call(tx.World().SliceType, parts...))
 }
 
 // PythonType implements Typed.
@@ -307,8 +305,8 @@ func (r *RangeVariable) Items(tx Translator) ([]VariableTracker, error) {
 	if r.items != nil {
 		return r.items, nil
 	}
-	n, err := tx.Scope().Len(r.Value)
-	if err != nil || n > maxUnroll {
+	n, ok := py.Answered(tx.Scope().Len(r.Value))
+	if !ok || n > maxUnroll {
 		return nil, unsupported(exc.TooLarge, "range of more than %d items", maxUnroll)
 	}
 	l, err := tx.Scope().Call(tx.World().ListType, r.Value)

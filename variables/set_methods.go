@@ -149,7 +149,7 @@ func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracke
 	if err := s.unlike(tx, k, func() []py.Object { return s.history }); err != nil {
 		return nil, err
 	}
-	if in, err := tx.Scope().Contains(s.real, k); err == nil && !in && name == "remove" {
+	if in, ok := py.Answered(tx.Scope().Contains(s.real, k)); ok && !in && name == "remove" {
 		return nil, keyError(tx, item)
 	}
 	if _, err := tx.Scope().CallMethod(s.real, name, k); err != nil {

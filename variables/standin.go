@@ -274,8 +274,8 @@ func (s *StandInVariable) public(tx Translator, name string) bool {
 	if !ok {
 		return false
 	}
-	in, err := tx.Scope().Contains(names, tx.Scope().Name(name))
-	return err == nil && in
+	in, ok := py.Answered(tx.Scope().Contains(names, tx.Scope().Name(name)))
+	return ok && in
 }
 
 // GetAttr implements AttrGetter.

@@ -306,8 +306,8 @@ func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool
 	case "is_sparse", "is_mkldnn", "is_quantized", "is_nested":
 		return BoolConst(false), true
 	case "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu":
-		kind, err := tx.Scope().GetAttr(m.Device, "type")
-		return BoolConst(py.GoString(kind) == name[len("is_"):]), err == nil
+		kind, ok := py.Answered(tx.Scope().GetAttr(m.Device, "type"))
+		return BoolConst(py.GoString(kind) == name[len("is_"):]), ok
 	}
 	return nil, false
 }
@@ -756,7 +756,7 @@ func plainNumber(tx Translator, v VariableTracker) VariableTracker {
 	v = valueOf(v)
 	c, ok := v.(*ConstantVariable)
 	if ok && tx.World().isNumpy(c.Value) {
-		if o, err := tx.Scope().CallMethod(c.Value, "item"); err == nil {
+		if o, ok := py.Answered(tx.Scope().CallMethod(c.Value, "item")); ok {
 			return AddGuards(NewConstant(o, nil), c.Guards())
 		}
 	}
@@ -766,7 +766,7 @@ func plainNumber(tx Translator, v VariableTracker) VariableTracker {
 	for _, name := range []string{"int", "float"} {
 		t := tx.World().Builtin(name)
 		if py.IsSubtype(c.Value.Type(), t) {
-			if o, err := tx.Scope().Call(tx.World().plainValue, t, c.Value); err == nil {
+			if o, ok := py.Answered(tx.Scope().Call(tx.World().plainValue, t, c.Value)); ok {
 				return AddGuards(NewConstant(o, nil), c.Guards())
 			}
 		}

@@ -51,8 +51,7 @@ func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 		for i := range keys {
 			pairs[i] = [2]py.Object{keys[i], values[i]}
 		}
-		d, err := s.Dict(pairs...)
-		return d, err == nil
+		return py.Answered(s.Dict(pairs...))
 	case *ShadowVariable:
 		real, err := x.contents(tx)
 		return real, err == nil
@@ -318,8 +317,8 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 		return nil, false, nil
 	}
 	s := tx.Scope()
-	fields, err := s.Call(tx.World().percentFields, format)
-	if err != nil {
+	fields, ok := py.Answered(s.Call(tx.World().percentFields, format))
+	if !ok {
 		return nil, true, unsupported(exc.OperatorUnsupported, "text of %s", Describe(tx, b))
 	}
 	var items []VariableTracker
@@ -382,7 +381,8 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	if err != nil {
 		return nil, true, observed(err)
 	}
-	if n, err := s.Len(format); err == nil && n > 0 && r == format { // nothing was printed: the text itself, of a subclass too
+	// Nothing was printed: the text itself, also of a subclass.
+	if n, ok := py.Answered(s.Len(format)); ok && n > 0 && r == format {
 		return a, true, nil
 	}
 	return NewConstant(r, nil), true, nil
@@ -468,10 +468,11 @@ func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Obj
 // formatMethod is text.format(...) where a value is no constant; ok false where the fields are not plain names.
 func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s := tx.Scope()
-	fields, err := s.Call(tx.World().formatFields, format)
-	if err != nil || fields == py.None() {
+	fields, ok := py.Answered(s.Call(tx.World().formatFields, format))
+	if !ok || fields == py.None() {
 		for _, v := range append(kwValues(kwargs), args...) { // whose attributes may be read
-			if v, err = Realize(tx, v); err != nil {
+			v, err := Realize(tx, v)
+			if err != nil {
 				return nil, true, err
 			}
 			_, class := v.(*ClassVariable)

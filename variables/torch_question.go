@@ -211,7 +211,7 @@ func torchFunction(tx Translator, fn py.Object) VariableTracker {
 }
 
 func nameOf(s *py.Scope, fn py.Object) py.Object {
-	if name, err := s.GetAttr(fn, "__name__"); err == nil && name.Kind() == py.Str {
+	if name, ok := py.Answered(s.GetAttr(fn, "__name__")); ok && name.Kind() == py.Str {
 		return name
 	}
 	return s.Str("")
@@ -237,7 +237,7 @@ func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs 
 	}
 	of, what := nameOf(s, d), py.GoString(nameOf(s, fn))
 	if d.Kind() == py.Property {
-		if getter, err := s.GetAttr(d, "fget"); err == nil {
+		if getter, ok := py.Answered(s.GetAttr(d, "fget")); ok {
 			of = nameOf(s, getter)
 		}
 	}

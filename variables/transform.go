@@ -59,8 +59,7 @@ func plainOption(tx Translator, v VariableTracker) (py.Object, bool) {
 	if _, named := tx.World().NamedTupleFields(tx.Scope(), x.class); !named {
 		return made, false
 	}
-	record, err := tx.Scope().CallMethod(x.class, "_make", made)
-	return record, err == nil
+	return py.Answered(tx.Scope().CallMethod(x.class, "_make", made))
 }
 
 // transformed is the call of a function that torch.vmap or its like has made before: what it was made of is in its cells.
@@ -245,8 +244,8 @@ func (v *TransformVariable) dimensions(h *higher, args []VariableTracker) ([]py.
 	if err != nil {
 		return nil, err
 	}
-	dims, err := h.tx.Scope().CallMethod(h.module, "dimensions", along, skeleton)
-	if err != nil || dims == py.None() {
+	dims, ok := py.Answered(h.tx.Scope().CallMethod(h.module, "dimensions", along, skeleton))
+	if !ok || dims == py.None() {
 		return nil, h.refused("along these dimensions")
 	}
 	return h.tx.Scope().Items(dims), nil
@@ -268,8 +267,8 @@ func (v *TransformVariable) differentiated(h *higher, args []VariableTracker) ([
 	if err != nil {
 		return nil, err
 	}
-	leaves, err := s.CallMethod(h.module, "differentiated_leaves", argnums, skeleton)
-	if err != nil || leaves == py.None() {
+	leaves, ok := py.Answered(s.CallMethod(h.module, "differentiated_leaves", argnums, skeleton))
+	if !ok || leaves == py.None() {
 		return nil, h.refused("by these arguments")
 	}
 	var out []int

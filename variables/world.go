@@ -443,8 +443,8 @@ func (w *World) CallableFunction(obj py.Object) py.Object {
 	}
 	s := py.OpenScope()
 	defer s.Close()
-	f, err := s.GetAttr(obj, attr)
-	if err != nil || f.Kind() != py.Function {
+	f, ok := py.Answered(s.GetAttr(obj, attr))
+	if !ok || f.Kind() != py.Function {
 		return py.Object{}
 	}
 	return f // kept alive by obj
@@ -454,8 +454,8 @@ func (w *World) CallableFunction(obj py.Object) py.Object {
 func (w *World) CallableSelf(obj py.Object) (py.Object, bool) {
 	s := py.OpenScope()
 	defer s.Close()
-	o, err := s.GetAttr(obj, "self_object")
-	if err != nil || o == py.None() {
+	o, ok := py.Answered(s.GetAttr(obj, "self_object"))
+	if !ok || o == py.None() {
 		return py.Object{}, false
 	}
 	return o, true // kept alive by obj
@@ -487,8 +487,8 @@ var tupleSpecials = []string{
 }
 
 func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
-	r, err := s.Call(fn, args...)
-	return err == nil && r == py.True()
+	r, ok := py.Answered(s.Call(fn, args...))
+	return ok && r == py.True()
 }
 
 // EndsInCode tells objects whose end runs code of the program's (_lifetimes.ends_in_code).
@@ -513,8 +513,8 @@ func (w *World) EqualTo(s *py.Scope, o py.Object) py.Object {
 
 // BoundSelf is the object a C method is bound to, when that is not a module.
 func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
-	r, err := s.Call(w.boundSelf, fn)
-	if err != nil || r == w.Missing {
+	r, ok := py.Answered(s.Call(w.boundSelf, fn))
+	if !ok || r == w.Missing {
 		return py.Object{}, false
 	}
 	return r, true
@@ -525,8 +525,8 @@ func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 	if !w.truth(s, w.traceable, obj.Type()) {
 		return py.Object{}
 	}
-	o, err := s.Call(w.plainExample, obj)
-	if err != nil {
+	o, ok := py.Answered(s.Call(w.plainExample, obj))
+	if !ok {
 		return py.Object{}
 	}
 	return o

@@ -121,8 +121,8 @@ func (o *Options) allowed(s *py.Scope, code py.Object) (bool, error) {
 }
 
 func codeFlags(s *py.Scope, code py.Object) int {
-	v, err := s.GetAttr(code, "co_flags")
-	if err != nil {
+	v, ok := py.Answered(s.GetAttr(code, "co_flags"))
+	if !ok {
 		return 0
 	}
 	n, _ := py.AsInt(v)
@@ -238,7 +238,7 @@ const maxSearched = 1000
 func (o *OutputGraph) holdsTensor(obj py.Object) bool {
 	switch obj.Kind() {
 	case py.Tuple, py.List:
-		if n, err := o.scope.Len(obj); err != nil || n > maxSearched {
+		if n, ok := py.Answered(o.scope.Len(obj)); !ok || n > maxSearched {
 			return false
 		}
 		for _, it := range o.scope.Items(obj) {
@@ -268,8 +268,8 @@ func (o *OutputGraph) isTensorOrModule(obj py.Object) bool {
 // their own names.
 func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 	if f.Origin != nil {
-		v, err := s.GetAttr(f.Code, "co_varnames")
-		if err == nil {
+		v, ok := py.Answered(s.GetAttr(f.Code, "co_varnames"))
+		if ok {
 			var out []string
 			for _, n := range s.Items(v) {
 				out = append(out, py.GoString(n))

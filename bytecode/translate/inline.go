@@ -71,7 +71,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 func (tx *InstructionTranslator) builtinsOf(fn *variables.FunctionVariable, globals py.Object) py.Object {
 	s := tx.Scope()
 	if !fn.Fn.IsNull() {
-		if b, err := s.GetAttr(fn.Fn, "__builtins__"); err == nil {
+		if b, ok := py.Answered(s.GetAttr(fn.Fn, "__builtins__")); ok {
 			return b
 		}
 		return tx.builtins

@@ -94,11 +94,9 @@ func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	}
 	in, ok := o.inputOf[n]
 	if ok && in.Real.IsNull() && !in.Example.IsNull() {
-		m, err := o.scope.Import("godynamo._copies")
-		if err == nil {
-			var answer py.Object
-			answer, err = o.scope.CallMethod(m, "cheap_to_copy", in.Example)
-			cheap = err == nil && answer == py.True()
+		if m, ok := py.Answered(o.scope.Import("godynamo._copies")); ok {
+			answer, ok := py.Answered(o.scope.CallMethod(m, "cheap_to_copy", in.Example))
+			cheap = ok && answer == py.True()
 		}
 	}
 	if o.cheap == nil {

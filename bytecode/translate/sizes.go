@@ -59,10 +59,8 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 		values: map[*fxgraph.Node]shapes.Value{}, known: map[py.Object]shapes.Value{},
 		dtypes: map[shapes.Dtype]py.Object{}, devices: map[shapes.Device]py.Object{},
 	}
-	m, err := o.scope.Import("godynamo._fake")
-	if err == nil {
-		var state py.Object
-		if state, err = o.scope.CallMethod(m, "plain_state"); err == nil && state.Kind() == py.Tuple {
+	if m, ok := py.Answered(o.scope.Import("godynamo._fake")); ok {
+		if state, ok := py.Answered(o.scope.CallMethod(m, "plain_state")); ok && state.Kind() == py.Tuple {
 			items := o.scope.Items(state)
 			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu"}
 			s.devices["cpu"], s.strided = items[1], items[2]
@@ -209,8 +207,8 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 	case "torch.dtype":
 		return s.dtypeName(scope, obj)
 	case "torch.device":
-		text, err := scope.CallMethod(obj, "__str__")
-		if err != nil {
+		text, ok := py.Answered(scope.CallMethod(obj, "__str__"))
+		if !ok {
 			break
 		}
 		d := shapes.Device(py.GoString(text))
@@ -236,12 +234,12 @@ func (s *sizeSession) dtype(scope *py.Scope, d shapes.Dtype) (py.Object, bool) {
 	if obj, ok := s.dtypes[d]; ok {
 		return obj, true
 	}
-	m, err := scope.Import("torch")
-	if err != nil {
+	m, ok := py.Answered(scope.Import("torch"))
+	if !ok {
 		return py.Object{}, false
 	}
-	obj, err := scope.GetAttr(m, string(d))
-	if err != nil {
+	obj, ok := py.Answered(scope.GetAttr(m, string(d)))
+	if !ok {
 		return py.Object{}, false
 	}
 	s.dtypes[d] = obj

@@ -110,7 +110,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run fun
 // forget has what follows metadata through the graph start again at the n-th node: the later ones have other numbers now.
 func (o *OutputGraph) forget(n int) {
 	if o.meta != nil && o.meta.rows > n {
-		if _, err := o.scope.CallMethod(o.meta.object, "forget", o.scope.Int(int64(n))); err != nil {
+		if _, ok := py.Answered(o.scope.CallMethod(o.meta.object, "forget", o.scope.Int(int64(n)))); !ok {
 			o.meta = nil
 		} else {
 			o.meta.rows = n
@@ -245,8 +245,8 @@ func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error
 	for _, r := range results {
 		ends = append(ends, s.Int(int64(r.(*variables.TensorVariable).Node.Index)))
 	}
-	own, err := s.CallMethod(o.meta.object, "own_memory", s.Tuple(ends...), s.Tuple(outside...))
-	if err != nil || own != py.True() {
+	own, ok := py.Answered(s.CallMethod(o.meta.object, "own_memory", s.Tuple(ends...), s.Tuple(outside...)))
+	if !ok || own != py.True() {
 		return exc.Break(exc.CallUnsupported, "a function whose results share memory, given to an operation")
 	}
 	return nil

@@ -375,7 +375,8 @@ func (o *OutputGraph) switchedUnscoped() bool {
 			left = e.modes
 		}
 		if !left.IsNull() && left != o.state.entry {
-			if same, err := o.scope.Compare(variables.CompareEq, left, o.state.entry); err != nil || same != py.True() {
+			same, ok := py.Answered(o.scope.Compare(variables.CompareEq, left, o.state.entry))
+			if !ok || same != py.True() {
 				return true
 			}
 		}

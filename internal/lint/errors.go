@@ -50,14 +50,11 @@ func droppedErrors(name string, text any, methods map[string]bool) ([]string, er
 	}
 	var found []string
 	look := func(e ast.Expr) {
-		call, ok := e.(*ast.CallExpr)
-		if !ok {
-			return
-		}
-		f, ok := call.Fun.(*ast.SelectorExpr)
-		if ok && methods[f.Sel.Name] && scopes.MatchString(types.ExprString(f.X)) {
+		if call := intoPython(e, methods); call != nil {
 			at := set.Position(call.Pos())
-			found = append(found, fmt.Sprintf("%s:%d: the error of %s is dropped", filepath.ToSlash(at.Filename), at.Line, f.Sel.Name))
+			what := call.Fun.(*ast.SelectorExpr).Sel.Name
+			where := fmt.Sprintf("%s:%d", filepath.ToSlash(at.Filename), at.Line)
+			found = append(found, fmt.Sprintf("%s: the error of %s is dropped", where, what))
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -78,4 +75,138 @@ func droppedErrors(name string, text any, methods map[string]bool) ([]string, er
 // callsPython reports whether a package has scopes.
 func callsPython(p *Package) bool {
 	return p.Path() == "pyhook/py" || strings.Contains(strings.Join(p.Imports, " ")+" ", module+"/pyhook/py ")
+}
+
+// answeredErrors lists the calls of those methods in a source text whose error is only compared with nil: the exception
+// becomes an answer. Where that is intended, the call is written in py.Answered.
+func answeredErrors(name string, text any, methods map[string]bool) ([]string, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, text, 0)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, call := range answersOnly(file, methods) {
+		at := set.Position(call.Pos())
+		where := fmt.Sprintf("%s:%d", filepath.ToSlash(at.Filename), at.Line)
+		found = append(found, where+": the error becomes an answer; return it, or write py.Answered")
+	}
+	sort.Strings(found)
+	return found, nil
+}
+
+// use is one mention of an error variable.
+type use struct {
+	at       token.Pos
+	call     *ast.CallExpr // the call into Python that is assigned here, nil for other values
+	assigned bool
+	compared bool
+	success  *ast.BlockStmt // runs only where the comparison found no error
+}
+
+// answersOnly lists a file's calls into Python whose error is only compared with nil before its variable is assigned again.
+func answersOnly(file *ast.File, methods map[string]bool) []*ast.CallExpr {
+	var found []*ast.CallExpr
+	ast.Inspect(file, func(n ast.Node) bool {
+		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) { // if s.SetAttr(...) != nil
+			if call := intoPython(b.X, methods); call != nil && types.ExprString(b.Y) == "nil" {
+				found = append(found, call)
+			}
+		}
+		return true
+	})
+	for _, list := range errorUses(file, methods) {
+		for i, u := range list {
+			if u.call != nil && onlyCompared(list[i+1:]) {
+				found = append(found, u.call)
+			}
+		}
+	}
+	return found
+}
+
+// errorUses lists the mentions of each variable of a file, in the order of the text.
+func errorUses(file *ast.File, methods map[string]bool) map[*ast.Object][]use {
+	uses := map[*ast.Object][]use{}
+	seen := map[*ast.Ident]bool{}
+	success := map[*ast.BinaryExpr]*ast.BlockStmt{}
+	add := func(e ast.Expr, u use) {
+		if id, ok := e.(*ast.Ident); ok && id.Obj != nil && id.Obj.Kind == ast.Var && id.Name != "_" {
+			u.at, seen[id] = id.Pos(), true
+			uses[id.Obj] = append(uses[id.Obj], u)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			for _, c := range conjuncts(n.Cond) {
+				success[c] = n.Body
+			}
+		case *ast.AssignStmt:
+			for i, e := range n.Lhs {
+				u := use{assigned: true}
+				if len(n.Rhs) == 1 && i == len(n.Lhs)-1 {
+					u.call = intoPython(n.Rhs[0], methods)
+				}
+				add(e, u)
+			}
+		case *ast.BinaryExpr:
+			if y, ok := n.Y.(*ast.Ident); ok && y.Name == "nil" {
+				u := use{compared: true}
+				if n.Op == token.EQL {
+					u.success = success[n]
+				}
+				add(n.X, u)
+			}
+		case *ast.Ident:
+			if !seen[n] {
+				add(n, use{})
+			}
+		}
+		return true
+	})
+	return uses
+}
+
+// onlyCompared reports whether all mentions that follow an assignment are comparisons with nil, up to the next assignment. Blocks
+// that run only without an error are skipped.
+func onlyCompared(list []use) bool {
+	compared, skipped := false, token.NoPos
+	for _, u := range list {
+		switch {
+		case u.at < skipped: // there is no error here
+		case u.compared:
+			compared = true
+			if u.success != nil {
+				skipped = u.success.End()
+			}
+		default:
+			return compared && u.assigned
+		}
+	}
+	return compared
+}
+
+// conjuncts lists the comparisons that all hold where a condition does.
+func conjuncts(e ast.Expr) []*ast.BinaryExpr {
+	switch b := ast.Unparen(e).(type) {
+	case *ast.BinaryExpr:
+		if b.Op == token.LAND {
+			return append(conjuncts(b.X), conjuncts(b.Y)...)
+		}
+		return []*ast.BinaryExpr{b}
+	}
+	return nil
+}
+
+// intoPython is an expression as a call of one of those methods, nil if it is none.
+func intoPython(e ast.Expr, methods map[string]bool) *ast.CallExpr {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	if f, ok := call.Fun.(*ast.SelectorExpr); ok && methods[f.Sel.Name] && scopes.MatchString(types.ExprString(f.X)) {
+		return call
+	}
+	return nil
 }

@@ -23,6 +23,9 @@ func TestNoErrorOfACallIntoPythonIsDropped(t *testing.T) {
 			found, err := droppedErrors(filepath.Join(p.Dir, file), nil, methods)
 			require.NoError(t, err)
 			assert.Empty(t, found)
+			found, err = answeredErrors(filepath.Join(p.Dir, file), nil, methods)
+			require.NoError(t, err)
+			assert.Empty(t, found)
 			seen++
 		}
 	}
@@ -42,6 +45,33 @@ func TestADroppedErrorIsFound(t *testing.T) {
 	for body, want := range cases {
 		t.Run(body, func(t *testing.T) {
 			found, err := droppedErrors("made.go", "package p\nfunc f() {\n"+body+"\n}\n", methods)
+			require.NoError(t, err)
+			assert.Len(t, found, want)
+		})
+	}
+}
+
+func TestAnErrorThatBecomesAnAnswerIsFound(t *testing.T) {
+	methods := map[string]bool{"Call": true, "SetAttr": true}
+	cases := map[string]int{
+		"if v, err := s.Call(f); err == nil { g(v) }":                                   1,
+		"v, err := s.Call(f); if err != nil || v == none { return nil }":                1,
+		"v, err := s.Call(f); if err != nil { return nil }; v, err = s.Call(g); h(err)": 1,
+		"v, err := s.Call(f); if err != nil { return err }":                             0,
+		"if v, err := s.Call(f); err != nil || v == none { return err }":                0,
+		"if v, ok := py.Answered(s.Call(f)); ok { g(v) }":                               0,
+		"if v, err := other(f); err == nil { g(v) }":                                    0,
+		"v, err := s.Call(f); if err == nil && v == x { err = h() }; return err":        0,
+		"v, err := s.Call(f); if err == nil { v, err = s.Call(g) }; return v, err":      0,
+		"v, err := s.Call(f); if err == nil { v, err = s.Call(g) }; ok = err == nil":    2,
+		"v, err := s.Call(f); if err == nil || v == x { err = h() }; return err":        1,
+		"if s.SetAttr(f, n, v) != nil { return nil }":                                   1,
+		"x = func() { if _, err := s.Call(f); err != nil { g() } }":                     1,
+		"if v, err := s.Call(f); err == nil { g(v) } else { h(err) }":                   0,
+	}
+	for body, want := range cases {
+		t.Run(body, func(t *testing.T) {
+			found, err := answeredErrors("made.go", "package p\nfunc f() error {\n"+body+"\n}\n", methods)
 			require.NoError(t, err)
 			assert.Len(t, found, want)
 		})

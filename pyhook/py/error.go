@@ -28,6 +28,11 @@ func (s *Scope) Err() error {
 	return e
 }
 
+// Answered reports whether a call into Python returned a result, where an ordinary exception is a legitimate "no": a missing
+// attribute, no length, no hash. An exception from outside and MemoryError are different: the core notes them when Err takes them
+// (gd_note_interruption in pyhook/core/interrupt.h), and they end the translation at its boundary, whatever the caller does.
+func Answered[T any](result T, err error) (T, bool) { return result, err == nil }
+
 // Restore sets a taken exception again, so that it reaches the caller of the exported function.
 func (s *Scope) Restore(e *Error) {
 	C.PyErr_SetObject(e.Type.c(), e.Value.c())
