@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import os
 import sysconfig
@@ -150,6 +151,8 @@ def skip_code(code: CodeType) -> int:
     """Called by the core (eval_frame.c): 0, 1 to leave the code alone, 2 to leave what it calls alone too."""
     if code.co_filename.startswith("<frozen importlib"):
         return 2  # an import is no part of the call: what runs below it only defines
+    if any(getattr(callback, "__code__", None) is code for callback in gc.callbacks):
+        return 2  # the collector calls it, whenever it runs
     reason = skip_reason(code)
     if reason != "torch's own file":
         return int(bool(reason))
