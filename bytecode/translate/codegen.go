@@ -660,7 +660,7 @@ func (c *Codegen) graphCall() error {
 	if len(o.foreseenBy) > 0 {
 		o.graph.EliminateDeadCode(func(n *fxgraph.Node) bool { return !o.foreseenBy[n] })
 	}
-	held := o.runsOnce() || o.movesTraces()
+	held := o.runsOnce() || o.holdsSignals()
 	loads, inputs, err := o.graphInputs(c)
 	if err != nil {
 		return err

@@ -118,15 +118,18 @@ func (o *OutputGraph) runsOnce() bool {
 	return slices.ContainsFunc(o.events, (*event).effect)
 }
 
-// movesTraces reports whether a graph that cannot run again is compiled so that what it leaves behind comes in another order: AOTAutograd makes
-// changes in place at the end, after numbers were drawn. There are no signals in the graph, whose handlers would see the program half done.
-func (o *OutputGraph) movesTraces() bool {
+// holdsSignals reports whether none may arrive in a graph that cannot run again. A change such as y[0] = x is one instruction of the program,
+// after which CPython looks for no signal before the next call; AOTAutograd makes changes at the end, after numbers were drawn.
+func (o *OutputGraph) holdsSignals() bool {
 	if o.backend.Inline() || o.rerunnable() {
 		return false
 	}
 	traces := 0
 	for _, e := range o.events {
 		if o.eventTrace(e) != noTrace && !e.putBack {
+			if e.node.Inplace {
+				return true
+			}
 			traces++
 		}
 	}

@@ -6,6 +6,7 @@ chosen point: an operation whose kernel is Python (torch.library.custom_op, opaq
 
 from __future__ import annotations
 
+import array
 import ctypes
 import enum
 import signal
@@ -581,3 +582,27 @@ def test_a_loop_without_calls_can_be_ended(fn, backend, how, on_signal):
         fast(torch.tensor(1.0))
     timer.join()
     assert torch.is_grad_enabled() and LOG == (["left"] if fn is spins_in_a_block else [])
+
+
+def test_a_signal_in_a_graph_comes_after_what_follows_its_change_without_a_check(on_signal):
+    def backend(gm, inputs):
+        def run(*args):
+            result = gm(*args)
+            signal.raise_signal(signal.SIGUSR1)
+            return result
+
+        return run
+
+    def fn(x, y, stored):
+        y[0] = x[1]  # one instruction, as the next line is: CPython looks for signals after neither
+        stored[0] = 5.0
+        return x
+
+    on_signal(signal.SIG_IGN)
+    fast, x = godynamo.optimize(fn, backend=backend), torch.tensor([1.0, 2.0])
+    fast(x, torch.zeros(2), array.array("d", [0.0]))
+    on_signal(raises(Timeout))
+    y, stored = torch.zeros(2), array.array("d", [0.0])
+    with pytest.raises(Timeout):
+        fast(x, y, stored)
+    assert (y.tolist(), stored.tolist()) == ([2.0, 0.0], [5.0])
