@@ -137,7 +137,7 @@ func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 		}
 		switch k := d.Kind(); {
 		case k == py.NoneKind && name != "__getattribute__" && name != "__getattr__":
-		case py.IsNative(class, name, d) || k == py.Builtin || k == py.GetSet:
+		case py.IsNative(class, "", d) || k == py.Builtin || k == py.GetSet:
 		case k == py.Function && byEnum(tx, d):
 		default:
 			return false

@@ -63,7 +63,8 @@ func Descriptor(o Object) (get, data bool) {
 }
 
 // IsNative reports whether descr, which class typ has under a name, is the C method or slot of one of typ's bases. A C method
-// taken from another class (C.__len__ = list.__len__) refuses typ's instances.
+// taken from another class (C.__len__ = list.__len__) refuses typ's instances. With name "" it may have another name there, as
+// IntEnum.__str__ does, which is int.__repr__.
 func IsNative(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)), descr.c()) != 0
 }

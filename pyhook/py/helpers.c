@@ -326,7 +326,7 @@ gdpy_is_descriptor(PyObject *o)
 
 /* Whether a descriptor that a type has under a name is the C method or slot that one of the type's own bases has under it.
  * One taken from elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does another thing.
- * name: n bytes of UTF-8, not ended by 0. */
+ * name: n bytes of UTF-8, not ended by 0; with n 0 any will do. */
 int
 gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
 {
@@ -339,7 +339,8 @@ gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
         PyErr_Clear();
         return 0;
     }
-    return length == n && memcmp(own, name, n) == 0 && PyType_IsSubtype((PyTypeObject *)type, PyDescr_TYPE(descr));
+    return (n == 0 || (length == n && memcmp(own, name, n) == 0))
+           && PyType_IsSubtype((PyTypeObject *)type, PyDescr_TYPE(descr));
 }
 
 int
