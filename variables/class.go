@@ -290,7 +290,7 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 	case py.GetSet, py.Member: // read from the class, it gives itself
 		return NewConstant(d, nil), nil
 	case py.ClassMethodDescr: // a C class method, bound
-		if name == "fromkeys" {
+		if name == "fromkeys" && py.IsNative(c.Class, name, d) {
 			return &boundClassMethod{class: c, name: name}, nil
 		}
 		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
@@ -301,9 +301,7 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 		return wrapKnown(tx, bound), nil
 	}
 	if get, _ := isDescriptor(tx, d); get {
-		if k := d.Kind(); k != py.TypeKind && k != py.TypeSub {
-			return userDescriptor(tx, nil, c.Class, name, d, src)
-		}
+		return userDescriptor(tx, nil, c.Class, name, d, src)
 	}
 	return tx.Build(d, src), nil
 }

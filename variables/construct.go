@@ -436,6 +436,8 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 			return nil, unsupported(exc.AttrUnsupported, "attribute %s of a %s", Describe(tx, args[0]), py.TypeName(o.Class))
 		}
 		return o.plainAttr(tx, attr)
+	case name == "__sizeof__": // of the instance, with its dict's slot
+		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 	case name == "__format__" && o.overrides(tx, "__str__", "__repr__"):
 		return nil, unsupported(exc.CallUnsupported, "format of a %s", py.TypeName(o.Class))
 	}

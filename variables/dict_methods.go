@@ -252,7 +252,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 	if o, ok := v.(*ObjectVariable); ok { // its keys method comes first
 		d, has := tx.Scope().TypeLookup(o.Class, "keys")
 		_, own := readsItself(tx.Scope(), o.Class)
-		if k := d.Kind(); own || has && k != py.Function && k != py.MethodDescr {
+		if own || has && d.Kind() != py.Function && !py.IsNative(o.Class, "keys", d) {
 			return nil, unsupported(exc.CallUnsupported, "pairs of %s", Describe(tx, v))
 		}
 	}

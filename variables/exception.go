@@ -65,7 +65,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 		}
 		return o, nil
 	}
-	if init.Kind() != py.WrapperDescr {
+	if !py.IsNative(class, "__init__", init) {
 		return nil, unsupported(exc.CallUnsupported, "exception %s with an __init__ that is no function", py.TypeName(class))
 	}
 	if len(kwargs) > 0 {

@@ -395,6 +395,9 @@ type BoundBuiltin struct {
 	obj   VariableTracker
 	name  string
 	waits bool // on the stack, for the arguments of its call
+	// elsewhere is the descriptor where the object's class has taken it from another class, or under another name (C.add = set.add):
+	// binding it may raise, and calling the attribute is calling the descriptor.
+	elsewhere py.Object
 }
 
 // ToBeCalled is the method as LOAD_METHOD leaves it on the stack: nothing but a CALL takes it from there.
@@ -416,6 +419,9 @@ func (b *BoundBuiltin) Children() []VariableTracker { return []VariableTracker{b
 
 // Call implements Caller.
 func (b *BoundBuiltin) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if !b.elsewhere.IsNull() {
+		return (&UnboundMethod{name: b.name, descr: b.elsewhere}).Call(tx, append([]VariableTracker{b.obj}, args...), kwargs)
+	}
 	if o, ok := b.obj.(*ObjectVariable); ok && o.value != nil {
 		if _, own := readsItself(tx.Scope(), o.Class); own { // which has been called for the method
 			return o.callBound(tx, b.name, args, kwargs)
@@ -429,6 +435,9 @@ func (b *BoundBuiltin) Truth(Translator) (bool, error) { return true, nil }
 
 // Reconstruct implements Reconstructer.
 func (b *BoundBuiltin) Reconstruct(e Emitter) error {
+	if !b.elsewhere.IsNull() {
+		return unsupported(exc.AttrUnsupported, "%s, a C method of another class", b.name)
+	}
 	return loadPlainAttr(e, b.obj, b.name)
 }
 

@@ -99,7 +99,15 @@ func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 // tupleField is a field of a namedtuple's class, read from an instance that holds a tuple; nil for other descriptors.
 func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
 	t, ok := o.value.(*TupleVariable)
-	if !ok || py.TypeName(d.Type()) != "_collections._tuplegetter" {
+	if !ok {
+		return nil, nil
+	}
+	return t.field(tx, d, src)
+}
+
+// field is the item that a descriptor of a namedtuple gives; nil for other descriptors.
+func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
+	if py.TypeName(d.Type()) != "_collections._tuplegetter" {
 		return nil, nil
 	}
 	parts, err := tx.Scope().CallMethod(d, "__reduce__")
@@ -108,7 +116,7 @@ func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Sourc
 	}
 	at, ok := py.AsInt(tx.Scope().Items(tx.Scope().Items(parts)[1])[0])
 	if !ok || int(at) >= len(t.items) {
-		return nil, unsupported(exc.AttrUnsupported, "field of a %s", py.TypeName(o.Class))
+		return nil, unsupported(exc.AttrUnsupported, "item %d of a namedtuple", at)
 	}
 	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
 	return t.items[at], nil

@@ -195,8 +195,9 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 	if opaqueClass(tx, class) {
 		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass decides", py.TypeName(class))
 	}
-	if w.IsEnumClass(tx.Scope(), class) {
+	if w.IsEnumClass(tx.Scope(), class) { // "<flag 'Color'>": EnumType asks for the base
 		typeName(tx, class)
+		w.RestsOnBases(tx, class)
 	}
 	for _, name := range []string{"__module__", "__qualname__"} {
 		value, err := tx.Scope().GetAttr(class, name)

@@ -40,20 +40,20 @@ func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		if v, ok, err := getProperty(tx, t, d, src); ok || err != nil {
 			return v, err
 		}
-	case py.StaticMethod, py.ClassMethod, py.TypeKind, py.TypeSub:
+	case py.StaticMethod, py.ClassMethod, py.TypeKind:
 		return NewClass(t.class, nil).GetAttr(tx, name)
 	case py.MethodDescr, py.WrapperDescr:
-		return &BoundBuiltin{obj: t, name: name}, nil
+		if py.IsNative(t.class, name, d) {
+			return &BoundBuiltin{obj: t, name: name}, nil
+		}
+		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+		return &BoundBuiltin{obj: t, name: name, elsewhere: d}, nil
 	}
 	if get, _ := isDescriptor(tx, d); !get {
 		return tx.Build(d, src), nil
 	}
-	fields, _ := tx.World().NamedTupleFields(s, t.class)
-	for i, f := range fields {
-		if f == name && i < len(t.items) {
-			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-			return t.items[i], nil
-		}
+	if v, err := t.field(tx, d, src); v != nil || err != nil {
+		return v, err
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(t.class))
 }

@@ -267,9 +267,16 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 			return inner, err
 		}
 		return NewMethod(inner, NewClass(class, nil), nil), nil
-	case py.Builtin, py.TypeKind, py.TypeSub:
+	case py.Builtin, py.TypeKind:
 		return tx.Build(d, src), nil
 	case py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr:
+		if !py.IsNative(class, name, d) {
+			if d.Kind() == py.ClassMethodDescr {
+				return nil, unsupported(exc.AttrUnsupported, "%s of a %s, a C method of another class", name, py.TypeName(class))
+			}
+			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+			return &BoundBuiltin{obj: self, name: name, elsewhere: d}, nil
+		}
 		return &BoundBuiltin{obj: self, name: name}, nil
 	case py.Property:
 		if v, ok, err := getProperty(tx, self, d, src); ok || err != nil {
@@ -287,6 +294,9 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 }
 
 func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object) (VariableTracker, error) {
+	if k := d.Kind(); (k == py.Member || k == py.GetSet) && !py.IsOwnField(o.Class, name, d) {
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s, from another class", name, py.TypeName(o.Class))
+	}
 	if o.exc != nil && d.Kind() != py.Property {
 		return o.exceptionField(tx, name)
 	}
@@ -377,7 +387,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 		o.guardMissing(tx, name)
 		return nil, noAttribute(tx, o.Class, name)
 	}
-	if k := hook.Kind(); o.value != nil && (k == py.MethodDescr || k == py.WrapperDescr) { // __getattr__ = dict.__getitem__
+	if _, ok := o.value.(*DictVariable); ok && (hook.Kind() == py.MethodDescr || hook.Kind() == py.WrapperDescr) { // = dict.__getitem__
 		return (&UnboundMethod{name: "__getattr__", descr: hook}).Call(tx, []VariableTracker{o, StrConst(tx, name)}, nil)
 	}
 	if hook.Kind() != py.Function {
@@ -436,21 +446,21 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 		}
 		return nil, unsupported(exc.OperatorUnsupported, "%s of a %s is None", name, py.TypeName(o.Class))
 	}
-	if tx.World().IsObjectMethod(tx.Scope(), name, d) {
-		return nil, nil
-	}
-	if o.exc != nil {
-		return &BoundBuiltin{obj: o, name: name}, nil
-	}
 	if o.value != nil {
 		if own, _ := tx.Scope().TypeLookup(builtinBase(tx, o.Class), name); own == d {
 			return nil, nil // the builtin type's own: whoever asks goes on with what the instance holds
 		}
-		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr {
+		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr { // also __hash__ = object.__hash__
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a %s, another type's", name, py.TypeName(o.Class))
 		}
 	}
-	if d.Kind() == py.WrapperDescr {
+	if tx.World().IsObjectMethod(tx.Scope(), name, d) && (o.exc == nil || py.IsNative(o.Class, name, d)) {
+		return nil, nil
+	}
+	if o.exc != nil && py.IsNative(o.Class, name, d) {
+		return &BoundBuiltin{obj: o, name: name}, nil
+	}
+	if d.Kind() == py.WrapperDescr && py.IsNative(o.Class, name, d) {
 		if sub, err := tx.World().standInFor(tx.Scope(), d); err != nil || !sub.fn.IsNull() {
 			return NewMethod(&UnboundMethod{name: name, descr: d}, o, nil), err
 		}
@@ -597,6 +607,9 @@ func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value Variabl
 }
 
 func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, value VariableTracker) error {
+	if k := d.Kind(); (k == py.Member || k == py.GetSet) && !py.IsOwnField(o.Class, name, d) {
+		return unsupported(exc.StoreUnsupported, "%s of a %s, from another class", name, py.TypeName(o.Class))
+	}
 	if o.exc != nil && d.Kind() != py.Property {
 		if tb, ok := value.(*TracebackVariable); ok && name == "__traceback__" && tb.of == o {
 			return nil

@@ -318,6 +318,33 @@ func plainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 
 // GetAttr is obj.name.
 func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
+	v, err := getAttr(tx, obj, name)
+	if b, ok := v.(*BoundBuiltin); ok && !b.elsewhere.IsNull() {
+		return nil, unsupported(exc.AttrUnsupported, "%s of %s, a C method of another class", name, Describe(tx, b.obj))
+	}
+	return v, err
+}
+
+// LoadMethod is obj.name with its call to come. below is nil, or the function to call with top as its first argument.
+func LoadMethod(tx Translator, obj VariableTracker, name string) (below, top VariableTracker, err error) {
+	v, err := getAttr(tx, obj, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, ok := v.(*BoundBuiltin)
+	if !ok {
+		return nil, v, nil
+	}
+	if b.elsewhere.IsNull() {
+		return nil, b.ToBeCalled(), nil
+	}
+	if t, err := PythonType(tx, b.obj); err == nil && py.Is(t, py.GenericGetAttr) { // where CPython binds no method
+		return NewBuiltin(b.elsewhere, "", nil), b.obj, nil
+	}
+	return nil, nil, unsupported(exc.AttrUnsupported, "%s of %s, a C method of another class", name, Describe(tx, b.obj))
+}
+
+func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	if m, ok := unseenMethod(tx, obj, name); ok {
 		return m, nil
 	}

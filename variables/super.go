@@ -106,6 +106,9 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		}
 		switch d.Kind() {
 		case py.WrapperDescr, py.MethodDescr:
+			if !py.IsNative(k, name, d) {
+				return nil, unsupported(exc.AttrUnsupported, "%s of super(), a C method from elsewhere", name)
+			}
 			if ofClass {
 				return &UnboundMethod{class: NewClass(k, nil), name: name, descr: d}, nil
 			}

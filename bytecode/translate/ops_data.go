@@ -18,19 +18,17 @@ func (tx *InstructionTranslator) loadAttr(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// loadMethod implements LOAD_METHOD: the attribute is taken bound, with NULL below it as for a plain callable.
+// loadMethod implements LOAD_METHOD: the attribute is taken bound, with NULL below it as for a plain callable, but for a C method that
+// may refuse to be bound.
 //
-//	stack: object -- NULL method
+//	stack: object -- NULL method | function object
 func (tx *InstructionTranslator) loadMethod(inst *bytecode.Instruction) error {
-	v, err := variables.GetAttr(tx, tx.pop(), tx.d.code.Names[inst.Arg])
+	below, top, err := variables.LoadMethod(tx, tx.pop(), tx.d.code.Names[inst.Arg])
 	if err != nil {
 		return err
 	}
-	if b, ok := v.(*variables.BoundBuiltin); ok {
-		v = b.ToBeCalled()
-	}
-	tx.push(nil)
-	tx.push(v)
+	tx.push(below)
+	tx.push(top)
 	return nil
 }
 

@@ -62,11 +62,17 @@ func Descriptor(o Object) (get, data bool) {
 	return r&1 != 0, r&2 != 0
 }
 
-// IsNative reports whether descr, which class typ has under a name, is the C method or slot of one of typ's bases. A C method
-// taken from another class (C.__len__ = list.__len__) refuses typ's instances. With name "" it may have another name there, as
-// IntEnum.__str__ does, which is int.__repr__.
+// IsNative reports whether descr, which class typ has under a name, is the C method, class method or slot that typ's own builtin base
+// has under it. A C method taken from another class (C.__len__ = list.__len__) refuses typ's instances. With name "" it may have
+// another name in typ, as IntEnum.__str__ does, which is int.__repr__.
 func IsNative(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)), descr.c()) != 0
+}
+
+// IsOwnField is IsNative for members and for what C computes (the descriptors of slots, __dict__, args): one from another class refuses
+// typ's instances, and one under another name is a second name for the same place.
+func IsOwnField(typ Object, name string, descr Object) bool {
+	return C.gdpy_is_own_field(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)), descr.c()) != 0
 }
 
 // IsGeneratorCode tells code of generators, coroutines and async generators.

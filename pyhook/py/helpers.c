@@ -301,7 +301,8 @@ PyObject *
 gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset)
 {
     PyMemberDef *m = ((PyMemberDescrObject *)descr)->d_member;
-    if ((m->type != T_OBJECT_EX && m->type != T_OBJECT) || m->flags & ~READONLY) {
+    if ((m->type != T_OBJECT_EX && m->type != T_OBJECT) || m->flags & ~READONLY
+        || !PyObject_TypeCheck(o, PyDescr_TYPE(descr))) {
         return NULL;
     }
     *offset = m->offset;
@@ -324,23 +325,49 @@ gdpy_is_descriptor(PyObject *o)
     return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
-/* Whether a descriptor that a type has under a name is the C method or slot that one of the type's own bases has under it.
- * One taken from elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does another thing.
- * name: n bytes of UTF-8, not ended by 0; with n 0 any will do. */
-int
-gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
+/* Whether a C descriptor that a type has under a name is what the type itself, or its builtin base, has under it. One taken from
+ * elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does another thing; so does
+ * C.update = dict.update of an OrderedDict. name: n bytes of UTF-8, not ended by 0; with n 0 any will do. */
+static int
+is_own(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
 {
-    if (!Py_IS_TYPE(descr, &PyWrapperDescr_Type) && !Py_IS_TYPE(descr, &PyMethodDescr_Type)) {
-        return 0;
-    }
+    PyObject *own = PyDescr_NAME(descr);
     Py_ssize_t length;
-    const char *own = PyUnicode_AsUTF8AndSize(PyDescr_NAME(descr), &length);
-    if (own == NULL) {
+    const char *text = PyUnicode_AsUTF8AndSize(own, &length);
+    if (text == NULL) {
         PyErr_Clear();
         return 0;
     }
-    return (n == 0 || (length == n && memcmp(own, name, n) == 0))
-           && PyType_IsSubtype((PyTypeObject *)type, PyDescr_TYPE(descr));
+    PyObject *mro = ((PyTypeObject *)type)->tp_mro;
+    if ((n > 0 && (length != n || memcmp(text, name, n) != 0)) || mro == NULL) {
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *k = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        if (k != PyDescr_TYPE(descr) && k->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+            continue;
+        }
+        PyObject *found = k->tp_dict == NULL ? NULL : PyDict_GetItemWithError(k->tp_dict, own);
+        if (found != NULL) {
+            return found == descr;
+        }
+    }
+    return 0;
+}
+
+int
+gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
+{
+    return (Py_IS_TYPE(descr, &PyWrapperDescr_Type) || Py_IS_TYPE(descr, &PyMethodDescr_Type)
+            || Py_IS_TYPE(descr, &PyClassMethodDescr_Type))
+           && is_own(type, name, n, descr);
+}
+
+int
+gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
+{
+    return (Py_IS_TYPE(descr, &PyMemberDescr_Type) || Py_IS_TYPE(descr, &PyGetSetDescr_Type))
+           && is_own(type, name, n, descr);
 }
 
 int

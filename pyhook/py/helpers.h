@@ -86,8 +86,9 @@ long long gdpy_int(PyObject *o, int *overflow); /* of an int */
 PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset); /* T_OBJECT_EX member: new or NULL */
 int gdpy_member_is_slot(PyObject *descr); /* a member as __slots__ makes them, not one of C's */
 int gdpy_is_descriptor(PyObject *o); /* 1 has __get__, 2 has __set__ or __delete__ too */
-int gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n,
-                   PyObject *descr); /* borrowed; type's own C method or slot */
+/* A C method or slot, or a member or computed field, that is the type's own under that name; borrowed. */
+int gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr);
+int gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr);
 int gdpy_is_coroutine_code(PyObject *code);
 int gdpy_code_interns(PyObject *o);
 int gdpy_odd_attributes(PyObject *o);

@@ -81,7 +81,8 @@ def keeps_a_dict(kind: type) -> bool:
         and kind.__basicsize__ <= object.__basicsize__ + 16  # __dict__ and __weakref__: nothing of C's
         and kind.__itemsize__ == 0
         and kind.__dictoffset__ != 0
-        and not copyreg._slotnames(kind)  # type: ignore[attr-defined]
+        and not any(vars(k).keys() & {"__reduce__", "__reduce_ex__"} for k in kind.__mro__[:-1])
+        and not copyreg._slotnames(kind)  # type: ignore[attr-defined] # which it stores in the class, as copy would
     )
 
 
