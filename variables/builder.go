@@ -254,6 +254,9 @@ func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err erro
 		return nil, nil, unsupported(exc.UntrackedObject, "dict whose keys differ from its storage's")
 	}
 	keys = s.Items(l)
+	if all, _ := s.DictItems(obj); len(all) != len(keys) {
+		return nil, nil, unsupported(exc.UntrackedObject, "dict whose keys differ from its storage's")
+	}
 	for _, k := range keys {
 		v, ok := s.DictGet(obj, k)
 		if !ok {

@@ -220,6 +220,12 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 	if setLike(a) && setLike(b) {
 		return compareSets(tx, op, a, b)
 	}
+	if o, ok := b.(*ObjectVariable); ok && o.exc == nil { // an instance of its own type's subclass, whose contents are not known
+		t, err := PythonType(tx, a)
+		if err != nil || t != tx.World().ObjectType && py.IsSubtype(o.Class, t) || setLike(a) && untrackedSet(tx, o) {
+			return nil, unsupported(exc.OperatorUnsupported, "comparison of %s with %s", Describe(tx, a), Describe(tx, b))
+		}
+	}
 	return nil, nil
 }
 

@@ -137,7 +137,8 @@ func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 		}
 		switch k := d.Kind(); {
 		case k == py.NoneKind && name != "__getattribute__" && name != "__getattr__":
-		case py.IsNative(class, "", d) || k == py.Builtin || k == py.GetSet:
+		case py.IsNative(class, name, d) || name == "__str__" && py.IsNative(class, "__repr__", d): // IntEnum.__str__ is int.__repr__
+		case k == py.Builtin && name == "__new__" || k == py.GetSet:
 		case k == py.Function && byEnum(tx, d):
 		default:
 			return false

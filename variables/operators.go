@@ -344,6 +344,9 @@ func nativeSet(tx Translator, special, name string, x, y VariableTracker) (Varia
 		}
 		return r, ok, err
 	}
+	if untrackedSet(tx, left) || untrackedSet(tx, right) {
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s of %s and %s", special, Describe(tx, left), Describe(tx, right))
+	}
 	if special == "or" {
 		return mergeDicts(tx, inplace, valueOf(left), valueOf(right), left)
 	}

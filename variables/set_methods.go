@@ -262,6 +262,12 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 	return d, nil
 }
 
+// untrackedSet tells an instance of a subclass of set or frozenset whose members are not known.
+func untrackedSet(tx Translator, v VariableTracker) bool {
+	o, ok := v.(*ObjectVariable)
+	return ok && o.value == nil && (py.IsSubtype(o.Class, tx.World().SetType) || py.IsSubtype(o.Class, tx.World().FrozenSetType))
+}
+
 // setWithin is the set that an instance of a subclass holds: C reads its table, whatever __iter__ its class has.
 func setWithin(tx Translator, v VariableTracker) (VariableTracker, error) {
 	o, ok := v.(*ObjectVariable)

@@ -25,7 +25,7 @@ func (Backend) Name() string { return "eager" }
 func (Backend) TakesApart(*py.Scope) (bool, error) { return false, nil }
 
 // Compile implements translate.Backend; an inline backend is never asked.
-func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object) (py.Object, error) {
+func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object, bool) (py.Object, error) {
 	return py.Object{}, exc.Break(exc.Reconstruct, "the inline backend takes no whole graph")
 }
 

@@ -666,7 +666,7 @@ func (c *Codegen) graphCall() error {
 		return err
 	}
 	o.opts.Clock.Begin(Compiling)
-	fn, err := o.backend.Compile(o.scope, o.graph, o.pool, inputs)
+	fn, err := o.backend.Compile(o.scope, o.graph, o.pool, inputs, o.apartMatters && !o.opts.TakesApart)
 	o.opts.Clock.End()
 	if o.apartMatters && !o.opts.TakesApart {
 		if apart, e := o.backend.TakesApart(o.scope); e != nil {

@@ -66,8 +66,9 @@ type Backend interface {
 	Inline() bool
 	// EmitNode writes one operation; the result is left on the stack.
 	EmitNode(e NodeEmitter, n *fxgraph.Node) error
-	// Compile hands the graph over and returns what runs it: called with the inputs, it returns a sequence of the outputs.
-	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object) (py.Object, error)
+	// Compile hands the graph over and returns what runs it: called with the inputs, it returns a sequence of the outputs. whole: the graph
+	// is right only where the backend does not take operators apart.
+	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error)
 	// TakesApart reports whether the backend traces operators (Options.TakesApart), as far as is known now: Compile may find it out.
 	TakesApart(s *py.Scope) (bool, error)
 	Name() string

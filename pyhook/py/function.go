@@ -63,8 +63,7 @@ func Descriptor(o Object) (get, data bool) {
 }
 
 // IsNative reports whether descr, which class typ has under a name, is the C method, class method or slot that typ's own builtin base
-// has under it. A C method taken from another class (C.__len__ = list.__len__) refuses typ's instances. With name "" it may have
-// another name in typ, as IntEnum.__str__ does, which is int.__repr__.
+// has under it. A C method taken from another class (C.__len__ = list.__len__) refuses typ's instances.
 func IsNative(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)), descr.c()) != 0
 }

@@ -327,7 +327,7 @@ gdpy_is_descriptor(PyObject *o)
 
 /* Whether a C descriptor that a type has under a name is what the type itself, or its builtin base, has under it. One taken from
  * elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does another thing; so does
- * C.update = dict.update of an OrderedDict. name: n bytes of UTF-8, not ended by 0; with n 0 any will do. */
+ * C.update = dict.update of an OrderedDict. name: n bytes of UTF-8, not ended by 0. */
 static int
 is_own(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
 {
@@ -339,7 +339,7 @@ is_own(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
         return 0;
     }
     PyObject *mro = ((PyTypeObject *)type)->tp_mro;
-    if ((n > 0 && (length != n || memcmp(text, name, n) != 0)) || mro == NULL) {
+    if (length != n || memcmp(text, name, n) != 0 || mro == NULL) {
         return 0;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {

@@ -6,7 +6,10 @@ does not run, and tensors that FakeTensor can only guess (_vague) become dense o
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +23,72 @@ def count() -> str:
     module = sys.modules.get("torch._functorch.aot_autograd")
     counter = getattr(module, "AOT_COUNTER", None)
     return "count(0)" if counter is None else repr(counter)  # next() would count itself
+
+
+class _Traces(BaseException):
+    """AOTAutograd begins to trace in a first run; no Exception, which a backend might catch."""
+
+
+class _Counter:
+    """Stands for AOTAutograd's counter, once and for all: who takes a number is about to trace, which a thread may refuse."""
+
+    def __init__(self, counter: Any) -> None:
+        self.counter = counter
+        self.refusing: set[int] = set()
+
+    def __next__(self) -> int:
+        if threading.get_ident() in self.refusing:
+            raise _Traces
+        return next(self.counter)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return repr(self.counter)
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """No tracing with AOTAutograd by this thread: _Traces is raised in front of it."""
+    import torch._functorch.aot_autograd as module
+
+    if not isinstance(module.AOT_COUNTER, _Counter):
+        module.AOT_COUNTER = _Counter(module.AOT_COUNTER)  # type: ignore[assignment]
+    refusing: set[int] = module.AOT_COUNTER.refusing  # type: ignore[attr-defined]
+    thread = threading.get_ident()
+    refusing.add(thread)
+    try:
+        yield
+    finally:
+        refusing.discard(thread)
+
+
+class FirstRun:
+    """A compiled graph that holds operators which must not be taken apart, of a backend that may trace when it first runs.
+
+    Then nothing of the graph has run yet: it runs as captured, now and later, and ``found`` tells the next translations.
+    """
+
+    def __init__(
+        self,
+        compiled: Callable[..., Any],
+        as_captured: Callable[[Sequence[Any]], Callable[..., Any]],
+        found: set[str],
+    ) -> None:
+        self._run = self._first
+        self._compiled, self._as_captured, self._found = compiled, as_captured, found
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(*args)
+
+    def _first(self, *args: Any) -> Any:
+        try:
+            with _refused():
+                result = self._compiled(*args)
+        except _Traces:
+            self._found.add("takes_apart")
+            self._run = self._as_captured(args)
+            return self._run(*args)
+        self._run = self._compiled
+        return result
 
 
 def with_fakes(error: BaseException | None) -> bool:

@@ -450,11 +450,13 @@ def compile_fx(
     example_inputs: list[Any],
     options: Any = None,
     several: Sequence[int] = (),
+    whole: bool = False,
 ) -> Callable[..., Any]:
     """Hand a captured graph to a backend and check what comes back.
 
     rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i.
-    several: which rows among the outputs give sequences; the backend sees their elements (_graph_outputs). Raises
+    several: which rows among the outputs give sequences; the backend sees their elements (_graph_outputs).
+    whole: the graph is right only where operators are not taken apart (_aot.FirstRun). Raises
     exc.BackendCompilerFailed where the backend raises and exc.InvalidBackendResult where it returns no callable; with
     ``config.suppress_errors`` both are logged and the graph runs as it is. So does one that the backend's fake tensors cannot
     run, since sizes in it depend on data (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``),
@@ -463,16 +465,17 @@ def compile_fx(
     (``["graphs_of_tensors_that_are_not_dense"]``).
     """
     if several:
-        whole, nodes = _graph_module(rows, example_inputs)
-        values = _graph_outputs.fake_values(whole, _graph_outputs.like(example_inputs))
+        gm, nodes = _graph_module(rows, example_inputs)
+        values = _graph_outputs.fake_values(gm, _graph_outputs.like(example_inputs))
         rows, parts = _graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
         if parts is not None:
-            return _graph_outputs.regrouped(_compiled(rows, backend, backend_name, example_inputs, options), parts)
-    return _compiled(rows, backend, backend_name, example_inputs, options)
+            compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole)
+            return _graph_outputs.regrouped(compiled, parts)
+    return _compiled(rows, backend, backend_name, example_inputs, options, whole)
 
 
 def _compiled(
-    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any, whole: bool
 ) -> Callable[..., Any]:
     guessed = _vague.in_rows(rows) or not all(_vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor))
     if guessed and takes_apart(backend):
@@ -489,16 +492,26 @@ def _compiled(
             options.found.add("takes_apart")
     if guessed and _aot.count() != traced:
         return _as_captured(rows, backend_name, example_inputs)
+    if whole and options is not None and not options.takes_apart:
+        return _aot.FirstRun(
+            compiled, lambda inputs: _as_captured(rows, backend_name, inputs, "whole_operators"), options.found
+        )
     return compiled
 
 
-def _as_captured(rows: Sequence[Any], backend_name: str, example_inputs: list[Any]) -> Callable[..., Any]:
-    """A graph of sparse, quantized, nested or mkldnn tensors, for a backend that would trace it with fake ones."""
+def _as_captured(
+    rows: Sequence[Any],
+    backend_name: str,
+    example_inputs: Sequence[Any],
+    why: str = "tensors_that_are_not_dense",
+) -> Callable[..., Any]:
+    """A graph that a backend would trace with fake tensors and cannot: of sparse, quantized, nested or mkldnn tensors (why)."""
     log.info(
-        "backend %r traces with fake tensors, which cannot stand for all tensors of the graph: it runs as captured",
+        "backend %r traces with fake tensors, which this graph does not allow (%s): it runs as captured",
         backend_name,
+        why.replace("_", " "),
     )
-    utils.counters["stats"]["graphs_of_tensors_that_are_not_dense"] += 1
+    utils.counters["stats"]["graphs_of_" + why] += 1
     return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
 
 

@@ -56,11 +56,12 @@ def compile_fx(
     example_inputs: list[Any],
     options: Any = None,
     several: Sequence[int] = (),
+    whole: bool = False,
 ) -> Any:
     """Hand a captured graph to a backend; see _backends.compile_fx."""
     from . import _backends
 
-    return _backends.compile_fx(rows, backend, backend_name, example_inputs, options, several)
+    return _backends.compile_fx(rows, backend, backend_name, example_inputs, options, several, whole)
 
 
 # ---- the end of a translation ----

@@ -6,9 +6,12 @@ a difference in the first call after a change.
 
 from __future__ import annotations
 
+import abc
 import builtins
+import collections.abc
 import contextlib
 import io
+import numbers
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -28,6 +31,8 @@ FLAGS = (
     (torch.backends.opt_einsum, "enabled"),
     (torch.backends.opt_einsum, "strategy"),
 )
+#: abstract classes that all programs share: how often they hash a class rests on what their caches hold
+ABSTRACT: list[Any] = [c for c in [*vars(collections.abc).values(), numbers.Number] if isinstance(c, abc.ABCMeta)]
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 ADDRESSES = range(1 << 44, 1 << 47)  #: where objects lie: ints of this size are ids, as the keys of deepcopy's memo are
 PLAIN = (int, float, bool, type(None), complex, bytes, range)
@@ -113,7 +118,7 @@ class MutationPlain:
         for base in type.__dict__["__mro__"].__get__(type(value)):
             for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
                 if type(member).__name__ == "member_descriptor" and base.__module__ == "program":
-                    with contextlib.suppress(AttributeError):
+                    with contextlib.suppress(AttributeError, TypeError):  # empty, or another class's
                         slots.append((name, self(member.__get__(value))))
         if type(own) is dict:
             own = [(text_of(k), self(v)) for k, v in own.items() if type(k) is str]
@@ -148,7 +153,9 @@ def observe(call: Callable[..., Any], args: tuple[Any, ...], log: list[Any], obj
 
 @contextlib.contextmanager
 def usual_process() -> Iterator[None]:
-    """Puts the names of builtins and torch's flags back."""
+    """Puts the names of builtins and torch's flags back; abstract classes have forgotten who asked them."""
+    for cls in ABSTRACT:
+        cls._abc_caches_clear()
     names = dict(vars(builtins))
     flags = [(module, name, getattr(module, name)) for module, name in FLAGS]
     try:

@@ -1,10 +1,13 @@
 """What the classes of a program may have: rows with places that mutation_program fills at random.
 
 {o} an object, {c} a class of the program, {d} some class, {new} an instance made there, {v} a value, {i} a small number, {a} an
-attribute's name, {s} a special method's name, {body} "name = function" of a special method. <% and %> are braces.
+attribute's name, {s} a special method's name, {body} "name = function" of a special method, {native} a C method or field of a
+builtin type, {taken} "name = such a method of that name". <% and %> are braces.
 """
 
 from __future__ import annotations
+
+import collections
 
 KINDS = (
     "object object object Base Base Plainest Mixin int int str str float tuple list dict set frozenset bytes complex namedtuple "
@@ -167,7 +170,41 @@ MEMBERS = [
     "@functools.singledispatchmethod\ndef single(self, v):\n    return 'single'",
     "@torch.no_grad()\ndef hello(self):\n    return torch.is_grad_enabled()",
     "@contextlib.contextmanager\ndef ctx(self):\n    yield {i}",
+    "{taken}",
+    "{taken}",
+    "{s} = {native}",
+    "{a} = {native}",
 ]
+
+_BUILTIN = [
+    int,
+    str,
+    float,
+    complex,
+    bytes,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    object,
+    type,
+    slice,
+    range,
+    BaseException,
+]
+_BUILTIN += [collections.deque, collections.OrderedDict]
+#: what gives addresses, or sizes that the interpreter's state decides
+_VARYING = "__sizeof__ __dir__ __getstate__ __reduce__ __reduce_ex__ __hash__ __repr__ __str__".split()
+_DESCRIPTORS = "wrapper_descriptor method_descriptor classmethod_descriptor getset_descriptor member_descriptor".split()
+
+#: C methods and fields by name, each as an expression
+NATIVE: dict[str, list[str]] = {}
+for _type in _BUILTIN:
+    for _name, _value in vars(_type).items():
+        if type(_value).__name__ in _DESCRIPTORS and not (_name in _VARYING and _type is object):
+            _path = f"collections.{_type.__name__}" if _type.__module__ == "collections" else _type.__name__
+            NATIVE.setdefault(_name, []).append(f"{_path}.__dict__['{_name}']")
 
 CONTAINERS = (
     "[1,{new},2] ({new},{v}) <%'k':{new}%> <%1,2,3%> [N,1,N] <%N:1%> [{new},{new}] <%{new}%> {c} [{c},int] Data({i}) Base({i}) "

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fuzz_statements import Statement, line, render_block
 from mutation_changes import CHANGES, CLASS_CHANGES
-from mutation_members import CONTAINERS, KINDS, MEMBERS, META_METHODS, METHODS, VALUES
+from mutation_members import CONTAINERS, KINDS, MEMBERS, META_METHODS, METHODS, NATIVE, VALUES
 from mutation_operations import CLASS_OPERATIONS, OPERATIONS, SUITED
 
 PRELUDE = (Path(__file__).resolve().parent / "mutation_prelude.py").read_text()
@@ -184,6 +184,8 @@ class Generator:
                 ("{s}", self.special),
                 ("{body}", self.lambda_),
                 ("{meta_body}", self.meta_lambda),
+                ("{native}", lambda: rng.choice(rng.choice(list(NATIVE.values())))),
+                ("{taken}", self.taken),
             ):
                 at = text.find(place)
                 if at >= 0:
@@ -205,6 +207,14 @@ class Generator:
             name = self.a_name(METHODS)
         self.named.append(name)
         return f"{name} = {self.function(name, METHODS)}"
+
+    def taken(self) -> str:
+        """``name = a C method of that name``."""
+        name = self.special()
+        if name not in NATIVE:
+            name = self.rng.choice(list(NATIVE))
+        self.named.append(name)
+        return f"{name} = {self.rng.choice(NATIVE[name])}"
 
     def meta_lambda(self) -> str:
         name = self.rng.choice(list(META_METHODS))

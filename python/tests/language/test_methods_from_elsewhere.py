@@ -180,6 +180,24 @@ def test_the_text_of_an_enum_class_follows_its_bases() -> None:
     assert outcome(godynamo.optimize("eager")) == outcome(lambda fn: fn)
 
 
+def test_a_member_that_reads_its_attributes_by_another_method() -> None:
+    def prepare() -> Any:
+        class Colour(str, enum.Enum):
+            RED = "1"
+
+        Colour.__getattribute__ = object.__init__  # type: ignore[assignment, method-assign]
+        return Colour.RED
+
+    same(prepare, lambda o: hasattr(o, "value"))
+
+
+def test_an_ordered_dict_that_lacks_its_own_order() -> None:
+    class Unordered(collections.OrderedDict):  # type: ignore[type-arg]
+        __setitem__ = dict.__setitem__  # type: ignore[assignment]
+
+    same(lambda: Unordered(k=1), lambda o: (len(o), list(o), isinstance(o, dict), o.get("k")))
+
+
 def test_copying_leaves_the_class_as_copy_leaves_it() -> None:
     class Reduced:
         __reduce__ = object.__dir__

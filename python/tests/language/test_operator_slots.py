@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections import OrderedDict, defaultdict, namedtuple
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +46,8 @@ BASES: list[tuple[Any, ...]] = [
     (str, "a"),
     (bytes, b"a"),
     (set, [1]),
+    (frozenset, [1]),
+    (deque, [1]),
     (dict, {1: 2}),
     (OrderedDict, {1: 2}),
     (defaultdict, int),
@@ -109,6 +111,30 @@ def test_slots_come_in_cpythons_order(name: str, which: str) -> None:
     different = []
     for base, *args in BASES:
         cls = subclass(name, base, which)
+        for value in VALUES:
+            for make in (lambda: (value(), cls(*args)), lambda: (cls(*args), value())):
+                godynamo.reset()
+                expected, got = outcome(fn, *make()), outcome(godynamo.optimize(fn), *make())
+                if expected != got:
+                    different.append((*map(repr, make()), base.__name__, expected, got))
+    assert not different, different
+
+
+#: comparisons and what their right operands are asked for
+REFLECTED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+@pytest.mark.parametrize("which", ["r", "l", "r?", "l?"])
+@pytest.mark.parametrize("name", REFLECTED)
+def test_comparisons_come_in_cpythons_order(name: str, which: str) -> None:
+    operation = getattr(operator, name)
+
+    def fn(x: torch.Tensor, left: Any, right: Any) -> Any:
+        return x + 1, operation(left, right)
+
+    different = []
+    for base, *args in BASES:
+        cls = subclass(REFLECTED[name] if "r" in which else name, base, which.replace("r", "l"))
         for value in VALUES:
             for make in (lambda: (value(), cls(*args)), lambda: (cls(*args), value())):
                 godynamo.reset()

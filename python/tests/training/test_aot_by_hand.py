@@ -22,6 +22,16 @@ def by_module(gm, inputs):
     return aot_module(gm, nop)
 
 
+def when_it_runs(gm, inputs):
+    compiled = []
+
+    def run(*args):
+        compiled[:] = compiled or [by_hand(gm, list(args))]
+        return compiled[0](*args)
+
+    return run
+
+
 class Net(torch.nn.Module):
     def __init__(self, kind, **options):
         super().__init__()
@@ -45,7 +55,7 @@ DROPOUT = {"num_layers": 2, "dropout": 0.5}
 
 @pytest.mark.parametrize("options", [{}, DROPOUT], ids=["plain", "dropout"])
 @pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
-@pytest.mark.parametrize("backend", [by_hand, by_module])
+@pytest.mark.parametrize("backend", [by_hand, by_module, when_it_runs])
 def test_recurrent_layers_are_not_taken_apart(backend, kind, options):
     model, x = Net(kind, **options), torch.randn(3, 2, 4)
     optimized = godynamo.optimize(model, backend=backend)
