@@ -85,9 +85,10 @@ class FirstRun:
                 result = self._compiled(*args)
         except _Traces:
             self._found.add("takes_apart")
-            self._run = self._as_captured(args)
-            return self._run(*args)
+            self._compiled = self._as_captured(args)
+            result = self._compiled(*args)
         self._run = self._compiled
+        del self._as_captured  # which holds the graph's rows
         return result
 
 
