@@ -94,6 +94,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {
 		c.letGo = native // an exception that leaves the frame keeps its variables
 	}
+	if err := tx.keepInTraceback(c, inst, operands, live); err != nil {
+		return err
+	}
 	for _, v := range operands {
 		if v == nil {
 			c.PushNull()
@@ -651,6 +654,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	if len(stack) > 0 && stack[0].rest != nil {
 		body = stack[0].rest.callAfter(body, tx.d.index[inst], place, first)
 	}
+	body, consts = tx.keepingReraises(code, body, consts)
 	code.Locals = locals
 	code.ArgCount, code.PosOnlyArgCount, code.KwOnlyArgCount = argCount, 0, 0
 	code.Flags = opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS

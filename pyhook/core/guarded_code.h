@@ -77,6 +77,9 @@ PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **r
  * entries marked GD_TB_DROP, and puts the user frames of the failed operation in place of the frames of a graph. Keeps the exception set. (traceback.c) */
 void gd_fix_traceback(gd_GuardedCode *e);
 
+/* Adds keep_in_traceback. (traceback.c) */
+int gd_traceback_init(PyObject *module);
+
 /* The same for an exception that the entry's function has caught and hands on in the tail call that it returned. result: borrowed,
  * anything. Raises nothing. */
 void gd_fix_caught(gd_GuardedCode *e, PyObject *result);

@@ -8,6 +8,7 @@
 #include "golib_load.h"
 #include "guard_env.h"
 #include "guard_memo.h"
+#include "guarded_code.h"
 #include "interrupt.h"
 #include "module_handle.h"
 #include "patience.h"
@@ -24,6 +25,7 @@ static int (*const parts[])(PyObject *) = {
     gd_frame_cache_init, gd_callable_init,   gd_module_handle_init, gd_tail_call_init,  gd_eval_frame_init,
     gd_code_init,        gd_set_layout_init, gd_random_words_init,  gd_fork_init,       gd_golib_init,
     gd_core_api_init,    gd_census_init,     gd_quiet_call_init,    gd_interrupt_init,  gd_patience_init,
+    gd_traceback_init,
 };
 
 static int

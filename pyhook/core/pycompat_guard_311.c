@@ -151,6 +151,24 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
     return frame;
 }
 
+int
+gd_py_show_value(PyFrameObject *frame, int index, PyObject *value)
+{
+    _PyInterpreterFrame *inner = frame->f_frame;
+    PyCodeObject *code = inner->f_code;
+    if (inner->owner != FRAME_OWNED_BY_FRAME_OBJECT || index < 0 || index >= code->co_nlocalsplus) {
+        return 0;
+    }
+    PyObject *had = inner->localsplus[index];
+    if (had != NULL && !(PyCell_Check(had) && PyCell_GET(had) == NULL)) {
+        return 0;
+    }
+    PyObject *item = Py_BuildValue("(iiO)", index, -1, value);
+    int shown = item != NULL ? show_local(code, inner, NULL, item) : -1;
+    Py_XDECREF(item);
+    return shown;
+}
+
 void
 gd_py_set_back(PyFrameObject *frame, PyFrameObject *was, PyFrameObject *back)
 {

@@ -143,6 +143,10 @@ gd_py_frame_code(PyFrameObject *frame)
 PyFrameObject *gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject *source,
                                 PyObject *shown);
 
+/* Gives a frame that gd_py_show_frame has made, or another that has ended, the value of a variable that it has none of. index: of
+ * localsplus. 0, or -1 with an exception. */
+int gd_py_show_value(PyFrameObject *frame, int index, PyObject *value);
+
 /* Makes back the f_back of a frame that has ended where that is was, which may be NULL. */
 void gd_py_set_back(PyFrameObject *frame, PyFrameObject *was, PyFrameObject *back);
 

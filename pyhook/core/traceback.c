@@ -431,3 +431,62 @@ gd_graph_raised(gd_GuardedCode *e)
     PyErr_Restore(type, value, traceback);
     return again ? GD_RAISED_GRAPH : 0;
 }
+
+/* Gives the frame of a traceback the variables of the calling frame, by their names. code: of the former. 0, or -1 with an exception. */
+static int
+keep_all(PyFrameObject *shown, PyObject *code)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    PyObject *pairs = frame != NULL ? by_name((PyCodeObject *)code, (PyCodeObject *)gd_py_frame_code(frame)) : NULL;
+    int kept = frame != NULL && pairs == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; kept == 0 && pairs != NULL && i < PyTuple_GET_SIZE(pairs); i++) {
+        int to, from;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(pairs, i), "ii", &to, &from)) {
+            kept = -1;
+            break;
+        }
+        PyObject *value = gd_py_frame_value(frame, from);
+        kept = value != NULL ? gd_py_show_value(shown, to, value) : 0;
+    }
+    Py_XDECREF(pairs);
+    return kept;
+}
+
+/* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception again (None: the one that is
+ * being handled), for which CPython adds no entry. The entry that the frame has already, the outermost one, is given what the frame still
+ * holds: these variables, or all that it has where none are named. */
+static PyObject *
+keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
+{
+    if (n < 2 || !PyCode_Check(args[1])) {
+        return PyErr_Format(PyExc_TypeError, "keep_in_traceback: an exception and code, then indices and values");
+    }
+    PyObject *exception = args[0] == Py_None ? PyErr_GetHandledException() : Py_NewRef(args[0]);
+    PyObject *traceback =
+        exception != NULL && PyExceptionInstance_Check(exception) ? PyException_GetTraceback(exception) : NULL;
+    if (traceback != NULL && PyTraceBack_Check(traceback)) {
+        PyFrameObject *frame = ((PyTracebackObject *)traceback)->tb_frame;
+        int ours = gd_py_frame_code(frame) == args[1], kept = ours && n == 2 ? keep_all(frame, args[1]) : 0;
+        for (Py_ssize_t i = 2; ours && kept == 0 && i + 1 < n; i += 2) {
+            kept = gd_py_show_value(frame, (int)PyLong_AsLong(args[i]), args[i + 1]);
+        }
+        if (kept < 0) {
+            PyErr_Clear(); /* without memory what is left dies with the frame */
+        }
+    }
+    Py_XDECREF(traceback);
+    Py_XDECREF(exception);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"keep_in_traceback", (PyCFunction)(void (*)(void))keep_in_traceback, METH_FASTCALL,
+     "Called by the rest of a frame before it raises an exception again: its traceback keeps these variables."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_traceback_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -5,6 +5,7 @@ Every function runs plain and translated, with a log of what is seen in which or
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -411,7 +412,61 @@ def raises_what_it_forgot(x: Any) -> None:
     raise ValueError(x.shape)
 
 
-@pytest.mark.parametrize("fn", [raises_after_a_split, raises_what_it_forgot], ids=lambda f: f.__name__)
+def raises_again_in_finally(x: Any) -> None:
+    thing = make("kept")  # noqa: F841
+    try:
+        raise ValueError(x.shape)
+    finally:
+        print(end="")
+
+
+def raises_again_in_finally_that_computes(x: Any) -> None:
+    thing = make("kept")  # noqa: F841
+    x = x + 1
+    try:
+        godynamo.graph_break()
+        raise ValueError(x.shape)
+    finally:
+        x = x + 1
+
+
+def raises_again_in_a_handler(x: Any) -> None:
+    thing = make("kept")  # noqa: F841
+    try:
+        raise ValueError(x.shape)
+    except ValueError:
+        print(end="")
+        godynamo.graph_break()
+        raise
+
+
+def raises_again_what_a_closure_holds(x: Any) -> None:
+    thing = make("kept")
+    try:
+        raise ValueError(len([lambda: thing]))
+    finally:
+        print(end="")
+
+
+def raises_again_at_the_end_of_with(x: Any) -> None:
+    with contextlib.ExitStack():
+        thing = make("kept")  # noqa: F841
+        godynamo.graph_break()
+        raise ValueError(x.shape)
+
+
+RAISING = [
+    raises_after_a_split,
+    raises_what_it_forgot,
+    raises_again_in_finally,
+    raises_again_in_finally_that_computes,
+    raises_again_in_a_handler,
+    raises_again_what_a_closure_holds,
+    raises_again_at_the_end_of_with,
+]
+
+
+@pytest.mark.parametrize("fn", RAISING, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
 def test_an_exception_keeps_the_variables_of_its_frames(fn: Callable[..., Any], backend: Any) -> None:
     def caller(x: Any) -> Any:

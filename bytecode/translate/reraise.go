@@ -1,0 +1,80 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// keepingReraises is keepInTraceback for the body of a resume function, should it run as it is: what it calls looks up the variables.
+func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction, consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
+	var out []*bytecode.Instruction
+	first := len(consts)
+	for _, in := range body {
+		bare := in.Op == opcode.RAISE_VARARGS && in.Arg == 0
+		if in.Handler != nil || in.Op != opcode.RERAISE && !bare {
+			out = append(out, in)
+			continue
+		}
+		if len(consts) == first {
+			c := tx.out.codegen
+			consts = append(consts[:first:first], c.core(quietCalls.name()), c.core("keep_in_traceback"), tx.d.object, py.None())
+			code.NumConsts = len(consts)
+		}
+		raise := *in
+		at := func(op opcode.Op, arg int) *bytecode.Instruction { return bytecode.New(op, arg).At(raise.Pos) }
+		*in = *at(opcode.LOAD_CONST, first) // in place: jumps lead to it
+		out = append(out, in, at(opcode.LOAD_CONST, first+1))
+		if bare {
+			out = append(out, at(opcode.LOAD_CONST, first+3))
+		} else {
+			out = append(out, at(opcode.COPY, 3))
+		}
+		out = append(out, at(opcode.LOAD_CONST, first+2), at(opcode.BUILD_TUPLE, 3), at(opcode.BINARY_SUBSCR, 0), at(opcode.POP_TOP, 0), &raise)
+	}
+	return out, consts
+}
+
+// keepInTraceback writes what comes before an instruction that raises an exception again: the rest of a frame is another frame than the one in
+// the exception's traceback, which is to keep the variables.
+func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Instruction, operands []variables.VariableTracker, live map[int]bool) error {
+	var raised variables.VariableTracker
+	switch {
+	case inst.Handler != nil || c.out.frame.Origin == nil:
+	case inst.Op == opcode.RERAISE:
+		raised = operands[0]
+	case inst.Op == opcode.RAISE_VARARGS && inst.Arg == 0 && len(tx.handled) > 0:
+		raised = tx.handled[len(tx.handled)-1]
+	}
+	if raised == nil {
+		return nil
+	}
+	var held []int
+	for i := range tx.locals {
+		if live[i] && tx.out.heldHere(tx.locals[i]) {
+			held = append(held, i)
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	err := c.as(quietCalls, func() error {
+		c.PushNull()
+		c.LoadConst(c.core("keep_in_traceback"))
+		if err := c.Load(raised); err != nil {
+			return err
+		}
+		c.LoadConst(tx.d.object)
+		for _, i := range held {
+			c.LoadConst(tx.Scope().Int(int64(i)))
+			if err := c.Load(tx.locals[i]); err != nil {
+				return err
+			}
+		}
+		c.Call(2+2*len(held), nil)
+		return nil
+	})
+	c.PopTop()
+	return err
+}
