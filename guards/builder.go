@@ -230,6 +230,23 @@ func (b *GuardBuilder) Unwatched(g Guard) error {
 	return b.add(g, 1, "not ___watched("+b.ref(g)+")", check{op: OpUnwatched})
 }
 
+// QuietName is the method of QUIET_NAME.
+func (b *GuardBuilder) QuietName(g Guard) error {
+	text := fmt.Sprintf("not ___ends_in_code(%s, %s)", b.ref(g), quote(g.Args.Str))
+	return b.add(g, 1, text, check{op: OpQuietName, a: named(g.Args.Str), b: cached()})
+}
+
+// QuietKey is the method of QUIET_KEY.
+func (b *GuardBuilder) QuietKey(g Guard) error {
+	text := fmt.Sprintf("not ___ends_in_code(%s, %s)", b.ref(g), constText(g.Args.Obj))
+	return b.add(g, 1, text, check{op: OpQuietKey, a: literal(g.Args.Obj), b: cached()})
+}
+
+// QuietIndex is the method of QUIET_INDEX.
+func (b *GuardBuilder) QuietIndex(g Guard) error {
+	return b.add(g, 1, fmt.Sprintf("not ___ends_in_code(%s, %d)", b.ref(g), g.Args.N), check{op: OpQuietIndex, a: number(g.Args.N)})
+}
+
 // CellEmpty is the method of CELL_EMPTY.
 func (b *GuardBuilder) CellEmpty(g Guard) error {
 	return b.add(g, 1, "___cell_empty("+b.ref(g)+")", check{op: OpCellEmpty})

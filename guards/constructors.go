@@ -133,6 +133,35 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 // GlobalState compares torch's global state although no tensor is checked: grad mode, dispatch keys, modes, autocast, ...
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
+// QuietName holds when what v has under name, an instance in its own storage or a dict, can be replaced and ends without code of the
+// program's: it has none, it is held elsewhere too, or neither it nor what it alone holds has a __del__ or a watching weak reference.
+func QuietName(src Source, name string) Guard {
+	return on(src, CreateQuietName, name, Args{Str: name})
+}
+
+// QuietKey is QuietName for a key of a dict.
+func QuietKey(src Source, key Const) Guard {
+	return on(src, CreateQuietKey, "#"+strconv.Itoa(key.Index), Args{Obj: key})
+}
+
+// QuietIndex is QuietName for an item of a list.
+func QuietIndex(src Source, i int) Guard {
+	return on(src, CreateQuietIndex, strconv.Itoa(i), Args{N: i})
+}
+
+// QuietAt is QuietName, QuietKey or QuietIndex for the place that src reads; false for places that nothing is stored into one by one.
+func QuietAt(src Source) (Guard, bool) {
+	switch s := src.(type) {
+	case *AttrSource:
+		return QuietName(s.Base(), s.Attr), true
+	case *GetItemSource:
+		return QuietKey(s.Base(), s.Key), true
+	case *IndexSource:
+		return QuietIndex(s.Base(), s.Index), true
+	}
+	return Guard{}, false
+}
+
 // Unwatched holds when no weak reference with a callback looks at v: its end runs none of the program's code.
 func Unwatched(src Source) Guard { return on(src, CreateUnwatched, "", Args{}) }
 

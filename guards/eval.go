@@ -169,6 +169,10 @@ func (e *evaluation) holds(n *Node) bool {
 		return isCell && empty
 	case OpUnwatched:
 		return !e.h.Watched(v)
+	case OpQuietName, OpQuietKey:
+		return !e.h.EndsInCode(v, e.konst(n.A))
+	case OpQuietIndex:
+		return !e.h.EndsInCode(v, int(int32(n.A)))
 	case OpSame:
 		return v == e.regs[n.A]
 	case OpDifferent:

@@ -230,6 +230,21 @@ func (w *world) Watched(v Value) bool {
 	return ok && o.watched
 }
 
+func (w *world) EndsInCode(v, at Value) bool {
+	var had Value
+	switch i := at.(type) {
+	case int:
+		if items, ok := w.Items(v); ok && i < len(items) {
+			had = items[i]
+		}
+	default:
+		if had, _, _ = w.DictGet(v, at); had == nil {
+			had, _ = w.InstanceAttr(v, at)
+		}
+	}
+	return had != nil && w.Watched(had)
+}
+
 func (w *world) DictGet(d, key Value) (Value, bool, bool) {
 	dict, ok := d.(*pyDict)
 	if !ok {

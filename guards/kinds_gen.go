@@ -39,6 +39,9 @@ const (
 	OpGradMode
 	OpCellEmpty
 	OpUnwatched
+	OpQuietName
+	OpQuietKey
+	OpQuietIndex
 	OpSame
 	OpDifferent
 	OpPyCheck
@@ -82,6 +85,9 @@ var opTable = [numOps]opInfo{
 	OpGradMode:       {"GRAD_MODE", false, operandNone, operandNone, "grad mode is %f, was %x"},
 	OpCellEmpty:      {"CELL_EMPTY", false, operandNone, operandNone, "the cell holds %f, was empty"},
 	OpUnwatched:      {"UNWATCHED", false, operandNone, operandNone, "a weak reference with a callback looks at the %t object"},
+	OpQuietName:      {"QUIET_NAME", false, operandName, operandCache, "the end of %w of a %t object may run code"},
+	OpQuietKey:       {"QUIET_KEY", false, operandLiteral, operandCache, "the end of the value at key %w may run code"},
+	OpQuietIndex:     {"QUIET_INDEX", false, operandInt, operandNone, "the end of item %n of a %t object may run code"},
 	OpSame:           {"SAME", false, operandReg, operandNone, "found %f, which was one object with another value, now %x"},
 	OpDifferent:      {"DIFFERENT", false, operandReg, operandNone, "found %f, which was not one object with another value"},
 	OpPyCheck:        {"PY_CHECK", false, operandHeld, operandNone, "found %f, wanted: %x"},
@@ -114,6 +120,9 @@ const (
 	CreateDictLength
 	CreateCellEmpty
 	CreateUnwatched
+	CreateQuietName
+	CreateQuietKey
+	CreateQuietIndex
 	CreateDuplicateInput
 	CreateNoAlias
 	CreatePyCheck
@@ -146,6 +155,9 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateDictLength:         {"DICT_LENGTH", 2, (*GuardBuilder).DictLength},
 	CreateCellEmpty:          {"CELL_EMPTY", 2, (*GuardBuilder).CellEmpty},
 	CreateUnwatched:          {"UNWATCHED", 8, (*GuardBuilder).Unwatched},
+	CreateQuietName:          {"QUIET_NAME", 8, (*GuardBuilder).QuietName},
+	CreateQuietKey:           {"QUIET_KEY", 8, (*GuardBuilder).QuietKey},
+	CreateQuietIndex:         {"QUIET_INDEX", 8, (*GuardBuilder).QuietIndex},
 	CreateDuplicateInput:     {"DUPLICATE_INPUT", 3, (*GuardBuilder).DuplicateInput},
 	CreateNoAlias:            {"NO_ALIAS", 3, (*GuardBuilder).NoAlias},
 	CreatePyCheck:            {"PY_CHECK", 8, (*GuardBuilder).PyCheck},

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -92,22 +93,18 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	})
 }
 
-// lettingGo refuses to give up a value whose class has a __del__: it may be the last reference, and then CPython runs that at once.
+// lettingGo refuses to give up a value whose end may run code (World.Replaceable), and guards what later calls find in its place.
 func lettingGo(tx Translator, old VariableTracker) error {
-	var class py.Object
 	switch v := old.(type) {
 	case *LazyVariable:
-		class = v.obj.Type()
+		if g, ok := guards.QuietAt(v.Src); ok {
+			tx.Output().AddGuards(g)
+		}
+		return tx.World().Replaceable(tx.Scope(), v.obj)
 	case *ObjectVariable:
-		class = v.Class
-	default:
-		return nil
-	}
-	if !py.Is(class, py.HeapType) {
-		return nil
-	}
-	if d, ok := tx.Scope().TypeLookup(class, "__del__"); ok && d.Kind() != py.NoneKind {
-		return unsupported(exc.StoreUnsupported, "in the place of a %s, which has a __del__", py.TypeName(class))
+		if d, ok := tx.Scope().TypeLookup(v.Class, "__del__"); ok && d.Kind() != py.NoneKind && py.Is(v.Class, py.HeapType) {
+			return unsupported(exc.StoreUnsupported, "in the place of a %s, which has a __del__", py.TypeName(v.Class))
+		}
 	}
 	return nil
 }

@@ -228,6 +228,9 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			return err
 		}
 	} else if !o.Obj.IsNull() && o.dict == nil {
+		if o.Src != nil {
+			tx.Output().AddGuards(guards.QuietName(o.inside(tx), name))
+		}
 		if v, ok := tx.Scope().InstanceAttr(o.Obj, name); ok && o.attrs[name] == nil && !o.gone[name] {
 			if err := lettingGo(tx, NewLazy(v, nil)); err != nil {
 				return err

@@ -204,6 +204,9 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 			return err
 		}
 	} else if real := t.real(); !real.IsNull() {
+		if t.Src != nil {
+			tx.Output().AddGuards(guards.QuietName(t.Src, name))
+		}
 		if v, ok := s.InstanceAttr(real, name); ok {
 			if err := lettingGo(tx, NewLazy(v, nil)); err != nil {
 				return err

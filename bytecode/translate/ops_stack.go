@@ -179,6 +179,14 @@ func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
 	}
 	name := tx.d.code.Names[inst.Arg]
 	v := tx.pop()
+	if _, stored := tx.out.storedGlobals[name]; !stored {
+		if old, ok := tx.Scope().DictGet(tx.globals, tx.Scope().Name(name)); ok {
+			if err := tx.out.world.Replaceable(tx.Scope(), old); err != nil {
+				return err
+			}
+		}
+		tx.out.AddGuards(guards.QuietName(guards.NewGlobalsSource(), name))
+	}
 	if tx.out.storedGlobals == nil {
 		tx.out.storedGlobals = map[string]variables.VariableTracker{}
 	}

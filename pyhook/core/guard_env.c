@@ -493,6 +493,23 @@ instance_attr(PyObject *module, PyObject *args)
 }
 
 static PyObject *
+ends_in_code_at(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *owner, *at;
+    if (!PyArg_ParseTuple(args, "OO", &owner, &at)) {
+        return NULL;
+    }
+    int ends = gd_ends_in_code_at(owner, at);
+    return ends < 0 ? NULL : PyBool_FromLong(ends);
+}
+
+static PyObject *
+end_may_run_code(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    return PyBool_FromLong(gd_end_may_run_code(object));
+}
+
+static PyObject *
 watched(PyObject *Py_UNUSED(module), PyObject *object)
 {
     return PyBool_FromLong(gd_watched(object));
@@ -576,6 +593,12 @@ static PyMethodDef functions[] = {
     {"dict_get", dict_get, METH_VARARGS,
      "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
     {"instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name)\n\nWhat the instance itself has."},
+    {"ends_in_code_at", ends_in_code_at, METH_VARARGS,
+     "ends_in_code_at(owner, at) -> bool\n\nWhether the end of what an instance or dict has under a name, or a list at "
+     "an "
+     "index, may run code, were it replaced."},
+    {"end_may_run_code", end_may_run_code, METH_O,
+     "end_may_run_code(object) -> bool\n\nThe same of an object that a translation looks at."},
     {"watched", watched, METH_O, "watched(object) -> bool\n\nWhether a weak reference with a callback looks at it."},
     {"has_instance_attr", has_instance_attr, METH_VARARGS, "has_instance_attr(object, name) -> bool"},
     {"instance_dict", instance_dict, METH_O,

@@ -222,6 +222,20 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
         return PyCell_Check(v) && PyCell_GET(v) == NULL;
     case GD_OP_UNWATCHED:
         return !gd_watched(v);
+    case GD_OP_QUIET_NAME: {
+        PyObject *had = PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b])
+                                        : attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
+        return had == NULL || !gd_ends_in_code(had);
+    }
+    case GD_OP_QUIET_KEY: {
+        PyObject *had =
+            PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) : NULL;
+        return had == NULL || !gd_ends_in_code(had);
+    }
+    case GD_OP_QUIET_INDEX: {
+        PyObject *had = item_at(v, (int32_t)node->a);
+        return had == NULL || !gd_ends_in_code(had);
+    }
     case GD_OP_SAME:
         return v == regs[node->a];
     case GD_OP_DIFFERENT:

@@ -106,6 +106,16 @@ int gd_param_names_are(PyObject *module, PyObject *names);
 /* Number of items of a builtin container or a subclass of one, from its storage; -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
+/* Whether the end of a value that is to be replaced may run code of the program's: held once, a __del__ or a weak reference with a callback,
+ * of it or of what it alone holds. More than a few objects count as such. Runs nothing, raises nothing. -> guard_end.c */
+int gd_ends_in_code(PyObject *v);
+
+/* The same for what lies in an instance or a dict under a name, or key, or in a list at an index. -1 with an exception */
+int gd_ends_in_code_at(PyObject *owner, PyObject *at);
+
+/* gd_ends_in_code of a value that a translation holds, too. */
+int gd_end_may_run_code(PyObject *v);
+
 /* Whether a weak reference with a callback, other than an entry's, looks at the object. */
 int gd_watched(PyObject *v);
 

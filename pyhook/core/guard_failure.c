@@ -165,6 +165,10 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
                       text_of("empty")};
     case GD_OP_UNWATCHED:
         return (both){text_of("watched"), text_of("not watched")};
+    case GD_OP_QUIET_NAME:
+    case GD_OP_QUIET_KEY:
+    case GD_OP_QUIET_INDEX:
+        return (both){text_of("runs code when it ends"), text_of("none that does")};
     case GD_OP_SAME:
         return (both){gd_show_value(v), regs[node->a] != NULL ? gd_show_value(regs[node->a]) : text_of("nothing")};
     case GD_OP_DIFFERENT:

@@ -291,7 +291,8 @@ copy_consts(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
             }
             e->consts[n->a] = name;
         }
-        if (n->op == GD_OP_DICT_GET || n->op == GD_OP_DICT_CONTAINS || op_table[n->op].a == GD_OPERAND_NAME) {
+        if (n->op == GD_OP_DICT_GET || n->op == GD_OP_DICT_CONTAINS || n->op == GD_OP_QUIET_KEY
+            || op_table[n->op].a == GD_OPERAND_NAME) {
             if ((e->hashes[n->a] = PyObject_Hash(e->consts[n->a])) == -1) {
                 return -1;
             }

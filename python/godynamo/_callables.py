@@ -802,6 +802,7 @@ def facts() -> dict[str, Any]:
         "handles_nothing": handles_nothing,
         "library_class": _classes.library_class,
         "ends_in_code": _lifetimes.ends_in_code,
+        "end_may_run_code": _C.end_may_run_code,
         "array": _numpy.ARRAY,
         "array_shared": _numpy.shared,
         "weakref": weakref.ref,

@@ -485,6 +485,7 @@ def environment(
         "___tuple_iterator_getitem": tuple_iterator_getitem,
         "___param_names": param_names,
         "___cell_empty": cell_empty,
+        "___ends_in_code": _C.ends_in_code_at,
         "___watched": _C.watched,
         "L": held,
         "G": scope,

@@ -224,6 +224,9 @@ _CONDITIONS: dict[str, Callable[[_Speaker, list[ast.expr], bool], str]] = {
     "___type_hasattr": _form("hasattr({0}, {1})", "not hasattr({0}, {1})"),
     "___dict_contains": _form("{0} in {1}", "{0} not in {1}"),
     "___cell_empty": _form("{0} has no value yet", "{0} has a value"),
+    "___ends_in_code": lambda s, args, wanted: (
+        f"the end of {s.place(args[1])} in {s.place(args[0])} {'may run' if wanted else 'runs no'} code"
+    ),
     "___watched": _form(
         "a weak reference with a callback looks at {0}", "no weak reference with a callback looks at {0}"
     ),

@@ -233,6 +233,7 @@ _HELPERS = {
     "___check_mutation": ("", "do not change it between calls"),
     "___cell_empty": ("", "set it before the first call"),
     "___loads": ("", "keep it in place"),
+    "___ends_in_code": ("what it replaces", "let it end elsewhere"),
     "___watched": ("", "drop the weak reference"),
 }
 

@@ -494,6 +494,52 @@ def test_weak_references_with_callbacks_are_seen():
     assert both(entry, (3, 0), {}), "what takes no weak reference"
 
 
+class Ending:
+    def __del__(self):
+        pass
+
+
+ENDS = {
+    "nothing": lambda: None,
+    "a number": lambda: 10**20,
+    "a tensor": lambda: torch.ones(2),
+    "a list of tensors": lambda: [torch.ones(2), (torch.ones(2), "text")],
+    "an instance": lambda: Plain(a=Plain()),
+    "a __del__": Ending,
+    "in a list": lambda: [[], [Ending()]],
+    "in a dict": lambda: {"k": Ending()},
+    "in an instance": lambda: Plain(a=Plain(b=Ending())),
+    "a generator": lambda: (i for i in "ab"),
+    "in a closure": lambda: (lambda held: lambda: held)(Ending()),
+    "many": lambda: [[] for _ in range(100)],
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_what_a_store_replaces_ends_in_silence(what):
+    named, indexed = Program(f), Program(f)
+    named.check("not ___ends_in_code(x, 'a')", "QUIET_NAME", named.slot("x"), named.const("a"), named.cache())
+    indexed.check("not ___ends_in_code(x, 1)", "QUIET_INDEX", indexed.slot("x"), 1)
+    keyed = Program(f)
+    keyed.check("not ___ends_in_code(x, 2)", "QUIET_KEY", keyed.slot("x"), keyed.const(2), keyed.cache())
+    by_name, by_key, by_index = named.entry(), keyed.entry(), indexed.entry()
+    silent = list(ENDS).index(what) < 5
+    for entry, place, read in [
+        (by_name, {"a": ENDS[what]()}, lambda p: p["a"]),
+        (by_name, Plain(a=ENDS[what]()), lambda p: p.a),
+        (by_key, {2: ENDS[what]()}, lambda p: p[2]),
+        (by_index, [0, ENDS[what]()], lambda p: p[1]),
+    ]:
+        assert both(entry, (place, 0), {}) == silent
+        kept = read(place)
+        assert both(entry, (place, 0), {}), "held elsewhere"
+        del kept
+        assert both(entry, (place, 0), {}) == silent
+    for nothing in ({}, Plain(), 3):
+        assert both(by_name, (nothing, 0), {})
+    assert both(by_index, ([], 0), {})
+
+
 def test_slots_are_read_where_the_class_has_them():
     p = Program(f)
     x = p.slot("x")

@@ -483,3 +483,87 @@ def test_an_exception_keeps_the_variables_of_its_frames(fn: Callable[..., Any], 
         call(torch.ones(2))
         seen.append(list(LOG))
     assert seen[1] == seen[0] and seen[2] == seen[0]
+
+
+class Holder:
+    held: Any = None
+
+
+class Keeps:
+    """Nothing of its own ends in code; what it holds may."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+
+REPLACED: Any = None
+
+#: what a store replaces, at the first call and at later ones
+REPLACED_VALUES: dict[str, Callable[[int], Any]] = {
+    "itself": lambda n: make(f"thing {n}"),
+    "from the second call on": lambda n: make(f"thing {n}") if n else None,
+    "in a list": lambda n: [make(f"thing {n}")],
+    "in a list from the second call on": lambda n: [make(f"thing {n}")] if n else [],
+    "in a tuple": lambda n: (1, make(f"thing {n}")),
+    "in an instance": lambda n: Keeps(make(f"thing {n}")),
+    "in an instance from the second call on": lambda n: Keeps(make(f"thing {n}") if n else 0),
+}
+
+
+def replaces_a_global(x: Any, o: Any, items: list[Any]) -> Any:
+    global REPLACED
+    REPLACED = 1
+    note(list(LOG))
+    return x + 1
+
+
+def replaces_an_attribute(x: Any, o: Any, items: list[Any]) -> Any:
+    o.held = 1
+    note(list(LOG))
+    return x + 1
+
+
+def deletes_an_attribute(x: Any, o: Any, items: list[Any]) -> Any:
+    del o.held
+    note(list(LOG))
+    return x + 1
+
+
+def replaces_an_item(x: Any, o: Any, items: list[Any]) -> Any:
+    items[0] = 1
+    note(list(LOG))
+    return x + 1
+
+
+def replaces_a_key(x: Any, o: Any, items: list[Any]) -> Any:
+    o.held["k"] = 1
+    note(list(LOG))
+    return x + 1
+
+
+REPLACING = [replaces_a_global, replaces_an_attribute, deletes_an_attribute, replaces_an_item, replaces_a_key]
+
+
+@pytest.mark.parametrize("value", REPLACED_VALUES)
+@pytest.mark.parametrize("fn", REPLACING)
+def test_what_a_store_replaces_ends_at_the_store(fn: Callable[..., Any], value: str) -> None:
+    def seen(call: Callable[..., Any]) -> list[Any]:
+        global REPLACED
+        out = []
+        for n in range(3):
+            LOG.clear()
+            o, items = Holder(), [0]
+            o.held = 0
+            if fn is replaces_a_global:
+                REPLACED = REPLACED_VALUES[value](n)
+            elif fn is replaces_an_item:
+                items = [REPLACED_VALUES[value](n)]
+            elif fn is replaces_a_key:
+                o.held = {"k": REPLACED_VALUES[value](n)}
+            else:
+                o.held = REPLACED_VALUES[value](n)
+            call(torch.ones(2), o, items)
+            out.append(list(LOG))
+        return out
+
+    assert seen(godynamo.optimize(fn)) == seen(fn)
