@@ -494,8 +494,8 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 // EndsInCode tells objects whose end runs code of the program's (_lifetimes.ends_in_code).
 func (w *World) EndsInCode(s *py.Scope, obj py.Object) bool { return w.truth(s, w.endsInCode, obj) }
 
-// Replaceable is the error of a store in the place of a value whose end may run code of the program's: it may be the last reference, and then
-// CPython runs that at once.
+// Replaceable refuses to store over a value that may run the program's code when it is freed. The store may drop the last reference, and
+// CPython then runs that code at once.
 func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 	switch old.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes, py.TypeKind:

@@ -106,8 +106,9 @@ int gd_param_names_are(PyObject *module, PyObject *names);
 /* Number of items of a builtin container or a subclass of one, from its storage; -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
-/* Whether the end of a value that is to be replaced may run code of the program's: held once, a __del__ or a weak reference with a callback,
- * of it or of what it alone holds. More than a few objects count as such. Runs nothing, raises nothing. -> guard_end.c */
+/* Whether replacing the value may run the program's code: this is the only reference to it, and it, or something that it alone holds,
+ * has a __del__ or a weak reference with a callback. True as well when there are too many objects to look at. Runs nothing, raises
+ * nothing. -> guard_end.c */
 int gd_ends_in_code(PyObject *v);
 
 /* The same for what lies in an instance or a dict under a name, or key, or in a list at an index. -1 with an exception */

@@ -47,7 +47,7 @@ class _Counter:
 
 @contextlib.contextmanager
 def _refused() -> Iterator[None]:
-    """No tracing with AOTAutograd by this thread: _Traces is raised in front of it."""
+    """Keep this thread from tracing with AOTAutograd: _Traces is raised before it starts."""
     import torch._functorch.aot_autograd as module
 
     if not isinstance(module.AOT_COUNTER, _Counter):
