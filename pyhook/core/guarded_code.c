@@ -204,6 +204,20 @@ object_died(PyObject *self, PyObject *reference)
 
 static PyMethodDef object_died_def = {"object_died", object_died, METH_O, NULL};
 
+/* Whether a callback is an entry's, or of a Python module of ours: its end is no event of the program's. */
+static int
+is_ours(PyObject *callback)
+{
+    if (PyCFunction_Check(callback)) {
+        return PyCFunction_GET_FUNCTION(callback) == object_died;
+    }
+    PyObject *module = PyFunction_Check(callback) ? PyFunction_GET_MODULE(callback) : NULL;
+    static const char package[] = "godynamo.";
+    Py_ssize_t n = sizeof(package) - 1;
+    return module != NULL && PyUnicode_Check(module) && PyUnicode_IS_ASCII(module) && PyUnicode_GET_LENGTH(module) > n
+           && memcmp(PyUnicode_1BYTE_DATA(module), package, n) == 0;
+}
+
 int
 gd_watched(PyObject *v)
 {
@@ -213,7 +227,7 @@ gd_watched(PyObject *v)
     PyWeakReference *r = *(PyWeakReference **)PyObject_GET_WEAKREFS_LISTPTR(v);
     for (; r != NULL; r = r->wr_next) {
         PyObject *f = r->wr_callback;
-        if (f != NULL && !(PyCFunction_Check(f) && PyCFunction_GET_FUNCTION(f) == object_died)) {
+        if (f != NULL && !is_ours(f)) {
             return 1;
         }
     }

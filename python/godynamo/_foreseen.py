@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import operator
-import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from ._runtime import Ref
+from .utils import CodeMap
 
 Row = tuple[int, tuple[Any, ...]]
 
@@ -30,7 +30,7 @@ _ASK: dict[str, Callable[[Any], Any]] = {
 _MAX_CHANGES = 3
 
 #: the answers so far, by the frame's code and the question
-_answers: weakref.WeakKeyDictionary[CodeType, dict[str, set[Any]]] = weakref.WeakKeyDictionary()
+_answers: CodeMap[dict[str, set[Any]]] = CodeMap()
 
 
 def forget() -> None:

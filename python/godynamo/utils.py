@@ -3,55 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from ._identity_map import IdentityMap
 
 V = TypeVar("V")
 
 
-class CodeMap(MutableMapping[CodeType, V], Generic[V]):
-    """A dict keyed by code objects as objects: equal code of two functions stays apart, and dead code drops out."""
-
-    def __init__(self) -> None:
-        self._rows: dict[int, tuple[weakref.ref[CodeType], V]] = {}
-
-    def __getitem__(self, code: CodeType) -> V:
-        """Value of this very code object; KeyError when it has none."""
-        row = self._rows.get(id(code))
-        if row is None or row[0]() is not code:
-            raise KeyError(code)
-        return row[1]
-
-    def __setitem__(self, code: CodeType, value: V) -> None:
-        """Set a value; it is dropped when the code object dies."""
-        key, rows = id(code), self._rows
-
-        def drop(ref: weakref.ref[CodeType]) -> None:
-            row = rows.get(key)
-            if row is not None and row[0] is ref:
-                del rows[key]
-
-        rows[key] = (weakref.ref(code, drop), value)
-
-    def __delitem__(self, code: CodeType) -> None:
-        """Drop this code object's value."""
-        self[code]
-        del self._rows[id(code)]
-
-    def __iter__(self) -> Iterator[CodeType]:
-        """Iterate over the code objects that are alive."""
-        for ref, _ in list(self._rows.values()):
-            code = ref()
-            if code is not None:
-                yield code
-
-    def __len__(self) -> int:
-        """Count the code objects."""
-        return len(self._rows)
+class CodeMap(IdentityMap[CodeType, V]):
+    """A dict keyed by code objects: equal code of two functions stays apart."""
 
 
 #: ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["frames"]["later"]`` (first calls of lazy modules, not in the total),

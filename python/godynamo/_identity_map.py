@@ -1,0 +1,55 @@
+"""Dicts of what is known about an object, for as long as it lives."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, MutableMapping
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class IdentityMap(MutableMapping[K, V], Generic[K, V]):
+    """A dict keyed by objects themselves, equal or not; those that die drop out.
+
+    A ``WeakKeyDictionary``'s callback would be taken for one of the program's; this module's is not (``gd_watched`` in
+    ``core/guarded_code.c``).
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[int, tuple[weakref.ref[K], V]] = {}
+
+    def __getitem__(self, obj: K) -> V:
+        """Value of this very object; KeyError when it has none."""
+        row = self._rows.get(id(obj))
+        if row is None or row[0]() is not obj:
+            raise KeyError(obj)
+        return row[1]
+
+    def __setitem__(self, obj: K, value: V) -> None:
+        """Set a value; it is dropped when the object dies. TypeError for objects without weak references."""
+        key, rows = id(obj), self._rows
+
+        def drop(ref: weakref.ref[K]) -> None:
+            row = rows.get(key)
+            if row is not None and row[0] is ref:
+                del rows[key]
+
+        rows[key] = (weakref.ref(obj, drop), value)
+
+    def __delitem__(self, obj: K) -> None:
+        """Drop this object's value."""
+        self[obj]
+        del self._rows[id(obj)]
+
+    def __iter__(self) -> Iterator[K]:
+        """Iterate over the objects that are alive."""
+        for ref, _ in list(self._rows.values()):
+            obj = ref()
+            if obj is not None:
+                yield obj
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self._rows)
