@@ -417,6 +417,12 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		if inst.Op == opcode.WITH_EXCEPT_START {
 			pushes = 1
 		}
+		if pushes == 1 && after.Op == opcode.POP_TOP && next+1 < len(tx.d.code.Instructions) {
+			tx.out.account.translated(tx, after)
+			c.PopTop() // the rest need not be given a value to drop, nor guard what its end does
+			err = resume(tx.d.code.Instructions[next+1], below)
+			break
+		}
 		results := make([]item, pushes)
 		for i := pushes - 1; i >= 0; i-- {
 			results[i] = result()

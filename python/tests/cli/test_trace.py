@@ -88,7 +88,7 @@ def test_a_translation_says_all_there_is_to_know(traced):
     lines = breaks_once.__code__.co_firstlineno
     assert first["function"] == {"name": "breaks_once", "file": __file__, "line": lines}
     assert (first["status"], first["kind"], first["parent"], first["ops"]) == ("ok", "call", None, 2)
-    assert (rest["kind"], rest["parent"], rest["resumes_at"]) == ("resume", first["id"], lines + 2)
+    assert (rest["kind"], rest["parent"], rest["resumes_at"]) == ("resume", first["id"], lines + 3)
     assert first["stack"][0][0] == "test_a_translation_says_all_there_is_to_know"
     assert first["stack"][0][3] == "f(torch.ones(2), 2)"
     (split,) = first["breaks"]
