@@ -225,26 +225,39 @@ func (b *GuardBuilder) GradMode(g Guard) error {
 		check{op: OpGradMode, flags: present(g.Args.Flag)})
 }
 
-// Unwatched is the method of UNWATCHED.
-func (b *GuardBuilder) Unwatched(g Guard) error {
-	return b.add(g, 1, "not ___watched("+b.ref(g)+")", check{op: OpUnwatched})
+// quiet adds a guard of QuietAt's family. The node's flags, and the text, say how many of these the entry has.
+func (b *GuardBuilder) quiet(g Guard, at, slot string, c check) error {
+	c.flags = b.manager.places
+	return b.add(g, 1, fmt.Sprintf("not ___ends_in_code(%s, %s, %d%s)", b.ref(g), at, c.flags, slot), c)
+}
+
+// Quiet is the method of QUIET. A value that is pinned otherwise, such as a tensor, needs none.
+func (b *GuardBuilder) Quiet(g Guard) error {
+	if b.manager.pinned[g.Name] {
+		return nil
+	}
+	flags := b.manager.places
+	return b.add(g, 1, fmt.Sprintf("not ___ends(%s, %d)", b.ref(g), flags), check{op: OpQuiet, flags: flags})
 }
 
 // QuietName is the method of QUIET_NAME.
 func (b *GuardBuilder) QuietName(g Guard) error {
-	text := fmt.Sprintf("not ___ends_in_code(%s, %s)", b.ref(g), quote(g.Args.Str))
-	return b.add(g, 1, text, check{op: OpQuietName, a: named(g.Args.Str), b: cached()})
+	return b.quiet(g, quote(g.Args.Str), "", check{op: OpQuietName, a: named(g.Args.Str), b: cached()})
 }
 
 // QuietKey is the method of QUIET_KEY.
 func (b *GuardBuilder) QuietKey(g Guard) error {
-	text := fmt.Sprintf("not ___ends_in_code(%s, %s)", b.ref(g), constText(g.Args.Obj))
-	return b.add(g, 1, text, check{op: OpQuietKey, a: literal(g.Args.Obj), b: cached()})
+	return b.quiet(g, constText(g.Args.Obj), "", check{op: OpQuietKey, a: literal(g.Args.Obj), b: cached()})
+}
+
+// QuietSlot is the method of QUIET_SLOT.
+func (b *GuardBuilder) QuietSlot(g Guard) error {
+	return b.quiet(g, quote(g.Args.Str), ", True", check{op: OpQuietSlot, a: named(g.Args.Str), b: number(g.Args.N)})
 }
 
 // QuietIndex is the method of QUIET_INDEX.
 func (b *GuardBuilder) QuietIndex(g Guard) error {
-	return b.add(g, 1, fmt.Sprintf("not ___ends_in_code(%s, %d)", b.ref(g), g.Args.N), check{op: OpQuietIndex, a: number(g.Args.N)})
+	return b.quiet(g, strconv.Itoa(g.Args.N), "", check{op: OpQuietIndex, a: number(g.Args.N)})
 }
 
 // CellEmpty is the method of CELL_EMPTY.

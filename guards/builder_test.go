@@ -134,19 +134,22 @@ var kindCases = []kindCase{
 		[]string{"not ___dict_contains('k', x)"}, value(dictOf(dictType)), value(dictOf(dictType, "k"))},
 	{"DICT_LENGTH", func(w *world, x Source) []Guard { return one(DictLength(x, 1)) },
 		[]string{"len(x) == 1"}, value(dictOf(dictType, "k")), value(dictOf(dictType))},
-	{"UNWATCHED", func(w *world, x Source) []Guard { return one(Unwatched(x)) },
-		[]string{"not ___watched(x)"}, value(instance(nil)), value(&pyObject{typ: instance(nil).typ, watched: true})},
+	{"QUIET", func(w *world, x Source) []Guard { return one(Quiet(NewLocalSource("x", 0))) },
+		[]string{"not ___ends(x, 1)"}, value(instance(nil)), value(&pyObject{typ: instance(nil).typ, watched: true})},
 	{"QUIET_NAME", func(w *world, x Source) []Guard { return one(QuietName(x, "a")) },
-		[]string{"not ___ends_in_code(x, 'a')"}, value(instance(nil)),
+		[]string{"not ___ends_in_code(x, 'a', 1)"}, value(instance(nil)),
 		value(instance(map[string]Value{"a": &pyObject{typ: instance(nil).typ, watched: true}}))},
 	{"QUIET_KEY", func(w *world, x Source) []Guard { return one(QuietKey(x, w.konst(str("k"), "'k'"))) },
-		[]string{"not ___ends_in_code(x, 'k')"}, value(dictOf(dictType, "k")), func(*world) Value {
+		[]string{"not ___ends_in_code(x, 'k', 1)"}, value(dictOf(dictType, "k")), func(*world) Value {
 			d := &pyDict{typ: dictType}
 			d.set(str("k"), &pyObject{typ: instance(nil).typ, watched: true})
 			return d
 		}},
+	{"QUIET_SLOT", func(w *world, x Source) []Guard { return one(QuietSlot(x, "a", 16)) },
+		[]string{"not ___ends_in_code(x, 'a', 1, True)"}, value(instance(nil)),
+		value(instance(map[string]Value{"a": &pyObject{typ: instance(nil).typ, watched: true}}))},
 	{"QUIET_INDEX", func(w *world, x Source) []Guard { return one(QuietIndex(x, 0)) },
-		[]string{"not ___ends_in_code(x, 0)"}, value(&pySeq{listType, []Value{two}}),
+		[]string{"not ___ends_in_code(x, 0, 1)"}, value(&pySeq{listType, []Value{two}}),
 		value(&pySeq{listType, []Value{&pyObject{typ: instance(nil).typ, watched: true}}})},
 	{"CELL_EMPTY", func(w *world, x Source) []Guard { return one(CellEmpty(x)) },
 		[]string{"___cell_empty(___cells['x'])"}, value(&pyCell{}), value(&pyCell{two})},

@@ -30,6 +30,8 @@ type CheckFunctionManager struct {
 	parts      []*part
 	tensors    []Guard
 	needsState bool
+	places     uint8           // guards of QuietAt's family
+	pinned     map[string]bool // places whose value is a tensor, or equal to a constant
 	stateLine  UserLine
 	kinds      []byte
 	program    *Program
@@ -61,6 +63,7 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	opts.Reads = slices.DeleteFunc(slices.Clone(opts.Reads), func(s Source) bool { return s.GuardSource() == SourcePolyfill })
 	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, append(slices.Clone(values), opts.Reads...), opts.SlotNames)}
 	local, global := &GuardBuilder{m}, &GuardBuilder{m}
+	m.countQuiet(all)
 	for _, g := range all {
 		if err := g.Create(local, global); err != nil {
 			return nil, err
@@ -77,6 +80,32 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	m.program = program
 	program.Kinds = string(m.kinds)
 	return m, nil
+}
+
+// maxPlaces is how many places a translation takes into account for one object (1 + HELD in guard_end.c).
+const maxPlaces = 7
+
+// countQuiet counts the guards on what the frame lets go of, and finds the values that need none.
+func (m *CheckFunctionManager) countQuiet(all []Guard) {
+	for i := range all {
+		if _, quiet := quietFamily[all[i].CreateFn]; quiet && m.places < maxPlaces {
+			m.places++
+		}
+	}
+	if m.places == 0 {
+		return
+	}
+	m.pinned = map[string]bool{}
+	for i := range all {
+		switch all[i].CreateFn {
+		case CreateTensorMatch, CreateEqualsMatch, CreateConstantMatch:
+			m.pinned[all[i].Name] = true
+		case CreateIDMatch:
+			if isSingleton(all[i].Args.Obj) {
+				m.pinned[all[i].Name] = true
+			}
+		}
+	}
 }
 
 // describe adds a guard's line to Program.Kinds, for the part that is being written.

@@ -31,11 +31,18 @@ func EqualsMatch(src Source, typ, val Const) []Guard {
 
 // ConstantMatch is IDMatch for None, True and False, and EqualsMatch for other constants.
 func ConstantMatch(src Source, typ, val Const) []Guard {
-	switch val.Text {
-	case "None", "True", "False", "Ellipsis":
+	if isSingleton(val) {
 		return []Guard{on(src, CreateConstantMatch, "", Args{Obj: val, Flag: true})}
 	}
 	return []Guard{TypeMatch(src, typ), on(src, CreateConstantMatch, "", Args{Obj: val})}
+}
+
+func isSingleton(val Const) bool {
+	switch val.Text {
+	case "None", "True", "False", "Ellipsis":
+		return true
+	}
+	return false
 }
 
 // NameMatch holds when v is a function, class or module whose __name__ is name.
@@ -133,8 +140,12 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 // GlobalState compares torch's global state although no tensor is checked: grad mode, dispatch keys, modes, autocast, ...
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
+// quietFamily are the guards on what a frame lets go of.
+var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {}, CreateQuietIndex: {}}
+
 // QuietName holds when what v has under name, an instance in its own storage or a dict, can be replaced and ends without code of the
-// program's: it has none, it is held elsewhere too, or neither it nor what it alone holds has a __del__ or a watching weak reference.
+// program's: it has none, it is held elsewhere too, or neither it nor what it alone holds has a __del__ or a watching weak reference. Held
+// elsewhere means: by more references than an entry has guards of this family, since all of those may go.
 func QuietName(src Source, name string) Guard {
 	return on(src, CreateQuietName, name, Args{Str: name})
 }
@@ -144,26 +155,35 @@ func QuietKey(src Source, key Const) Guard {
 	return on(src, CreateQuietKey, "#"+strconv.Itoa(key.Index), Args{Obj: key})
 }
 
-// QuietIndex is QuietName for an item of a list.
+// Quiet is QuietName for the value of a variable.
+func Quiet(src *LocalSource) Guard { return on(src, CreateQuiet, "", Args{}) }
+
+// QuietSlot is QuietName for a member that __slots__ has made, at a byte offset.
+func QuietSlot(src Source, name string, offset int) Guard {
+	return on(src, CreateQuietSlot, name, Args{Str: name, N: offset})
+}
+
+// QuietIndex is QuietName for an item of a list or deque; what a cell holds is its item 0.
 func QuietIndex(src Source, i int) Guard {
 	return on(src, CreateQuietIndex, strconv.Itoa(i), Args{N: i})
 }
 
-// QuietAt is QuietName, QuietKey or QuietIndex for the place that src reads; false for places that nothing is stored into one by one.
+// QuietAt is the guard of this family for the place that src reads; false for places that nothing is stored into one by one.
 func QuietAt(src Source) (Guard, bool) {
 	switch s := src.(type) {
 	case *AttrSource:
 		return QuietName(s.Base(), s.Attr), true
+	case *SlotSource:
+		return QuietSlot(s.Base(), s.Attr, s.Offset), true
 	case *GetItemSource:
 		return QuietKey(s.Base(), s.Key), true
+	case *CellSource:
+		return QuietIndex(s.Base(), 0), true
 	case *IndexSource:
 		return QuietIndex(s.Base(), s.Index), true
 	}
 	return Guard{}, false
 }
-
-// Unwatched holds when no weak reference with a callback looks at v: its end runs none of the program's code.
-func Unwatched(src Source) Guard { return on(src, CreateUnwatched, "", Args{}) }
 
 // CellEmpty holds when the cell (src is the cell's own place) has no contents.
 func CellEmpty(src Source) Guard { return on(src, CreateCellEmpty, "", Args{}) }

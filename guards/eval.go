@@ -167,9 +167,9 @@ func (e *evaluation) holds(n *Node) bool {
 	case OpCellEmpty:
 		_, empty, isCell := e.h.Cell(v)
 		return isCell && empty
-	case OpUnwatched:
+	case OpQuiet:
 		return !e.h.Watched(v)
-	case OpQuietName, OpQuietKey:
+	case OpQuietName, OpQuietKey, OpQuietSlot:
 		return !e.h.EndsInCode(v, e.konst(n.A))
 	case OpQuietIndex:
 		return !e.h.EndsInCode(v, int(int32(n.A)))

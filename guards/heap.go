@@ -27,7 +27,7 @@ type Heap interface {
 	FuncField(v Value, field FuncField) (Value, bool)
 	Cell(v Value) (contents Value, empty, isCell bool)
 	Referent(v Value) (Value, bool) // of a weak reference: None once it died
-	Watched(v Value) bool           // by a weak reference with a callback of the program's
+	Watched(v Value) bool           // whether its end may run code
 	EndsInCode(v, at Value) bool    // what v alone has under a name, a key or, an int, at an index
 	IsName(v, name Value) bool      // whether __name__ of a function, class or module is name
 	Equal(a, b Value) bool          // part by part, types included

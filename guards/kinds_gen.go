@@ -38,9 +38,10 @@ const (
 	OpObjectMutation
 	OpGradMode
 	OpCellEmpty
-	OpUnwatched
+	OpQuiet
 	OpQuietName
 	OpQuietKey
+	OpQuietSlot
 	OpQuietIndex
 	OpSame
 	OpDifferent
@@ -84,9 +85,10 @@ var opTable = [numOps]opInfo{
 	OpObjectMutation: {"OBJECT_MUTATION", false, operandObject, operandCache, "a %t object is %f, was %x"},
 	OpGradMode:       {"GRAD_MODE", false, operandNone, operandNone, "grad mode is %f, was %x"},
 	OpCellEmpty:      {"CELL_EMPTY", false, operandNone, operandNone, "the cell holds %f, was empty"},
-	OpUnwatched:      {"UNWATCHED", false, operandNone, operandNone, "a weak reference with a callback looks at the %t object"},
+	OpQuiet:          {"QUIET", false, operandNone, operandNone, "the end of the %t object may run code"},
 	OpQuietName:      {"QUIET_NAME", false, operandName, operandCache, "the end of %w of a %t object may run code"},
 	OpQuietKey:       {"QUIET_KEY", false, operandLiteral, operandCache, "the end of the value at key %w may run code"},
+	OpQuietSlot:      {"QUIET_SLOT", false, operandName, operandOffset, "the end of slot %w of a %t object may run code"},
 	OpQuietIndex:     {"QUIET_INDEX", false, operandInt, operandNone, "the end of item %n of a %t object may run code"},
 	OpSame:           {"SAME", false, operandReg, operandNone, "found %f, which was one object with another value, now %x"},
 	OpDifferent:      {"DIFFERENT", false, operandReg, operandNone, "found %f, which was not one object with another value"},
@@ -119,9 +121,10 @@ const (
 	CreateDictContains
 	CreateDictLength
 	CreateCellEmpty
-	CreateUnwatched
+	CreateQuiet
 	CreateQuietName
 	CreateQuietKey
+	CreateQuietSlot
 	CreateQuietIndex
 	CreateDuplicateInput
 	CreateNoAlias
@@ -154,9 +157,10 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateDictContains:       {"DICT_CONTAINS", 4, (*GuardBuilder).DictContains},
 	CreateDictLength:         {"DICT_LENGTH", 2, (*GuardBuilder).DictLength},
 	CreateCellEmpty:          {"CELL_EMPTY", 2, (*GuardBuilder).CellEmpty},
-	CreateUnwatched:          {"UNWATCHED", 8, (*GuardBuilder).Unwatched},
+	CreateQuiet:              {"QUIET", 8, (*GuardBuilder).Quiet},
 	CreateQuietName:          {"QUIET_NAME", 8, (*GuardBuilder).QuietName},
 	CreateQuietKey:           {"QUIET_KEY", 8, (*GuardBuilder).QuietKey},
+	CreateQuietSlot:          {"QUIET_SLOT", 8, (*GuardBuilder).QuietSlot},
 	CreateQuietIndex:         {"QUIET_INDEX", 8, (*GuardBuilder).QuietIndex},
 	CreateDuplicateInput:     {"DUPLICATE_INPUT", 3, (*GuardBuilder).DuplicateInput},
 	CreateNoAlias:            {"NO_ALIAS", 3, (*GuardBuilder).NoAlias},

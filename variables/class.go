@@ -359,8 +359,9 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
 	}
 	if d, ok := s.TypeLookup(c.Class, name); ok {
-		if get, data := isDescriptor(tx, d); get || data {
-			return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
+		get, data := isDescriptor(tx, d)
+		if get || data || !EndsAlone(d) && !w.IsTensor(d) {
+			return unsupported(exc.StoreUnsupported, "attribute %s of class %s, which is a %s", name, py.TypeName(c.Class), py.TypeName(d.Type()))
 		}
 	}
 	stored := w.classAttrs[c.Class]

@@ -76,6 +76,9 @@ func dictPop(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw) (Va
 		}
 		return nil, keyError(tx, args[0])
 	}
+	if err := lettingGo(tx, v); err != nil {
+		return nil, err
+	}
 	return v, methodEffect(tx, d, "pop", args[:1])
 }
 
@@ -117,6 +120,9 @@ func (d *DictVariable) popAt(tx Translator, i int, args []VariableTracker) (Vari
 	k := d.keys[i]
 	v, _, err := d.remove(tx, k)
 	if err != nil {
+		return nil, err
+	}
+	if err := lettingGo(tx, v); err != nil {
 		return nil, err
 	}
 	return NewTuple([]VariableTracker{k, v}, nil), methodEffect(tx, d, "popitem", args)

@@ -287,6 +287,9 @@ func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 			if obj, ok := tx.Scope().CellContents(c.Real); ok {
 				old = NewLazy(obj, nil)
 			}
+			if c.Src != nil {
+				tx.Output().AddGuards(guards.QuietIndex(c.Src, 0))
+			}
 		}
 		if err := lettingGo(tx, old); err != nil {
 			return err

@@ -42,6 +42,11 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 	row := a.row()
 	if v, known := atAnEnd(tx, a, name, args); known {
 		a.changed()
+		if m.item {
+			if err := lettingGo(tx, v); err != nil {
+				return nil, err
+			}
+		}
 		return v, methodEffect(tx, a, name, args)
 	}
 	all := append([]VariableTracker(nil), *row...)
@@ -86,7 +91,7 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 		return nil, observed(err)
 	}
 	order, err := listOf(tx, real)
-	if err == nil && !m.item {
+	if err == nil {
 		err = letGoAll(tx, all, order)
 	}
 	if err != nil {

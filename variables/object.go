@@ -626,6 +626,9 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 				return err
 			}
 		}
+		if err := o.emptying(tx, name, d); err != nil {
+			return err
+		}
 		o.store(name, value)
 		return o.storeEffect(tx, name, value)
 	case py.Property:
@@ -637,6 +640,24 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 		}
 	}
 	return o.setUserDescriptor(tx, name, d, value)
+}
+
+// emptying is lettingGo of what the slot d holds.
+func (o *ObjectVariable) emptying(tx Translator, name string, d py.Object) error {
+	if old := o.attrs[name]; old != nil {
+		return lettingGo(tx, old)
+	}
+	if o.Obj.IsNull() || o.gone[name] {
+		return nil
+	}
+	old, off, ok := tx.Scope().MemberValue(d, o.Obj)
+	if o.Src != nil {
+		tx.Output().AddGuards(guards.QuietSlot(o.inside(tx), name, off))
+	}
+	if !ok {
+		return nil
+	}
+	return tx.World().Replaceable(tx.Scope(), old)
 }
 
 // ReconstructEmpty emits the bare instance; attributes are stored by the caller.

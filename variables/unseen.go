@@ -75,6 +75,9 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 		added, given = items, []VariableTracker{NewTuple(items, nil)}
 	}
 	w := tx.World()
+	if ok, err := w.makesRoom(tx, l, len(added)); !ok || err != nil {
+		return false, err
+	}
 	u := w.unseen[l.obj]
 	if u == nil {
 		u = &unseen{}
@@ -83,6 +86,38 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	u.reachedAt(tx, l)
 	u.added = append(u.added, added...)
 	return true, methodEffect(tx, l, name, given)
+}
+
+// makesRoom reports whether n items can be added unseen: to a deque with a limit, if it only lets go of items that it had at the frame's
+// start, and whose ends run no code.
+func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
+	if l.obj.Kind() == py.List {
+		return true, nil
+	}
+	most, err := tx.Scope().GetAttr(l.obj, "maxlen")
+	if err != nil || most.Kind() == py.NoneKind {
+		return err == nil, err
+	}
+	items, err := listOf(tx, l.obj)
+	if err != nil {
+		return false, err
+	}
+	first := 0
+	if u := w.unseen[l.obj]; u != nil {
+		first = len(u.added)
+	}
+	if limit, ok := py.AsInt(most); !ok || int64(first+n) > limit {
+		return false, nil
+	}
+	for i := first; i < first+n; i++ {
+		tx.Output().AddGuards(guards.QuietIndex(l.Src, i))
+		if i < len(items) {
+			if err := w.Replaceable(tx.Scope(), items[i]); err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
 }
 
 func (u *unseen) reachedAt(tx Translator, l *LazyVariable) {

@@ -32,7 +32,7 @@ type facts struct {
 	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing                                                                                      py.Object
 	numpyScalars, numpyFunctions, numpyCallables, numpyOperation, numpyComputed                                                                                                                      py.Object
 	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek, moduleKinds                                                                                                            py.Object
-	drawingFunctions, randomType, systemRandom, libraryClass, endsInCode, endMayRunCode                                                                                                              py.Object
+	drawingFunctions, randomType, systemRandom, libraryClass, endMayRunCode                                                                                                                          py.Object
 	setClone, layoutIs                                                                                                                                                                               py.Object
 	traceable, hasHandler, plainTensor                                                                                                                                                               py.Object
 	handlersEnabled, handlerMirrors, handlerStandIn, handlerAsked, handleTorchFunction, makeSubclass, newTensor, asSubclass, plainExample, modesOff, gradEnabled, convert, alias, detach, wrapResult py.Object
@@ -164,7 +164,7 @@ func (f *facts) table() map[string]*py.Object {
 		"numpy_scalars": &f.numpyScalars, "numpy_functions": &f.numpyFunctions, "numpy_callables": &f.numpyCallables, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
 		"recursive_repr": &f.recursiveRepr,
 		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "makes_new": &f.makesNew, "AutogradFunction": &f.AutogradFunction, "autograd_parts": &f.autogradParts, "signature": &f.signature, "function_made": &f.functionMade,
-		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "ends_in_code": &f.endsInCode, "end_may_run_code": &f.endMayRunCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "module_kinds": &f.moduleKinds, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
+		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "end_may_run_code": &f.endMayRunCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "module_kinds": &f.moduleKinds, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
 		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
 		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
 		"make_subclass": &f.makeSubclass, "as_subclass": &f.asSubclass, "plain_example": &f.plainExample, "alias": &f.alias, "grad_enabled": &f.gradEnabled, "convert": &f.convert, "modes_off": &f.modesOff, "detach": &f.detach, "wrap_result": &f.wrapResult, "new_tensor": &f.newTensor, "handler_mirrors": &f.handlerMirrors, "handle_torch_function": &f.handleTorchFunction,
@@ -491,17 +491,24 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 	return ok && r == py.True()
 }
 
-// EndsInCode tells objects whose end runs code of the program's (_lifetimes.ends_in_code).
-func (w *World) EndsInCode(s *py.Scope, obj py.Object) bool { return w.truth(s, w.endsInCode, obj) }
+// VariableEndsInCode tells values whose end runs code of the program's where a variable lets go of them.
+func (w *World) VariableEndsInCode(s *py.Scope, obj py.Object) bool {
+	return w.truth(s, w.endMayRunCode, obj, py.False())
+}
+
+// EndsAlone tells objects whose end is that of nothing else, by their type.
+func EndsAlone(o py.Object) bool {
+	switch o.Kind() {
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes, py.TypeKind:
+		return true
+	}
+	return false
+}
 
 // Replaceable refuses to store over a value that may run the program's code when it is freed. The store may drop the last reference, and
 // CPython then runs that code at once.
 func (w *World) Replaceable(s *py.Scope, old py.Object) error {
-	switch old.Kind() {
-	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes, py.TypeKind:
-		return nil
-	}
-	if w.IsTensor(old) || !w.truth(s, w.endMayRunCode, old) {
+	if EndsAlone(old) || !w.truth(s, w.endMayRunCode, old, py.True()) {
 		return nil
 	}
 	return unsupported(exc.StoreUnsupported, "in the place of a %s, whose end may run code", py.TypeName(old.Type()))

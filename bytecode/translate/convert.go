@@ -189,6 +189,7 @@ func (tx *InstructionTranslator) symbolicLocals() {
 	}
 	if o := f.Origin; o != nil {
 		tx.out.holders.params, tx.out.holders.finalizers = map[int]bool{}, map[int]bool{}
+		tx.out.findLoud()
 		read := bytecode.Liveness(tx.d.code)[tx.d.code.Instructions[o.Target]]
 		for i, local := range o.Params {
 			tx.locals[local] = place(i, f.Slots[i], read.Has(local))

@@ -23,6 +23,8 @@ type Frame struct {
 	Inner                             bool // called by what is optimized, and served by the hook
 	// Origin is set for the rest of a frame: it is translated from the user's own code, entered at a place with a stack.
 	Origin *Origin
+	// loud are the slots of such a rest whose end runs code, found before anything has looked into them; nil: not asked yet.
+	loud map[int]bool
 }
 
 // Origin says what a resume function stands for. Its parameters are the live locals, then the values of the stack.

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -90,23 +92,29 @@ type holders struct {
 
 // addHolder notes a parameter of a resume function.
 func (o *OutputGraph) addHolder(param int) {
-	h, obj := &o.holders, o.frame.Slots[param]
+	h := &o.holders
 	h.params[param] = true
-	if o.hasFinalizer(obj) {
+	if o.frame.loud[param] {
 		h.finalizers[param] = true
 	}
-	if o.world.IsTensor(obj) {
+	if o.world.IsTensor(o.frame.Slots[param]) {
 		h.tensors++
 	}
 }
 
-// hasFinalizer tells objects whose end runs code, by a __del__ or the callback of a weak reference, and what holds such.
-func (o *OutputGraph) hasFinalizer(obj py.Object) bool {
-	switch obj.Kind() {
-	case py.Other, py.Tuple, py.List, py.Dict:
-		return !o.world.IsTensor(obj) && o.world.EndsInCode(o.scope, obj)
+// findLoud finds the slots whose end runs code, by a __del__ or the callback of a weak reference of the value's or of what it alone holds.
+// An attempt at the frame holds what it has looked at, so it is found by the first alone.
+func (o *OutputGraph) findLoud() {
+	f := o.frame
+	if f.loud != nil {
+		return
 	}
-	return false
+	f.loud = map[int]bool{}
+	for i, obj := range f.Slots {
+		if !obj.IsNull() && !variables.EndsAlone(obj) && o.world.VariableEndsInCode(o.scope, obj) {
+			f.loud[i] = true
+		}
+	}
 }
 
 // finalizerDue is the error of a step in front of which the program has let go of an object with a finalizer. That may change anything
@@ -172,7 +180,7 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 		if h.params[i] && !r.params[i] {
 			delete(h.params, i)
 			e.drops = append(e.drops, drop{param: true, index: i})
-			o.unwatched(i)
+			o.quiet(i)
 			if o.world.IsTensor(obj) {
 				h.tensors--
 			}
@@ -226,12 +234,12 @@ func (o *OutputGraph) holdAgain(i int) {
 	}
 }
 
-// unwatched guards that the end of a parameter that the program lets go of runs no callback; where one would run, the step is
-// split there (finalizerDue).
-func (o *OutputGraph) unwatched(param int) {
-	obj := o.frame.Slots[param]
-	if obj.Kind() == py.Other && !o.world.IsTensor(obj) && !o.holders.finalizers[param] {
-		o.AddGuards(guards.Unwatched(guards.NewLocalSource(o.root.names[param], param)))
+// quiet guards that the end of a parameter that the program lets go of runs no code; where it would, the step is split there
+// (finalizerDue).
+func (o *OutputGraph) quiet(param int) {
+	typed := slices.Contains(o.frame.Origin.Computed, param) // so the next call's ends like this one
+	if !o.holders.finalizers[param] && !(typed && variables.EndsAlone(o.frame.Slots[param])) {
+		o.AddGuards(guards.Quiet(guards.NewLocalSource(o.root.names[param], param)))
 	}
 }
 
@@ -262,7 +270,7 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	r := o.reached(values)
 	for i := range o.frame.Slots {
 		if h.params[i] && !r.params[i] {
-			o.unwatched(i)
+			o.quiet(i)
 		}
 	}
 }

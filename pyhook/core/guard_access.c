@@ -133,10 +133,21 @@ gd_dict_keys_tuple(PyObject *dict)
     return keys;
 }
 
+int
+gd_is_deque(PyObject *v)
+{
+    /* A static type: immortal, its object starts with PyObject_VAR_HEAD and keeps its length there. */
+    static PyTypeObject *deque;
+    if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0
+        && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        deque = Py_TYPE(v);
+    }
+    return deque != NULL && PyObject_TypeCheck(v, deque);
+}
+
 Py_ssize_t
 gd_storage_length(PyObject *v)
 {
-    static PyTypeObject *deque;
     if (PyList_Check(v) || PyTuple_Check(v) || PyBytes_Check(v)) {
         return Py_SIZE(v);
     }
@@ -149,12 +160,7 @@ gd_storage_length(PyObject *v)
     if (PyUnicode_Check(v)) {
         return PyUnicode_GET_LENGTH(v);
     }
-    if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0
-        && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-        deque = Py_TYPE(
-            v); /* a static type: immortal, its object starts with PyObject_VAR_HEAD and keeps its length there */
-    }
-    return deque != NULL && PyObject_TypeCheck(v, deque) ? Py_SIZE(v) : -1;
+    return gd_is_deque(v) ? Py_SIZE(v) : -1;
 }
 
 PyObject *

@@ -496,17 +496,37 @@ static PyObject *
 ends_in_code_at(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *owner, *at;
-    if (!PyArg_ParseTuple(args, "OO", &owner, &at)) {
+    int places, slot = 0;
+    if (!PyArg_ParseTuple(args, "OOi|p", &owner, &at, &places, &slot)) {
         return NULL;
     }
-    int ends = gd_ends_in_code_at(owner, at);
+    int ends = gd_ends_in_code_at(owner, at, slot, places);
     return ends < 0 ? NULL : PyBool_FromLong(ends);
 }
 
+/* What an evaluation of the guard text holds of a variable (_guard_env.eval_text), beside what is there as well when C evaluates. */
+enum { TEXT_HOLDS = 6 };
+
 static PyObject *
-end_may_run_code(PyObject *Py_UNUSED(module), PyObject *object)
+ends_in_code(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    return PyBool_FromLong(gd_end_may_run_code(object));
+    PyObject *object;
+    int places;
+    if (!PyArg_ParseTuple(args, "Oi", &object, &places)) {
+        return NULL;
+    }
+    return PyBool_FromLong(gd_variable_ends_in_code(object, places + TEXT_HOLDS));
+}
+
+static PyObject *
+end_may_run_code(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *object;
+    int stores;
+    if (!PyArg_ParseTuple(args, "Op", &object, &stores)) {
+        return NULL;
+    }
+    return PyBool_FromLong(gd_end_may_run_code(object, stores));
 }
 
 static PyObject *
@@ -594,11 +614,13 @@ static PyMethodDef functions[] = {
      "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
     {"instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name)\n\nWhat the instance itself has."},
     {"ends_in_code_at", ends_in_code_at, METH_VARARGS,
-     "ends_in_code_at(owner, at) -> bool\n\nWhether the end of what an instance or dict has under a name, or a list at "
-     "an "
-     "index, may run code, were it replaced."},
-    {"end_may_run_code", end_may_run_code, METH_O,
-     "end_may_run_code(object) -> bool\n\nThe same of an object that a translation looks at."},
+     "ends_in_code_at(owner, at, places, slot=False) -> bool\n\nWhether the end of what a container or instance has "
+     "at a key, name (slot: of a slot) or index may run code, where so many places are let go of."},
+    {"ends_in_code", ends_in_code, METH_VARARGS,
+     "ends_in_code(object, places) -> bool\n\nThe same of a variable of a resumed frame, for the guard text."},
+    {"end_may_run_code", end_may_run_code, METH_VARARGS,
+     "end_may_run_code(object, stores) -> bool\n\nThe same of what a store replaces, or of a variable, where a "
+     "translation holds it, too."},
     {"watched", watched, METH_O, "watched(object) -> bool\n\nWhether a weak reference with a callback looks at it."},
     {"has_instance_attr", has_instance_attr, METH_VARARGS, "has_instance_attr(object, name) -> bool"},
     {"instance_dict", instance_dict, METH_O,

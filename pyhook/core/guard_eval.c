@@ -56,22 +56,6 @@ item_at(PyObject *v, int32_t i)
     return at >= 0 && at < n ? items[at] : NULL;
 }
 
-/* A member that __slots__ or C has made: read only when the class really has a member descriptor of that name at that offset. */
-static inline PyObject *
-slot_value(PyObject *v, PyObject *name, uint32_t offset)
-{
-    PyObject *d = _PyType_Lookup(Py_TYPE(v), name);
-    if (d == NULL || !Py_IS_TYPE(d, &PyMemberDescr_Type)) {
-        return NULL;
-    }
-    PyMemberDef *member = ((PyMemberDescrObject *)d)->d_member;
-    if ((member->type != T_OBJECT_EX && member->type != T_OBJECT) || member->offset != (Py_ssize_t)offset
-        || !PyObject_TypeCheck(v, PyDescr_TYPE(d))) {
-        return NULL;
-    }
-    return *(PyObject **)((char *)v + offset);
-}
-
 static inline PyObject *
 mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
 {
@@ -146,7 +130,7 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
                    ? cached_get(PyModule_GetDict(v), e->consts[node->a], e->hashes[node->a], &e->caches[node->b])
                    : NULL;
     case GD_OP_SLOT:
-        return slot_value(v, e->consts[node->a], node->b);
+        return gd_slot_value(v, e->consts[node->a], node->b);
     case GD_OP_INSTANCE_DICT:
         return gd_made_dict(v);
     case GD_OP_TYPE:
@@ -220,22 +204,24 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
         return gd_torch_grad_enabled() == PRESENT(node);
     case GD_OP_CELL_EMPTY:
         return PyCell_Check(v) && PyCell_GET(v) == NULL;
-    case GD_OP_UNWATCHED:
-        return !gd_watched(v);
+    case GD_OP_QUIET:
+        return !gd_variable_ends_in_code(v, node->flags);
     case GD_OP_QUIET_NAME: {
         PyObject *had = PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b])
                                         : attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
-        return had == NULL || !gd_ends_in_code(had);
+        return had == NULL || !gd_ends_in_code(had, node->flags);
     }
     case GD_OP_QUIET_KEY: {
         PyObject *had =
             PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) : NULL;
-        return had == NULL || !gd_ends_in_code(had);
+        return had == NULL || !gd_ends_in_code(had, node->flags);
     }
-    case GD_OP_QUIET_INDEX: {
-        PyObject *had = item_at(v, (int32_t)node->a);
-        return had == NULL || !gd_ends_in_code(had);
+    case GD_OP_QUIET_SLOT: {
+        PyObject *had = gd_slot_value(v, e->consts[node->a], node->b);
+        return had == NULL || !gd_ends_in_code(had, node->flags);
     }
+    case GD_OP_QUIET_INDEX:
+        return !gd_item_ends_in_code(v, (int32_t)node->a, node->flags);
     case GD_OP_SAME:
         return v == regs[node->a];
     case GD_OP_DIFFERENT:

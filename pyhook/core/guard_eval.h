@@ -103,19 +103,47 @@ PyObject *gd_dict_keys_tuple(PyObject *dict);
 /* Whether the module's named_parameters() has exactly these names in this order; runs no code of the module's. */
 int gd_param_names_are(PyObject *module, PyObject *names);
 
+/* A collections.deque, or an instance of a subclass. */
+int gd_is_deque(PyObject *v);
+
 /* Number of items of a builtin container or a subclass of one, from its storage; -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
-/* Whether replacing the value may run the program's code: this is the only reference to it, and it, or something that it alone holds,
- * has a __del__ or a weak reference with a callback. True as well when there are too many objects to look at. Runs nothing, raises
- * nothing. -> guard_end.c */
-int gd_ends_in_code(PyObject *v);
+/* A member that __slots__ or C has made: read only when the class really has a member descriptor of that name at that offset; borrowed,
+ * NULL when it is empty or elsewhere. */
+static inline PyObject *
+gd_slot_value(PyObject *v, PyObject *name, uint32_t offset)
+{
+    PyObject *d = _PyType_Lookup(Py_TYPE(v), name);
+    if (d == NULL || !Py_IS_TYPE(d, &PyMemberDescr_Type)) {
+        return NULL;
+    }
+    PyMemberDef *member = ((PyMemberDescrObject *)d)->d_member;
+    if ((member->type != T_OBJECT_EX && member->type != T_OBJECT) || member->offset != (Py_ssize_t)offset
+        || !PyObject_TypeCheck(v, PyDescr_TYPE(d))) {
+        return NULL;
+    }
+    return *(PyObject **)((char *)v + offset);
+}
 
-/* The same for what lies in an instance or a dict under a name, or key, or in a list at an index. -1 with an exception */
-int gd_ends_in_code_at(PyObject *owner, PyObject *at);
+/* Whether letting go of the value in one place may run the program's code: the frame lets go of so many places, nothing else holds the
+ * value, and it, or something that nothing else holds, has a __del__ or a weak reference with a callback. True as well when there are too
+ * many objects to look at. Runs nothing, raises nothing. -> guard_end.c */
+int gd_ends_in_code(PyObject *v, int places);
 
-/* gd_ends_in_code of a value that a translation holds, too. */
-int gd_end_may_run_code(PyObject *v);
+/* The same for an item of a list, tuple or deque, or the contents of a cell, if there are any. */
+int gd_item_ends_in_code(PyObject *v, Py_ssize_t i, int places);
+
+/* The same for what lies in an instance or a dict under a name (slot: in a slot of that name), or key, or at an index.
+ * -1 with an exception */
+int gd_ends_in_code_at(PyObject *owner, PyObject *at, int slot, int places);
+
+/* The same for a variable of a resumed frame; more objects than a look takes in count as silence. A module that the frame no longer reads,
+ * and its caller holds, would end most frames else. */
+int gd_variable_ends_in_code(PyObject *v, int places);
+
+/* Either for a value that a translation holds, too. */
+int gd_end_may_run_code(PyObject *v, int stores);
 
 /* Whether a weak reference with a callback, other than an entry's, looks at the object. */
 int gd_watched(PyObject *v);

@@ -163,10 +163,10 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
     case GD_OP_CELL_EMPTY:
         return (both){PyCell_Check(v) && PyCell_GET(v) != NULL ? gd_show_value(PyCell_GET(v)) : gd_show_value(v),
                       text_of("empty")};
-    case GD_OP_UNWATCHED:
-        return (both){text_of("watched"), text_of("not watched")};
+    case GD_OP_QUIET:
     case GD_OP_QUIET_NAME:
     case GD_OP_QUIET_KEY:
+    case GD_OP_QUIET_SLOT:
     case GD_OP_QUIET_INDEX:
         return (both){text_of("runs code when it ends"), text_of("none that does")};
     case GD_OP_SAME:

@@ -38,9 +38,10 @@
     X(OBJECT_MUTATION, 0, GD_OPERAND_OBJECT, GD_OPERAND_CACHE, "a %t object is %f, was %x") \
     X(GRAD_MODE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "grad mode is %f, was %x") \
     X(CELL_EMPTY, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "the cell holds %f, was empty") \
-    X(UNWATCHED, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "a weak reference with a callback looks at the %t object") \
+    X(QUIET, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "the end of the %t object may run code") \
     X(QUIET_NAME, 0, GD_OPERAND_NAME, GD_OPERAND_CACHE, "the end of %w of a %t object may run code") \
     X(QUIET_KEY, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "the end of the value at key %w may run code") \
+    X(QUIET_SLOT, 0, GD_OPERAND_NAME, GD_OPERAND_OFFSET, "the end of slot %w of a %t object may run code") \
     X(QUIET_INDEX, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "the end of item %n of a %t object may run code") \
     X(SAME, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %f, which was one object with another value, now %x") \
     X(DIFFERENT, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %f, which was not one object with another value") \
@@ -82,15 +83,16 @@ enum {
     GD_OP_OBJECT_MUTATION = 31,
     GD_OP_GRAD_MODE = 32,
     GD_OP_CELL_EMPTY = 33,
-    GD_OP_UNWATCHED = 34,
+    GD_OP_QUIET = 34,
     GD_OP_QUIET_NAME = 35,
     GD_OP_QUIET_KEY = 36,
-    GD_OP_QUIET_INDEX = 37,
-    GD_OP_SAME = 38,
-    GD_OP_DIFFERENT = 39,
-    GD_OP_PY_CHECK = 40,
-    GD_OP_TENSORS = 41,
-    GD_OP_COUNT = 42
+    GD_OP_QUIET_SLOT = 37,
+    GD_OP_QUIET_INDEX = 38,
+    GD_OP_SAME = 39,
+    GD_OP_DIFFERENT = 40,
+    GD_OP_PY_CHECK = 41,
+    GD_OP_TENSORS = 42,
+    GD_OP_COUNT = 43
 };
 
 /* Classes of operands; see guards/kinds.table. */

@@ -42,7 +42,6 @@ from . import (
     _effects,
     _higher,
     _hints,
-    _lifetimes,
     _numpy,
     _pure,
     _runtime,
@@ -51,6 +50,7 @@ from . import (
     _torch_function,
     _torch_state,
 )
+from ._identity_map import IdentityMap
 
 MISSING = object()
 
@@ -236,7 +236,7 @@ _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.
 
 _cache: dict[Any, str] = {}
 #: of functions that a call of a function of torch's has made (a decorator's): they live no longer than the program holds them
-_cache_of_made: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+_cache_of_made: IdentityMap[Any, str] = IdentityMap()
 
 
 def classify(obj: Any) -> str:
@@ -801,7 +801,6 @@ def facts() -> dict[str, Any]:
         "function_made": _C.function_made,
         "handles_nothing": handles_nothing,
         "library_class": _classes.library_class,
-        "ends_in_code": _lifetimes.ends_in_code,
         "end_may_run_code": _C.end_may_run_code,
         "array": _numpy.ARRAY,
         "array_shared": _numpy.shared,

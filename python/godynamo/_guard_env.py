@@ -486,7 +486,7 @@ def environment(
         "___param_names": param_names,
         "___cell_empty": cell_empty,
         "___ends_in_code": _C.ends_in_code_at,
-        "___watched": _C.watched,
+        "___ends": _C.ends_in_code,
         "L": held,
         "G": scope,
         "inf": math.inf,

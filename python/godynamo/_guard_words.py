@@ -227,9 +227,7 @@ _CONDITIONS: dict[str, Callable[[_Speaker, list[ast.expr], bool], str]] = {
     "___ends_in_code": lambda s, args, wanted: (
         f"the end of {s.place(args[1])} in {s.place(args[0])} {'may run' if wanted else 'runs no'} code"
     ),
-    "___watched": _form(
-        "a weak reference with a callback looks at {0}", "no weak reference with a callback looks at {0}"
-    ),
+    "___ends": lambda s, args, wanted: f"the end of {s.place(args[0])} {'may run' if wanted else 'runs no'} code",
 }
 
 

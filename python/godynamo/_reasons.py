@@ -234,7 +234,7 @@ _HELPERS = {
     "___cell_empty": ("", "set it before the first call"),
     "___loads": ("", "keep it in place"),
     "___ends_in_code": ("what it replaces", "let it end elsewhere"),
-    "___watched": ("", "drop the weak reference"),
+    "___ends": ("", "let it end elsewhere"),
 }
 
 

@@ -481,19 +481,6 @@ def test_referents_are_read():
     assert not both(entry, (plain, 0), {}) and not both(entry, (keyed, 0), {})
 
 
-def test_weak_references_with_callbacks_are_seen():
-    p = Program(f)
-    p.check("not ___watched(x)", "UNWATCHED", p.slot("x"))
-    entry = p.entry()
-    thing = Plain()
-    assert both(entry, (thing, 0), {})
-    plain = weakref.ref(thing)
-    assert both(entry, (thing, 0), {}) and plain() is thing
-    watching = weakref.ref(thing, print)
-    assert not both(entry, (thing, 0), {}) and watching() is thing
-    assert both(entry, (3, 0), {}), "what takes no weak reference"
-
-
 class Ending:
     def __del__(self):
         pass
@@ -515,36 +502,95 @@ ENDS = {
 }
 
 
+def quiet(op, at, text, more="", places=1):
+    """An entry whose one guard is on what x has at a place."""
+    p = Program(f)
+    a, b = at(p)
+    p.check(f"not ___ends_in_code(x, {text}, {places}{more})", op, p.slot("x"), a, b, flags=places)
+    return p.entry()
+
+
+SLOT_OFFSET = object.__sizeof__(Slotted()) - 16  # two members at the end
+
+
+def slotted(value):
+    s = Slotted()
+    s.s = value
+    return s
+
+
+def quiet_places(places=1):
+    """name -> (the entry, what has a value at the place, how the value is read)."""
+    name = quiet("QUIET_NAME", lambda p: (p.const("a"), p.cache()), "'a'", places=places)
+    key = quiet("QUIET_KEY", lambda p: (p.const(2), p.cache()), "2", places=places)
+    index = quiet("QUIET_INDEX", lambda p: (1, 0), "1", places=places)
+    slot = quiet("QUIET_SLOT", lambda p: (p.const("s"), SLOT_OFFSET), "'s'", ", True", places)
+    contents = quiet("QUIET_INDEX", lambda p: (0, 0), "0", places=places)
+    return {
+        "a name": (name, lambda v: {"a": v}, lambda p: p["a"]),
+        "an attribute": (name, lambda v: Plain(a=v), lambda p: p.a),
+        "a key": (key, lambda v: {2: v}, lambda p: p[2]),
+        "an item": (index, lambda v: [0, v], lambda p: p[1]),
+        "an item of a deque": (index, lambda v: collections.deque([0, v]), lambda p: p[1]),
+        "a slot": (slot, slotted, lambda p: p.s),
+        "a cell": (contents, types.CellType, lambda p: p.cell_contents),
+    }
+
+
+@pytest.mark.parametrize("where", quiet_places())
 @pytest.mark.parametrize("what", ENDS)
-def test_what_a_store_replaces_ends_in_silence(what):
-    named, indexed = Program(f), Program(f)
-    named.check("not ___ends_in_code(x, 'a')", "QUIET_NAME", named.slot("x"), named.const("a"), named.cache())
-    indexed.check("not ___ends_in_code(x, 1)", "QUIET_INDEX", indexed.slot("x"), 1)
-    keyed = Program(f)
-    keyed.check("not ___ends_in_code(x, 2)", "QUIET_KEY", keyed.slot("x"), keyed.const(2), keyed.cache())
-    by_name, by_key, by_index = named.entry(), keyed.entry(), indexed.entry()
+def test_what_a_store_replaces_ends_in_silence(what, where):
+    entry, make, read = quiet_places()[where]
     silent = list(ENDS).index(what) < 5
-    for entry, place, read in [
-        (by_name, {"a": ENDS[what]()}, lambda p: p["a"]),
-        (by_name, Plain(a=ENDS[what]()), lambda p: p.a),
-        (by_key, {2: ENDS[what]()}, lambda p: p[2]),
-        (by_index, [0, ENDS[what]()], lambda p: p[1]),
-    ]:
-        assert both(entry, (place, 0), {}) == silent
-        kept = read(place)
-        assert both(entry, (place, 0), {}), "held elsewhere"
-        del kept
-        assert both(entry, (place, 0), {}) == silent
+    place = make(ENDS[what]())
+    assert both(entry, (place, 0), {}) == silent
+    kept = read(place)
+    assert both(entry, (place, 0), {}), "held elsewhere"
+    two = quiet_places(places=2)[where][0]
+    assert both(two, (place, 0), {}) == silent, "this reference may go as well"
+    del kept
+    assert both(entry, (place, 0), {}) == silent
+
+
+def test_a_place_without_a_value_is_quiet():
+    entries = {where: entry for where, (entry, *_) in quiet_places().items()}
     for nothing in ({}, Plain(), 3):
-        assert both(by_name, (nothing, 0), {})
-    assert both(by_index, ([], 0), {})
+        assert both(entries["a name"], (nothing, 0), {})
+    empty = {"an item": [], "an item of a deque": collections.deque(), "a slot": Slotted(), "a cell": types.CellType()}
+    for where, nothing in empty.items():
+        assert both(entries[where], (nothing, 0), {})
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_a_variable_ends_in_silence(places):
+    p = Program(f)
+    p.check(f"not ___ends(x, {places})", "QUIET", p.slot("x"), flags=places)
+    entry = p.entry()
+
+    def silent(make):
+        slots = (make(), 0)
+        held = [slots[0]] * (places - 1)
+        assert len(held) < places
+        return both(entry, slots, {})
+
+    def watched():
+        thing = Plain()
+        thing.watching = weakref.ref(thing, print)
+        return thing
+
+    for quiet in (Plain, int, lambda: torch.ones(2), lambda: [Plain()], lambda: weakref.ref(f, print)):
+        assert silent(quiet)
+    for loud in (Ending, watched, lambda: [[Ending()]], lambda: (i for i in "ab")):
+        assert not silent(loud)
+        kept = loud()
+        assert silent(lambda kept=kept: kept), "held elsewhere"
+    assert silent(lambda: [[] for _ in range(100)]), "more than a look takes in"
 
 
 def test_slots_are_read_where_the_class_has_them():
     p = Program(f)
     x = p.slot("x")
-    offset = object.__sizeof__(Slotted()) - 16  # two members at the end
-    s = p.helper(x, "{}.s", "SLOT", p.const("s"), offset)
+    s = p.helper(x, "{}.s", "SLOT", p.const("s"), SLOT_OFFSET)
     p.equals(s, 1)
     entry = p.entry()
     good, empty, other = Slotted(), Slotted(), Slotted()
