@@ -444,7 +444,14 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction) (*bytecode.Instruction, error) {
 	switch inst.Op {
 	case opcode.LOAD_METHOD: // taken bound: a NULL result could not be handed on
-		c.LoadAttr(tx.d.code.Names[inst.Arg])
+		return nil, c.as(quietCalls, func() error {
+			c.LoadConst(c.core("load_method"))
+			c.PushNull()
+			c.Swap(3) // below the object
+			c.LoadConst(tx.Scope().Name(tx.d.code.Names[inst.Arg]))
+			c.Call(2, nil)
+			return nil
+		})
 	case opcode.LOAD_GLOBAL:
 		c.emit(opcode.LOAD_GLOBAL, c.name(tx.d.code.Names[inst.Arg>>1])<<1)
 	case opcode.CALL:

@@ -204,3 +204,34 @@ def test_copying_leaves_the_class_as_copy_leaves_it() -> None:
 
     same(Reduced, lambda o: copy.copy(o))
     assert "__slotnames__" not in vars(Reduced)
+
+
+@pytest.mark.parametrize("taken", [list.__ne__, dict.pop, str.join], ids=lambda d: d.__name__)
+def test_a_method_that_a_class_gets_behind_a_split_is_refused_by_the_call(taken: Any) -> None:
+    """Its arguments are evaluated first, as in CPython: a look-up would refuse it at once."""
+    said: list[int] = []
+
+    @godynamo.disable
+    def say(n: int) -> int:
+        said.append(n)
+        return n
+
+    def f(x: Any, o: Any) -> Any:
+        y = x + 1
+        return o.taken(say(3)), y
+
+    def outcomes(call: Callable[..., Any]) -> list[Any]:
+        class Late:
+            pass
+
+        out: list[Any] = []
+        for n in range(3):
+            if n == 1:
+                Late.taken = taken  # type: ignore[attr-defined]
+            said.clear()
+            with pytest.raises((AttributeError, TypeError)) as error:
+                call(torch.ones(1), Late())
+            out.append((error.type, str(error.value), list(said)))
+        return out
+
+    assert outcomes(godynamo.optimize(f)) == outcomes(f)
