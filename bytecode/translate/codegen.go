@@ -578,14 +578,18 @@ func (c *Codegen) stateAt(e *event) py.Object {
 	return c.out.state.entry
 }
 
+func (c *Codegen) drop(d drop) {
+	if d.param {
+		c.emit(opcode.DELETE_FAST, spaceSlot|d.index)
+	} else {
+		c.emit(opcode.DELETE_FAST, spaceTemp|c.tempOfSlot(d.index))
+	}
+}
+
 func (c *Codegen) writeEvent(e *event) error {
 	c.at(e.chain, false)
 	for _, d := range e.drops {
-		if d.param {
-			c.emit(opcode.DELETE_FAST, spaceSlot|d.index)
-		} else {
-			c.emit(opcode.DELETE_FAST, spaceTemp|c.tempOfSlot(d.index))
-		}
+		c.drop(d)
 	}
 	if e.drops != nil {
 		return nil

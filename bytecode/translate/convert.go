@@ -312,6 +312,7 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 	if err := c.Load(v); err != nil {
 		return err
 	}
+	tx.clearLocals(c)
 	c.emit(opcode.RETURN_VALUE, 0)
 	return o.finalize(c)
 }

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/godynamo/godynamo/guards"
@@ -296,6 +298,43 @@ func (c *Codegen) handOver(ch *chain) error {
 	}
 	c.at(ch, false)
 	return nil
+}
+
+// clearLocals lets go of what the frame's variables hold in the order in which CPython clears them: the transformed function has its
+// parameters first, and then what it made. Where the end of less than two runs code nobody can tell.
+func (tx *InstructionTranslator) clearLocals(c *Codegen) {
+	o := tx.out
+	h := &o.holders
+	if len(h.finalizers)+len(h.slots) < 2 || h.steps > maxLifetimeSteps {
+		return
+	}
+	last := map[drop]int{} // of the variables that hold it
+	for i, v := range tx.locals {
+		if v == nil {
+			continue
+		}
+		r := &reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
+		r.all([]variables.VariableTracker{v})
+		for p := range r.params {
+			if h.params[p] && h.finalizers[p] {
+				last[drop{param: true, index: p}] = i
+			}
+		}
+		for s := range r.slots {
+			if h.slots[s] {
+				last[drop{index: s}] = i
+			}
+		}
+	}
+	if len(last) < 2 {
+		return
+	}
+	drops := slices.SortedFunc(maps.Keys(last), func(a, b drop) int {
+		return cmp.Or(cmp.Compare(last[a], last[b]), cmp.Compare(a.index, b.index))
+	})
+	for _, d := range drops {
+		c.drop(d)
+	}
 }
 
 // drop names a parameter, or the slot of a materialized value.
