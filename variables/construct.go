@@ -458,7 +458,7 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 			}
 			return Call(tx, fn, args, kwargs)
 		}
-		if v.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__") {
+		if v.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__", "__contains__") {
 			switch name { // OrderedDict's own methods go through the subclass's
 			case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":
 				return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)

@@ -116,6 +116,11 @@ func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTra
 	key := tx.Output().Const(value)
 	found, ok := s.DictGet(table, value)
 	if guarded {
+		if ok { // a key that only equals it may have code of its own
+			if own, has := s.InstanceAttr(found, "_value_"); !has || own.Type() != value.Type() {
+				return nil, refused
+			}
+		}
 		tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(table.Type())), guards.DictContains(src, key, ok))
 		if ok {
 			item := guards.NewDictGetItemSource(src, key)

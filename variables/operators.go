@@ -316,6 +316,10 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 	case *DictVariable, *SetVariable, *DictViewVariable:
 		return nativeSet(tx, special, name, x, y)
 	case *ListVariable, *TupleVariable, *DequeVariable: // their slots are those of sequences, which come later
+		_, subclass := x.(*ObjectVariable)
+		if _, tuple := own.(*TupleVariable); subclass && !tuple && name == "__iadd__" { // it is in the number's slot as well
+			return concatenate(tx, true, own, y, x)
+		}
 	default:
 		t, err := PythonType(tx, own)
 		if err != nil || special == "add" || special == "mul" {

@@ -40,8 +40,14 @@ func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	return found, nil
 }
 
-// eachArgument visits the values, and what is in lists and tuples among them. Values that have not been looked at and are no operands are left so.
+// eachArgument visits the values, and what is in lists and tuples among them. Values that have not been looked at and are no operands are
+// left so.
 func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTracker) error) error {
+	return eachWithin(tx, vs, map[VariableTracker]bool{}, visit)
+}
+
+// eachWithin is eachArgument; inside: the lists that it is in, one of which may hold itself.
+func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]bool, visit func(v VariableTracker) error) error {
 	for _, v := range vs {
 		if l, ok := v.(*LazyVariable); ok {
 			if l.real == nil && !mayOverride(tx, l.obj) {
@@ -52,7 +58,7 @@ func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTrac
 				return err
 			}
 		}
-		items := []VariableTracker(nil)
+		var items []VariableTracker
 		switch x := v.(type) {
 		case *ListVariable:
 			items = x.items
@@ -62,10 +68,16 @@ func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTrac
 			if err := visit(v); err != nil {
 				return err
 			}
+			continue
 		}
-		if err := eachArgument(tx, items, visit); err != nil {
+		if inside[v] {
+			return unsupported(exc.CallUnsupported, "a list that holds itself as an argument")
+		}
+		inside[v] = true
+		if err := eachWithin(tx, items, inside, visit); err != nil {
 			return err
 		}
+		delete(inside, v)
 	}
 	return nil
 }

@@ -125,6 +125,14 @@ def test_slots_come_in_cpythons_order(name: str, which: str) -> None:
     assert not different, different
 
 
+@pytest.mark.parametrize("which", ["l", "lr?"])
+@pytest.mark.parametrize("name", ["add", "mul", "or", "sub"])
+def test_an_inherited_slot_in_place_comes_before_the_other_methods(name: str, which: str) -> None:
+    """A subclass of list has list's ``+=`` as a number's slot, which comes before its own ``__add__``."""
+    different = differing(OPERATORS[name], name, which)
+    assert not different, different
+
+
 #: comparisons and what their right operands are asked for
 REFLECTED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
