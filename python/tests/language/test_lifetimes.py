@@ -483,3 +483,69 @@ def test_an_exception_keeps_the_variables_of_its_frames(fn: Callable[..., Any], 
         call(torch.ones(2))
         seen.append(list(LOG))
     assert seen[1] == seen[0] and seen[2] == seen[0]
+
+
+def dies_second(x: Any) -> Any:
+    second: Any = None
+    first = make("first")  # noqa: F841
+    second = make("second")  # noqa: F841
+    return x + 1
+
+
+def dies_second_behind_a_split(x: Any) -> Any:
+    second: Any = None
+    first = make("first")  # noqa: F841
+    godynamo.graph_break()
+    second = Noisy("second")  # noqa: F841
+    return x + 1
+
+
+def dies_second_without_a_split(x: Any) -> Any:
+    second: Any = None
+    first = Noisy("first")  # noqa: F841
+    second = Noisy("second")  # noqa: F841
+    LOG.append("made")
+    return x + 1
+
+
+def dies_with_its_last_variable(x: Any) -> Any:
+    other: Any = None
+    first = make("first")
+    second = make("second")  # noqa: F841
+    other = first  # noqa: F841
+    third = first  # noqa: F841
+    return x + 1
+
+
+def closes_a_generator_second(x: Any) -> Any:
+    def turns() -> Any:
+        try:
+            yield x
+            yield x + 1
+        finally:
+            LOG.append("closed")
+
+    second: Any = None
+    first = turns()
+    y = next(first)
+    second = Noisy("second")  # noqa: F841
+    return y
+
+
+TOGETHER = [
+    dies_second,
+    dies_second_behind_a_split,
+    dies_second_without_a_split,
+    dies_with_its_last_variable,
+    closes_a_generator_second,
+]
+
+
+@pytest.mark.parametrize("fn", TOGETHER)
+def test_variables_end_in_cpythons_order(fn: Callable[..., Any]) -> None:
+    seen = []
+    for call in (fn, *[godynamo.optimize(fn)] * 3):
+        LOG.clear()
+        call(torch.ones(2))
+        seen.append(list(LOG))
+    assert len(seen[0]) > 1 and seen[1:] == seen[:1] * 3
