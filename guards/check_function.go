@@ -85,7 +85,7 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 // maxPlaces is how many places a translation takes into account for one object (1 + HELD in guard_end.c).
 const maxPlaces = 7
 
-// countQuiet counts the guards on what the frame lets go of, and finds the values that need none.
+// countQuiet counts the guards on values that the frame drops, and finds the values that need none.
 func (m *CheckFunctionManager) countQuiet(all []Guard) {
 	for i := range all {
 		if _, quiet := quietFamily[all[i].CreateFn]; quiet && m.places < maxPlaces {

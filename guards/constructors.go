@@ -140,7 +140,7 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 // GlobalState compares torch's global state although no tensor is checked: grad mode, dispatch keys, modes, autocast, ...
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
-// quietFamily are the guards on what a frame lets go of.
+// quietFamily are the guards on values that a frame drops.
 var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {}, CreateQuietIndex: {}}
 
 // QuietName holds when what v has under name, an instance in its own storage or a dict, can be replaced and ends without code of the

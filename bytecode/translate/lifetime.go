@@ -236,8 +236,7 @@ func (o *OutputGraph) holdAgain(i int) {
 	}
 }
 
-// quiet guards that the end of a parameter that the program lets go of runs no code; where it would, the step is split there
-// (finalizerDue).
+// quiet guards that freeing a parameter that the program has dropped runs no code. If it did in this call, finalizerDue has split the frame.
 func (o *OutputGraph) quiet(param int) {
 	typed := slices.Contains(o.frame.Origin.Computed, param) // so the next call's ends like this one
 	if !o.holders.finalizers[param] && !(typed && variables.EndsAlone(o.frame.Slots[param])) {
@@ -300,8 +299,8 @@ func (c *Codegen) handOver(ch *chain) error {
 	return nil
 }
 
-// clearLocals lets go of what the frame's variables hold in the order in which CPython clears them: the transformed function has its
-// parameters first, and then what it made. Where the end of less than two runs code nobody can tell.
+// clearLocals drops the frame's variables in the order in which CPython clears them. The transformed function would clear its parameters
+// first and then what it made. With fewer than two values whose end may run code, the order cannot be seen.
 func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	o := tx.out
 	h := &o.holders
