@@ -370,9 +370,6 @@ func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 				return v, err
 			}
 			_, own := tx.Scope().InstanceAttr(o, name)
-			if !own && py.HasInstanceStorage(o) {
-				tx.Output().AddGuards(guards.HasAttr(guards.NewConstSource(tx.Output().Const(o), "___member"), name, false))
-			}
 			if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok && !own {
 				if get, data := isDescriptor(tx, d); !get && !data {
 					return tx.Build(d, guards.NewTypeAttrSource(classSource(tx, o.Type()), name)), nil
@@ -406,13 +403,17 @@ func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 	return methodAttr(tx, obj, name)
 }
 
-// memberAttr is an attribute that a member of an enum class has of its own; nil for those of its class. It may be stored anew.
+// memberAttr is an attribute that a member of an enum class has of its own; nil, and guarded, where it has none of that name.
 func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	if name == "__dict__" {
 		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a member of %s", py.TypeName(o.Type()))
 	}
+	src := guards.NewConstSource(tx.Output().Const(o), "___member_"+name)
 	v, ok := tx.Scope().InstanceAttr(o, name)
 	if !ok {
+		if py.HasInstanceStorage(o) {
+			tx.Output().AddGuards(guards.HasAttr(src, name, false))
+		}
 		return nil, nil
 	}
 	if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok {
@@ -420,7 +421,6 @@ func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error
 			return nil, nil
 		}
 	}
-	src := guards.NewConstSource(tx.Output().Const(o), "___member_"+name)
 	return tx.Build(v, guards.NewAttrSource(src, name)), nil
 }
 

@@ -44,6 +44,13 @@ def color() -> types.SimpleNamespace:
     return types.SimpleNamespace(C=e, c=e.RED)
 
 
+def nameless() -> types.SimpleNamespace:
+    """An enum class whose member has lost its attributes."""
+    env = color()
+    vars(env.c).clear()
+    return env
+
+
 def sets(where: str, name: str, value: Any) -> Callable[[types.SimpleNamespace], Any]:
     return lambda env: setattr(getattr(env, where), name, value)
 
@@ -106,6 +113,7 @@ CASES: dict[str, Case] = {
     "a member's value": (color, lambda e: e.c.value, sets("c", "_value_", 9)),
     "a member's name": (color, lambda e: (e.c.name, str(e.c)), sets("c", "_name_", "PINK")),
     "a member's own attribute": (color, lambda e: getattr(e.c, "extra", 0), sets("c", "extra", 4)),
+    "a member that gets a value": (nameless, lambda e: e.c.value, sets("c", "_value_", 7)),
     "an enum's function": (color, lambda e: repr(e.c), sets("C", "__repr__", lambda self: "mine")),
 }
 
