@@ -61,7 +61,8 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	if !ok || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
 		return nil, false, nil
 	}
-	if inst, ok := py.Answered(tx.Scope().GetAttr(c.Value, "_inst")); ok && inst == py.False() { // typing.List[int]
+	// typing.List[int] alone: types.GenericAlias would ask its class for the name, and that may have a metaclass with __getattr__.
+	if inst, ok := tx.Scope().InstanceAttr(c.Value, "_inst"); ok && inst == py.False() {
 		return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
 	}
 	made, err := Call(tx, wrapKnown(tx, origin), args, kwargs)

@@ -134,6 +134,28 @@ def alias_of_a_class_with_slots(x):
     return s.a, hasattr(s, "__orig_class__"), x + 1
 
 
+ASKED: list[str] = []
+
+
+class Asked(type):
+    """Notes the names that it is asked for and lacks."""
+
+    def __getattr__(cls, name):
+        ASKED.append(name)
+        raise AttributeError(name)
+
+
+class Row3(tuple, metaclass=Asked):
+    """Is subscripted by what tuple has for it."""
+
+
+@cases
+def alias_of_a_class_whose_metaclass_is_asked(x):
+    ASKED.clear()
+    row = Row3[int]((1, 2))
+    return row, list(ASKED), x + 1
+
+
 @cases(breaks=1, graphs=1)
 def alias_that_makes_no_instances(x):
     y = x + 1
