@@ -156,23 +156,23 @@ func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	if hook, ok := readsItself(tx.Scope(), o.Class); ok {
 		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattribute__"))
 		v, err := Call(tx, fn, []VariableTracker{o, StrConst(tx, name)}, nil)
-		if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
-			if own, has := tx.Scope().TypeLookup(o.Class, "__getattr__"); has && own.Kind() == py.Function {
-				return o.missingAttr(tx, name)
-			}
-		}
-		return v, err
+		return o.orMissing(tx, name, v, err)
 	}
 	v, err := o.lookup(tx, name)
-	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") { // raised by a property or descriptor
-		if own, has := tx.Scope().TypeLookup(o.Class, "__getattr__"); has && own.Kind() == py.Function {
+	if err == nil && v == nil {
+		return o.missingAttr(tx, name)
+	}
+	return o.orMissing(tx, name, v, err)
+}
+
+// orMissing asks __getattr__ where a property, a descriptor or __getattribute__ has raised AttributeError.
+func (o *ObjectVariable) orMissing(tx Translator, name string, v VariableTracker, err error) (VariableTracker, error) {
+	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
+		if _, has := tx.Scope().TypeLookup(o.Class, "__getattr__"); has {
 			return o.missingAttr(tx, name)
 		}
 	}
-	if err != nil || v != nil {
-		return v, err
-	}
-	return o.missingAttr(tx, name)
+	return v, err
 }
 
 // lookup returns nil when neither the instance nor its class has the attribute.

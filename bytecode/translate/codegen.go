@@ -492,8 +492,8 @@ func (c *Codegen) runEvents() error {
 				}
 				c.out.state.sealRegion()
 			}
-			if i <= last && c.putsBack.saved && e.node != nil {
-				e.protected = true // all is put back whatever raises here: then random numbers are drawn anew
+			if i <= last && c.putsBack.saved {
+				c.out.runsAgain(e) // all is put back whatever raises here: then random numbers are drawn anew
 			}
 			if err := c.runEvent(e); err != nil {
 				return err

@@ -61,10 +61,18 @@ func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 			waiting = append(waiting, e)
 			continue
 		}
-		e.protected = e.node != nil
+		o.runsAgain(e)
 		operations = append(operations, e)
 	}
 	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
+}
+
+// runsAgain has the user's code run again should the event's operation raise, from the piece's start and thus in the modes of that time. Without
+// an effect in front of it, an operation that no handler is around raises by itself.
+func (o *OutputGraph) runsAgain(e *event) {
+	if e.node != nil && !e.protected {
+		e.protected, e.state = true, o.state.entry
+	}
 }
 
 // lastProtected is the index of the last protected operation, -1 without one.

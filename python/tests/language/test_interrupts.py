@@ -392,7 +392,24 @@ def outcome_of(handler):
         return e.args
 
 
-def test_a_translation_is_not_interrupted_halfway(on_signal):
+def one_mode(x, k):
+    with torch.no_grad():
+        y = torch.relu(x) * k
+    return y + x
+
+
+def modes_around_an_effect(x, k, log):
+    with Block(log):
+        graph_break()
+        with torch.no_grad():
+            log.append("inside")
+            with torch.no_grad():
+                y = torch.relu(x) * k
+    return y + x
+
+
+@pytest.mark.parametrize("program", [one_mode, lambda x, k: modes_around_an_effect(x, k, [])], ids=["one", "nested"])
+def test_a_translation_is_not_interrupted_halfway(program, on_signal):
     """The handler of a signal that arrives while a frame is translated runs before or after: modes are as they were."""
     raising = False
 
@@ -408,11 +425,6 @@ def test_a_translation_is_not_interrupted_halfway(on_signal):
     def knock():
         while not stop.wait(0.002):
             signal.pthread_kill(main, signal.SIGUSR1)
-
-    def program(x, k):
-        with torch.no_grad():
-            y = torch.relu(x) * k
-        return y + x
 
     x = torch.ones(2, requires_grad=True)
     thread = threading.Thread(target=knock)
