@@ -71,6 +71,16 @@ class HidesAndFalls(Hides):
         return 4
 
 
+class FallsToAProperty(Names):
+    @property
+    def __getattr__(self):
+        return lambda name: ("property", name)
+
+
+class HidesAndFallsToAProperty(Hides):
+    __getattr__ = FallsToAProperty.__dict__["__getattr__"]
+
+
 class Meta(type):
     get_meta = Refuses()
 
@@ -91,7 +101,10 @@ class Module(torch.nn.Module):
         self.register_buffer("own", torch.ones(1))
 
 
-OBJECTS = {c.__name__: c() for c in (Names, Falls, Raises, Hides, HidesAndFalls, OfMeta, Module)} | {
+KINDS = (
+    Names, Falls, Raises, Hides, HidesAndFalls, FallsToAProperty, HidesAndFallsToAProperty, OfMeta, Module,
+)  # fmt: skip
+OBJECTS = {c.__name__: c() for c in KINDS} | {
     "a class": Names,
     "a class of a metaclass": OfMeta,
 }
@@ -100,6 +113,10 @@ NAMES = "own get data prop cached of_class absent get_meta __len__".split()
 
 def has(o, name):
     return hasattr(o, name)
+
+
+def value(o, name):
+    return repr(getattr(o, name, 0))
 
 
 def with_default(o, name):
@@ -114,7 +131,7 @@ def caught(o, name):
     return "there"
 
 
-@pytest.mark.parametrize("ask", [has, with_default, caught])
+@pytest.mark.parametrize("ask", [has, value, with_default, caught])
 @pytest.mark.parametrize("of", OBJECTS)
 def test_absent_attributes(of, ask):
     obj, errors = OBJECTS[of], _C.counters()["internal_errors"]

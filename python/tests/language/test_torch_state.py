@@ -160,3 +160,33 @@ def test_a_switch_without_a_manager_stays_when_an_operation_raises() -> None:
             assert not torch.is_grad_enabled()
         finally:
             torch.set_grad_enabled(True)
+
+
+def test_an_operation_behind_an_effect_raises_after_a_switch() -> None:
+    """The user's code runs again in the modes that it began in, though no manager and no handler is around the operation."""
+
+    def fn(x, index, log):
+        y = x * 2
+        torch.set_grad_enabled(False)
+        log.append(y)
+        z = x[index]
+        try:
+            z = z + torch.relu(x)[index]
+        except IndexError:
+            pass
+        return z
+
+    compiled, x = godynamo.optimize(fn), torch.ones(3, requires_grad=True)
+    try:
+        for last in (1, 1, 7):
+            log: list[torch.Tensor] = []
+            torch.set_grad_enabled(True)
+            try:
+                compiled(x, torch.tensor([0, last]), log)
+                assert last == 1
+            except IndexError:
+                assert last == 7
+            assert not torch.is_grad_enabled()
+            assert len(log) == 1 and log[0].requires_grad
+    finally:
+        torch.set_grad_enabled(True)
