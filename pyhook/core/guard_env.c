@@ -614,13 +614,14 @@ static PyMethodDef functions[] = {
      "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
     {"instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name)\n\nWhat the instance itself has."},
     {"ends_in_code_at", ends_in_code_at, METH_VARARGS,
-     "ends_in_code_at(owner, at, places, slot=False) -> bool\n\nWhether the end of what a container or instance has "
-     "at a key, name (slot: of a slot) or index may run code, where so many places are let go of."},
+     "ends_in_code_at(owner, at, places, slot=False) -> bool\n\nWhether code may run when that many references are "
+     "dropped "
+     "to what a container or instance has at a key, name (slot: of a slot) or index."},
     {"ends_in_code", ends_in_code, METH_VARARGS,
-     "ends_in_code(object, places) -> bool\n\nThe same of a variable of a resumed frame, for the guard text."},
+     "ends_in_code(object, places) -> bool\n\nThe same for a variable of a resumed frame, as the guard text asks it."},
     {"end_may_run_code", end_may_run_code, METH_VARARGS,
-     "end_may_run_code(object, stores) -> bool\n\nThe same of what a store replaces, or of a variable, where a "
-     "translation holds it, too."},
+     "end_may_run_code(object, stores) -> bool\n\nThe same for what a store replaces, or for a variable, during a "
+     "translation, which refers to it as well."},
     {"watched", watched, METH_O, "watched(object) -> bool\n\nWhether a weak reference with a callback looks at it."},
     {"has_instance_attr", has_instance_attr, METH_VARARGS, "has_instance_attr(object, name) -> bool"},
     {"instance_dict", instance_dict, METH_O,

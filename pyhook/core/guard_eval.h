@@ -126,9 +126,9 @@ gd_slot_value(PyObject *v, PyObject *name, uint32_t offset)
     return *(PyObject **)((char *)v + offset);
 }
 
-/* Whether letting go of the value in one place may run the program's code: the frame lets go of so many places, nothing else holds the
- * value, and it, or something that nothing else holds, has a __del__ or a weak reference with a callback. True as well when there are too
- * many objects to look at. Runs nothing, raises nothing. -> guard_end.c */
+/* Whether the user's code may run when the frame drops `places` references to the value: nothing else refers to it, and it, or something
+ * that only it refers to, has a __del__ or a weak reference with a callback. True as well when there are too many objects to look at.
+ * Runs nothing, raises nothing. -> guard_end.c */
 int gd_ends_in_code(PyObject *v, int places);
 
 /* The same for an item of a list, tuple or deque, or the contents of a cell, if there are any. */

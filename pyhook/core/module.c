@@ -10,6 +10,7 @@
 #include "guard_memo.h"
 #include "guarded_code.h"
 #include "interrupt.h"
+#include "load_method.h"
 #include "module_handle.h"
 #include "patience.h"
 #include "quiet_call.h"
@@ -21,11 +22,11 @@
 
 /* In the order they depend on each other. */
 static int (*const parts[])(PyObject *) = {
-    gd_extra_state_init, gd_runtime_init,    gd_guard_env_init,     gd_guard_memo_init, gd_tensor_layout_init,
-    gd_frame_cache_init, gd_callable_init,   gd_module_handle_init, gd_tail_call_init,  gd_eval_frame_init,
-    gd_code_init,        gd_set_layout_init, gd_random_words_init,  gd_fork_init,       gd_golib_init,
-    gd_core_api_init,    gd_census_init,     gd_quiet_call_init,    gd_interrupt_init,  gd_patience_init,
-    gd_traceback_init,
+    gd_extra_state_init, gd_runtime_init,     gd_guard_env_init,     gd_guard_memo_init, gd_tensor_layout_init,
+    gd_frame_cache_init, gd_callable_init,    gd_module_handle_init, gd_tail_call_init,  gd_eval_frame_init,
+    gd_code_init,        gd_set_layout_init,  gd_random_words_init,  gd_fork_init,       gd_golib_init,
+    gd_core_api_init,    gd_census_init,      gd_quiet_call_init,    gd_interrupt_init,  gd_patience_init,
+    gd_traceback_init,   gd_load_method_init,
 };
 
 static int

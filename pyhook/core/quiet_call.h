@@ -15,7 +15,7 @@
 
 #include "pycompat.h"
 
-/* Adds quiet_calls, held_calls, the type Keywords and load_method to the module. 0 or -1 */
+/* Adds quiet_calls, held_calls and the type Keywords to the module. 0 or -1 */
 int gd_quiet_call_init(PyObject *module);
 
 #endif

@@ -45,7 +45,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sought": lambda x, o: o in o,
     "compared": lambda x, o: o < o,
     "a tree": lambda x, o: torch.utils._pytree.tree_map(lambda v: v, o),
-    "behind a split": lambda x, o: (godynamo.graph_break(), len(o))[1],
+    "after a split": lambda x, o: (godynamo.graph_break(), len(o))[1],
 }
 
 

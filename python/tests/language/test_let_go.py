@@ -259,7 +259,7 @@ def kept_once(n: int) -> Mortal:
     return m
 
 
-#: what is let go of, at the n-th call
+#: what is dropped, at the n-th call
 VALUES: dict[str, Callable[[int], Any]] = {
     "itself": Mortal,
     "from the second call on": lambda n: Mortal(n) if n else 5,
