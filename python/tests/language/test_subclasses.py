@@ -145,14 +145,14 @@ class Asked(type):
         raise AttributeError(name)
 
 
-class Row3(tuple, metaclass=Asked):
-    """Is subscripted by what tuple has for it."""
+class Named(tuple, metaclass=Asked):
+    """Its aliases are of tuple's making, and forward what they lack to the class."""
 
 
 @cases
 def alias_of_a_class_whose_metaclass_is_asked(x):
     ASKED.clear()
-    row = Row3[int]((1, 2))
+    row = Named[int]((1, 2))
     return row, list(ASKED), x + 1
 
 
