@@ -117,7 +117,10 @@ class MutationPlain:
             own = object.__getattribute__(value, "__dict__")
         for base in type.__dict__["__mro__"].__get__(type(value)):
             for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
-                if type(member).__name__ == "member_descriptor" and base.__module__ == "program":
+                if (
+                    type(member).__name__ == "member_descriptor"
+                    and type.__getattribute__(base, "__module__") == "program"
+                ):
                     with contextlib.suppress(AttributeError, TypeError):  # empty, or another class's
                         slots.append((name, self(member.__get__(value))))
         if type(own) is dict:
