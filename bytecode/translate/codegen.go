@@ -493,7 +493,7 @@ func (c *Codegen) runEvents() error {
 				c.out.state.sealRegion()
 			}
 			if i <= last && c.putsBack.saved {
-				c.out.runsAgain(e) // all is put back whatever raises here: then random numbers are drawn anew
+				c.out.runsAgain(e) // the random state is put back, and the user's code draws the numbers again
 			}
 			if err := c.runEvent(e); err != nil {
 				return err

@@ -67,8 +67,8 @@ func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
 }
 
-// runsAgain has the user's code run again should the event's operation raise, from the piece's start and thus in the modes of that time. Without
-// an effect in front of it, an operation that no handler is around raises by itself.
+// runsAgain marks an operation without a handler like one that has one: if it raises, the modes of the piece's start are put back and the user's
+// code runs again from there. It is needed only after an effect that has been delayed; before one, the operation's own exception is right.
 func (o *OutputGraph) runsAgain(e *event) {
 	if e.node != nil && !e.protected {
 		e.protected, e.state = true, o.state.entry

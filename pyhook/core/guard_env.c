@@ -614,9 +614,8 @@ static PyMethodDef functions[] = {
      "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
     {"instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name)\n\nWhat the instance itself has."},
     {"ends_in_code_at", ends_in_code_at, METH_VARARGS,
-     "ends_in_code_at(owner, at, places, slot=False) -> bool\n\nWhether code may run when that many references are "
-     "dropped "
-     "to what a container or instance has at a key, name (slot: of a slot) or index."},
+     "ends_in_code_at(owner, at, places, slot=False) -> bool\n\nWhether code may run when that many references "
+     "to what a container or instance has at a key, name (slot: of a slot) or index are dropped."},
     {"ends_in_code", ends_in_code, METH_VARARGS,
      "ends_in_code(object, places) -> bool\n\nThe same for a variable of a resumed frame, as the guard text asks it."},
     {"end_may_run_code", end_may_run_code, METH_VARARGS,

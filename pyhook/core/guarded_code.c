@@ -204,7 +204,7 @@ object_died(PyObject *self, PyObject *reference)
 
 static PyMethodDef object_died_def = {"object_died", object_died, METH_O, NULL};
 
-/* Whether a callback is an entry's, or of a Python module of ours: what it sees is not the user's to see. */
+/* Whether a callback belongs to an entry or to one of godynamo's Python modules. The user does not notice when those run. */
 static int
 is_ours(PyObject *callback)
 {

@@ -13,7 +13,7 @@ V = TypeVar("V")
 class IdentityMap(MutableMapping[K, V], Generic[K, V]):
     """A dict keyed by objects themselves, equal or not; those that die drop out.
 
-    A ``WeakKeyDictionary``'s callback would be taken for one of the user's; this module's is not (``gd_watched`` in
+    The core would take a ``WeakKeyDictionary``'s callback for user code. It ignores those of this module (``gd_watched`` in
     ``core/guarded_code.c``).
     """
 

@@ -138,7 +138,7 @@ ASKED: list[str] = []
 
 
 class Asked(type):
-    """Notes the names that it is asked for and lacks."""
+    """A metaclass that records the names its ``__getattr__`` gets."""
 
     def __getattr__(cls, name):
         ASKED.append(name)
