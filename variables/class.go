@@ -358,7 +358,7 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 	if !py.Is(c.Class, py.HeapType) || inMeta || len(name) > 4 && name[:2] == "__" && name[len(name)-2:] == "__" {
 		return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
 	}
-	if d, ok := s.TypeLookup(c.Class, name); ok {
+	if d, ok := heldByClass(tx, c.Class, name); ok {
 		get, data := isDescriptor(tx, d)
 		if get || data || !EndsAlone(d) && !w.IsTensor(d) {
 			return unsupported(exc.StoreUnsupported, "attribute %s of class %s, which is a %s", name, py.TypeName(c.Class), py.TypeName(d.Type()))
@@ -369,7 +369,7 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		if _, ours := stored[name]; !ours {
 			return unsupported(exc.StoreUnsupported, "del of attribute %s of class %s", name, py.TypeName(c.Class))
 		}
-		if _, real := s.TypeLookup(c.Class, name); real {
+		if _, held := heldByClass(tx, c.Class, name); held {
 			return unsupported(exc.StoreUnsupported, "del of attribute %s of class %s", name, py.TypeName(c.Class))
 		}
 		delete(stored, name)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -21,6 +22,9 @@ type classLookup struct {
 // Looked guards what a look-up of a name along a class's MRO found: nothing, this object where it is C's own or a function, else an object
 // of this type. Values and functions have more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
+	if _, ok := storedClassAttr(tx, class, name); ok && w.overlooked == nil {
+		w.overlooked = unsupported(exc.AttrUnsupported, "%s of class %s, which was just stored", name, py.TypeName(class))
+	}
 	key := classLookup{class: class, name: name}
 	if w.looked[key] {
 		return
@@ -47,6 +51,10 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 		tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(found.Type())))
 	}
 }
+
+// Overlooked is the break for a look-up that saw what a class holds really, where the frame has stored something else on it that is not
+// there yet; nil when there was none. The instruction that looked is not to be relied on: the translator asks after each one.
+func (w *World) Overlooked() error { return w.overlooked }
 
 // Metaclass returns type(class). It is guarded where it can be assigned.
 func (w *World) Metaclass(tx Translator, class py.Object) py.Object {

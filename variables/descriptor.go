@@ -161,6 +161,15 @@ func storedClassAttr(tx Translator, class py.Object, name string) (VariableTrack
 	return nil, false
 }
 
+// heldByClass looks a name up on a class as TypeLookup does, for a caller that knows of what the program has stored there.
+func heldByClass(tx Translator, class py.Object, name string) (py.Object, bool) {
+	w := tx.World()
+	before := w.overlooked
+	d, ok := tx.Scope().TypeLookup(class, name)
+	w.overlooked = before
+	return d, ok
+}
+
 // bindStored binds a class attribute that the program has stored.
 func bindStored(tx Translator, self, v VariableTracker) (VariableTracker, error) {
 	switch x := mustRealize(tx, v).(type) {

@@ -191,9 +191,8 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
 		}
 	}
-	s := tx.Scope()
 	stored, isStored := storedClassAttr(tx, o.Class, name)
-	d, inClass := s.TypeLookup(o.Class, name)
+	d, inClass := heldByClass(tx, o.Class, name)
 	var data bool
 	if inClass && !isStored {
 		_, data = isDescriptor(tx, d)

@@ -92,6 +92,9 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 			after = k == c
 			continue
 		}
+		if _, ok := tx.World().classAttrs[k][name]; ok {
+			return nil, unsupported(exc.AttrUnsupported, "%s of super(), which was just stored on class %s", name, py.TypeName(k))
+		}
 		dict, err := sc.GetAttr(k, "__dict__")
 		if err != nil {
 			return nil, observed(err)

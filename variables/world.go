@@ -56,6 +56,7 @@ type World struct {
 	identities map[VariableTracker]py.Object
 	userHash   map[py.Object]userKey                    // key object → instance whose class hashes it
 	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
+	overlooked error                                    // see Overlooked
 	// standIns are the answers of _callables.stand_in
 	standIns map[py.Object]replacement
 	looked   map[classLookup]bool // questions asked of classes, see class_guards.go

@@ -292,6 +292,9 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	} else {
 		err = h.run(tx, inst)
 	}
+	if overlooked := o.world.Overlooked(); overlooked != nil {
+		err = overlooked
+	}
 	if err != nil {
 		err = tx.failed(step, inst, h, err)
 	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step || inst.Op == opcode.RESUME {
