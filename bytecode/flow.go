@@ -191,16 +191,21 @@ func StackDepths(code *Code) ([]int, error) {
 	return depths, nil
 }
 
-// Reachable returns the instructions that control may reach from the first one, by jumps and by exceptions: every
-// instruction of a region is taken to be able to raise. Targets must be in the list.
+// Reachable returns the instructions that control may reach from the first one, see ReachableFrom.
 func Reachable(code *Code) map[*Instruction]bool {
+	if len(code.Instructions) == 0 {
+		return map[*Instruction]bool{}
+	}
+	return ReachableFrom(code, code.Instructions[0])
+}
+
+// ReachableFrom returns the instructions that control may reach from one on, by jumps and by exceptions: every instruction of a region is
+// taken to be able to raise. Targets must be in the list.
+func ReachableFrom(code *Code, first *Instruction) map[*Instruction]bool {
 	list := code.Instructions
 	reached := make(map[*Instruction]bool, len(list))
-	if len(list) == 0 {
-		return reached
-	}
 	number(list)
-	work := []*Instruction{list[0]}
+	work := []*Instruction{first}
 	for len(work) > 0 {
 		inst := work[len(work)-1]
 		work = work[:len(work)-1]

@@ -229,6 +229,10 @@ func (tx *InstructionTranslator) computedParams(params []int, stack []item) []in
 		n++
 	}
 	for _, i := range params {
+		if i < 0 {
+			n++
+			continue
+		}
 		add(tx.locals[i])
 	}
 	for _, it := range stack {

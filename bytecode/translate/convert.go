@@ -188,10 +188,14 @@ func (tx *InstructionTranslator) symbolicLocals() {
 		return tx.Build(obj, guards.NewLocalSource(root.names[i], i))
 	}
 	if o := f.Origin; o != nil {
+		o.unbound(f.Slots)
 		tx.out.holders.params, tx.out.holders.finalizers = map[int]bool{}, map[int]bool{}
 		tx.out.findLoud()
 		read := bytecode.Liveness(tx.d.code)[tx.d.code.Instructions[o.Target]]
 		for i, local := range o.Params {
+			if local < 0 {
+				continue
+			}
 			tx.locals[local] = place(i, f.Slots[i], read.Has(local))
 			tx.out.addHolder(i)
 		}

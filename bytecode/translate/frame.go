@@ -31,12 +31,22 @@ type Frame struct {
 type Origin struct {
 	Code   py.Object // the user's
 	Target int       // index of the instruction it goes on with
-	Params []int     // localsplus slots of the parameters that are locals
+	// Params are the localsplus slots of the parameters that are locals; ^slot for one that is not bound, see places.
+	Params []int
 	// Stack is the value stack from the bottom: 'v' a value (the next parameter), 'N' NULL, 'L' an instruction's offset, 'X' what
 	// PUSH_EXC_INFO saved (the parameter is the exception that is being handled).
 	Stack string
 	// Computed are the parameters, by number, that each call computes anew: nothing is guarded but their types.
 	Computed []int
+}
+
+// unbound empties the slots of parameters whose locals are not bound.
+func (o *Origin) unbound(slots []py.Object) {
+	for i, local := range o.Params {
+		if local < 0 {
+			slots[i] = py.Object{}
+		}
+	}
 }
 
 // Options are the settings of one optimize() call that translating depends on.

@@ -250,12 +250,12 @@ func (o *OutputGraph) LetGoOf() bool {
 	if o.frame.Origin == nil {
 		return false // the caller holds the arguments
 	}
-	if h.steps > maxLifetimeSteps || o.current == nil || len(h.params) < len(o.frame.Slots) {
+	if h.steps > maxLifetimeSteps || o.current == nil {
 		return true
 	}
 	r := o.reached(nil)
-	for i := range o.frame.Slots {
-		if !r.params[i] {
+	for i, obj := range o.frame.Slots {
+		if !obj.IsNull() && !(h.params[i] && r.params[i]) {
 			return true
 		}
 	}

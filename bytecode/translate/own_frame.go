@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
@@ -110,6 +112,9 @@ func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[
 	}
 	stack = append(stack, item{})
 	fn, params, err := tx.resumeFunction(inst, tx.d.code.Instructions[next], stack, live)
+	if err == nil && slices.ContainsFunc(params, func(slot int) bool { return slot < 0 }) {
+		return nil, nil
+	}
 	return &rest{fn, params, len(stack)}, err
 }
 
@@ -137,15 +142,10 @@ func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free
 // request itself runs in a resume function, which has the user's variables and no others: u asks for a split in front of it. The text
 // says why it cannot be.
 func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *exc.Unsupported) string {
-	unbound := false
-	for i, l := range tx.d.code.Locals {
+	for _, l := range tx.d.code.Locals {
 		if l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
 			return "the function asks for its own frame (locals, eval, ...) and shares variables"
 		}
-		if tx.locals[i] != nil && unbound {
-			return "the function asks for its own frame (locals, eval, ...) before all of its variables are bound"
-		}
-		unbound = unbound || tx.locals[i] == nil
 	}
 	if !u.Frame {
 		return ""

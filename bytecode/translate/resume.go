@@ -562,7 +562,9 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 	c.LoadConst(fn)
 	n := 0
 	for _, slot := range params {
-		if err := c.Load(tx.locals[slot]); err != nil {
+		if slot < 0 {
+			c.LoadConst(py.None())
+		} else if err := c.Load(tx.locals[slot]); err != nil {
 			return err
 		}
 		n++
@@ -594,12 +596,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	src := tx.d.code
 	code := src.Clone()
 	own := usesFrame(src)
-	var params []int
-	for i := range src.Locals {
-		if live[i] {
-			params = append(params, i)
-		}
-	}
+	params := tx.places(target, live)
 	place := make([]int, len(src.Locals))
 	for i := range place {
 		place[i] = -1
@@ -610,6 +607,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	}
 	var locals []bytecode.Local
 	for p, i := range params {
+		i = max(i, ^i)
 		place[i] = p
 		locals = append(locals, bytecode.Local{Name: src.Locals[i].Name, Kind: opcode.CO_FAST_LOCAL})
 	}
@@ -641,6 +639,11 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	k := first
 	consts := tx.d.consts
 	push := func(op opcode.Op, arg int) { prologue = append(prologue, bytecode.New(op, arg).At(goal.Pos)) }
+	for p, slot := range params {
+		if slot < 0 {
+			push(opcode.DELETE_FAST, p)
+		}
+	}
 	for _, it := range stack {
 		switch kind := it.kind(); kind {
 		case 'N':
@@ -692,6 +695,36 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, tx.out.frame.Builtins, py.Object{}, name, name, py.Object{})
 	})
 	return fn, params, err
+}
+
+// places are the parameters of a resume function that are locals, in the order of the user's: those that are live, and, as ^slot, those in
+// front of them that the rest binds. These come as None and are deleted first: the order of the slots is that in which CPython lets go of
+// what a frame holds at its end.
+func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[int]bool) []int {
+	code, last, gaps := tx.d.code, -1, false
+	for i := range code.Locals {
+		if live[i] {
+			gaps = gaps || last != i-1
+			last = i
+		}
+	}
+	bound := map[int]bool{}
+	if gaps {
+		for in := range bytecode.ReachableFrom(code, target) {
+			if in.Op == opcode.STORE_FAST {
+				bound[in.Arg] = true
+			}
+		}
+	}
+	var params []int
+	for i, l := range code.Locals[:last+1] {
+		if live[i] {
+			params = append(params, i)
+		} else if bound[i] && l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) == 0 {
+			params = append(params, ^i)
+		}
+	}
+	return params
 }
 
 // resumeBody renumbers the locals of a copied body and drops what only a frame's start does. super() without arguments gets both:

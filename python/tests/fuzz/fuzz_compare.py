@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +35,14 @@ class Mismatch:
 
     def __str__(self) -> str:
         return f"{self.kind} differs in call {self.call}\n  CPython:  {self.expected}\n  godynamo: {self.got}"
+
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+
+def text_of(text: str) -> str:
+    """A text without addresses."""
+    return _ADDRESS.sub("0x", str.__str__(text))
 
 
 def whole_graph(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., Any]:

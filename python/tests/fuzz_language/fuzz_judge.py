@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in
+from fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in, text_of
 
 #: calls of one program, each in two rounds: misses, then hits
 CALLS = ((2.0, 1), (-1.0, 2), (0.5, 0))
@@ -33,7 +33,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], call: int, filename: str
             result["value"] = plain(fn(*args))
         except Exception as error:
             result["exception"] = (plain.error(error, {}), frames_in(error, filename))
-    result["output"] = out.getvalue()
+    result["output"] = text_of(out.getvalue())
     result["effects"] = [plain(args), plain(ns["LOG"]), ns["COUNT"]]
     return result
 

@@ -12,13 +12,12 @@ import collections.abc
 import contextlib
 import io
 import numbers
-import re
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from fuzz_compare import FILENAME, Mismatch, Observed, codes_of, compare
+from fuzz_compare import FILENAME, Mismatch, Observed, codes_of, compare, text_of
 
 #: flags that a program changes, each put back after a run
 FLAGS = (
@@ -33,7 +32,6 @@ FLAGS = (
 )
 #: abstract classes that all programs share: how often they hash a class rests on what their caches hold
 ABSTRACT: list[Any] = [c for c in [*vars(collections.abc).values(), numbers.Number] if isinstance(c, abc.ABCMeta)]
-ADDRESS = re.compile(r"0x[0-9a-f]+")
 ADDRESSES = range(1 << 44, 1 << 47)  #: where objects lie: ints of this size are ids, as the keys of deepcopy's memo are
 PLAIN = (int, float, bool, type(None), complex, bytes, range)
 MOST = 400  #: objects in one result
@@ -52,11 +50,6 @@ ITERATORS = tuple(
         map(abs, ()),
     )
 )
-
-
-def text_of(text: Any) -> str:
-    """A text without addresses."""
-    return ADDRESS.sub("0x", str.__str__(text))
 
 
 class MutationPlain:

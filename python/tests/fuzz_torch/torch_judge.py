@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in
+from fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in, text_of
 
 # torch imports torch._inductor here, and an import is nothing that a limit of time may interrupt.
 torch.use_deterministic_algorithms(False)
@@ -150,7 +150,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m:
         result["modes"] = _modes()
     result["random state"] = hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest()[:16]
     result["value"] = plain(value)
-    result["output"] = out.getvalue()
+    result["output"] = text_of(out.getvalue())
     result["effects"] = [plain(args), plain(ns["LOG"]), ns["COUNT"]]
     result["backward"] = _backward(value, args)
     del ns["LOG"][:]

@@ -320,3 +320,64 @@ def test_entries_that_split_at_one_place_share_the_resume_function() -> None:
     with no_translation():
         for n in (2, 3, 2):
             assert torch.equal(w(x, n), resumed(x, n))
+
+
+class Ends:
+    """Says when it ends."""
+
+    ended: list[str] = []
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __del__(self) -> None:
+        self.ended.append(self.name)
+
+
+ADDED = 0
+
+
+def binds_an_earlier_variable(x):
+    first = None
+    second = Ends("second")
+    x = unsupported(x) + ADDED
+    first = Ends("first")
+    return x, first is second
+
+
+def binds_in_a_handler(x):
+    first = None
+    second = Ends("second")
+    x = unsupported(x) + ADDED
+    try:
+        raise KeyError
+    except KeyError:
+        first = Ends("first")
+    return x, first is second
+
+
+@pytest.mark.row("S002-56")
+@pytest.mark.parametrize("fn", [binds_an_earlier_variable, binds_in_a_handler])
+def test_what_a_resumed_frame_holds_ends_in_the_order_of_the_users_variables(monkeypatch, fn) -> None:
+    run = godynamo.optimize(fn, backend=nb())
+    with godynamo.config.patch(cache_size_limit=1):
+        for added in range(3):  # translated once, then over the limit: CPython runs the resume function's own code
+            monkeypatch.setitem(globals(), "ADDED", added)
+            Ends.ended.clear()
+            assert run(torch.ones(2))[0].tolist() == [1.0 + added] * 2
+            assert Ends.ended == ["first", "second"]
+
+
+def asks_for_locals(x):
+    if x.dim() > 5:
+        early = 1
+    z = x + 1
+    held = list(locals())
+    early = z * 2
+    return held, list(locals()), eval("early"), z
+
+
+@pytest.mark.row("S002-56")
+def test_locals_are_in_order_where_an_earlier_variable_is_bound_later() -> None:
+    backend = check(asks_for_locals, torch.randn(3))
+    assert backend.ops() == ["add"]
