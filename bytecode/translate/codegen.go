@@ -88,6 +88,8 @@ type Codegen struct {
 	protecting bool
 	// effectsWait: see OutputGraph.effectsWait
 	effectsWait bool
+	looked      int  // events asked whether they can be seen
+	seen        bool // one of them can
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -251,7 +253,7 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		return nil
 	}
 	if r, ok := v.(variables.Reconstructer); ok {
-		return r.Reconstruct(c)
+		return c.as(c.making(), func() error { return r.Reconstruct(c) })
 	}
 	return exc.Break(exc.Reconstruct, "%s", v.Kind())
 }
@@ -394,6 +396,18 @@ func (c *Codegen) as(kind calling, f func() error) error {
 	c.calls = max(kind, before)
 	defer func() { c.calls = before }()
 	return f()
+}
+
+// making is the kind of the calls that make a value of the program's. The program itself makes none there: where something can be seen, an
+// exception that arrived at such a call would come between what are one operation and the next in CPython.
+func (c *Codegen) making() calling {
+	events := c.out.events
+	c.seen = c.seen || slices.ContainsFunc(events[min(c.looked, len(events)):], c.out.visible)
+	c.looked = len(events)
+	if c.seen && !c.protecting {
+		return quietCalls
+	}
+	return plainCalls
 }
 
 // core is an object of the core's module. One that is missing ends the translation as a bug of ours.
@@ -602,6 +616,8 @@ func (c *Codegen) writeEvent(e *event) error {
 			kind = heldCalls // print looks for signals by itself
 		case c.effectsWait || e.inBlock:
 			kind = quietCalls
+		case !e.effect():
+			kind = c.making()
 		}
 		err := c.restoring(c.stateAt(e), func() error {
 			return c.as(kind, func() error { return e.emit(c) })

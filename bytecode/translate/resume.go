@@ -538,10 +538,11 @@ var harmless = map[opcode.Op]bool{
 
 // unchecked reports whether CPython would not have looked for signals since the last event that can be seen.
 func (o *OutputGraph) unchecked() bool {
-	return slices.ContainsFunc(o.events[min(o.checked, len(o.events)):], func(e *event) bool {
-		return e.effect() || e.node != nil && o.eventTrace(e) != noTrace
-	})
+	return slices.ContainsFunc(o.events[min(o.checked, len(o.events)):], o.visible)
 }
+
+// visible tells effects, and operations that leave a trace.
+func (o *OutputGraph) visible(e *event) bool { return e.effect() || o.eventTrace(e) != noTrace }
 
 // goesOnInBlock reports whether what runs from target on is inside of a block. Exception tables leave out NOPs, such as that of an inner try.
 func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) bool {

@@ -596,7 +596,33 @@ def test_a_loop_without_calls_can_be_ended(fn, backend, how, on_signal):
     assert torch.is_grad_enabled() and LOG == (["left"] if fn is spins_in_a_block else [])
 
 
-def test_a_signal_in_a_graph_comes_after_what_follows_its_change_without_a_check(on_signal):
+def stores_at_once(x, y, stored):
+    y[0] = x[1]  # one instruction, as the next line is: CPython looks for signals after neither
+    stored[0] = 5.0
+    return x
+
+
+def needs_an_iterator(x, y, stored):
+    for _ in range(3):
+        y[0] = x[1]
+        stored.append(5.0)
+        graph_break()
+    return x
+
+
+def needs_cells(x, y, stored):
+    y[0] = x[1]
+    stored[0] = 5.0
+
+    def inner():
+        return x, stored
+
+    graph_break()
+    return inner
+
+
+@pytest.mark.parametrize("fn", [stores_at_once, needs_an_iterator, needs_cells])
+def test_a_signal_in_a_graph_comes_after_what_follows_its_change_without_a_check(fn, on_signal):
     def backend(gm, inputs):
         def run(*args):
             result = gm(*args)
@@ -605,11 +631,6 @@ def test_a_signal_in_a_graph_comes_after_what_follows_its_change_without_a_check
 
         return run
 
-    def fn(x, y, stored):
-        y[0] = x[1]  # one instruction, as the next line is: CPython looks for signals after neither
-        stored[0] = 5.0
-        return x
-
     on_signal(signal.SIG_IGN)
     fast, x = godynamo.optimize(fn, backend=backend), torch.tensor([1.0, 2.0])
     fast(x, torch.zeros(2), array.array("d", [0.0]))
@@ -617,4 +638,4 @@ def test_a_signal_in_a_graph_comes_after_what_follows_its_change_without_a_check
     y, stored = torch.zeros(2), array.array("d", [0.0])
     with pytest.raises(Timeout):
         fast(x, y, stored)
-    assert (y.tolist(), stored.tolist()) == ([2.0, 0.0], [5.0])
+    assert (y.tolist(), stored.tolist()) == ([2.0, 0.0], [0.0, 5.0] if fn is needs_an_iterator else [5.0])
