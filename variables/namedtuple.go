@@ -43,11 +43,7 @@ func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	case py.StaticMethod, py.ClassMethod, py.TypeKind:
 		return NewClass(t.class, nil).GetAttr(tx, name)
 	case py.MethodDescr, py.WrapperDescr:
-		if py.IsNative(t.class, name, d) {
-			return &BoundBuiltin{obj: t, name: name}, nil
-		}
-		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-		return &BoundBuiltin{obj: t, name: name, elsewhere: d}, nil
+		return bindNative(tx, t, t.class, name, d, src), nil
 	}
 	if get, _ := isDescriptor(tx, d); !get {
 		return tx.Build(d, src), nil

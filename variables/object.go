@@ -268,15 +268,13 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 		return NewMethod(inner, NewClass(class, nil), nil), nil
 	case py.Builtin, py.TypeKind:
 		return tx.Build(d, src), nil
-	case py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr:
+	case py.ClassMethodDescr:
 		if !py.IsNative(class, name, d) {
-			if d.Kind() == py.ClassMethodDescr {
-				return nil, unsupported(exc.AttrUnsupported, "%s of a %s, a C method of another class", name, py.TypeName(class))
-			}
-			tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
-			return &BoundBuiltin{obj: self, name: name, elsewhere: d}, nil
+			return nil, unsupported(exc.AttrUnsupported, "%s of a %s, a C method of another class", name, py.TypeName(class))
 		}
 		return &BoundBuiltin{obj: self, name: name}, nil
+	case py.MethodDescr, py.WrapperDescr:
+		return bindNative(tx, self, class, name, d, src), nil
 	case py.Property:
 		if v, ok, err := getProperty(tx, self, d, src); ok || err != nil {
 			return v, err
@@ -290,6 +288,15 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 		return userDescriptor(tx, self, class, name, d, src)
 	}
 	return tx.Build(d, src), nil
+}
+
+// bindNative is a C method of a class, read through an instance: the class's own, or one that it has taken from elsewhere.
+func bindNative(tx Translator, self VariableTracker, class py.Object, name string, d py.Object, src guards.Source) *BoundBuiltin {
+	if py.IsNative(class, name, d) {
+		return &BoundBuiltin{obj: self, name: name}
+	}
+	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(d), guards.KeepWeak))
+	return &BoundBuiltin{obj: self, name: name, elsewhere: d}
 }
 
 func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object) (VariableTracker, error) {

@@ -371,8 +371,12 @@ func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 			}
 			_, own := tx.Scope().InstanceAttr(o, name)
 			if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok && !own {
+				src := guards.NewTypeAttrSource(classSource(tx, o.Type()), name)
+				if k := d.Kind(); k == py.MethodDescr || k == py.WrapperDescr {
+					return bindNative(tx, obj, o.Type(), name, d, src), nil
+				}
 				if get, data := isDescriptor(tx, d); !get && !data {
-					return tx.Build(d, guards.NewTypeAttrSource(classSource(tx, o.Type()), name)), nil
+					return tx.Build(d, src), nil
 				}
 			}
 		}

@@ -235,3 +235,41 @@ def test_a_method_that_a_class_gets_behind_a_split_is_refused_by_the_call(taken:
         return out
 
     assert outcomes(godynamo.optimize(f)) == outcomes(f)
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+    __call__ = type.__dict__["__call__"]
+    add = set.add
+    length = int.bit_length
+
+
+class Text(str, enum.Enum):
+    ONE = "one"
+    __call__ = type.__dict__["__call__"]
+    add = list.append
+    length = str.__len__
+
+
+@pytest.mark.parametrize("member", [Number.ONE, Text.ONE])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda m: m.__call__(1),
+        lambda m: m.__call__,
+        lambda m: m(1),
+        lambda m: m.add(2),
+        lambda m: m.add,
+        lambda m: m.length(),
+        lambda m: callable(m),
+    ],
+)
+def test_a_member_of_an_enum_class_has_a_method_from_elsewhere(member: Any, ask: Callable[[Any], Any]) -> None:
+    def f(x: Any, m: Any) -> Any:
+        y = x + 1
+        try:
+            return y, ask(m)
+        except (TypeError, AttributeError) as e:
+            return y, str(e)
+
+    assert godynamo.optimize(f)(torch.ones(1), member) == f(torch.ones(1), member)
