@@ -49,7 +49,7 @@ test-python: build ## pytest on the built extension, on all cores: PYTEST_ARGS="
 	@PYTEST_ARGS='$(PYTEST_ARGS)' scripts/pytest.sh
 
 test-heavy: build ## the tests that take minutes: memory over tens of thousands of functions and modules
-	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/shows -k "many_more" $(PYTEST_ARGS)
+	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/processes -k "many_more" $(PYTEST_ARGS)
 
 bench: build ## eager, torch.compile and godynamo side by side: bench/results/latest.json
 	@$(PY) bench/run.py $(BENCH_ARGS)
@@ -87,23 +87,23 @@ golden: ## rewrite the golden files and docs/cli.md; read the diff
 	CGO_ENABLED=0 go test $(addprefix ./,$(sort $(dir $(shell git grep -l '"update"' -- '*_test.go')))) -update
 
 old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0), in an environment of its own
-	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/shows/old_torch_smoke.py $(OLD_TORCH)
+	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/processes/old_torch_smoke.py $(OLD_TORCH)
 
 SEED ?= $(shell date +%s)
 fuzz-language: build ## random programs against CPython, what differs shrunk: SEED=first N=how many
-	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_language/fuzz_run.py --seed $(SEED) --count $(or $(N),10000)
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/language/fuzz_run.py --seed $(SEED) --count $(or $(N),10000)
 
 fuzz-torch: build ## random programs of tensors, modules and autograd against eager: SEED=first N=how many
-	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000)
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000)
 
 fuzz-signals: build ## signals and other threads' exceptions at random points of random programs: SEED=first N=arrivals ARGS="--nomemory --malloc-debug"
-	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz_signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),20000) $(ARGS)
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),20000) $(ARGS)
 
 fuzz-signals-sanitized: venv ## the same with AddressSanitizer in both libraries
-	@scripts/sanitized.sh $(PY) python/tests/fuzz_signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
+	@scripts/sanitized.sh $(PY) python/tests/fuzz/signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
 fuzz-mutation: build ## random classes and containers changed between two calls, against CPython: SEED=first N=how many
-	@PYTHONPATH=$(CURDIR)/python $(PY) -W ignore python/tests/fuzz_mutation/mutation_run.py --seed $(SEED) --count $(or $(N),50000)
+	@PYTHONPATH=$(CURDIR)/python $(PY) -W ignore python/tests/fuzz/mutation/mutation_run.py --seed $(SEED) --count $(or $(N),50000)
 
 roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
 	@scripts/roundtrip.sh

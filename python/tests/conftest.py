@@ -21,9 +21,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 ROWS_FILE = Path(os.environ.get("GODYNAMO_ROWS_FILE", ROOT / "build" / "rows.json"))
 
-for _directory in (ROOT / "python", ROOT / "python" / "tests" / "fuzz"):
-    if str(_directory) not in sys.path:
-        sys.path.insert(0, str(_directory))
+if str(ROOT / "python") not in sys.path:
+    sys.path.insert(0, str(ROOT / "python"))
 
 
 #: seconds after which a test that does not come back from C ends its process, with all threads' stacks; fixtures count

@@ -8,7 +8,7 @@ import torch
 
 import godynamo
 from godynamo import _registry, utils
-from s002.support import check, nb, no_translation
+from harness.capture import check, nb, no_translation
 
 Pair = namedtuple("Pair", "first second")
 

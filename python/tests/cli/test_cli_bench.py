@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+
 from browser import SCREENSHOTS, dom, open_page
 from cli_support import ROOT, TOOL, environment, tool
 

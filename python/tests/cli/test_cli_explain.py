@@ -8,8 +8,9 @@ import sys
 import textwrap
 import xml.etree.ElementTree
 
-import cli_support
 import pytest
+
+import cli_support
 from browser import SCREENSHOTS, open_page
 from cli_support import tool
 

@@ -8,6 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 from cli_support import ROOT
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from cli_support import ROOT, environment, tool
 
 COMPILES = """\

@@ -9,8 +9,9 @@ import textwrap
 import time
 import zipfile
 
-import cli_support
 import pytest
+
+import cli_support
 from cli_support import tool
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+
 from browser import SCREENSHOTS, dom, open_page
 from cli_support import environment, tool
 

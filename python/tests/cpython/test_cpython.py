@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+
 from cpython_children import FileRun, run_file
 from cpython_compare import compare, expected_differences
 from cpython_run import FILES, one, table

@@ -9,9 +9,9 @@ import weakref
 
 import pytest
 import torch
-from guard_programs import OWNER, STRONG, WEAK, Program
 
 from godynamo import _C, _guard_env
+from guard_programs import OWNER, STRONG, WEAK, Program
 
 
 class Watched:

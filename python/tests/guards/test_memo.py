@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.modules.module as module_globals
-from guard_programs import STRONG, Program
 from torch import nn
 
 import godynamo
 from godynamo import _C
+from guard_programs import STRONG, Program
 
 WARM = 4  # evaluations after which there is a memo
 

@@ -10,9 +10,9 @@ import weakref
 
 import pytest
 import torch
-from guard_programs import STATE, Program
 
 from godynamo import _C, _guard_env
+from guard_programs import STATE, Program
 
 
 class Plain:

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 import godynamo
-
-from .support import check_calls
+from harness.cases import check_calls
 
 LOG: Any = None  # what the functions below add to; a fresh one for each side of a comparison
 TURNS = [lambda: (torch.ones(3), 1)] * 4

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 import godynamo
 from godynamo import _C
 from godynamo.testing import CompileCounter
-
-from .support import reasons
+from harness.cases import reasons
 
 factor = 2.0
 log: list[Any] = []

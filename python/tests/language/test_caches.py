@@ -13,8 +13,7 @@ import torch
 
 import godynamo
 from godynamo import _caches
-
-from .support import check_calls
+from harness.cases import check_calls
 
 CALLS = [lambda k=k: (torch.ones(3), k) for k in (1, 1, 2, 1, 1)]
 

@@ -11,8 +11,7 @@ import torch
 
 import godynamo
 from godynamo import _C
-
-from .support import check_calls
+from harness.cases import check_calls
 
 #: what a case makes: the function and the classes that the changes are made to
 Made = tuple[Callable[[torch.Tensor], Any], types.SimpleNamespace]

@@ -11,8 +11,7 @@ import torch
 
 import godynamo
 from godynamo import _C
-
-from .support import Case, Cases, check, outcome
+from harness.cases import Case, Cases, check, outcome
 
 cases = Cases()
 ONE = "a1"

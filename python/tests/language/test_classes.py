@@ -13,8 +13,7 @@ import pytest
 import torch
 
 import godynamo
-
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

@@ -7,8 +7,7 @@ import torch
 
 import godynamo
 from godynamo import utils
-
-from .support import reasons
+from harness.cases import reasons
 
 
 def test_a_callback_of_the_collector_is_not_translated():

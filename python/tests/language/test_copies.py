@@ -9,7 +9,7 @@ import enum
 import pytest
 import torch
 
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

@@ -11,8 +11,7 @@ import torch
 
 import godynamo
 from godynamo.testing import CompileCounter
-
-from .support import Case, Cases, check, outcome, reasons
+from harness.cases import Case, Cases, check, outcome, reasons
 
 cases = Cases()
 

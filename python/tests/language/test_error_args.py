@@ -13,8 +13,7 @@ import torch
 import godynamo
 from godynamo import _C
 from godynamo.testing import CompileCounter
-
-from .support import reasons
+from harness.cases import reasons
 
 
 class Slots:

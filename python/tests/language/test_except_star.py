@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import godynamo
-
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 
@@ -338,8 +337,7 @@ SPLIT = {
 def test_split(fn):
     from godynamo import _C
     from godynamo.testing import CompileCounter
-
-    from .support import outcome
+    from harness.cases import outcome
 
     counter = CompileCounter()
     for backend in ("eager", counter):

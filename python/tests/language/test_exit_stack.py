@@ -11,8 +11,7 @@ import torch
 
 import godynamo
 import godynamo.testing
-
-from .support import Case, Cases, check, outcome, reasons
+from harness.cases import Case, Cases, check, outcome, reasons
 
 cases = Cases()
 

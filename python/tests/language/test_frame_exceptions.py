@@ -13,8 +13,7 @@ import pytest
 import torch
 
 import godynamo
-
-from .support import check_calls
+from harness.cases import check_calls
 
 CALLS = [
     lambda: (torch.ones(3), "a"),

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import godynamo
-
-from .support import Case, Cases, check, reasons
+from harness.cases import Case, Cases, check, reasons
 
 cases = Cases()
 

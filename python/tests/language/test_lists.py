@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

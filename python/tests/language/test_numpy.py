@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import godynamo
-from s002.support import break_reasons, describe, nb
+from harness.capture import break_reasons, describe, nb
 
 SCALARS = {
     "float32": np.float32(1.5),

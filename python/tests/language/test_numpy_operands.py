@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import godynamo
-from s002.support import break_reasons, nb
+from harness.capture import break_reasons, nb
 
 FUNCTIONS = {
     "ceil": lambda x: x + np.ceil(3.2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from .support import Cases, check
+from harness.cases import Cases, check
 
 cases = Cases()
 

@@ -14,8 +14,7 @@ import torch.nn.functional as F
 import godynamo
 from godynamo import _C
 from godynamo.testing import CompileCounter
-
-from .support import check_calls
+from harness.cases import check_calls
 
 CALLS = [lambda: (torch.arange(3.0) + 1,), lambda: (torch.arange(3.0) + 1,), lambda: (torch.full((3,), 2.0),)]
 

@@ -8,7 +8,7 @@ import typing
 import pytest
 import torch
 
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

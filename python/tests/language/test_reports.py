@@ -13,8 +13,7 @@ import torch
 
 import godynamo
 from godynamo.testing import CompileCounter
-
-from .support import Case, Cases, check, outcome, reasons
+from harness.cases import Case, Cases, check, outcome, reasons
 
 cases = Cases()
 split = Cases()  #: what is split; the frames of handlers may split too

@@ -9,8 +9,7 @@ import torch
 
 import godynamo
 from godynamo import _C
-
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

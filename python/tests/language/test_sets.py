@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

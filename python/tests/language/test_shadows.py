@@ -7,7 +7,7 @@ import array
 import pytest
 import torch
 
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

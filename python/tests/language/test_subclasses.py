@@ -7,7 +7,7 @@ import typing
 
 import pytest
 
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import godynamo
-from s002.support import RecordingBackend, break_reasons, check, nb
+from harness.capture import RecordingBackend, break_reasons, check, nb
 
 x3 = [1.5, -2.0, 3.25]
 

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import Variable
 
 import godynamo
-from s002.support import break_reasons, nb
+from harness.capture import break_reasons, nb
 
 CAPTURED = {
     "Variable": lambda x: (Variable(x) * 2, Variable(torch.randn(x.size())) + x),

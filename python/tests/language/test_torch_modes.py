@@ -8,8 +8,7 @@ import torch
 import godynamo
 from godynamo import _torch_state
 from godynamo.testing import CompileCounter
-
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import godynamo
-
-from .support import Case, Cases, check
+from harness.cases import Case, Cases, check
 
 cases = Cases()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from .support import check_calls
+from harness.cases import check_calls
 
 
 class Thing:

@@ -25,7 +25,7 @@ import torch
 
 import godynamo
 from godynamo import utils
-from s002.support import check, nb, outcome, texts, unsupported
+from harness.capture import check, nb, outcome, texts, unsupported
 
 PACKAGE = Path(__file__).resolve().parents[2]
 

@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beside_native import logged, outcome, stand_in_of
 from godynamo._polyfills import sorting
 from godynamo._polyfills._base import DECLINE, END
 from godynamo._polyfills.copy import deep, shallow
-
-from .native import logged, outcome, stand_in_of
 
 ITEMS = st.lists(st.integers(-3, 3), max_size=8)
 NAN = float("nan")

@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import corpus
 import pytest
 import torch
 
+import corpus
 import godynamo
 from godynamo import _C
 

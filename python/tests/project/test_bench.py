@@ -2,9 +2,9 @@
 
 import timeit
 
-import project_support
 import pytest
 
+import project_support
 import report
 from godynamo._run.bench import same, timing
 

@@ -2,10 +2,10 @@
 
 import json
 
-import conformance_fixture as fixture
-import project_support
 import pytest
 
+import conformance_fixture as fixture
+import project_support
 import rows as table
 
 ROOT = project_support.ROOT

@@ -6,10 +6,10 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import project_support
 import pytest
 
 import native
+import project_support
 
 ROOT = project_support.ROOT
 

@@ -6,6 +6,7 @@ import ast
 import warnings
 
 import pytest
+
 import syntax
 
 

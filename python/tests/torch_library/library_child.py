@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from library_judge import Case, judge
 
 TABLES = {"ops": "op_cases", "modules": "module_cases", "paritybench": "paritybench_cases"}

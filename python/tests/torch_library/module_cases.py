@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import module_table
 import torch
-from library_judge import SEED, Case
-from op_cases import spread
 from torch import nn
 from torch.testing._internal.common_modules import module_db
+
+import module_table
+from library_judge import SEED, Case
+from op_cases import spread
 
 
 def units() -> dict[str, Any]:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
+
 from module_inputs import Row, floats, packed, pooled, quietly, whole
 from module_variants import variants
-from torch import nn
 
 #: no forward of their own: what is called is what one puts in, or a subclass
 NOT_CALLED = frozenset("Container Module ModuleDict ModuleList ParameterDict ParameterList RNNBase RNNCellBase".split())

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from module_inputs import Row, floats, packed, pooled, whole
 from torch import nn
+
+from module_inputs import Row, floats, packed, pooled, whole
 
 Variant = tuple[Callable[[], nn.Module], Callable[[], tuple[Any, ...]]]
 

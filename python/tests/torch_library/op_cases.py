@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from library_judge import Case, caller_of, copies
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
+
+from library_judge import Case, caller_of, copies
 
 #: the second dtype of an operator is the first of these that it takes
 SECOND = (torch.int64, torch.complex64, torch.bool, torch.float64, torch.bfloat16)

@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import torch
+
 from library_judge import SEED, Case
 from module_cases import maker
 

@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import op_cases
 import pytest
 import torch
 
 import godynamo
+import op_cases
 from godynamo import _fake
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.uint8)

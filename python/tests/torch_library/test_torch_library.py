@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+import torch
+from torch.testing._internal.common_modules import module_db
+
 import library_judge
 import module_table
 import op_cases
-import pytest
-import torch
 from library_judge import Case, caller_of, judge
 from library_run import run_units, summary, whole_lines
-from torch.testing._internal.common_modules import module_db
 
 OPS = """
     add addmm matmul softmax sum mean unsqueeze view transpose cat index_select where sort topk cumsum clamp expand gather

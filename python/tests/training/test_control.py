@@ -9,8 +9,7 @@ import torch
 
 import godynamo
 from godynamo.testing import CompileCounter
-
-from .support import both, breaks, facts, whole
+from harness.training import both, breaks, facts, whole
 
 BACKENDS = pytest.mark.parametrize("backend", ["eager", whole], ids=["inline", "whole"])
 X = torch.linspace(-1.0, 1.0, 6).reshape(2, 3)

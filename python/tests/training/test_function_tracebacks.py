@@ -10,8 +10,7 @@ from torch._higher_order_ops.map import map as torch_map
 from torch.utils.checkpoint import checkpoint
 
 import godynamo
-
-from .support import breaks, whole
+from harness.training import breaks, whole
 
 GOOD, BAD = torch.tensor([0, 5, 1]), torch.tensor([0, 99, 1])
 

@@ -11,8 +11,7 @@ from torch._higher_order_ops.scan import scan
 
 import godynamo
 from godynamo.testing import CompileCounter
-
-from .support import breaks, facts, whole
+from harness.training import breaks, facts, whole
 
 BACKENDS = pytest.mark.parametrize("backend", ["eager", whole], ids=["inline", "whole"])
 X = torch.linspace(-1.0, 1.0, 12).reshape(4, 3)

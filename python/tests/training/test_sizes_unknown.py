@@ -11,8 +11,7 @@ import torch._subclasses.fake_tensor
 import godynamo
 from godynamo import _vague
 from godynamo.testing import CompileCounter
-
-from .support import breaks
+from harness.training import breaks
 
 FEW, MANY = torch.eye(4), torch.ones(4, 4)
 LAYOUTS = {

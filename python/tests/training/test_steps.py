@@ -7,8 +7,7 @@ import torch
 
 import godynamo
 from godynamo.testing import CompileCounter
-
-from .support import STEPS, Run, Transformer, batch, breaks, loss_of, whole
+from harness.training import STEPS, Run, Transformer, batch, breaks, loss_of, whole
 
 OPTIMIZERS = {
     "SGD": lambda p, **how: torch.optim.SGD(p, 0.1, momentum=0.9, **how),

@@ -1,0 +1,54 @@
+"""Runs a program plainly and under godynamo, and says where the two part."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in, text_of
+
+#: calls of one program, each in two rounds: misses, then hits
+CALLS = ((2.0, 1), (-1.0, 2), (0.5, 0))
+ROUNDS = 2
+
+
+def _arguments(ns: dict[str, Any], call: int) -> tuple[Any, ...]:
+    factor, n = CALLS[call]
+    x, y = torch.tensor([1.0, -2.0]) * factor, torch.tensor([0.5, 3.0])
+    if call == 2:
+        y = x
+    return x, y, n, [1, 2], {"k": 2}, ns["Child" if call == 1 else "Thing"](n, torch.ones(2))
+
+
+def observe(ns: dict[str, Any], fn: Callable[..., Any], call: int, filename: str) -> dict[str, Any]:
+    """What one call does: its end, the output, the arguments and globals afterwards."""
+    args = _arguments(ns, call)
+    out, plain = io.StringIO(), Plain()
+    result: dict[str, Any] = {"exception": None, "value": None}
+    with contextlib.redirect_stdout(out):
+        try:
+            result["value"] = plain(fn(*args))
+        except Exception as error:
+            result["exception"] = (plain.error(error, {}), frames_in(error, filename))
+    result["output"] = text_of(out.getvalue())
+    result["effects"] = [plain(args), plain(ns["LOG"]), ns["COUNT"]]
+    return result
+
+
+def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
+    """All calls of a program."""
+    ns: dict[str, Any] = {"__name__": "program"}
+    for code in codes:
+        exec(code, ns)
+    fn = wrap(ns["fn"])
+    torch.manual_seed(0)
+    return [observe(ns, fn, call, FILENAME) for _ in range(ROUNDS) for call in range(len(CALLS))]
+
+
+def judge(text: str, whole: bool = False) -> Mismatch | None:
+    """The first difference of a program's two runs."""
+    return compare(text, run, whole)

@@ -1,0 +1,23 @@
+"""make fuzz-language: random programs under godynamo and under CPython, compared; what differs is shrunk and printed.
+
+    fuzz_run.py [--count N] [--seed FIRST] [--most N] [--show]
+
+Every tenth program has a backend that is given whole graphs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from fuzz_judge import judge
+from fuzz_program import program, source
+from harness.fuzz_children import Programs, main
+
+LANGUAGE = Programs("CPython", program, lambda _seed, body: source(body), judge, lambda seed: seed % 10 == 9)
+
+if __name__ == "__main__":
+    sys.exit(main(LANGUAGE, 10000, __doc__.splitlines()[0]))

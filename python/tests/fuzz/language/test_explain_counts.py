@@ -1,0 +1,63 @@
+"""What explain counts, over random programs: captured and outside together are what CPython alone runs."""
+
+import dis
+import random
+
+import pytest
+import torch
+
+import godynamo
+from fuzz_judge import observe
+from fuzz_program import program, source
+from godynamo import _captured, _census, _runtime
+from harness.fuzz_compare import FILENAME, codes_of, limited
+
+SEEDS = random.Random(5).sample(range(10_000), 40)
+
+
+def take(codes, call, optimize):
+    """One call of a program: what it does, and the places captured, outside, with a torch call captured, with one outside."""
+    ns = {"__name__": "program"}
+    for code in codes:
+        exec(code, ns)
+    torch.manual_seed(0)
+    fn = godynamo.optimize(ns["fn"]) if optimize else ns["fn"]
+    records, census = [], _census.Census()
+    _runtime.recorders.lists.append(records)
+    try:
+        with census:
+            did = observe(ns, fn, call, FILENAME)
+    finally:
+        _runtime.recorders.lists.pop()
+    assert census.complete
+    summary = _captured.Summary(census, records)
+    summary.counts()
+
+    def named(places):
+        codes = ((summary.codes[key], unit) for key, unit in places)
+        return {(c.co_qualname, c.co_firstlineno, u, opname(c, u)) for c, u in codes if c.co_filename == FILENAME}
+
+    (captured, calls), (outside, calls_outside) = summary.captured, summary.outside
+    return did, named(captured), named(outside), named(calls), named(calls_outside)
+
+
+def opname(code, unit):
+    return next(i.opname for i in dis.get_instructions(code) if i.offset == 2 * unit)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_captured_and_outside_together_are_what_cpython_runs(seed):
+    codes = codes_of(source(program(seed)))
+    for call in range(2):
+        ns = {"__name__": "program"}
+        for code in codes:
+            exec(code, ns)
+        torch.manual_seed(0)
+        with limited(30.0):  # each of these seeds ends at once
+            expected = observe(ns, ns["fn"], call, FILENAME)
+        did, _, ran, _, torch_ran = take(codes, call, optimize=False)
+        assert did == expected
+        did, captured, outside, calls, calls_outside = take(codes, call, optimize=True)
+        assert did == expected
+        assert captured | outside == ran
+        assert calls | calls_outside == torch_ran

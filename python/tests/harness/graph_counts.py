@@ -1,0 +1,46 @@
+"""The comparison of harness.capture with the number of graphs that a row of docs/conformance.md asks for.
+
+The codes of its rows mean: G and C are ``one_graph`` (a folded constant is returned beside a tensor operation, so
+that folding it can be told from leaving the frame to CPython), B is ``split`` (captured in at most so many graphs; one graph
+without a break passes too), S and X are ``same``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import godynamo
+from harness.capture import RecordingBackend, break_reasons, check, nb, unsupported
+
+
+def one_graph(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBackend:
+    """CPython's result from one graph, and no graph break on the way."""
+    godynamo.reset()
+    recorder = same(fn, *args, **kwargs)
+    assert not break_reasons(), break_reasons()
+    assert len(recorder) == 1, [recorder.ops(i) for i in range(len(recorder))]
+    return recorder
+
+
+def split(fn: Callable[..., Any], *args: Any, at_most: int = 2, **kwargs: Any) -> RecordingBackend:
+    """CPython's result, captured in one to ``at_most`` graphs."""
+    godynamo.reset()
+    recorder = same(fn, *args, **kwargs)
+    assert 1 <= len(recorder) <= at_most, ([recorder.ops(i) for i in range(len(recorder))], break_reasons())
+    return recorder
+
+
+def same(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBackend:
+    """CPython's result, however it came about."""
+    return check(fn, *args, **kwargs)
+
+
+def x3() -> torch.Tensor:
+    """A small tensor without zeros."""
+    return torch.tensor([1.5, -2.0, 3.25])
+
+
+__all__ = ["RecordingBackend", "break_reasons", "check", "nb", "one_graph", "same", "split", "unsupported", "x3"]
