@@ -9,7 +9,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// For returns the backend that an Options object (python/godynamo/_options.py) names.
+// For returns the backend that an Options object (python/godynamo/_user/options.py) names.
 func For(s *py.Scope, options py.Object, inline bool) (translate.Backend, error) {
 	if inline {
 		return eager.Backend{}, nil

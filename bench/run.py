@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 import report
-from godynamo._run.bench import machine as machine_of
+from godynamo._tools.bench import machine as machine_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LATEST = ROOT / "bench" / "results" / "latest.json"
@@ -41,7 +41,7 @@ def machine() -> dict[str, Any]:
 
 def run_group(name: str, rounds: int, workload: str | None) -> dict[str, Any]:
     """The result of one group from its own process. Raises RuntimeError when that failed."""
-    command = [sys.executable, "-m", "godynamo._run.bench.groups", name, str(rounds)]
+    command = [sys.executable, "-m", "godynamo._tools.bench.groups", name, str(rounds)]
     if workload and name == "calls":
         command.append(workload)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT / "python")}

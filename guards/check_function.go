@@ -130,7 +130,7 @@ func (m *CheckFunctionManager) Program() *Program { return m.program }
 // CodeParts are the conditions of the text in order.
 func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
 
-// Text is the whole condition: executable Python in the environment of godynamo._guard_env.
+// Text is the whole condition: executable Python in the environment of godynamo._called.guard_env.
 func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
 
 // sortedGuards are the guards in Guard.Compare's order. Pointers are sorted: a Guard is many words.

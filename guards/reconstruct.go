@@ -15,7 +15,7 @@ type Reconstructor interface {
 	LoadCellContents() error              // cell -- contents
 	Subscript() error                     // container key -- container[key]
 	Call(nargs int) error                 // callable arg... -- result
-	// LoadHelper loads a function of godynamo._guard_env by its name there: type_lookup, instance_dict, ...
+	// LoadHelper loads a function of godynamo._called.guard_env by its name there: type_lookup, instance_dict, ...
 	LoadHelper(name string) error // -- function
 	LoadRandomValue(i int) error  // -- i-th random value of the call
 }

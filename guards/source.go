@@ -5,7 +5,7 @@ import "strconv"
 // Source says where a value comes from, in terms of the frame. It is immutable and has three readers: the guard program
 // (which fetches the value into a register), Reconstruct (instructions that load it again), and the guard text.
 //
-// Name is a Python expression that gives the value in the environment of godynamo._guard_env: locals by name, G for the
+// Name is a Python expression that gives the value in the environment of godynamo._called.guard_env: locals by name, G for the
 // globals dict, ___cells for cells. Two Sources with the same Name are the same place.
 type Source interface {
 	Name() string

@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// accountDict is what explain reads of a translation's account (godynamo._census.Piece): translated ((code, units), ...); calls, for each
+// accountDict is what explain reads of a translation's account (godynamo._explain.census.Piece): translated ((code, units), ...); calls, for each
 // place of a torch operation its frames ((code, unit), ...), outermost first; python ((code, unit, line, callee), ...); native (code, unit,
 // start, end) or None; copies ((code, original, ((unit, unit there), ...)), ...); nodes of the graph ((op, name, target, text, operands'
 // names, user frames), ...).

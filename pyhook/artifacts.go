@@ -13,7 +13,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// The artefacts of GODYNAMO_LOGS, in the order of godynamo._logging.ARTIFACTS, as bits of what watched tells.
+// The artefacts of GODYNAMO_LOGS, in the order of godynamo._observe.logging.ARTIFACTS, as bits of what watched tells.
 const (
 	showGraph = 1 << (iota + 8)
 	showGraphCode
@@ -36,9 +36,9 @@ func (t *translation) artifact(name, text string) {
 	logger(t.scope).Named(name).Debug(strings.TrimRight(text, "\n"))
 }
 
-// ask calls a function of godynamo._artifacts that gives a text; "" where it fails.
+// ask calls a function of godynamo._observe.artifacts that gives a text; "" where it fails.
 func (t *translation) ask(name string, args ...py.Object) string {
-	m, ok := py.Answered(t.scope.Import("godynamo._artifacts"))
+	m, ok := py.Answered(t.scope.Import("godynamo._observe.artifacts"))
 	if !ok {
 		return ""
 	}
@@ -159,7 +159,7 @@ func (t *translation) allFailures() string {
 			slots[i] = py.None()
 		}
 	}
-	m, ok := py.Answered(s.Import("godynamo._artifacts"))
+	m, ok := py.Answered(s.Import("godynamo._observe.artifacts"))
 	if !ok {
 		return ""
 	}

@@ -195,7 +195,7 @@ func report(s *py.Scope, err error) {
 		return
 	}
 	logger(s).Debug("internal error", zap.Error(err))
-	m, ok := py.Answered(s.Import("godynamo._runtime"))
+	m, ok := py.Answered(s.Import("godynamo._called.runtime"))
 	if !ok {
 		return
 	}

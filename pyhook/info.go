@@ -66,7 +66,7 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	)
 }
 
-// guardKinds is what godynamo._guard_objects reads of the guards behind the program's parts.
+// guardKinds is what godynamo._explain.guard_objects reads of the guards behind the program's parts.
 func guardKinds(r *translate.Result) string {
 	if r.Program == nil {
 		return ""
@@ -105,10 +105,10 @@ func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
 	return s.Tuple(out...)
 }
 
-// tell reports a finished translation to godynamo._runtime.translated (counters, logs, explain) and to the trace.
+// tell reports a finished translation to godynamo._called.runtime.translated (counters, logs, explain) and to the trace.
 func (t *translation) tell(status string, why error) {
 	s := t.scope
-	m, ok := py.Answered(s.Import("godynamo._runtime"))
+	m, ok := py.Answered(s.Import("godynamo._called.runtime"))
 	if !ok {
 		return
 	}
@@ -133,7 +133,7 @@ func (t *translation) brokenBy(why error) []*exc.Unsupported {
 	return all
 }
 
-// ended is what is said of a finished translation; see godynamo._runtime.translated.
+// ended is what is said of a finished translation; see godynamo._called.runtime.translated.
 func (t *translation) ended(status string, why error) (py.Object, error) {
 	s := t.scope
 	reason := ""
@@ -197,7 +197,7 @@ func (t *translation) firstType() py.Object {
 // raiseUnsupported sets exc.Unsupported for nopython=True, with the report explain prints.
 func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	s := t.scope
-	m, ok := py.Answered(s.Import("godynamo._runtime"))
+	m, ok := py.Answered(s.Import("godynamo._called.runtime"))
 	if !ok {
 		return C.GD_PASS
 	}
@@ -225,7 +225,7 @@ func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 
 // userError tells Python exceptions that are meant for the user: a backend that failed, Ctrl-C.
 func (t *translation) userError(e *py.Error) bool {
-	m, ok := py.Answered(t.scope.Import("godynamo._runtime"))
+	m, ok := py.Answered(t.scope.Import("godynamo._called.runtime"))
 	if !ok {
 		return false
 	}

@@ -13,7 +13,7 @@ func logger(s *py.Scope) *zap.Logger {
 	return zap.New(&pythonCore{scope: s, LevelEnabler: zapcore.DebugLevel})
 }
 
-// pythonCore is a zapcore.Core over godynamo._runtime.log_record(level, logger, message, fields).
+// pythonCore is a zapcore.Core over godynamo._called.runtime.log_record(level, logger, message, fields).
 type pythonCore struct {
 	zapcore.LevelEnabler
 	scope  *py.Scope
@@ -57,7 +57,7 @@ func (c *pythonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.Import("godynamo._runtime")
+	m, err := s.Import("godynamo._called.runtime")
 	if err != nil {
 		return err
 	}

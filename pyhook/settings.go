@@ -13,7 +13,7 @@ type settings struct {
 	watched int64 // who wants to hear of the translation: the bits of watched*
 }
 
-// What godynamo._runtime.watched tells: the same numbers there.
+// What godynamo._called.runtime.watched tells: the same numbers there.
 const (
 	watchedDebug   = 1 << iota // Python's logger takes debug records
 	watchedExplain             // an explanation counts what is captured, instruction by instruction
@@ -71,7 +71,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	}
 	out.Explain = out.watched&watchedExplain != 0
 	if out.watched&watchedBisect != 0 {
-		m, err := s.Import("godynamo._bisect")
+		m, err := s.Import("godynamo._translator.bisect")
 		if err != nil {
 			return nil, err
 		}
@@ -84,9 +84,9 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	return out, err
 }
 
-// watched asks godynamo._runtime once a translation which records of it are read by anyone, so that none is made in vain.
+// watched asks godynamo._called.runtime once a translation which records of it are read by anyone, so that none is made in vain.
 func watched(s *py.Scope) (int64, error) {
-	m, err := s.Import("godynamo._runtime")
+	m, err := s.Import("godynamo._called.runtime")
 	if err != nil {
 		return 0, err
 	}

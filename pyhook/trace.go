@@ -11,13 +11,13 @@ import (
 // madeByAttr is where a resume function says which translation of the trace made it.
 const madeByAttr = "__godynamo_made_by__"
 
-// beginTrace asks godynamo._trace for the translation's number and starts measuring, where a trace is written.
+// beginTrace asks godynamo._observe.trace for the translation's number and starts measuring, where a trace is written.
 func (t *translation) beginTrace() {
 	if t.settings.watched&watchedTrace == 0 {
 		return
 	}
 	s := t.scope
-	m, ok := py.Answered(s.Import("godynamo._trace"))
+	m, ok := py.Answered(s.Import("godynamo._observe.trace"))
 	if !ok {
 		return
 	}
@@ -30,14 +30,14 @@ func (t *translation) beginTrace() {
 	t.settings.Clock = translate.NewClock()
 }
 
-// endTrace hands the trace what it says of the translation (godynamo._trace.finished): what _runtime.translated is told, and the
+// endTrace hands the trace what it says of the translation (godynamo._observe.trace.finished): what _runtime.translated is told, and the
 // graph's whole text, the guards by part, and the times.
 func (t *translation) endTrace(status string, why error) {
 	if t.trace.IsNull() {
 		return
 	}
 	s := t.scope
-	m, ok := py.Answered(s.Import("godynamo._trace"))
+	m, ok := py.Answered(s.Import("godynamo._observe.trace"))
 	if !ok {
 		return
 	}

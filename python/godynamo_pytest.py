@@ -1,7 +1,7 @@
 """The pytest plugin's door: its options and marker. It stands outside of the package, whose import brings torch.
 
 ``pytest --godynamo=on`` runs every test under godynamo, ``--godynamo=strict`` also fails those that it did not serve as they ask;
-what that means is in godynamo/_pytest.py, which is imported then and not before.
+what that means is in godynamo/_tools/pytest.py, which is imported then and not before.
 """
 
 from __future__ import annotations
@@ -46,6 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
         if backend:
             raise pytest.UsageError("--godynamo-backend goes with --godynamo=on or strict")
         return
-    from godynamo._pytest import Plugin
+    from godynamo._tools.pytest import Plugin
 
     config.pluginmanager.register(Plugin(config, mode, backend), "godynamo-runner")

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from godynamo._run.bench.workload import Prepared, Transform, Workload
+from godynamo._tools.bench.workload import Prepared, Transform, Workload
 
 
 def _pair() -> tuple[torch.Tensor, torch.Tensor]:

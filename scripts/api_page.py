@@ -28,7 +28,7 @@ def _rows() -> Any:
 
 def _not_built() -> dict[str, str]:
     """Read without importing the package, which imports torch."""
-    path = ROOT / "python" / "godynamo" / "_not_built.py"
+    path = ROOT / "python" / "godynamo" / "_user/not_built.py"
     spec = importlib.util.spec_from_file_location("_not_built", path)
     assert spec is not None
     assert spec.loader is not None

@@ -78,7 +78,7 @@ func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if !ok || l.Realized() || l.Src == nil || l.obj.Type() != w.arrayType || w.PythonOps {
 		return v, nil
 	}
-	numpy, err := s.Import("godynamo._numpy")
+	numpy, err := s.Import("godynamo._translator.numpy")
 	if err != nil {
 		return nil, err
 	}

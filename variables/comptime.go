@@ -13,7 +13,7 @@ import (
 func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	name := strings.TrimPrefix(t.class, comptimeClass)
 	s := tx.Scope()
-	module, err := s.Import("godynamo._comptime")
+	module, err := s.Import("godynamo._translator.comptime")
 	if err != nil {
 		return nil, err
 	}

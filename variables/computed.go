@@ -384,10 +384,10 @@ func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	return tx.Output().ComputedInput(slot, example), nil
 }
 
-// computedModule is a function of _computed.py, and what it gives for an example of a type.
+// computedModule is a function of _called/computed.py, and what it gives for an example of a type.
 func computedModule(tx Translator, name string, class py.Object) (fn, example py.Object, err error) {
 	s := tx.Scope()
-	m, err := s.Import("godynamo._computed")
+	m, err := s.Import("godynamo._called.computed")
 	if err != nil {
 		return fn, example, err
 	}

@@ -135,7 +135,7 @@ func functionalCall(tx Translator, args []VariableTracker, kwargs []Kw) (Variabl
 
 // withoutTies sees to it that no tensor of the module's is there under two names.
 func (o *ObjectVariable) withoutTies(tx Translator, refused error) error {
-	m, err := tx.Scope().Import("godynamo._higher")
+	m, err := tx.Scope().Import("godynamo._translator.higher")
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // What takes functions (torch.vmap, torch.cond, torch.utils.checkpoint, ...) is one operation of the graph. Each function that it is given is
 // translated once, on tensors that stand for those it will be called with, to a graph of its own (Output.Body). The operation's target
-// (python/godynamo/_higher.py) gives torch a function that runs that graph; tensors that the function reads from outside are operands of
+// (python/godynamo/_translator/higher.py) gives torch a function that runs that graph; tensors that the function reads from outside are operands of
 // the operation, so that autograd and every backend see them.
 
 // Body is what a function captures that an operation is given, as a graph of its own.
@@ -44,7 +44,7 @@ func (*GraphFunction) Truth(Translator) (bool, error) { return true, nil }
 
 // Call implements Caller.
 func (v *GraphFunction) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	m, err := tx.Scope().Import("godynamo._higher")
+	m, err := tx.Scope().Import("godynamo._translator.higher")
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +132,13 @@ type function struct {
 // higher is a call of what takes functions, under way.
 type higher struct {
 	tx     Translator
-	module py.Object // godynamo._higher
+	module py.Object // godynamo._translator.higher
 	name   string
 	fresh  bool // functions return tensors of their own: no argument, no view of one, none twice
 }
 
 func newHigher(tx Translator, name string) (*higher, error) {
-	m, err := tx.Scope().Import("godynamo._higher")
+	m, err := tx.Scope().Import("godynamo._translator.higher")
 	return &higher{tx: tx, module: m, name: name}, err
 }
 

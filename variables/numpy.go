@@ -7,7 +7,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// isNumpy tells scalars of numpy's, see python/godynamo/_numpy.py.
+// isNumpy tells scalars of numpy's, see python/godynamo/_translator/numpy.py.
 func (w *World) isNumpy(o py.Object) bool {
 	return o.Kind() == py.Other && dictHasType(w.numpyScalars, o.Type())
 }

@@ -35,9 +35,9 @@ func report(tx Translator, name string, args []VariableTracker) (VariableTracker
 	})
 }
 
-// effect is a function of python/godynamo/_effects.py.
+// effect is a function of python/godynamo/_called/effects.py.
 func effect(tx Translator, name string) (py.Object, error) {
-	m, err := tx.Scope().Import("godynamo._effects")
+	m, err := tx.Scope().Import("godynamo._called.effects")
 	if err != nil {
 		return py.Object{}, err
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // ShadowVariable is a mutable object of a C type that holds plain data alone (bytearray, array.array): CPython computes everything
-// on a copy of it, and what the program changes is replayed on the real object. See python/godynamo/_shadows.py.
+// on a copy of it, and what the program changes is replayed on the real object. See python/godynamo/_translator/shadows.py.
 type ShadowVariable struct {
 	Base
 	real   py.Object   // the copy; replaced, never changed

@@ -797,7 +797,7 @@ func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker,
 	return wrapNode(tx, node, kind)
 }
 
-// wrapNode makes the tracker of a node's result from its kind (see _callables.py): "tensor", "tensors:N", "list", "none".
+// wrapNode makes the tracker of a node's result from its kind (see _translator/callables.py): "tensor", "tensors:N", "list", "none".
 func wrapNode(tx Translator, node *fxgraph.Node, kind string) (VariableTracker, error) {
 	switch {
 	case kind == "tensor":

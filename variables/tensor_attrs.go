@@ -300,7 +300,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 			return false, err
 		}
 	}
-	m, err := tx.Scope().Import("godynamo._aot")
+	m, err := tx.Scope().Import("godynamo._backends.aot")
 	if err != nil {
 		return false, err
 	}

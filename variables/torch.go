@@ -10,7 +10,7 @@ import (
 )
 
 // TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating. What it is,
-// python/godynamo/_callables.py says once per object and process.
+// python/godynamo/_translator/callables.py says once per object and process.
 type TorchVariable struct {
 	Base
 	Fn    py.Object

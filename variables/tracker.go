@@ -321,7 +321,7 @@ type Output interface {
 	SwitchState(tx Translator, fn py.Object, name string, args []VariableTracker) (VariableTracker, error)
 	// EntersState prepares for entering a mode that an object keeps, which must be left by the with statement that enters it.
 	EntersState() error
-	// PythonOp adds a Python operation (see python/godynamo/_python_ops.py) to the graph, at its place in program order. An error
+	// PythonOp adds a Python operation (see python/godynamo/_backends/python_ops.py) to the graph, at its place in program order. An error
 	// where Options.PythonOps is off, or where it cannot stand in a graph.
 	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)
 	// ObjectNode is the node that stands for a real object: of the frame, or made by the program.

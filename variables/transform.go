@@ -68,7 +68,7 @@ func (t *TorchVariable) transformed(tx Translator, args []VariableTracker, kwarg
 	if t.Src == nil {
 		return nil, unsupported(exc.CallUnsupported, "a transformed function")
 	}
-	m, err := s.Import("godynamo._higher")
+	m, err := s.Import("godynamo._translator.higher")
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
-// python/godynamo/_callables.py (facts()), and live as long as it: types and functions of imported modules.
+// python/godynamo/_translator/callables.py (facts()), and live as long as it: types and functions of imported modules.
 type facts struct {
 	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType                                                                                                                      py.Object
 	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                                                                                                           py.Object
@@ -114,7 +114,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 }
 
 func loadFacts(s *py.Scope) (*facts, error) {
-	m, err := s.Import("godynamo._callables")
+	m, err := s.Import("godynamo._translator.callables")
 	if err != nil {
 		return nil, err
 	}

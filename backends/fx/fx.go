@@ -1,5 +1,5 @@
 // Package fx hands whole graphs to Python backends: it writes the graph as flat rows, from which
-// godynamo._runtime.compile_fx builds a real torch.fx.GraphModule, calls the backend and checks what comes back.
+// godynamo._called.runtime.compile_fx builds a real torch.fx.GraphModule, calls the backend and checks what comes back.
 package fx
 
 import (
@@ -43,7 +43,7 @@ func (b *Backend) TakesApart(s *py.Scope) (bool, error) {
 
 // Compile implements translate.Backend.
 func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error) {
-	runtime, err := s.Import("godynamo._runtime")
+	runtime, err := s.Import("godynamo._called.runtime")
 	if err != nil {
 		return py.Object{}, err
 	}

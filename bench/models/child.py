@@ -32,7 +32,7 @@ warnings.filterwarnings("ignore")
 
 import torch  # noqa: E402
 
-from godynamo._run.bench import costs, same, timing, zoo  # noqa: E402
+from godynamo._tools.bench import costs, same, timing, zoo  # noqa: E402
 
 Run = Callable[[], Any]
 

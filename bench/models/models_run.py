@@ -4,7 +4,7 @@
         [--backend NAME]
 
 The sides take turns, and a warm time is compared round by round: the median of the rounds' ratios and the interval it
-lies in (godynamo/_run/bench/timing.py). A model counts as slower only where the whole interval is above 1. Calls: how
+lies in (godynamo/_tools/bench/timing.py). A model counts as slower only where the whole interval is above 1. Calls: how
 many more of torch's operators run in a call than in eager; bytes: the most that are alive at a time, beside eager's. Those
 two say what a busy machine cannot.
 
@@ -170,7 +170,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--backend", help="aot_eager, inductor, callable: whether every model is right with it")
     options = parser.parse_args()
-    from godynamo._run.bench import zoo
+    from godynamo._tools.bench import zoo
 
     names = [n for n in zoo.MODELS if fnmatch.fnmatch(n, options.only)]
     if not names:

@@ -162,7 +162,7 @@ func (c *Codegen) computeEarly() ([]int, error) {
 }
 
 func (c *Codegen) callComputed(name string, load func() error, nargs int) error {
-	m, err := c.out.scope.Import("godynamo._computed")
+	m, err := c.out.scope.Import("godynamo._called.computed")
 	if err != nil {
 		return err
 	}

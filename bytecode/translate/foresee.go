@@ -63,7 +63,7 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 		}
 		rows[i] = s.Tuple(s.Int(int64(node.Index)), row)
 	}
-	m, err := s.Import("godynamo._foreseen")
+	m, err := s.Import("godynamo._translator.foreseen")
 	if err != nil {
 		return value, false, err
 	}

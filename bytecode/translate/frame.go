@@ -65,7 +65,7 @@ type Options struct {
 	Explain        bool   // the result says what was captured, instruction by instruction
 	Clock          *Clock // measures the translation; nil: nobody asks
 	Steps          *Steps // is told what is run through; nil: nobody asks
-	// Allowed tells of a code object whether it may be translated or inlined (godynamo._bisect); null: everything may.
+	// Allowed tells of a code object whether it may be translated or inlined (godynamo._translator.bisect); null: everything may.
 	Allowed py.Object
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
 	TranslateEverything bool

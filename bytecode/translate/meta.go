@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// metaSession computes metadata of graph nodes by torch's FakeTensor (python/godynamo/_fake.py), when the program asks. It
+// metaSession computes metadata of graph nodes by torch's FakeTensor (python/godynamo/_translator/fake.py), when the program asks. It
 // runs each node once, in order, whatever is asked.
 type metaSession struct {
 	object py.Object
@@ -161,7 +161,7 @@ func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	s := o.scope
 	if o.meta == nil {
-		m, err := s.Import("godynamo._fake")
+		m, err := s.Import("godynamo._translator.fake")
 		if err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 }
 
 func (o *OutputGraph) runtimeRef() py.Object {
-	m, err := o.scope.Import("godynamo._runtime")
+	m, err := o.scope.Import("godynamo._called.runtime")
 	if err != nil {
 		panic(err)
 	}

@@ -94,7 +94,7 @@ func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	}
 	in, ok := o.inputOf[n]
 	if ok && in.Real.IsNull() && !in.Example.IsNull() {
-		if m, ok := py.Answered(o.scope.Import("godynamo._copies")); ok {
+		if m, ok := py.Answered(o.scope.Import("godynamo._called.copies")); ok {
 			answer, ok := py.Answered(o.scope.CallMethod(m, "cheap_to_copy", in.Example))
 			cheap = ok && answer == py.True()
 		}
@@ -137,7 +137,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 	r := &c.putsBack
 	r.random, r.tensors = -1, -1
 	if random {
-		fn, err := c.function("godynamo._torch_state", "random_state")
+		fn, err := c.function("godynamo._called.torch_state", "random_state")
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 		c.emit(opcode.STORE_FAST, spaceTemp|r.random)
 	}
 	if len(tensors) > 0 {
-		class, err := c.function("godynamo._copies", "Copies")
+		class, err := c.function("godynamo._called.copies", "Copies")
 		if err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (c *Codegen) writeStateRestore() error {
 	}
 	return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {
 		if r.random >= 0 {
-			fn, err := c.function("godynamo._torch_state", "put_random_state")
+			fn, err := c.function("godynamo._called.torch_state", "put_random_state")
 			if err != nil {
 				return err
 			}

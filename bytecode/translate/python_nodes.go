@@ -11,7 +11,7 @@ import (
 )
 
 // Python operations of the graph (optimize's python_ops): calls of what cannot be captured, and everything done with what they
-// return. Their targets are functions of godynamo._python_ops. They stand at their places in program order and are never
+// return. Their targets are functions of godynamo._backends.python_ops. They stand at their places in program order and are never
 // removed or moved (Node.Inplace); a backend that takes whole graphs gets them as call_function nodes.
 //
 //	%py_constant = call_function[target=prim::PyConstant](args = (<python object>,), kwargs = {})
@@ -61,7 +61,7 @@ func isPythonNode(n *fxgraph.Node) bool {
 // pythonTarget is the function of _python_ops that an operation's node calls, and its printed form.
 func (o *OutputGraph) pythonTarget(op string) (fxgraph.Target, error) {
 	if o.python.module.IsNull() {
-		m, err := o.scope.Import("godynamo._python_ops")
+		m, err := o.scope.Import("godynamo._backends.python_ops")
 		if err != nil {
 			return fxgraph.Target{}, err
 		}

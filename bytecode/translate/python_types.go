@@ -9,7 +9,7 @@ import (
 
 // With python_ops="checked" an annotation says what a Python call returns: a value that nothing is known of is checked
 // (CastFromPython, ValueError) where it is assigned to an annotated variable, and where a function with a return annotation returns it. Which
-// instructions those are, godynamo._python_types.asked_of reads from the source.
+// instructions those are, godynamo._backends.python_types.asked_of reads from the source.
 
 // checkedAt: the instructions that store or return.
 var checkedAt = map[opcode.Op]bool{opcode.STORE_FAST: true, opcode.STORE_DEREF: true, opcode.RETURN_VALUE: true}
@@ -36,7 +36,7 @@ func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Ob
 	s := tx.Scope()
 	table, ok := p.types[tx.d.object]
 	if !ok {
-		m, err := s.Import("godynamo._python_types")
+		m, err := s.Import("godynamo._backends.python_types")
 		if err != nil {
 			return py.Object{}, false, err
 		}

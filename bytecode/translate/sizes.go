@@ -59,7 +59,7 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 		values: map[*fxgraph.Node]shapes.Value{}, known: map[py.Object]shapes.Value{},
 		dtypes: map[shapes.Dtype]py.Object{}, devices: map[shapes.Device]py.Object{},
 	}
-	if m, ok := py.Answered(o.scope.Import("godynamo._fake")); ok {
+	if m, ok := py.Answered(o.scope.Import("godynamo._translator.fake")); ok {
 		if state, ok := py.Answered(o.scope.CallMethod(m, "plain_state")); ok && state.Kind() == py.Tuple {
 			items := o.scope.Items(state)
 			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu"}

@@ -15,7 +15,7 @@ import (
 
 // torchState is what a frame does to torch's thread-local modes (grad mode, autocast). A switch is made for real while translating,
 // so that all that is asked of torch meanwhile is answered as the program would see it, and becomes a node of the graph. At
-// the end of the translation the state is put back (python/godynamo/_torch_state.py).
+// the end of the translation the state is put back (python/godynamo/_called/torch_state.py).
 //
 // Where an operation raises, the state must be what the program's context managers leave behind: each event knows which snapshot
 // to put back. An operation whose handlers are all exits of such managers needs no other protection (OutputGraph.protect).
@@ -48,7 +48,7 @@ func (st *torchState) sealRegion() {
 func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, error) {
 	st := &o.state
 	if st.module.IsNull() {
-		m, err := o.scope.Import("godynamo._torch_state")
+		m, err := o.scope.Import("godynamo._called.torch_state")
 		if err != nil {
 			return py.Object{}, err
 		}

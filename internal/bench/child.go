@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// request is what a child is asked for; python/godynamo/_run/bench/child.py reads it.
+// request is what a child is asked for; python/godynamo/_tools/bench/child.py reads it.
 type request struct {
 	Do        string   `json:"do"` // "plan" or "measure"
 	Suites    []string `json:"suites"`

@@ -1,7 +1,7 @@
 // Package bench is `godynamo bench` without its command line: it has workloads measured in child processes, sums up what they
 // say, compares two results and writes them as a table, JSON, CSV, Go's benchmark format, an HTML page and pictures.
 //
-// It measures nothing itself and knows no Python object: the children are `python -m godynamo._run bench` (child.go). A result file is
+// It measures nothing itself and knows no Python object: the children are `python -m godynamo._tools bench` (child.go). A result file is
 //
 //	{"kind": "godynamo bench", "version": 1, "machine": {...}, "settings": {...}, "interrupted": false,
 //	 "workloads": [{"name": "relu", "suite": "micro", "about": "...", "backend": "eager", "engines": {"godynamo": Figures}}]}

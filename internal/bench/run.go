@@ -12,7 +12,7 @@ import (
 
 // Options say what is measured, and how often.
 type Options struct {
-	Suites, Only, Modules []string // as on the command line; see python/godynamo/_run/bench
+	Suites, Only, Modules []string // as on the command line; see python/godynamo/_tools/bench
 	Engines               []string // labels; eager is put first where it is missing
 	Processes, Rounds     int
 	Quick                 bool

@@ -1,5 +1,5 @@
 // Package cli is the command line tool, one file a command. It knows no Python object: what needs one is asked of the Python that
-// the package is installed in (python.go), through `python -m godynamo._run COMMAND`.
+// the package is installed in (python.go), through `python -m godynamo._tools COMMAND`.
 //
 // Exit codes: 0 all is well; 1 what was asked for was found wanting (a regression, a finding of doctor, a wrong result); 2 bad use,
 // with one line on stderr; a user's script keeps its own.

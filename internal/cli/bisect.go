@@ -67,7 +67,7 @@ type bisection struct {
 	runs   int
 }
 
-// culprit is a code object of the user, as godynamo._bisect names it.
+// culprit is a code object of the user, as godynamo._translator.bisect names it.
 type culprit struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`

@@ -8,7 +8,7 @@ import (
 )
 
 // Embed replaces this process by one that starts CPython inside of the Go library (pyhook/launcher) and runs
-// `python -m godynamo._run args...` there. libpython is looked for now; where there is none a line on stderr says so, and the
+// `python -m godynamo._tools args...` there. libpython is looked for now; where there is none a line on stderr says so, and the
 // same runs in the plain interpreter. It returns only when that fails.
 func (app *App) Embed(p *Python, args ...string) error {
 	facts, err := p.Facts()

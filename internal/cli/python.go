@@ -60,10 +60,10 @@ func (p *Python) entry(args []string) []string {
 	if args[0] != "run" { // which shows what the program prints without it: torch's warning too where NumPy is missing
 		line = append(line, "-W", "ignore:Failed to initialize NumPy")
 	}
-	return append(append(line, "-m", "godynamo._run"), args...)
+	return append(append(line, "-m", "godynamo._tools"), args...)
 }
 
-// Exec replaces this process by `python -m godynamo._run args...`: a user's script never runs above a Go frame. It returns only
+// Exec replaces this process by `python -m godynamo._tools args...`: a user's script never runs above a Go frame. It returns only
 // when that fails.
 func (p *Python) Exec(args ...string) error {
 	if err := p.check(); err != nil {
@@ -73,7 +73,7 @@ func (p *Python) Exec(args ...string) error {
 	return Problemf("cannot start %s: %v", p.Path, err)
 }
 
-// Command returns `python -m godynamo._run args...` as a child that is not started yet, with this process's environment.
+// Command returns `python -m godynamo._tools args...` as a child that is not started yet, with this process's environment.
 func (p *Python) Command(args ...string) *exec.Cmd {
 	line := p.entry(args)
 	return exec.Command(line[0], line[1:]...)

@@ -1,4 +1,4 @@
-//go:generate go run ./gen ../../docs/graph_breaks.md ../../python/godynamo/_break_codes_gen.py
+//go:generate go run ./gen ../../docs/graph_breaks.md ../../python/godynamo/_explain/break_codes_gen.py
 
 package exc
 

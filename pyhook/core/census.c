@@ -7,7 +7,7 @@
 
 #include <opcode.h>
 
-/* What the `ask` callback is asked; see _census.py. */
+/* What the `ask` callback is asked; see _explain/census.py. */
 enum { ASK_CODE, ASK_FUNCTION, ASK_CALLEE };
 /* Its answers about code ... */
 enum { OF_LIBRARY, OF_USER, HIDDEN };

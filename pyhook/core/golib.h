@@ -182,7 +182,7 @@ enum { GD_FRAME_DIRECT = 0, GD_FRAME_HOOK = 1, GD_FRAME_RESUME = 2 };
  * needs as positional parameters: some slots then hold cells (see Go's resume table). */
 typedef struct {
     PyObject *owner; /* the W whose list gets the entry */
-    PyObject *options; /* godynamo._options.Options of that W */
+    PyObject *options; /* godynamo._user.options.Options of that W */
     PyObject *function; /* PyFunctionObject: code, globals, closure */
     PyObject *cache; /* gd_FrameCache (Python object) the entry will hang on */
     PyObject *const *slots;

@@ -89,7 +89,7 @@ void gd_fix_resumed(PyFunctionObject *function);
 
 /* The pending exception has ended e's function: whether the user's own code is to run instead, from its start.
  * GD_RAISED_GRAPH: an exception of the compiled graph's own, and nothing outside has seen the graph's operations (may_run_again in
- * _runtime.py); it stays pending. GD_RAISED_PROTECTED: one that the user's code may handle, or that came from outside; it is off the
+ * _called/runtime.py); it stays pending. GD_RAISED_PROTECTED: one that the user's code may handle, or that came from outside; it is off the
  * error indicator, and the code runs between gd_rerun_begin and gd_rerun_end. 0: neither, it stays pending. (traceback.c) */
 enum { GD_RAISED_GRAPH = 1, GD_RAISED_PROTECTED };
 int gd_graph_raised(gd_GuardedCode *e);

@@ -18,7 +18,7 @@ know_torch_types(void)
     if (torch_types[0] != NULL) {
         return 1;
     }
-    PyObject *module = gd_import("godynamo._trace_rules");
+    PyObject *module = gd_import("godynamo._translator.trace_rules");
     PyObject *pair = module != NULL ? PyObject_GetAttrString(module, "TENSOR_AND_MODULE") : NULL;
     Py_XDECREF(module);
     if (pair != NULL && PyTuple_CheckExact(pair) && PyTuple_GET_SIZE(pair) == 2) {

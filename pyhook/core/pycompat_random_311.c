@@ -3,7 +3,7 @@
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 
-/* RandomObject of Modules/_randommodule.c; _computed.py checks at import that a copy does what it is to. */
+/* RandomObject of Modules/_randommodule.c; _called/computed.py checks at import that a copy does what it is to. */
 typedef struct {
     PyObject_HEAD int index;
     uint32_t state[624];

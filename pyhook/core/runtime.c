@@ -188,18 +188,18 @@ static struct {
     PyObject *override; /* strong or NULL */
 } callbacks[] = {
     /* clang-format off */
-    {"limit_reached", "godynamo._runtime", NULL},
-    {"internal_error", "godynamo._runtime", NULL},
-    {"refused", "godynamo._runtime", NULL},
+    {"limit_reached", "godynamo._called.runtime", NULL},
+    {"internal_error", "godynamo._called.runtime", NULL},
+    {"refused", "godynamo._called.runtime", NULL},
     {"compile_start", "godynamo.callback", NULL},
     {"compile_end", "godynamo.callback", NULL},
-    {"graph_failed", "godynamo._runtime", NULL},
-    {"may_run_again", "godynamo._runtime", NULL},
-    {"is_user_error", "godynamo._runtime", NULL},
-    {"user_frames", "godynamo._graph_traceback", NULL},
-    {"skip_code", "godynamo._trace_rules", NULL},
-    {"names_torch", "godynamo._trace_rules", NULL},
-    {"leave_dispatch_modes", "godynamo._torch_state", NULL},
+    {"graph_failed", "godynamo._called.runtime", NULL},
+    {"may_run_again", "godynamo._called.runtime", NULL},
+    {"is_user_error", "godynamo._called.runtime", NULL},
+    {"user_frames", "godynamo._called.graph_traceback", NULL},
+    {"skip_code", "godynamo._translator.trace_rules", NULL},
+    {"names_torch", "godynamo._translator.trace_rules", NULL},
+    {"leave_dispatch_modes", "godynamo._called.torch_state", NULL},
     /* clang-format on */
 };
 #define NCALLBACKS (sizeof(callbacks) / sizeof(callbacks[0]))

@@ -1,4 +1,4 @@
-/* The probe. Tensors of known metadata come from godynamo._guard_env.layout_samples(); every offset must be the only one that
+/* The probe. Tensors of known metadata come from godynamo._called.guard_env.layout_samples(); every offset must be the only one that
  * fits all of them, and then random tensors are read by the offsets found and compared with their Python attributes, alone
  * and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
 #define _GNU_SOURCE
@@ -367,11 +367,11 @@ self_check(PyObject *samples, const char *name)
     return wrong == 0;
 }
 
-/* new reference or NULL with an exception: godynamo._guard_env.name */
+/* new reference or NULL with an exception: godynamo._called.guard_env.name */
 static PyObject *
 environment_function(const char *name)
 {
-    PyObject *module = gd_import("godynamo._guard_env");
+    PyObject *module = gd_import("godynamo._called.guard_env");
     PyObject *function = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
     Py_XDECREF(module);
     return function;

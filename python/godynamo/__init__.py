@@ -26,27 +26,27 @@ except ModuleNotFoundError as _error:
     ) from None
 
 from . import config
-from ._logging import set_logs
-from ._modes import disable, graph_break, is_compiling, reset, run, skip, skip_frame
-from ._optimize import optimize, optimize_assert
+from ._observe.logging import set_logs
+from ._user.modes import disable, graph_break, is_compiling, reset, run, skip, skip_frame
+from ._user.optimize import optimize, optimize_assert
 
 if TYPE_CHECKING:
     from . import callback, comptime, exc, overrides, testing, utils
-    from ._backends import (
+    from ._backends.backends import (
         list_backends,
         lookup_backend,
         register_backend,
         register_debug_backend,
         register_experimental_backend,
     )
-    from ._break_errors import error_on_graph_break
-    from ._compile import compile, compile_module
-    from ._decompile import decompile
-    from ._defaults import get_default_backend, set_default_backend
-    from ._dims import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
-    from ._explain import cache_entries, cache_stats, explain, guards
-    from ._export import export
-    from ._marks import (
+    from ._explain.decompile import decompile
+    from ._explain.explain import cache_entries, cache_stats, explain, guards
+    from ._user.break_errors import error_on_graph_break
+    from ._user.compile import compile, compile_module
+    from ._user.defaults import get_default_backend, set_default_backend
+    from ._user.dims import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
+    from ._user.export import export
+    from ._user.marks import (
         allow_in_graph,
         assume_constant_result,
         disable_nested_graph_breaks,
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
         nonstrict_trace,
         substitute_in_graph,
     )
-    from ._modes import is_dynamo_compiling, is_dynamo_disable_recursive, is_exporting, reset_code_caches
-    from ._names import (
+    from ._user.modes import is_dynamo_compiling, is_dynamo_disable_recursive, is_exporting, reset_code_caches
+    from ._user.names import (
         OptimizedModule,
         cache_size,
         cudagraph_mark_step_begin,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         remove_from_cache,
         wrap_numpy,
     )
-    from ._stance import get_stance, set_stance
+    from ._user.stance import get_stance, set_stance
 
 __version__ = "0.1.0"
 
@@ -143,29 +143,29 @@ def _from(module: str, names: str) -> dict[str, str]:
 _LAZY = {
     **{name: name for name in ("callback", "comptime", "exc", "overrides", "testing", "utils")},
     **_from(
-        "_backends",
+        "_backends.backends",
         "list_backends lookup_backend register_backend register_debug_backend register_experimental_backend",
     ),
-    **_from("_break_errors", "error_on_graph_break"),
-    **_from("_compile", "compile compile_module"),
-    **_from("_decompile", "decompile"),
-    **_from("_defaults", "get_default_backend set_default_backend"),
-    **_from("_dims", "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic"),
-    **_from("_explain", "cache_entries cache_stats explain guards"),
-    **_from("_export", "export"),
+    **_from("_user.break_errors", "error_on_graph_break"),
+    **_from("_user.compile", "compile compile_module"),
+    **_from("_explain.decompile", "decompile"),
+    **_from("_user.defaults", "get_default_backend set_default_backend"),
+    **_from("_user.dims", "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic"),
+    **_from("_explain.explain", "cache_entries cache_stats explain guards"),
+    **_from("_user.export", "export"),
     **_from(
-        "_marks",
+        "_user.marks",
         "allow_in_graph assume_constant_result disable_nested_graph_breaks disallow_in_graph "
         "forbid_in_graph nested_compile_region nonstrict_trace substitute_in_graph",
     ),
-    **_from("_modes", "is_dynamo_compiling is_dynamo_disable_recursive is_exporting reset_code_caches"),
+    **_from("_user.modes", "is_dynamo_compiling is_dynamo_disable_recursive is_exporting reset_code_caches"),
     **_from(
-        "_names",
+        "_user.names",
         "OptimizedModule cache_size cudagraph_mark_step_begin innermost_fn is_dynamo_supported "
         "patch_dynamo_config remove_from_cache wrap_numpy",
     ),
-    **_from("_magics", "load_ipython_extension unload_ipython_extension"),
-    **_from("_stance", "get_stance set_stance"),
+    **_from("_tools.magics", "load_ipython_extension unload_ipython_extension"),
+    **_from("_user.stance", "get_stance set_stance"),
 }
 
 
@@ -184,7 +184,7 @@ if not TYPE_CHECKING:  # to a type checker a name that is not imported above is 
 def _unknown(name: str) -> AttributeError:
     import difflib
 
-    from ._not_built import NOT_BUILT
+    from ._user.not_built import NOT_BUILT
 
     text = f"module 'godynamo' has no attribute {name!r}"
     if name in NOT_BUILT:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
-    from ._comptime import ComptimeContext, ComptimeVar
+    from ._translator.comptime import ComptimeContext, ComptimeVar
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class _Comptime(Protocol):
     def breakpoint() -> None: ...
 
 
-# What follows runs where nothing is translated; the translator knows these functions by name (_callables._classify).
+# What follows runs where nothing is translated; the translator knows these functions by name (callables._classify).
 
 
 def _comptime(fn: Callable[[Any], Any], fallback_fn: Callable[[], Any] = lambda: None, /) -> None:
@@ -134,7 +134,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name in ("ComptimeContext", "ComptimeVar"):
-            from . import _comptime as made
+            from ._translator import comptime as made
 
             return getattr(made, name)
         raise AttributeError(f"module 'godynamo.comptime' has no attribute {name!r}")

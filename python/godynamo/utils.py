@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from ._identity_map import IdentityMap
+from ._translator.identity_map import IdentityMap
 
 V = TypeVar("V")
 
@@ -90,7 +90,7 @@ _metrics: deque[CompilationMetrics] = deque(maxlen=64)
 
 
 def record_compilation(code: CodeType, info: Mapping[str, Any]) -> None:
-    """Take a record of _runtime.translated() down; code is the user's."""
+    """Take a record of runtime.translated() down; code is the user's."""
     record_time("translate", info["seconds"])
     entry = info.get("info") or {}
     _metrics.append(

@@ -1,6 +1,6 @@
 """Python stand-ins for what CPython's library writes in C: what the translator inlines in its place.
 
-``find`` is asked once per callable and translation (``_callables.stand_in``); a module here is imported when a callable of the
+``find`` is asked once per callable and translation (``callables.stand_in``); a module here is imported when a callable of the
 C module it stands for is met. Each registers its functions and classes with ``_base.stands_for``. This code is never run by a
 program, only translated; it raises what the C code raises, with the same text, or declines, and CPython runs the C code.
 """
@@ -92,7 +92,7 @@ def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
 
 
 def find(obj: Any) -> tuple[Any, bool] | None:
-    """(stand-in, fold) of a C function or type, None where there is none; see _callables.stand_in."""
+    """(stand-in, fold) of a C function or type, None where there is none; see callables.stand_in."""
     if type(obj).__module__ == "pybind11_builtins":
         name: str | None = "torch_modes"
     elif any(type(obj) is kind for kind in _TORCH_METACLASSES):

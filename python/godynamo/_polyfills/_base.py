@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .. import _registry
+from .._user import registry
 
 __godynamo_polyfill__ = "module"  # marks the globals: variables/standin.go
 
@@ -49,7 +49,7 @@ class StandIn:
 
 
 def stands_for(*originals: Any, fold: bool = False) -> Callable[[F], F]:
-    """Register the decorated function or class as the stand-in of these C callables; fold: see _callables.stand_in."""
+    """Register the decorated function or class as the stand-in of these C callables; fold: see callables.stand_in."""
 
     def register(replacement: F) -> F:
         for original in originals:
@@ -97,7 +97,7 @@ def python_version(name: str, accelerator: str) -> dict[str, Any]:
 
 def computed(fn: F) -> F:
     """A function of constants that is called while translating, not inlined."""
-    _registry.register(fn, "fold")
+    registry.register(fn, "fold")
     return fn
 
 
@@ -106,4 +106,4 @@ def type_of_stand_in(value: Any) -> Any:
     return value
 
 
-_registry.register(type_of_stand_in, "stand_in_type")
+registry.register(type_of_stand_in, "stand_in_type")

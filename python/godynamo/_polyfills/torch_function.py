@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .._torch_function import converted
+from .._translator.torch_function import converted
 from ._base import stands_for
 
 __godynamo_polyfill__ = "module"

@@ -1,6 +1,6 @@
 """torch: context managers that keep an object of C's for as long as they are entered.
 
-The object is made while the graph runs (_torch_state); where the manager itself is needed as a real object, it is given its own.
+The object is made while the graph runs (torch_state); where the manager itself is needed as a real object, it is given its own.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch.autograd.profiler import record_function
 
-from .. import _torch_state
+from .._called import torch_state
 from ._base import DECLINE, StandIn, stands_for
 
 __godynamo_polyfill__ = "module"
 
 
 class Entered(StandIn):
-    """A manager that is the frame's until it is left; ``number`` is what _torch_state knows it by, None outside."""
+    """A manager that is the frame's until it is left; ``number`` is what torch_state knows it by, None outside."""
 
     __public__ = ("__enter__", "__exit__")
 
@@ -26,7 +26,7 @@ class Entered(StandIn):
 
     def __exit__(self, *_: Any) -> None:
         if self.number is not None:
-            _torch_state.leave_entered(self.number)
+            torch_state.leave_entered(self.number)
         self.number = None
 
     def _made_by(self) -> tuple[Any, ...]:
@@ -35,7 +35,7 @@ class Entered(StandIn):
     def _escape(self) -> Any:
         if self.number is None:
             return self._made_by()
-        return (_torch_state.adopt, self.number)
+        return (torch_state.adopt, self.number)
 
 
 @stands_for(torch._C._InferenceMode)
@@ -47,7 +47,7 @@ class InferenceMode(Entered):
         self.number = None
 
     def __enter__(self) -> None:
-        self.number = _torch_state.enter_inference_mode(self.mode)
+        self.number = torch_state.enter_inference_mode(self.mode)
 
     def _made_by(self) -> tuple[Any, ...]:
         return (self.__real__, self.mode)
@@ -58,7 +58,7 @@ class DisableTorchFunctionSubclass(Entered):
     __real__: Any = torch._C.DisableTorchFunctionSubclass
 
     def __enter__(self) -> None:
-        self.number = _torch_state.enter_functions_off()
+        self.number = torch_state.enter_functions_off()
 
 
 @stands_for(torch._C.DisableTorchFunction)
@@ -66,11 +66,11 @@ class DisableTorchFunction(Entered):
     __real__: Any = torch._C.DisableTorchFunction
 
     def __enter__(self) -> None:
-        self.number = _torch_state.enter_all_functions_off()
+        self.number = torch_state.enter_all_functions_off()
 
 
 for _manager in (InferenceMode, DisableTorchFunctionSubclass, DisableTorchFunction):
-    _torch_state.CONTEXTS[_manager] = False
+    torch_state.CONTEXTS[_manager] = False
 
 
 class Record(StandIn):
@@ -81,16 +81,16 @@ class Record(StandIn):
         self.number: Any = number
 
     def end(self) -> None:
-        _torch_state.leave_entered(self.number)
+        torch_state.leave_entered(self.number)
         self.number = None
 
     def _escape(self) -> Any:
-        return DECLINE if self.number is None else (_torch_state.adopt, self.number)
+        return DECLINE if self.number is None else (torch_state.adopt, self.number)
 
 
 @stands_for(record_function.__enter__)
 def __enter__(self: Any) -> Any:
-    self.record = Record(_torch_state.enter_record(self.name, self.args))
+    self.record = Record(torch_state.enter_record(self.name, self.args))
     return self
 
 

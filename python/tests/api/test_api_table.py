@@ -12,7 +12,8 @@ import torch._dynamo
 import torch.compiler
 
 import godynamo
-from godynamo import _registry, callback
+from godynamo import callback
+from godynamo._user import registry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
@@ -21,7 +22,7 @@ import api_rows
 
 ROWS = [row for _, rows in api_rows.GROUPS for row in rows]
 NAMES = [row.name for row in ROWS]
-NOT_BUILT = importlib.import_module("godynamo._not_built").NOT_BUILT
+NOT_BUILT = importlib.import_module("godynamo._user.not_built").NOT_BUILT
 SUBMODULES = ("callback", "comptime", "config", "exc", "testing", "utils")
 
 
@@ -42,7 +43,7 @@ def test_the_name_exists_and_does_what_its_example_says(row):
     plain = eval("lambda x: x + 1")  # its code is its own: a row may mark it
     names = {"torch": torch, "godynamo": godynamo, "x": torch.ones(3), "plain": plain, "f": godynamo.optimize(plain)}
     assert eval(row.example, {**names, "model": torch.nn.Linear(3, 3)})
-    _registry.unregister(plain)
+    registry.unregister(plain)
 
 
 @pytest.mark.parametrize("name", NOT_BUILT)

@@ -12,8 +12,10 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _bisect, _runtime, config
-from godynamo._break_codes_gen import BREAK_CODES
+from godynamo import config
+from godynamo._called import runtime
+from godynamo._explain.break_codes_gen import BREAK_CODES
+from godynamo._translator import bisect
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "graph_breaks.md"
 
@@ -205,11 +207,11 @@ class NothingIsAllowed:
 @contextlib.contextmanager
 def bisecting():
     """As under GODYNAMO_BISECT, which is read when the process starts."""
-    _runtime._bisecting, _bisect._state = True, NothingIsAllowed()
+    runtime._bisecting, bisect._state = True, NothingIsAllowed()
     try:
         yield
     finally:
-        _runtime._bisecting, _bisect._state = False, None
+        runtime._bisecting, bisect._state = False, None
 
 
 def calls_what_is_left_out(x):

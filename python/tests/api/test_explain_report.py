@@ -12,7 +12,9 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _explain_svg, _explain_text, _layout, _source_lines
+from godynamo._explain import layout, source_lines
+from godynamo._explain import svg as _explain_svg
+from godynamo._explain import text as _explain_text
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from browser import SCREENSHOTS, dom, open_page  # noqa: E402
@@ -253,7 +255,7 @@ def test_an_excerpt_marks_characters_and_not_bytes(tmp_path):
     file = write(tmp_path, "def f(x):\n    größe = 'ä'; n = x.item()\n    return n\n")
     text = "    größe = 'ä'; n = x.item()"
     start, end = (len(text[: text.index(part)].encode()) for part in ("x.item", ")"))
-    found = _source_lines.excerpt(file, 2, (2, start, end + 1))
+    found = source_lines.excerpt(file, 2, (2, start, end + 1))
     line = found.lines[found.marked - found.first]
     assert line[found.column : found.column + found.width] == "x.item()"
     assert found.to_text()[2].index("^") == found.to_text()[1].index("x.item")
@@ -261,29 +263,29 @@ def test_an_excerpt_marks_characters_and_not_bytes(tmp_path):
 
 def test_a_mark_over_all_of_a_line_is_left_out_as_in_tracebacks(tmp_path):
     file = write(tmp_path, "def f(x):\n    x.item()\n")
-    assert _source_lines.excerpt(file, 2, (2, 4, 12)).marks == ""
-    assert _source_lines.excerpt(file, 2, None).marks == ""
+    assert source_lines.excerpt(file, 2, (2, 4, 12)).marks == ""
+    assert source_lines.excerpt(file, 2, None).marks == ""
 
 
 def test_an_excerpt_ends_at_the_line_where_the_text_goes_on_below(tmp_path):
     file = write(tmp_path, "def f(x):\n    y = g(x,\n          x)\n")
-    found = _source_lines.excerpt(file, 2, (3, 8, 12))
+    found = source_lines.excerpt(file, 2, (3, 8, 12))
     assert found.marks.count("^") == len("g(x,")
 
 
 def test_an_excerpt_keeps_to_its_function(tmp_path):
     file = write(tmp_path, "a = 1\ndef f(x):\n    return x\ndef g(x):\n    return x\n")
-    assert _source_lines.excerpt(file, 3).lines == ("def f(x):", "    return x")
+    assert source_lines.excerpt(file, 3).lines == ("def f(x):", "    return x")
 
 
 def test_a_file_that_is_gone_has_no_excerpt():
-    assert _source_lines.excerpt("/nowhere/at/all.py", 3).lines == ()
-    assert _source_lines.excerpt("/nowhere/at/all.py", 3).to_text() == []
+    assert source_lines.excerpt("/nowhere/at/all.py", 3).lines == ()
+    assert source_lines.excerpt("/nowhere/at/all.py", 3).to_text() == []
 
 
 def test_a_drawing_has_no_two_boxes_in_one_place():
     edges = [(i, j) for j in range(1, 60) for i in {j - 1, j // 2, max(j - 13, 0)} if i < j]
-    drawing = _layout.layered([(30 + 7 * (i % 5), 20) for i in range(60)], edges)
+    drawing = layout.layered([(30 + 7 * (i % 5), 20) for i in range(60)], edges)
     boxes = drawing.boxes
     for i, a in enumerate(boxes):
         for b in boxes[:i]:
@@ -292,8 +294,8 @@ def test_a_drawing_has_no_two_boxes_in_one_place():
     for a, b in drawing.paths:
         assert boxes[a].y < boxes[b].y
     assert set(drawing.paths) | set(drawing.stubs) == set(edges)
-    assert drawing.stubs and all(b - a > _layout.LONGEST for a, b in drawing.stubs)
-    assert _layout.layered([], []).width == 0
+    assert drawing.stubs and all(b - a > layout.LONGEST for a, b in drawing.stubs)
+    assert layout.layered([], []).width == 0
     assert _explain_svg.picture([], []).startswith("<svg")
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _registry, utils
+from godynamo import utils
+from godynamo._user import registry
 from harness.capture import check, nb, no_translation
 
 Pair = namedtuple("Pair", "first second")
@@ -19,7 +20,7 @@ def registered():
     names = []
     yield lambda fn: names.append(fn) or fn
     for fn in names:
-        _registry.unregister(fn)
+        registry.unregister(fn)
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ def test_what_is_registered_is_checked(registered):
         godynamo.substitute_in_graph(two_arguments)(lambda a: a)
     with pytest.raises(TypeError):
         godynamo.substitute_in_graph(two_arguments)(3)
-    assert _registry.kind_of(two_arguments) == ""
+    assert registry.kind_of(two_arguments) == ""
     registered(two_arguments)
     loose = godynamo.substitute_in_graph(two_arguments, skip_signature_check=True)(lambda a: a)
     assert callable(loose)

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _guard_words, config
+from godynamo import config
+from godynamo._explain import guard_words
 
 SCALE = {"by": 3}
 
@@ -107,9 +108,9 @@ def test_an_entry_that_is_gone_still_has_its_guards(entry):
     godynamo.reset()
     for e in entries:
         assert not e.valid and e.text
-        from godynamo import _guard_objects
+        from godynamo._explain import guard_objects
 
-        assert any(g.words == "n == 2" for g in _guard_objects.of_entry(e).guards)
+        assert any(g.words == "n == 2" for g in guard_objects.of_entry(e).guards)
 
 
 def test_a_callable_that_is_not_optimized_has_none():
@@ -147,7 +148,7 @@ WORDS = {
 def test_words(text):
     objects = {1: int}
     given = text.replace("%INT", "1").replace("%NONE", str(id(None)))
-    assert _guard_words.words(given, objects.get) == WORDS[text]
+    assert guard_words.words(given, objects.get) == WORDS[text]
 
 
 @pytest.mark.parametrize(
@@ -166,4 +167,4 @@ def test_words(text):
     ],
 )
 def test_what_a_place_is_read_from(name, above):
-    assert _guard_words.base(name) == above
+    assert guard_words.base(name) == above

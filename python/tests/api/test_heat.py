@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _runtime
+from godynamo._called import runtime
 from godynamo._core import core
 
 
@@ -57,15 +57,15 @@ def translated(run: Callable[[], Any], **hot: int) -> list[str]:
     names: list[str] = []
 
     def hear(info: dict[str, Any]) -> None:
-        names.append(_runtime.users_frame(info).name)
+        names.append(runtime.users_frame(info).name)
 
     optimizer = godynamo.optimize(backend="eager").everywhere(**hot)
-    _runtime.listeners.append(hear)
+    runtime.listeners.append(hear)
     try:
         with optimizer:
             run()
     finally:
-        _runtime.listeners.remove(hear)
+        runtime.listeners.remove(hear)
     return names
 
 
@@ -161,12 +161,12 @@ def test_optimize_itself_translates_at_once():
     def hear(info: dict[str, Any]) -> None:
         names.append(info["code"].co_name)
 
-    _runtime.listeners.append(hear)
+    runtime.listeners.append(hear)
     try:
         with godynamo.optimize():
             copy_of(plain)(3)
     finally:
-        _runtime.listeners.remove(hear)
+        runtime.listeners.remove(hear)
     assert "plain" in names
 
 

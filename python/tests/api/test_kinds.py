@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _kinds
+from godynamo._translator import kinds
 
 X, Y, M = torch.rand(4, 4) + 0.5, torch.rand(4, 4), torch.rand(4, 4) > 0.5
 I = torch.randint(0, 4, (4, 4))  # noqa: E741
@@ -108,7 +108,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("fn", "args", "kwargs"), CALLS, ids=lambda v: getattr(v, "__name__", None))
 def test_a_functions_kind_is_what_it_returns(fn, args, kwargs):
-    kind = _kinds.result_kind_call(fn, len(args), tuple(kwargs), "".join(map(letter, args)))
+    kind = kinds.result_kind_call(fn, len(args), tuple(kwargs), "".join(map(letter, args)))
     assert agrees(kind, fn(*args, **kwargs)), kind
 
 
@@ -131,21 +131,21 @@ METHODS = [
 @pytest.mark.parametrize(("name", "args", "kwargs"), METHODS, ids=lambda v: v if isinstance(v, str) else None)
 def test_a_methods_kind_is_what_it_returns(name, args, kwargs):
     subject = M if name == "__and__" else X
-    kind = _kinds.method_kind(name, len(args), tuple(kwargs), "".join(map(letter, args)))
+    kind = kinds.method_kind(name, len(args), tuple(kwargs), "".join(map(letter, args)))
     assert agrees(kind, getattr(subject, name)(*args, **kwargs)), kind
 
 
 def test_what_depends_on_unknown_arguments_is_unknown():
-    assert _kinds.method_kind("max", 1) == "unknown"
-    assert _kinds.result_kind(torch.max) == "unknown"
-    assert _kinds.result_kind(torch.relu) == "tensor"
-    assert _kinds.method_kind("no_such_method", 0) == "unknown"
-    assert _kinds.result_kind_call(lambda x: x, 1, (), "T") == "unknown"
+    assert kinds.method_kind("max", 1) == "unknown"
+    assert kinds.result_kind(torch.max) == "unknown"
+    assert kinds.result_kind(torch.relu) == "tensor"
+    assert kinds.method_kind("no_such_method", 0) == "unknown"
+    assert kinds.result_kind_call(lambda x: x, 1, (), "T") == "unknown"
 
 
 @pytest.mark.parametrize("name", ["T", "ndim", "requires_grad", "is_leaf", "shape", "dtype", "itemsize", "mT"])
 def test_a_propertys_kind_is_what_reading_it_gives(name):
-    assert agrees(_kinds.property_kind(name), getattr(X, name))
+    assert agrees(kinds.property_kind(name), getattr(X, name))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_propertys_kind_is_what_reading_it_gives(name):
      (1, 2).index, range, tuple, int.from_bytes, float.fromhex, torch.device, torch.Size, "{}".format, isinstance],
 )  # fmt: skip
 def test_pure_calls(fn):
-    assert _kinds.is_pure_call(fn)
+    assert kinds.is_pure_call(fn)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_pure_calls(fn):
      str.maketrans, lambda: 1, math, 3],
 )  # fmt: skip
 def test_calls_that_are_not_pure(fn):
-    assert not _kinds.is_pure_call(fn)
+    assert not kinds.is_pure_call(fn)
 
 
 @torch.library.custom_op("godynamo_kinds::twice", mutates_args=())
@@ -209,7 +209,7 @@ NOT_ANEW = (
 
 @pytest.mark.parametrize("name", sorted(ANEW))
 def test_results_said_to_be_new_share_nothing(name):
-    if _kinds.makes_new(f"torch.{name}"):
+    if kinds.makes_new(f"torch.{name}"):
         r = getattr(torch, name)(*ANEW[name])
         r = r[0] if isinstance(r, tuple) else r
         assert r.untyped_storage().data_ptr() not in {t.untyped_storage().data_ptr() for t in (X, Y, M)}
@@ -217,16 +217,16 @@ def test_results_said_to_be_new_share_nothing(name):
 
 @pytest.mark.parametrize("name", NOT_ANEW)
 def test_what_may_be_an_operand_or_a_view_is_not_said_to_be_new(name):
-    assert not _kinds.makes_new(name) and not _kinds.makes_new(f"torch.{name}")
+    assert not kinds.makes_new(name) and not kinds.makes_new(f"torch.{name}")
 
 
 @pytest.mark.parametrize("name", ["transpose", "permute", "unsqueeze", "view", "select", "expand", "detach"])
 def test_views_are_other_objects(name):
     args = {"transpose": (0, 1), "permute": ((0, 1),), "unsqueeze": (0,), "select": (0, 0), "detach": ()}
-    if _kinds.makes_new(name, True):
+    if kinds.makes_new(name, True):
         assert getattr(X, name)(*args.get(name, (4, 4))) is not X
-    assert not _kinds.makes_new(name) and not _kinds.makes_new("contiguous", True) and not _kinds.makes_new("to", True)
+    assert not kinds.makes_new(name) and not kinds.makes_new("contiguous", True) and not kinds.makes_new("to", True)
 
 
 def test_most_operations_make_a_tensor():
-    assert sum(_kinds.makes_new(name) for name in ANEW) >= len(ANEW) - 2
+    assert sum(kinds.makes_new(name) for name in ANEW) >= len(ANEW) - 2

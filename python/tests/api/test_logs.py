@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _logging
+from godynamo._observe import logging as _logging
 
 PACKAGE = Path(__file__).resolve().parents[2]
 HERE = __file__

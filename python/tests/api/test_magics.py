@@ -77,12 +77,13 @@ def test_a_line_and_a_semicolon(shell, capsys):
 
 
 def test_a_cell_that_raises_keeps_its_traceback_and_leaves_nothing_behind(shell, capsys):
-    from godynamo import _C, _runtime
+    from godynamo import _C
+    from godynamo._called import runtime
 
     text = error_of(shell, "%%godynamo\ndef h(x):\n    return x + {}['no']\nh(1)", capsys)
     assert "KeyError: 'no'" in text
     assert "return x + {}['no']" in text
-    assert _runtime.listeners == []
+    assert runtime.listeners == []
     assert _C.hook_installed() == 0
 
 

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C, _registry, _trace_rules, utils
+from godynamo import _C, utils
+from godynamo._translator import trace_rules
+from godynamo._user import registry
 from godynamo.testing import CompileCounter, CompileCounterWithBackend, same
 
 
@@ -148,7 +150,7 @@ def test_allow_in_graph_is_one_node(x):
         assert (backend.frame_count, backend.op_count) == (1, 3)
         assert allowed in [n.target for n in backend.graphs[0].graph.nodes]
     finally:
-        _registry.unregister(allowed)
+        registry.unregister(allowed)
 
 
 def test_the_registry_goes_by_identity_and_forgets_the_dead():
@@ -162,13 +164,13 @@ def test_the_registry_goes_by_identity_and_forgets_the_dead():
             return 1
 
     odd = Odd()
-    _registry.register(odd, "opaque")
-    assert _registry.kind_of(odd) == "opaque"
-    assert _registry.kind_of(Odd()) == ""
+    registry.register(odd, "opaque")
+    assert registry.kind_of(odd) == "opaque"
+    assert registry.kind_of(Odd()) == ""
     address = id(odd)
     del odd
     gc.collect()
-    assert address not in _registry._kinds
+    assert address not in registry._kinds
 
 
 def test_substitutes_are_found():
@@ -179,9 +181,9 @@ def test_substitutes_are_found():
     def replacement():
         return 1
 
-    assert _registry.substitute_of(original) == (replacement, False)
-    assert _registry.substitute_of(replacement) is None
-    assert _registry.kind_of(original) == "substitute"
+    assert registry.substitute_of(original) == (replacement, False)
+    assert registry.substitute_of(replacement) is None
+    assert registry.kind_of(original) == "substitute"
 
 
 def test_marks_are_those_torch_reads():
@@ -280,13 +282,13 @@ async def coroutine():
     ],
 )
 def test_kinds_of_code_the_hook_leaves_alone(code, word):
-    assert word in _trace_rules.skip_reason(code)
-    assert _trace_rules.skip_code(code)
+    assert word in trace_rules.skip_reason(code)
+    assert trace_rules.skip_code(code)
 
 
 @pytest.mark.parametrize("fn", [allowed, torch.nn.Linear.forward, test_skip_leaves_the_frame_but_not_what_it_calls])
 def test_other_code_is_not_left_alone(fn):
-    assert _trace_rules.skip_reason(fn.__code__) == ""
+    assert trace_rules.skip_reason(fn.__code__) == ""
 
 
 def test_same_compares_types_bits_and_structure():

@@ -10,7 +10,7 @@ import torch
 
 import godynamo
 from godynamo import exc
-from godynamo._optimize import looks_like_backend
+from godynamo._user.optimize import looks_like_backend
 from godynamo.testing import CompileCounter, CompileCounterWithBackend
 
 

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import godynamo
-from godynamo import _reasons, exc
+from godynamo import exc
+from godynamo._observe import reasons
 
 
 class Block(nn.Module):
@@ -184,9 +185,9 @@ def test_values_longer_than_a_line_are_cut_and_the_name_stays(caplog):
 
 
 def test_many_entries_are_counted(caplog):
-    served = godynamo.optimize(cache_size_limit=_reasons.MOST + 4)(number)
-    text = warned(caplog, lambda: [served(X, n) for n in range(_reasons.MOST + 5)])
-    assert text.count("number (test_reasons") == _reasons.MOST and "and 4 more entries" in text
+    served = godynamo.optimize(cache_size_limit=reasons.MOST + 4)(number)
+    text = warned(caplog, lambda: [served(X, n) for n in range(reasons.MOST + 5)])
+    assert text.count("number (test_reasons") == reasons.MOST and "and 4 more entries" in text
 
 
 def test_the_log_and_the_errors_say_the_same_lines(caplog):

@@ -11,8 +11,8 @@ import torch
 import torch._dynamo
 
 import godynamo
-from godynamo import _magics
-from godynamo._optimize import transparent
+from godynamo._tools import magics
+from godynamo._user.optimize import transparent
 
 pytest_plugins = ["pytester"]
 PYTHON = str(Path(__file__).resolve().parents[2])
@@ -86,7 +86,7 @@ if __name__ == "__main__":
 def test_run(tmp_path, monkeypatch, function):
     monkeypatch.setenv("PYTHONPATH", PYTHON)
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "godynamo._run", "run", *function, str(tmp_path / "program.py")]
+    command = [sys.executable, "-m", "godynamo._tools", "run", *function, str(tmp_path / "program.py")]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
@@ -98,4 +98,4 @@ def test_the_plugin(pytester, monkeypatch):
 
 
 def test_the_magic():
-    assert _magics._options("")[0].options.transparent
+    assert magics._options("")[0].options.transparent

@@ -316,7 +316,7 @@ def test_the_tools_micro_set_is_make_benchs():
     """One engine: the same workloads, by the same function."""
     sys.path.insert(0, str(ROOT / "python"))
     import godynamo_workloads as workloads
-    from godynamo._run.bench import groups, suites
+    from godynamo._tools.bench import groups, suites
 
     assert suites.load(["micro"]) == workloads.WORKLOADS
     assert groups.SIDES == ("eager", "torch.compile", "godynamo")

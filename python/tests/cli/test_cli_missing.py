@@ -96,11 +96,11 @@ def test_inductor_without_a_compiler_is_one_line_and_no_pages_of_frames(tmp_path
     ],
 )
 def test_doctor_without_a_compiler_says_what_to_install(tmp_path, asked, line):
-    from godynamo._run import doctor
+    from godynamo._tools import doctor
 
     code = (
         f"import os, sys; os.environ['PATH'] = {str(tmp_path)!r}; "
-        "from godynamo._run import doctor; doctor.CHECKS = (doctor.compiler,); sys.exit(doctor.main([]))"
+        "from godynamo._tools import doctor; doctor.CHECKS = (doctor.compiler,); sys.exit(doctor.main([]))"
     )
     more = {} if asked == "g++" else {"CXX": asked}
     env = {k: v for k, v in environment(**more).items() if k != "CXX" or more}

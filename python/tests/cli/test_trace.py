@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _trace, _trace_file
+from godynamo._observe import trace as _trace
+from godynamo._observe import trace_file
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -215,7 +216,7 @@ def test_another_directory_is_another_trace(tmp_path, caplog):
 def test_nothing_is_made_where_nothing_is_traced():
     done = subprocess.run(
         [sys.executable, "-c", "import torch, godynamo, sys; f = godynamo.optimize(lambda x: x + 1); f(torch.ones(1));"
-         "print([m for m in sys.modules if 'godynamo._trace' in m and 'rules' not in m])"],
+         "print([m for m in sys.modules if 'godynamo._observe.trace' in m and 'rules' not in m])"],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGE), "GODYNAMO_TRACE": ""},
     )  # fmt: skip
     assert done.stdout == "[]\n", done.stderr
@@ -229,7 +230,7 @@ def header(part):
 
 
 def test_files_are_rotated_and_the_oldest_go(tmp_path):
-    files = _trace_file.TraceFiles(str(tmp_path / "made" / "for it"), 1000, 3, header)
+    files = trace_file.TraceFiles(str(tmp_path / "made" / "for it"), 1000, 3, header)
     for i in range(100):
         files.write({"event": "row", "i": i, "text": "x" * 80})
     files.close()
@@ -242,14 +243,14 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path):
 
 
 def test_a_line_longer_than_a_file_still_gets_one(tmp_path):
-    files = _trace_file.TraceFiles(str(tmp_path), 100, 8, header)
+    files = trace_file.TraceFiles(str(tmp_path), 100, 8, header)
     for i in range(3):
         files.write({"event": "row", "text": "y" * 500})
     assert [len(rows) for rows in events(tmp_path).values()] == [2, 2, 2]
 
 
 def test_threads_write_whole_lines(tmp_path):
-    files = _trace_file.TraceFiles(str(tmp_path), 20_000, 100, header)
+    files = trace_file.TraceFiles(str(tmp_path), 20_000, 100, header)
 
     def write(k):
         for i in range(200):
@@ -265,8 +266,8 @@ def test_threads_write_whole_lines(tmp_path):
 
 
 def test_texts_that_are_no_text_and_texts_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(_trace_file, "LINE_LIMIT", 16_000)
-    files = _trace_file.TraceFiles(str(tmp_path), 1 << 20, 8, header)
+    monkeypatch.setattr(trace_file, "LINE_LIMIT", 16_000)
+    files = trace_file.TraceFiles(str(tmp_path), 1 << 20, 8, header)
     files.write({"event": "row", "file": "\udcff\n\u2028", "odd": object(), "long": "w" * 100_000})
     (rows,) = events(tmp_path).values()
     assert rows[1]["file"] == "\udcff\n\u2028" and rows[1]["odd"] == "<object>"
@@ -280,7 +281,7 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(traced, caplog, monkeypatch
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_trace_file.os, "write", full)
+    monkeypatch.setattr(trace_file.os, "write", full)
     assert f(torch.ones(1), 2).item() == 2 and f(torch.ones(1), 3).item() == 3
     assert sum("No space left" in r.message for r in caplog.records) == 1
 

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C, _runtime, exc, utils
-from godynamo._trace_rules import skip_reason
+from godynamo import _C, exc, utils
+from godynamo._called import runtime
+from godynamo._translator.trace_rules import skip_reason
 from harness.capture import (
     assert_no_internal_errors,
     check,
@@ -316,7 +317,7 @@ def test_a_bug_in_the_translator_runs_the_call_in_cpython(
     f = godynamo.optimize(by_number, backend=nb())
     x = torch.randn(3)
     with monkeypatch.context() as patched, caplog.at_level(logging.ERROR, logger="godynamo"):
-        patched.setattr(_runtime, "compile_fx", broken)
+        patched.setattr(runtime, "compile_fx", broken)
         assert torch.equal(f(x, 1), x + 1)
     [record] = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert "fault injected" in record.getMessage() and "the call runs in CPython" in record.getMessage()
@@ -332,7 +333,8 @@ def test_a_bug_in_the_translator_runs_the_call_in_cpython(
 def test_after_a_bug_its_code_gets_no_further_attempts() -> None:
     code = """
 import warnings, torch, godynamo
-from godynamo import _C, _runtime
+from godynamo import _C
+from godynamo._called import runtime as _runtime
 f = godynamo.optimize(lambda x, n: x + n, backend=lambda gm, example_inputs: gm.forward)
 asked = []
 def broken(*args):

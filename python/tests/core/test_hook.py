@@ -172,7 +172,7 @@ print("done")
         timeout=200,
     )
     assert done.returncode == 0 and done.stdout.strip().endswith("done"), done.stderr[-3000:]
-    assert "_callables.py" not in done.stderr
+    assert "_translator/callables.py" not in done.stderr
 
 
 @pytest.mark.row("S002-18")

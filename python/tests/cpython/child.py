@@ -113,10 +113,11 @@ def run(name: str, result: Recorder, skip: set[str], only: str) -> None:
 def run_translated(name: str, result: Recorder, skip: set[str], only: str) -> dict[str, Any]:
     """The same under godynamo; returns its counters and internal errors."""
     import godynamo
-    from godynamo import _C, _trace_rules
+    from godynamo import _C
+    from godynamo._translator import trace_rules
 
     errors: list[str] = []
-    alone = (__file__, _trace_rules._own_folder(), _trace_rules._torch_folder())
+    alone = (__file__, trace_rules._own_folder(), trace_rules._torch_folder())
 
     def skip_code(code: CodeType) -> int:
         return int(code.co_filename.startswith(alone) or code.co_name == "<module>")

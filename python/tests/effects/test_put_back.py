@@ -190,16 +190,16 @@ def test_other_tensors(make, backend):
 
 @pytest.mark.parametrize("backend", ["eager", whole], ids=["eager", "whole"])
 def test_copies_are_taken_only_where_they_may_be_needed(backend, monkeypatch):
-    from godynamo import _copies
+    from godynamo._called import copies
 
     taken = []
 
-    class Copies(_copies.Copies):
+    class Copies(copies.Copies):
         def read(self, *tensors):
             taken.append(len(tensors))
             return super().read(*tensors)
 
-    monkeypatch.setattr(_copies, "Copies", Copies)
+    monkeypatch.setattr(copies, "Copies", Copies)
 
     class Plain(Counts):
         def forward(self, x, y):

@@ -10,7 +10,8 @@ import weakref
 import pytest
 import torch
 
-from godynamo import _C, _guard_env
+from godynamo import _C
+from godynamo._called import guard_env
 from guard_programs import OWNER, STRONG, WEAK, Program
 
 
@@ -159,7 +160,7 @@ def test_an_entry_dies_with_what_it_watches_and_a_new_object_at_the_address_gets
         for impostor in impostors:
             reused += id(impostor) == address
             assert entry.check(impostor, 0) is False
-            assert _guard_env.eval_text(entry, (impostor, 0), {}) is False
+            assert guard_env.eval_text(entry, (impostor, 0), {}) is False
         assert "invalid" in entry.failure((impostors[0], 0)) or "gone" in entry.failure((impostors[0], 0))
         with pytest.raises(LookupError):
             entry.const_by_id(address)
@@ -452,7 +453,7 @@ def test_checking_leaks_nothing(how):
         elif how == "failure":
             entry.failure(slots[::-1], scope)
         else:
-            _guard_env.environment(entry, {}, scope)
+            guard_env.environment(entry, {}, scope)
 
     blocks, counts = refs_of(everything, check)
     assert counts == [0, 0]

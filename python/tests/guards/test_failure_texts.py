@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _guard_env, config
+from godynamo import config
+from godynamo._called import guard_env
 
 
 @pytest.fixture
@@ -136,9 +137,9 @@ def test_numbers_of_torchs_have_names():
             view = godynamo._C.tensor_view(torch.empty(0, dtype=dtype))
         except (RuntimeError, NotImplementedError):
             continue
-        if view is not None and view[3] < len(_guard_env._DTYPES):
-            assert "torch." + _guard_env.field_text(_guard_env.DTYPE, view[3]) == str(dtype)
-    assert _guard_env.field_text(_guard_env.DEVICE, 0x0001) == "cuda:0"
+        if view is not None and view[3] < len(guard_env._DTYPES):
+            assert "torch." + guard_env.field_text(guard_env.DTYPE, view[3]) == str(dtype)
+    assert guard_env.field_text(guard_env.DEVICE, 0x0001) == "cuda:0"
 
 
 def test_a_mode_is_told_with_both_values(x):

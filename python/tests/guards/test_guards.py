@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C, _guard_env, utils
+from godynamo import _C, utils
+from godynamo._called import guard_env
 from harness.capture import (
     assert_no_internal_errors,
     describe,
@@ -251,7 +252,7 @@ def test_the_text_gives_the_native_verdict(seed: int) -> None:
     for _ in range(2500):
         slots = frames.frame()
         native = entry.check(*slots, globals=globals())
-        assert _guard_env.eval_text(entry, slots, globals()) == native, (entry.text, slots)
+        assert guard_env.eval_text(entry, slots, globals()) == native, (entry.text, slots)
         verdicts[native] += 1
     assert verdicts[True] > 50 and verdicts[False] > 500
 
@@ -273,7 +274,7 @@ def test_an_attribute_that_shadows_its_classs_reads_the_same_in_the_text() -> No
         o.__dict__.clear()
         o.__dict__.update(attributes)
         assert entry.check(x, o, globals=globals()) is holds
-        assert _guard_env.eval_text(entry, (x, o), globals()) is holds
+        assert guard_env.eval_text(entry, (x, o), globals()) is holds
 
 
 @pytest.mark.row("S002-99")

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C, _callables
+from godynamo import _C
+from godynamo._translator import callables
 from harness.capture import (
     check,
     counted,
@@ -71,7 +72,7 @@ def test_a_bad_guard_fails_its_own_compile(
 
         return same
 
-    monkeypatch.setattr(_callables.equal_to, "__code__", (raises if fault == "raises" else says_no).__code__)
+    monkeypatch.setattr(callables.equal_to, "__code__", (raises if fault == "raises" else says_no).__code__)
 
     def f(x, device):
         return x + torch.ones(2, device=device)

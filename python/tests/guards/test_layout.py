@@ -9,7 +9,8 @@ import textwrap
 import pytest
 import torch
 
-from godynamo import _C, _guard_env
+from godynamo import _C
+from godynamo._called import guard_env
 
 
 def test_the_layout_is_known_for_this_torch():
@@ -19,7 +20,7 @@ def test_the_layout_is_known_for_this_torch():
 
 
 def test_every_sample_and_pair_is_read_right():
-    samples = _guard_env.layout_samples()
+    samples = guard_env.layout_samples()
     assert len(samples["random"]) == 160
     assert len({view for _, view in samples["random"]}) > 100
     for tensor, view in samples["random"]:
@@ -61,7 +62,7 @@ SPOILED = {
 
 @pytest.mark.parametrize("step", SPOILED)
 def test_each_step_of_the_probe_notices_what_does_not_fit(step):
-    samples = _guard_env.layout_samples()
+    samples = guard_env.layout_samples()
     assert _C._tensor_layout_probe(samples) is None
     SPOILED[step](samples)
     assert _C._tensor_layout_probe(samples) == step
@@ -79,7 +80,8 @@ PREAMBLE = """
 import sys, warnings
 sys.path[:0] = {path!r}
 import torch
-from godynamo import _C, _guard_env
+from godynamo import _C
+from godynamo._called import guard_env as _guard_env
 from guard_programs import Program
 def f(x): return x
 def entry_for(t):

@@ -11,7 +11,8 @@ import weakref
 import pytest
 import torch
 
-from godynamo import _C, _guard_env
+from godynamo import _C
+from godynamo._called import guard_env
 from guard_programs import STATE, Program
 
 
@@ -41,7 +42,7 @@ def f(x, y):
 def both(entry, slots, scope):
     native = _C.guard_check(entry, slots, scope)[0]
     assert native is entry.check(*slots, globals=scope)
-    assert _guard_env.eval_text(entry, slots, scope) is native, (entry.text, slots, entry.failure(slots, scope))
+    assert guard_env.eval_text(entry, slots, scope) is native, (entry.text, slots, entry.failure(slots, scope))
     return native
 
 
@@ -79,7 +80,7 @@ def test_equality_is_strict_and_the_same_in_c_and_python():
             for left in copies(a):
                 for right in copies(b):
                     native = _C.guard_equals(left, right)
-                    assert native is _guard_env.equals(left, right), (left, right)
+                    assert native is guard_env.equals(left, right), (left, right)
                     if i != j:
                         assert not native, (left, right)
         for left in copies(a):
@@ -710,7 +711,7 @@ def test_dict_look_ups_find_what_python_finds():
                 d[key] = object()
         for key in [*keys, *d]:
             expected = d.get(key)
-            found = _C.dict_get(d, key) if _guard_env.dict_contains(key, d) else None
+            found = _C.dict_get(d, key) if guard_env.dict_contains(key, d) else None
             assert found is expected, (key, list(d))
 
 

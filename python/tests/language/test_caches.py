@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _caches
+from godynamo._translator import caches
 from harness.cases import check_calls
 
 CALLS = [lambda k=k: (torch.ones(3), k) for k in (1, 1, 2, 1, 1)]
@@ -197,10 +197,10 @@ def test_looking_leaves_no_trace(maxsize: int | None) -> None:
     g(1), g("k"), g(1, 2)
     before = told(g)
     for args in [(1,), ("k",), (1, 2), (5,)]:
-        found = _caches.peek(g, args)
+        found = caches.peek(g, args)
         assert found is not None and found[0] is (maxsize != 0 and args != (5,)) and found[2](g)
     assert told(g) == before
-    found = _caches.peek(g, (1,))
+    found = caches.peek(g, (1,))
     assert found is not None
     dead = weakref.ref(g)
     del g, family

@@ -18,7 +18,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C, _callables
+from godynamo import _C
+from godynamo._translator import callables
 from godynamo.testing import CompileCounter
 
 LOG: list[Any] = []
@@ -395,7 +396,7 @@ def test_what_a_callable_was_found_to_be_keeps_nothing_alive(fn: Callable[..., A
 
 def test_a_method_that_c_has_bound_does_not_outlive_its_object() -> None:
     LOG.clear()
-    assert not _callables.classify(Noisy("it").__eq__)
+    assert not callables.classify(Noisy("it").__eq__)
     assert LOG == ["del it"]
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _torch_state
+from godynamo._called import torch_state
 from godynamo.testing import CompileCounter
 from harness.cases import Case, Cases, check
 
@@ -129,7 +129,7 @@ def a_split_inside_a_recorded_block(x, w):
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
 def test_torch_modes(case: Case) -> None:
     check(case)
-    assert _torch_state.entered() == ()
+    assert torch_state.entered() == ()
     assert modes() == (True, False)
 
 

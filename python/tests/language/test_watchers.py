@@ -15,7 +15,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C, _logging
+from godynamo import _C
+from godynamo._observe import logging as _logging
 from godynamo.testing import CompileCounter
 
 pytestmark = pytest.mark.usefixtures("no_other_hook")

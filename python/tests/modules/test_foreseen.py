@@ -182,20 +182,20 @@ def test_other_translations_do_not_use_up_the_answers():
 
 @pytest.mark.row("S003-18")
 def test_a_value_that_is_another_each_time_is_split_in_the_end():
-    from godynamo import _foreseen
+    from godynamo._translator import foreseen
 
     m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 1)
     fast, code = godynamo.optimize(m), causal.__code__
     try:
-        assert all(_foreseen._settled(code, "size", n) for n in range(4))
-        assert not _foreseen._settled(code, "size", 4)
-        assert not _foreseen._settled(code, "size", 5)
-        assert _foreseen._settled(code, "size", 3)
-        assert _foreseen._settled(code, "another question", 1)
-        assert not _foreseen._settled(code, "another question", 2)
+        assert all(foreseen._settled(code, "size", n) for n in range(4))
+        assert not foreseen._settled(code, "size", 4)
+        assert not foreseen._settled(code, "size", 5)
+        assert foreseen._settled(code, "size", 3)
+        assert foreseen._settled(code, "another question", 1)
+        assert not foreseen._settled(code, "another question", 2)
     finally:
         godynamo.reset()
-    assert _foreseen._settled(code, "size", 5)
+    assert foreseen._settled(code, "size", 5)
     x = torch.randn(4, 2, 8)
     for mask in (causal(4), torch.zeros(4, 4), causal(4), torch.ones(4, 4)) * 2:
         assert torch.equal(fast(x, mask), m(x, mask))

@@ -6,7 +6,7 @@ import pytest
 
 import project_support
 import report
-from godynamo._run.bench import same, timing
+from godynamo._tools.bench import same, timing
 
 
 def test_a_figure_is_the_best_round_and_says_how_far_the_others_lie():

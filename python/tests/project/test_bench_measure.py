@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import godynamo_workloads as workloads
-from godynamo._run.bench import costs, measure, suites, user
-from godynamo._run.bench.engines import Engine, empty_caches
-from godynamo._run.bench.same import difference
-from godynamo._run.problem import Problem
+from godynamo._tools.bench import costs, measure, suites, user
+from godynamo._tools.bench.engines import Engine, empty_caches
+from godynamo._tools.bench.same import difference
+from godynamo._tools.problem import Problem
 
 
 @dataclass
@@ -181,7 +181,7 @@ def test_suites_are_chosen_by_pattern_and_keep_their_order():
 
 
 def test_every_model_of_the_zoo_belongs_to_a_suite():
-    from godynamo._run.bench import zoo
+    from godynamo._tools.bench import zoo
 
     assert {name.partition(".")[0] for name in zoo.MODELS} == set(suites.LIBRARIES)
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 import godynamo
-from godynamo import _python_ops, _python_text
+from godynamo._backends import python_ops as _python_ops
+from godynamo._backends import python_text
 from harness.capture import (
     RecordingBackend,
     assert_no_internal_errors,
@@ -65,8 +66,8 @@ def kinds(gm: torch.fx.GraphModule) -> list[str]:
             out.append("PyConstant")
         elif node.target is _python_ops.CastFromPython:
             out.append(f"CastFromPython[types={node.kwargs['types']}]")
-        elif _python_text.is_python_op(node):
-            out.append(f"^{_python_text.shown(node.target)}()")
+        elif python_text.is_python_op(node):
+            out.append(f"^{python_text.shown(node.target)}()")
         else:
             out.append(str(getattr(node.target, "__name__", node.target)))
     return out

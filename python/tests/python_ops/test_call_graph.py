@@ -15,7 +15,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _python_ops, _python_text
+from godynamo._backends import python_ops as _python_ops
+from godynamo._backends import python_text
 from harness.capture import nb
 from python_ops_support import both_ways, kinds, make, note, same
 
@@ -81,7 +82,7 @@ graph(%x):
 def test_the_graph_prints_as_in_the_seed():
     gm, _ = graph_of(read_file, __file__, python_ops="checked")
     place, end = f"{__file__}:{LINE}:11", f"{__file__}:{LINE}:4"
-    assert _python_text.text(gm) == GOLDEN.format(place=place, end=end)
+    assert python_text.text(gm) == GOLDEN.format(place=place, end=end)
 
 
 @pytest.mark.row("S000-03", "S000-06")

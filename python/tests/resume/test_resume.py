@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _explain, utils
+from godynamo import utils
+from godynamo._explain import explain
 from harness.capture import break_reasons, check, describe, entries, nb, no_translation, outcome, unsupported
 
 
@@ -313,7 +314,7 @@ def test_entries_that_split_at_one_place_share_the_resume_function() -> None:
     for n in (2, 3):
         assert torch.equal(w(x, n), resumed(x, n))
     assert len(entries(w)) == 2 and len(godynamo.cache_entries(w)) == 4
-    caches = _explain._caches(w)
+    caches = explain._caches(w)
     assert [len(cache.entries()) for cache in caches] == [2, 2], "two caches: the function's and one resume function's"
     assert len(backend) == 4
     with no_translation():

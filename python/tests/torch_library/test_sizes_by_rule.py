@@ -12,7 +12,7 @@ import torch
 
 import godynamo
 import op_cases
-from godynamo import _fake
+from godynamo._translator import fake
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.uint8)
 #: operators of op_db, one at least of whose results rules tell: they must not silently stop
@@ -64,13 +64,13 @@ class Fakes:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        run = _fake.Session.run
+        run = fake.Session.run
 
         def counted(session: Any, index: int, row: Any) -> None:
             self.count += 1
             run(session, index, row)
 
-        monkeypatch.setattr(_fake.Session, "run", counted)
+        monkeypatch.setattr(fake.Session, "run", counted)
 
 
 @pytest.fixture

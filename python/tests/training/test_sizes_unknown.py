@@ -9,7 +9,7 @@ import torch
 import torch._subclasses.fake_tensor
 
 import godynamo
-from godynamo import _vague
+from godynamo._translator import vague
 from godynamo.testing import CompileCounter
 from harness.training import breaks
 
@@ -165,7 +165,7 @@ def test_what_is_not_called_vague_is_as_for_real(layout):
         for text in OPERATORS:
             mode = torch._subclasses.fake_tensor.FakeTensorMode()
             fakes = {name: mode.from_tensor(t, static_shapes=True) for name, t in (("S", real), ("X", X))}
-            watch = _vague.Watch(mode)
+            watch = vague.Watch(mode)
             try:
                 with mode:
                     said = described(eval(text, {"torch": torch}, fakes))

@@ -9,7 +9,9 @@ import torch
 import godynamo
 from fuzz_judge import observe
 from fuzz_program import program, source
-from godynamo import _captured, _census, _runtime
+from godynamo._called import runtime
+from godynamo._explain import captured as _captured
+from godynamo._explain import census as _census
 from harness.fuzz_compare import FILENAME, codes_of, limited
 
 SEEDS = random.Random(5).sample(range(10_000), 40)
@@ -23,12 +25,12 @@ def take(codes, call, optimize):
     torch.manual_seed(0)
     fn = godynamo.optimize(ns["fn"]) if optimize else ns["fn"]
     records, census = [], _census.Census()
-    _runtime.recorders.lists.append(records)
+    runtime.recorders.lists.append(records)
     try:
         with census:
             did = observe(ns, fn, call, FILENAME)
     finally:
-        _runtime.recorders.lists.pop()
+        runtime.recorders.lists.pop()
     assert census.complete
     summary = _captured.Summary(census, records)
     summary.counts()

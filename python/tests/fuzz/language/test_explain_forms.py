@@ -10,7 +10,7 @@ import torch
 
 from fuzz_judge import observe
 from fuzz_program import program, source
-from godynamo import _explain
+from godynamo._explain import explain
 from harness.fuzz_compare import FILENAME, codes_of, limited
 
 SEEDS = random.Random(11).sample(range(10_000), 25)
@@ -41,7 +41,7 @@ def test_every_form_of_a_random_program(seed):
 
     def explained(fn):
         def run(*args):
-            explanation, error = _explain.explain_call(fn, args, {})
+            explanation, error = explain.explain_call(fn, args, {})
             made.append(explanation)
             if error is not None:
                 raise error

@@ -26,7 +26,8 @@ from typing import Any
 import torch
 
 import godynamo
-from godynamo import _C, _backends
+from godynamo import _C
+from godynamo._backends import backends
 from harness.fuzz_children import SAID
 from harness.fuzz_compare import FILENAME, PLAIN_LIMIT, Mismatch, TooLongError, _compiled, limited
 from signals_support import arrivals
@@ -438,7 +439,7 @@ def spared_compilers() -> Iterator[None]:
     fake = torch._subclasses.FakeTensorMode
     before = [
         (o, name, getattr(o, name))
-        for o, name in ((_backends, "_graph_module"), (_backends, "_call"), (fake, "dispatch"))
+        for o, name in ((backends, "_graph_module"), (backends, "_call"), (fake, "dispatch"))
     ]
     for o, name, fn in before:
         setattr(o, name, spared(fn))

@@ -1,0 +1,119 @@
+"""Recognizes backends that trace their graphs with AOTAutograd.
+
+Such a backend sees fake tensors and takes operators apart: recurrent layers draw other random numbers there, an LSTM's graph
+does not run, and tensors that FakeTensor can only guess (vague) become dense ones without elements.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+_creation_meta: Any = torch._C._autograd._get_creation_meta
+_DEFAULT: Any = torch._C._autograd.CreationMeta.DEFAULT
+
+
+def count() -> str:
+    """A text that differs once AOTAutograd has traced a graph in this process; the same as before while it has not."""
+    module = sys.modules.get("torch._functorch.aot_autograd")
+    counter = getattr(module, "AOT_COUNTER", None)
+    return "count(0)" if counter is None else repr(counter)  # next() would count itself
+
+
+class _Traces(BaseException):
+    """AOTAutograd begins to trace in a first run; no Exception, which a backend might catch."""
+
+
+class _Counter:
+    """Stands for AOTAutograd's counter, once and for all: who takes a number is about to trace, which a thread may refuse."""
+
+    def __init__(self, counter: Any) -> None:
+        self.counter = counter
+        self.refusing: set[int] = set()
+
+    def __next__(self) -> int:
+        if threading.get_ident() in self.refusing:
+            raise _Traces
+        return next(self.counter)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return repr(self.counter)
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """Keep this thread from tracing with AOTAutograd: _Traces is raised before it starts."""
+    import torch._functorch.aot_autograd as module
+
+    if not isinstance(module.AOT_COUNTER, _Counter):
+        module.AOT_COUNTER = _Counter(module.AOT_COUNTER)  # type: ignore[assignment]
+    refusing: set[int] = module.AOT_COUNTER.refusing  # type: ignore[attr-defined]
+    thread = threading.get_ident()
+    refusing.add(thread)
+    try:
+        yield
+    finally:
+        refusing.discard(thread)
+
+
+class FirstRun:
+    """A compiled graph that holds operators which must not be taken apart, of a backend that may trace when it first runs.
+
+    Then nothing of the graph has run yet: it runs as captured, now and later, and ``found`` tells the next translations.
+    """
+
+    def __init__(
+        self,
+        compiled: Callable[..., Any],
+        as_captured: Callable[[Sequence[Any]], Callable[..., Any]],
+        found: set[str],
+    ) -> None:
+        self._run = self._first
+        self._compiled, self._as_captured, self._found = compiled, as_captured, found
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(*args)
+
+    def _first(self, *args: Any) -> Any:
+        try:
+            with _refused():
+                result = self._compiled(*args)
+        except _Traces:
+            self._found.add("takes_apart")
+            self._compiled = self._as_captured(args)
+            result = self._compiled(*args)
+        self._run = self._compiled
+        del self._as_captured  # which holds the graph's rows
+        return result
+
+
+def with_fakes(error: BaseException | None) -> bool:
+    """Whether an exception, or one that led to it, was raised while fake tensors were made or run."""
+    while error is not None:
+        traceback = error.__traceback__
+        while traceback is not None:
+            if str(traceback.tb_frame.f_globals.get("__name__")).startswith("torch._subclasses."):
+                return True
+            traceback = traceback.tb_next
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def of_a_leaf(t: torch.Tensor) -> bool:
+    """Whether a change in place raises in grad mode because ``t`` is a leaf that requires gradients, or a view of one.
+
+    A graph that AOTAutograd has traced makes the change instead. A view that may not be changed for another reason (made in
+    no_grad mode, one of several) raises while it is traced.
+    """
+    base = t._base
+    try:
+        if base is None:
+            return t.requires_grad and t.is_leaf
+        return t.requires_grad and base.requires_grad and base.is_leaf and _creation_meta(t) == _DEFAULT
+    except RuntimeError:  # autograd refuses to look at a view whose base has changed
+        return False

@@ -1,0 +1,181 @@
+"""What a captured graph gives, as backends take it: a flat tuple of tensors.
+
+An operation may give a sequence (``x.max(0)``, ``x.split(1)``), and the program may keep it. AOTAutograd knows no such output,
+and what torch.compile hands to backends has none. So the graph gives the elements, each once, and what was compiled is called
+through a function that makes the sequences again, of the very types. What is in them is told by a run on fake tensors.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from .._called import torch_state
+from .._called.runtime import Ref
+from .._called.saved_tensors import unseen
+from .._translator import vague
+from . import python_ops
+
+Row = Sequence[Any]
+#: how an output is made of the flat ones: the number of one of them, or (maker, parts)
+Part = Any
+
+
+def flattened(
+    rows: Sequence[Row], several: Iterable[int], values: Callable[[int], Any]
+) -> tuple[list[Row], list[Part] | None]:
+    """The rows with a flat output, and how the outputs are made from it; None where they are the same.
+
+    several: rows that give a sequence. values: the fake value of a row, KeyError where it is not known: the row stays as it is.
+    """
+    wanted = {i: value for i in several if (value := _known(values, i)) is not None}
+    if not wanted:
+        return list(rows), None
+    flat = _Flat(rows, values)
+    parts = [flat.part(ref, wanted.get(ref.index)) for ref in rows[-1][3][0]]
+    output = rows[-1]
+    flat.rows.append((output[0], output[1], output[2], (tuple(flat.refs),), *output[4:]))
+    return flat.rows, parts
+
+
+def _known(values: Callable[[int], Any], i: int) -> Any:
+    try:
+        value = values(i)
+    except KeyError:
+        return None
+    return value if isinstance(value, (tuple, list)) else None
+
+
+class _Flat:
+    """Rows that grow by the elements asked for; an element that the program has read already is that node."""
+
+    def __init__(self, rows: Sequence[Row], values: Callable[[int], Any]) -> None:
+        self.rows = list(rows[:-1])
+        self.refs: list[Ref] = []
+        self._places: dict[int, int] = {}
+        self._elements: dict[tuple[int, int], int] = {}
+        self._same: dict[int, int] = {}  # rows that read what another has read
+        for i, row in enumerate(rows):
+            if row[0] == "call_function" and len(row[3]) == 2 and isinstance(row[3][0], Ref):
+                of, key = row[3][0].index, row[3][1]
+                if isinstance(key, str):  # getattr of a named tuple
+                    sequence = _known(values, of)
+                    found = getattr(sequence, key, None)
+                    key = next((k for k, item in enumerate(sequence or ()) if item is found), None)
+                if type(key) is int and getattr(row[2], "__name__", "") in ("getitem", "getattr"):
+                    self._same[i] = self._elements.setdefault((of, key), i)
+
+    def part(self, ref: Ref, value: Any) -> Part:
+        """How a value is made of flat outputs, which are added."""
+        if value is None or not isinstance(value, (tuple, list)):
+            return self._place(ref)
+        parts = [None if item is None else self.part(self._element(ref, k), item) for k, item in enumerate(value)]
+        kind = type(value)
+        return (kind._make if hasattr(kind, "_make") else kind), parts
+
+    def _element(self, ref: Ref, k: int) -> Ref:
+        row = self._elements.get((ref.index, k))
+        if row is None:
+            of = self.rows[ref.index]
+            row = self._elements[ref.index, k] = len(self.rows)
+            self.rows.append(("call_function", f"{of[1]}_{k}", operator.getitem, (ref, k), {}, of[5], *of[6:]))
+        return Ref(row)
+
+    def _place(self, ref: Ref) -> int:
+        index = self._same.get(ref.index, ref.index)
+        if index not in self._places:
+            self._places[index] = len(self.refs)
+            self.refs.append(Ref(index))
+        return self._places[index]
+
+
+def regrouped(compiled: Callable[..., Any], parts: Sequence[Part]) -> Callable[..., Any]:
+    """Calls what gives a flat tuple; gives the program's outputs."""
+
+    def run(*inputs: Any) -> list[Any]:
+        flat = compiled(*inputs)
+        return [flat[part] if type(part) is int else _made(part, flat) for part in parts]
+
+    return run
+
+
+def _made(part: Part, flat: Sequence[Any]) -> Any:
+    if part is None:
+        return None
+    if type(part) is int:
+        return flat[part]
+    kind, parts = part
+    return kind([_made(p, flat) for p in parts])
+
+
+# ---- what the graph gives, by a run on fake tensors ----
+
+
+def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]) -> dict[str, Any]:
+    """The values of a graph's nodes by name, those before the first that raises or can only be guessed (vague).
+
+    ``inputs`` makes the fake inputs for a mode.
+
+    Empty for a graph that calls Python: what such calls do, they do once.
+    """
+    values: dict[str, Any] = {}
+    if any(of_python(node.target) for node in gm.graph.nodes):
+        return values
+    raised = _run_fakes(gm, inputs, None, values)
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+    if raised in (DataDependentOutputException, DynamicOutputShapeException):
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv  # not above: it takes longer than most graphs do
+
+        _run_fakes(gm, inputs, ShapeEnv(), values)
+    return values
+
+
+def _run_fakes(
+    gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]], symbols: Any, values: dict[str, Any]
+) -> type[Exception] | None:
+    """What it ended with: the class alone, since the exception would keep all frames outward, the program's too."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    class Recorder(torch.fx.Interpreter):
+        def run_node(self, n: Any) -> Any:
+            value = super().run_node(n)
+            if watch.vague is not None:
+                raise vague.VagueMetadata(str(watch.vague))
+            values[n.name] = value
+            return value
+
+    noisy = logging.getLogger("torch._subclasses.fake_tensor")
+    before, noisy.disabled = noisy.disabled, True
+    outside = torch_state.snapshot()
+    mode = FakeTensorMode(shape_env=symbols, allow_non_fake_inputs=True, static_shapes=True)
+    watch = vague.Watch(mode)
+    try:
+        with unseen(), mode:
+            fakes = inputs(mode)
+            watch.vague = None
+            recorder = Recorder(gm, garbage_collect_values=False)
+            recorder.extra_traceback = False  # the text for it is made in a frame that is part of a cycle
+            recorder.run(*fakes)
+    except Exception as error:  # an operation that raises has no value; those before it have
+        return type(error)
+    finally:
+        noisy.disabled = before
+        torch_state.restore(outside)
+    return None
+
+
+def like(example_inputs: Sequence[Any]) -> Callable[[Any], list[Any]]:
+    """Makes fake inputs like real ones."""
+    return lambda mode: [
+        mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in example_inputs
+    ]
+
+
+def of_python(target: Any) -> bool:
+    """Whether a node's target calls Python (python_ops): run once, in the program's place."""
+    return getattr(target, "__module__", None) == python_ops.__name__

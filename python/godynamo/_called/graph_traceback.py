@@ -1,0 +1,158 @@
+"""Which operation of a graph raised, read from the traceback that came out of the backend's callable.
+
+FX gives every node its name in the code it generates and keeps the node's user stack in ``stack_trace``, which copies and most
+passes (AOTAutograd's too) carry along. A backend that compiles to something else leaves nothing to be found here.
+
+An operation that is given functions (torch.vmap, checkpoint, ...: _translator/higher.py) runs a graph for each: the frame of such
+a graph is found in the same way, and the user frames of what it captured stand for it, inward of torch's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch
+
+from .._backends import backends, python_ops
+from .._translator import higher
+
+# (code, globals, lasti, line) of each user frame, outermost first; the outermost may have the variables to show behind these
+Chain = tuple[tuple[Any, ...], ...]
+# (name of the node, its user frames) of the backend's graph; of a function's (name, frames, how many are not the function's)
+Operation = tuple[str, Chain] | tuple[str, Chain, int]
+Operations = tuple[Operation, ...]
+# entries of a traceback, and user frames that stand for one
+Parts = tuple[TracebackType | tuple[Chain, FrameType], ...]
+
+#: how a graph is called
+_CALLS = {
+    torch.fx.graph_module.__file__,
+    torch.nn.modules.module.__file__,
+    backends.__file__,
+}
+
+
+def user_frames(
+    question: tuple[Operations, TracebackType, bool],
+) -> tuple[Chain | None, TracebackType | Parts | None] | None:
+    """The user frames of the operation that raised, and what is inward of them; None where there is nothing of ours.
+
+    question: operations, the traceback inward of the transformed frame, and whether that called the backend's graph. Without, or
+    where the operation is not found, its frames are None. Called by C (traceback.c).
+    """
+    operations, tb, whole = question
+    graph = tuple(op for op in operations if len(op) == 2)
+    inside = operations[len(graph) :]
+    chain: Chain | None = None
+    rest: TracebackType | None = tb
+    if whole:
+        entry = rest
+        while entry is not None and chain is None:
+            named = _node_of(entry)
+            chain = _chain(graph, *named) if named is not None else None
+            entry = entry.tb_next
+        if chain is not None:
+            rest = _inward(entry)
+    parts = _inside(inside, rest) if inside else None
+    if parts is not None:
+        return chain, parts
+    return (chain, rest) if chain is not None else None
+
+
+def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None:
+    """A traceback with the user's frames in the place of those of functions' graphs; None where there are none."""
+    parts: list[Any] = []
+    left_out = False
+    while entry is not None:
+        named = _node_of(entry)
+        levels = _function_levels(operations, *named) if named is not None else None
+        if levels is not None:
+            left_out = True
+            while parts and isinstance(parts[-1], TracebackType) and _file(parts[-1]) in _CALLS:
+                parts.pop()
+            parts.append((levels, entry.tb_frame))
+        elif _file(entry) == higher.__file__:
+            left_out = True
+        else:
+            parts.append(entry)
+        entry = entry.tb_next
+    return tuple(parts) if left_out else None
+
+
+def _function_levels(operations: Operations, name: str, stack_trace: str) -> Chain | None:
+    """The function's own frames of one of its graph's operations. Names alone would not do: other graphs have them too."""
+    wanted = stack_trace.strip()
+    found = [op for op in operations if _text(op[1]) == wanted] if wanted else []
+    found = [op for op in found if op[0] == name] or found
+    return found[0][1][found[0][2] :] if found else None  # type: ignore[misc]
+
+
+def _file(entry: TracebackType) -> str:
+    return entry.tb_frame.f_code.co_filename
+
+
+def _node_of(entry: TracebackType) -> tuple[str, str] | None:
+    """Name and stack_trace ("" where lost) of the node that a frame was at."""
+    frame = entry.tb_frame
+    if frame.f_code is torch.fx.Interpreter.run_node.__code__:
+        node = frame.f_locals.get("n")
+        return (node.name, node.stack_trace or "") if isinstance(node, torch.fx.Node) else None
+    if "eval_with_key" not in frame.f_code.co_filename:
+        return None
+    name = _assigned(linecache.getline(frame.f_code.co_filename, entry.tb_lineno, frame.f_globals))
+    return (name, _stack_trace(frame, name)) if name else None
+
+
+def _assigned(line: str) -> str:
+    """The node that a line of generated code computes: `mul = x * 2;  x = None`, `x += y;  iadd = x;  y = None`."""
+    try:
+        statements = ast.parse(line.strip()).body
+    except SyntaxError:
+        return ""
+    for s in statements:
+        target = s.targets[0] if isinstance(s, ast.Assign) else s.target if isinstance(s, ast.AnnAssign) else None
+        if isinstance(target, ast.Name):
+            return target.id
+    return ""
+
+
+def _stack_trace(frame: FrameType, name: str) -> str:
+    module = frame.f_locals.get("self")
+    if isinstance(module, torch.fx.GraphModule):
+        for node in module.graph.nodes:
+            if node.name == name:
+                return node.stack_trace or ""
+    return ""
+
+
+def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
+    """The chain of a node: by its user stack, among those of one line by its name."""
+    if not stack_trace:
+        return next((op[1] for op in operations if op[0] == name), None)
+    wanted = stack_trace.strip()
+    found = {op[0]: op[1] for op in operations if _text(op[1]) == wanted}
+    if name in found:
+        return found[name]
+    chains = list(found.values())
+    if not chains:
+        return None
+    if any(chain != chains[0] for chain in chains):
+        # A pass has renamed the node: the line is known, the place in it is not.
+        return tuple((level[0], level[1], -1, *level[3:]) for level in chains[0])
+    return chains[0]
+
+
+def _text(chain: Chain) -> str:
+    """As the translator writes it into stack_trace."""
+    return "\n".join(f'  File "{c.co_filename}", line {line}, in {c.co_name}' for c, _, _, line, *_ in chain).strip()
+
+
+def _inward(entry: TracebackType | None) -> TracebackType | None:
+    """What the operation itself added, without the way FX's interpreter calls it."""
+    ways = (torch.fx.Interpreter.run_node.__code__.co_filename, python_ops.__file__)
+    while entry is not None and entry.tb_frame.f_code.co_filename in ways:
+        entry = entry.tb_next
+    return entry

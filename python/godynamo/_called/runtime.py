@@ -1,0 +1,342 @@
+"""What the Go library and the C core call, by name. All of it is cold: at a translation, never on a hit."""
+
+from __future__ import annotations
+
+import linecache
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from .. import config, exc, utils
+from .._core import core
+from .._observe import logging as _logging
+from .._observe import reasons as _reasons
+from .._translator.kinds import is_pure_call, makes_new, method_kind, result_kind, result_kind_call
+from .._user import registry
+
+__all__ = [
+    "Ref",
+    "compile_fx",
+    "internal_error",
+    "is_pure_call",
+    "is_user_error",
+    "limit_reached",
+    "makes_new",
+    "method_kind",
+    "raise_unsupported",
+    "registered_kind",
+    "result_kind",
+    "result_kind_call",
+    "substitute_of",
+    "translated",
+]
+
+log = logging.getLogger("godynamo")
+
+registered_kind = registry.kind_of
+substitute_of = registry.substitute_of
+
+
+class Ref:
+    """A node of the same graph, by its row, as an operand of a node row."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"Ref({self.index})"
+
+
+def compile_fx(
+    rows: Sequence[Any],
+    backend: Any,
+    backend_name: str,
+    example_inputs: list[Any],
+    options: Any = None,
+    several: Sequence[int] = (),
+    whole: bool = False,
+) -> Any:
+    """Hand a captured graph to a backend; see backends.compile_fx."""
+    from .._backends import backends
+
+    return backends.compile_fx(rows, backend, backend_name, example_inputs, options, several, whole)
+
+
+# ---- the end of a translation ----
+
+
+class _Recorders(threading.local):
+    """Lists that want to hear of this thread's translations (explain)."""
+
+    def __init__(self) -> None:
+        self.lists: list[list[dict[str, Any]]] = []
+
+
+recorders = _Recorders()
+
+#: called with every record of translated(), on any thread (``godynamo run``)
+listeners: list[Callable[[dict[str, Any]], None]] = []
+
+
+def translated(info: dict[str, Any]) -> None:
+    """Take note of a translation that has ended.
+
+    ``info``: status ("ok", "skipped", "later": not this call, but the next), reason, code (the user's), function
+    (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None), seconds, breaks,
+    info (the entry's, or None). A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
+    """
+    entry = info.get("info") or {}
+    code = users_code(info)
+    stats = utils.counters["stats"]
+    utils.counters["frames"]["later" if info["status"] == "later" else "total"] += 1
+    breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
+    if info["status"] == "ok":
+        if not entry.get("nothing_to_capture"):
+            utils.counters["frames"]["ok"] += 1
+        stats["calls_captured"] += entry.get("ops", 0)
+        stats["unique_graphs"] += entry.get("graphs", 0)
+    elif info["reason"] and info["status"] != "later":
+        utils.counters["frames"]["skipped"] += 1
+    for row in breaks:
+        utils.counters["graph_break"][row[1]] += 1
+    if info["function"] is not None:
+        utils.orig_code_map[info["function"].__code__] = code
+    failures = info.get("failures") or ()
+    if failures:
+        utils.guard_failures.setdefault(code, []).extend(failures)
+    utils.record_compilation(code, info)
+    for records in recorders.lists:
+        records.append(info)
+    for listener in listeners:
+        listener(info)
+    if info["status"] != "ok":
+        log.debug("%s runs in CPython: %s", _where(info["code"]), info["reason"])
+
+
+def users_code(info: dict[str, Any]) -> Any:
+    """The user's code that a record of translated() is about."""
+    return _users_code(getattr(info["owner"], "function", None), info["code"])
+
+
+def _users_code(function: Any, code: Any) -> Any:
+    """The user's code that a frame's code comes from: its own, or for a resume function the split frame's."""
+    origin = getattr(function, "__godynamo_origin__", None)  # (code, place, ...); written by pyhook/install.go
+    return origin[0] if origin is not None and function.__code__ is code else code
+
+
+def users_frame(info: dict[str, Any]) -> _reasons.Frame:
+    """The user's function that a record of translated(), limit_reached() or refused() is about."""
+    code = users_code(info)
+    if "limit" in info:
+        code = _users_code(info["function"], info["code"])
+    return _reasons.Frame.of(code, info.get("first_type"))
+
+
+def _place(code: Any) -> dict[str, Any]:
+    return {"name": code.co_qualname, "file": code.co_filename, "line": code.co_firstlineno}
+
+
+def _where(code: Any) -> str:
+    return f"{code.co_name!r} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def break_text(
+    row: tuple[str, str, str, tuple[tuple[str, str, int], ...]],
+    positions: Sequence[tuple[int, int, int] | None] = (),
+) -> str:
+    """One graph break as exc.Unsupported and the logs print it, the user's innermost line marked.
+
+    positions: for each frame which part of its line is meant, (end line, column, end column) in bytes: carets are put below it.
+    """
+    code, reason, hint, stack = row
+    lines = [f"{code}: {reason}" if code else reason]
+    if hint:
+        lines.append(f"  hint: {hint}")
+    for i, (name, file, line) in reversed(list(enumerate(stack))):
+        lines.append(f'  File "{file}", line {line}, in {name}')
+        source = source_line(file, line)
+        if source:
+            lines.append(f"{'  -> ' if i == 0 else '     '}{source}")
+        if source and i < len(positions) and positions[i] is not None:
+            from .._explain import source_lines
+
+            marks = source_lines.excerpt(file, line, positions[i], around=0).marks
+            lines += [f"     {marks}"] if marks else []
+    return "\n".join(lines)
+
+
+def source_line(file: str, line: int) -> str:
+    """The text of a line of user code, "" where its file cannot be read. The program's linecache is left as it was."""
+    known = file in linecache.cache
+    text = linecache.getline(file, line).strip()
+    if not known:
+        linecache.cache.pop(file, None)
+    return text
+
+
+def raise_unsupported(info: dict[str, Any]) -> NoReturn:
+    """Raise exc.Unsupported for a frame that may not break (nopython=True)."""
+    rows = tuple(info["breaks"])
+    positions = info.get("positions") or ((),) * len(rows)
+    told = [break_text(row, marks) for row, marks in zip(rows, positions, strict=True)]
+    text = "\n".join([f"{_named(info['code'], info)} cannot be captured as one graph", *told])
+    if not rows:
+        raise exc.Unsupported(f"{text}\n{info['reason']}", reason=info["reason"])
+    code, reason, hint, stack = rows[0]
+    raise exc.Unsupported(text, code=code, reason=reason, hint=hint, stack=stack)
+
+
+def is_user_error(error: BaseException) -> bool:
+    """Whether an exception that ended a translation belongs to the user: a backend that failed, Ctrl-C."""
+    return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
+
+
+def refused(info: dict[str, Any]) -> NoReturn:
+    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids to make one. At the limit of
+    entries, ``info["limit"]``, exc.FailOnRecompileLimitHit.
+    """
+    code = _users_code(info["function"], info["code"])
+    failures = list(info["failures"] or ())
+    if failures:
+        utils.guard_failures.setdefault(code, []).extend(failures)
+    reasons = "\n".join(_reasons.lines(failures, code, info.get("first_type"), "  ")) or "  it has no translation yet"
+    where = _named(code, info)
+    if info["limit"]:
+        limit = (
+            f"it has {info['limit']} entries, config.cache_size_limit, and config.fail_on_recompile_limit_hit is set"
+        )
+        raise exc.FailOnRecompileLimitHit(f"{where}: {limit}:\n{reasons}")
+    why = "with config.error_on_recompile" if config.error_on_recompile else "under set_stance('fail_on_recompile')"
+    raise exc.RecompileError(f"{where} would be translated {why}:\n{reasons}")
+
+
+def _named(code: Any, info: dict[str, Any]) -> str:
+    """A function by its name, or a module's call by its forward, with file and line."""
+    frame = _reasons.Frame.of(code, info.get("first_type"))
+    return str(frame) if frame.parameters is not None else _where(code)
+
+
+# ---- warnings ----
+
+
+def limit_reached(info: dict[str, Any]) -> None:
+    """Warn that a code object has as many entries as it may; the core calls this once per callable and code.
+
+    Where there was nothing to capture in any of them, CPython runs further cases as well as the entries did: no word of it.
+    """
+    entries = info["cache"].entries()
+    if entries and all((entry.info or {}).get("nothing_to_capture") for entry in entries):
+        return
+    failures = list(info["failures"] or ())
+    code = _users_code(info["function"], info["code"])
+    if failures:
+        utils.guard_failures.setdefault(code, []).extend(failures)
+    first_type = info.get("first_type")
+    told = _reasons.lines(failures, code, first_type, "    ")
+    log.warning(
+        "godynamo hit config.cache_size_limit (%d): new cases run in CPython\n  function: %s\n  reasons:\n%s\n"
+        "  or raise the limit: godynamo.config.cache_size_limit = %d, or optimize(cache_size_limit=%d)\n"
+        "  godynamo.guards(fn) shows the entries, GODYNAMO_LOGS=recompiles each recompile",
+        info["limit"],
+        _named(code, info),
+        "\n".join(told) or "    unknown",
+        *(2 * (max(4 * info["limit"], 8),)),
+    )
+    _traced("limit", function=users_frame(info).place(), limit=info["limit"], failures=[t.strip() for t in told])
+
+
+def internal_error(info: dict[str, Any]) -> None:
+    """Log a bug of ours; the call it happened in runs in CPython.
+
+    The core calls this with where, error, function, count, disabled; the Go library with error (a text) alone, which is
+    handed to the core to be counted.
+    """
+    if "count" not in info:
+        core.report_internal_error("translator", info.get("function"), exc.InternalTorchDynamoError(info["error"]))
+        return
+    function, error = info["function"], info["error"]
+    code = getattr(function, "__code__", None)
+    log.error(
+        "internal error (%s) at %s; the call runs in CPython: %s",
+        info["where"],
+        _where(code) if code is not None else function,
+        error if isinstance(error, exc.InternalTorchDynamoError) else repr(error),
+        exc_info=error if isinstance(error, BaseException) and log.isEnabledFor(logging.DEBUG) else None,
+    )
+    _traced(
+        "internal_error",
+        function=_place(code) if code is not None else None,
+        where=info["where"],
+        error=str(error) if isinstance(error, exc.InternalTorchDynamoError) else repr(error),
+        count=info["count"],
+        disabled=bool(info["disabled"]),
+    )
+    if info["disabled"]:
+        warnings.warn(
+            f"godynamo: {info['count']} internal errors; nothing more is translated in this process",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def watched() -> int:
+    """Who wants to hear of a translation, asked once each: the bits of pyhook/settings.go."""
+    bits = 1 if log.isEnabledFor(logging.DEBUG) else 0
+    if recorders.lists:
+        bits |= 2
+    if config.trace_dir:
+        bits |= 4
+    if _bisecting:
+        bits |= 8
+    return bits | _logging.wanted_bits()
+
+
+_bisecting = bool(os.environ.get("GODYNAMO_BISECT"))
+
+
+def _traced(kind: str, **fields: Any) -> None:
+    """An event of the trace, where one is written."""
+    if config.trace_dir:
+        from .._observe import trace as _trace
+
+        _trace.event(kind, **fields)
+
+
+def log_record(level: int, artifact: str, message: str, fields: dict[str, Any]) -> None:
+    """A record of the Go side's (zap), with its fields at the end of the message; artifact: the name of its logger, or ""."""
+    logger = logging.getLogger(f"godynamo.{artifact}") if artifact else log
+    logger.log(level, "%s", " ".join([message, *(f"{k}={v}" for k, v in fields.items())]))
+
+
+def graph_failed(info: dict[str, Any]) -> None:
+    """A compiled graph raised where the program itself does not: the program's result stands, the backend is at fault."""
+    error = info["error"]
+    utils.counters["backend_errors"][type(error).__name__] += 1
+    log.warning(
+        "the graph of %s raised %r where the program does not; the call ran in CPython",
+        _where(info["function"].__code__),
+        error,
+    )
+    _traced("graph_failed", function=_place(info["function"].__code__), error=repr(error))
+
+
+def may_run_again(error: BaseException | None) -> bool | None:
+    """Whether operations of a graph that raised left no trace outside: the user's saved-tensor hooks may have seen them.
+
+    Checkpointing even ends its second forward pass by an exception from such a hook. None: the backend is at fault, and the user
+    is told, unless ``config.suppress_errors``.
+    """
+    from . import saved_tensors
+
+    if isinstance(error, exc.InvalidBackendResult):
+        return True if config.suppress_errors else None
+
+    return not saved_tensors.hooks_active()
+
+
+_ = config  # imported with this module: pyhook/settings.go reads it

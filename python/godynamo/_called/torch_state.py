@@ -1,0 +1,288 @@
+"""torch's thread-local modes that captured code switches itself: grad mode, inference mode, autocast, profiler blocks.
+
+While a frame is translated, its switches are made for real, so that everything asked of torch meanwhile (FakeTensor too) is
+answered as the program would see it; the state at the start is put back at the end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd import profiler
+
+from .._core import core
+
+#: Functions that switch: they become nodes of the graph.
+SETTERS = (
+    "_C._set_grad_enabled",
+    "set_autocast_enabled",
+    "set_autocast_dtype",
+    "set_autocast_cache_enabled",
+    "autocast_increment_nesting",
+    "autocast_decrement_nesting",
+    "clear_autocast_cache",
+)
+
+#: Context managers that do nothing else, and whether they switch grad mode and keep the mode before as ``prev``.
+CONTEXTS: dict[type, bool] = {
+    torch.no_grad: True,
+    torch.enable_grad: True,
+    torch.set_grad_enabled: True,
+    torch.inference_mode: False,
+    torch.autocast: False,
+    torch.cpu.amp.autocast_mode.autocast: False,
+    torch.cuda.amp.autocast_mode.autocast: False,
+    profiler.record_function: False,
+}
+
+_DEVICES = ("cpu", "cuda")
+
+State = tuple[Any, ...]
+
+# ---- modes that an object of torch's keeps as long as it lives ----
+
+
+class _Entered(threading.local):
+    """What captured code has entered on this thread: (number, how to enter it, its argument) and the object, outermost first."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[tuple[int, Any, Any], Any]] = []
+
+
+_entered = _Entered()
+
+
+def _enter(how: Callable[[Any], Any], argument: Any) -> int:
+    stack = _entered.stack
+    number = stack[-1][0][0] + 1 if stack else 0
+    stack.append(((number, how, argument), how(argument)))
+    return number
+
+
+def _leave(entry: tuple[tuple[int, Any, Any], Any]) -> None:
+    (_, how, _), obj = entry
+    if how is not _record:
+        obj.__exit__(None, None, None)
+    elif obj is not None:
+        record, observer = obj
+        if observer is not None:
+            observer.pop_annotation()
+        with torch._C.DisableTorchFunctionSubclass():
+            torch.ops.profiler._record_function_exit._RecordFunction(record)
+
+
+def _inference(mode: bool) -> Any:
+    guard: Any = torch._C._InferenceMode(mode)
+    guard.__enter__()
+    return guard
+
+
+def _record(argument: tuple[str, str | None]) -> Any:
+    if core.is_translating():
+        return None  # nothing runs yet
+    observer = getattr(profiler, "_active_cuspy_profiler_observer", None)
+    record = torch.ops.profiler._record_function_enter_new(*argument)
+    if observer is not None:
+        observer.push_annotation(argument[0])
+    return record, observer
+
+
+def enter_inference_mode(mode: bool) -> int:
+    """Enter ``torch._C._InferenceMode(mode)``; the number it is left by."""
+    return _enter(_inference, mode)
+
+
+def _functions_off(_: None) -> Any:
+    guard: Any = torch._C.DisableTorchFunctionSubclass()
+    guard.__enter__()
+    return guard
+
+
+def enter_functions_off() -> int:
+    """Enter ``torch._C.DisableTorchFunctionSubclass()``; the number it is left by."""
+    return _enter(_functions_off, None)
+
+
+def _all_functions_off(_: None) -> Any:
+    guard: Any = torch._C.DisableTorchFunction()
+    guard.__enter__()
+    return guard
+
+
+def enter_all_functions_off() -> int:
+    """Enter ``torch._C.DisableTorchFunction()``; the number it is left by."""
+    return _enter(_all_functions_off, None)
+
+
+def enter_record(name: str, args: str | None) -> int:
+    """Begin a profiler block; the number it is ended by."""
+    return _enter(_record, (name, args))
+
+
+def _taken(number: int) -> tuple[tuple[int, Any, Any], Any]:
+    stack = _entered.stack
+    return stack.pop(next(i for i, (key, _) in enumerate(stack) if key[0] == number))
+
+
+def leave_entered(number: int) -> None:
+    """Leave what was entered under this number."""
+    _leave(_taken(number))
+
+
+def adopt(number: int) -> Any:
+    """The object of what was entered under this number; who asks for it will leave it."""
+    (_, how, _), obj = _taken(number)
+    return obj[0] if how is _record else obj
+
+
+#: Functions that make or drop such an object.
+ENTERING = (enter_inference_mode, enter_functions_off, enter_all_functions_off, enter_record, leave_entered)
+
+
+def entered() -> tuple[Any, ...]:
+    """What captured code has entered on this thread, outermost first."""
+    return tuple(key for key, _ in _entered.stack)
+
+
+def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
+    """A guard predicate: captured code has entered this and nothing else."""
+    return lambda _: entered() == keys
+
+
+# ---- all of it ----
+
+
+def snapshot() -> State:
+    """Read the state: what is entered, grad mode, autocast's cache switch and nesting, (enabled, dtype) per device type."""
+    torch.autocast_increment_nesting()
+    return (
+        entered(),
+        torch.is_grad_enabled(),
+        torch.is_autocast_cache_enabled(),
+        torch.autocast_decrement_nesting(),
+        *((torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _DEVICES),
+    )
+
+
+def with_grad(state: State, on: bool) -> State:
+    """Return the state with another grad mode."""
+    return (state[0], on, *state[2:])
+
+
+def restore(state: State) -> None:
+    """Put a snapshot back; leaving the outermost autocast drops its cache, as autocast.__exit__ does."""
+    if state == snapshot():
+        return
+    wanted, grad, cache, nesting, *devices = state
+    stack = _entered.stack
+    while stack and entered() != wanted[: len(stack)]:
+        _leave(stack.pop())
+    for _, how, argument in wanted[len(stack) :]:
+        _enter(how, argument)
+    torch._C._set_grad_enabled(grad)
+    torch.set_autocast_cache_enabled(cache)
+    now = torch.autocast_increment_nesting()
+    while now > nesting:
+        now = torch.autocast_decrement_nesting()
+        if now == 0:
+            torch.clear_autocast_cache()
+    while now < nesting:
+        now = torch.autocast_increment_nesting()
+    for device, (enabled, dtype) in zip(_DEVICES, devices, strict=True):
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+
+
+def restoring(state: State) -> Callable[[], None]:
+    """Return the function that puts a snapshot back: the first node of a graph that does not end in the state it began in."""
+
+    def put_modes_back() -> None:
+        restore(state)
+
+    return put_modes_back
+
+
+# ---- modes that torch's own code leaves entered when an exception from outside ends it ----
+
+#: what torch.fx's symbolic tracing patches: a patcher, whether it traces, and two functions of torch.nn.Module
+Tracing = tuple[Any, bool, tuple[Any, ...]]
+Everything = tuple[State, int, int, int, Tracing]
+_PATCHED = "__call__", "__getattr__"
+
+
+def _tracing() -> Tracing:
+    fx: Any = torch.fx._symbolic_trace
+    flag = fx._get_is_fx_tracing() if hasattr(fx, "_get_is_fx_tracing") else fx._is_fx_tracing_flag
+    return fx.CURRENT_PATCHER, flag, tuple(torch.nn.Module.__dict__.get(name) for name in _PATCHED)
+
+
+def _restore_tracing(before: Tracing) -> None:
+    fx: Any = torch.fx._symbolic_trace
+    patcher, flag, functions = before
+    if fx.CURRENT_PATCHER is not patcher:
+        fx.CURRENT_PATCHER.revert_all_patches()
+        fx.CURRENT_PATCHER = patcher
+    for name, function in zip(_PATCHED, functions, strict=True):
+        if torch.nn.Module.__dict__.get(name) is not function:
+            setattr(torch.nn.Module, name, function)
+    if not hasattr(fx, "_set_is_fx_tracing"):
+        fx._is_fx_tracing_flag = flag
+    elif fx._get_is_fx_tracing() is not flag:
+        fx._set_is_fx_tracing(flag)
+
+
+def everything() -> Everything:
+    """Read all modes: a snapshot, how many function modes, dispatch modes and functorch layers are entered, and tracing."""
+    c: Any = torch._C
+    layers = c._functorch.get_dynamic_layer_stack_depth()
+    return snapshot(), c._len_torch_function_stack(), c._len_torch_dispatch_stack(), layers, _tracing()
+
+
+def restore_everything(before: Everything) -> None:
+    """Leave what has been entered since everything() gave ``before``, without running its exit.
+
+    A signal's handler may raise between the entry of a mode and the block that leaves it, or in what leaves it.
+    """
+    from torch.utils import _python_dispatch
+
+    c: Any = torch._C
+    state, functions, dispatch, layers, tracing = before
+    if c._functorch.get_dynamic_layer_stack_depth() > layers:
+        c._functorch.pop_dynamic_layer_stack_and_undo_to_depth(layers)
+    while c._len_torch_dispatch_stack() > dispatch:
+        _python_dispatch._pop_mode()
+    while c._len_torch_function_stack() > functions:
+        c._pop_torch_function_stack()
+    _restore_tracing(tracing)
+    restore(state)
+
+
+def leave_dispatch_modes(_: None) -> None:
+    """The same where a translation was ended: none begins under a dispatch mode."""
+    restore_everything((snapshot(), torch._C._len_torch_function_stack(), 0, 0, _tracing()))
+
+
+# ---- random numbers ----
+
+
+def _generators() -> list[torch.Generator]:
+    """The default generators in use: the CPU's, and each device's whose runtime has been started."""
+    found = [torch.default_generator]
+    for device in (torch.cuda, torch.xpu):
+        if device.is_initialized():
+            found += device.default_generators
+    return found
+
+
+def random_state() -> list[tuple[torch.Generator, torch.Tensor]]:
+    """Read what torch's default generators would draw next."""
+    return [(g, g.get_state()) for g in _generators()]
+
+
+def put_random_state(states: list[tuple[torch.Generator, torch.Tensor]]) -> None:
+    """Put back what random_state() read."""
+    for generator, state in states:
+        generator.set_state(state)

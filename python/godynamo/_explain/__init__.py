@@ -1,0 +1,1 @@
+"""What explain() gives, as data, text, HTML and pictures, and what it counts."""

@@ -1,0 +1,185 @@
+"""Guards of an entry as objects: each with its kind, its place and the user's line that asked for it; as text and as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import guard_words, source_lines
+
+Line = tuple[str, int]  #: file, line from 1
+
+#: parts that no kind of guard has made: by how their text begins
+_WITHOUT_KIND = {
+    "___guarded_code.valid": "VALID",
+    "___loads(": "LOADS",
+    "___check_global_state(": "GLOBAL_STATE",
+}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One thing that a translation assumed about the frame it was made from.
+
+    >>> guard = godynamo.guards(f)[0].guards[1]  # doctest: +SKIP
+    >>> guard.kind, guard.name, guard.words, guard.line  # doctest: +SKIP
+    ('TYPE_MATCH', 'n', 'type(n) is int', ('program.py', 12))
+    """
+
+    #: what it is about, as an expression: ``x``, ``self._modules['layer']``, ``G['torch'].nn``; "" for the process
+    name: str
+    #: kind of guard: TYPE_MATCH, TENSOR_MATCH, ...; VALID and LOADS (a value that is handed over) are made by no kind
+    kind: str
+    #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT; "" where it has none
+    source: str
+    #: the condition, executable in the environment of the entry's text; tensors share one
+    text: str
+    #: the same for a person to read
+    words: str
+    #: (file, line) of the user's code that was translated when it was made, None where none was
+    line: Line | None
+
+    @property
+    def create_fn_name(self) -> str:
+        """``kind``, under torch's name for it."""
+        return self.kind
+
+    @property
+    def is_nn_module(self) -> bool:
+        """Whether it is about the inside of an nn.Module."""
+        return self.source.endswith("NN_MODULE")
+
+    def __str__(self) -> str:
+        return self.words + (f"  # {source_lines.short(self.line[0])}:{self.line[1]}" if self.line else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes, ``line`` as [file, line] or None."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "source": self.source,
+            "text": self.text,
+            "words": self.words,
+            "line": list(self.line) if self.line else None,
+        }
+
+
+@dataclass
+class GuardTree:
+    """Guards by the place they are about: ``x`` above ``x.weight`` above ``x.weight.shape``. ``str()`` draws it."""
+
+    name: str  #: in words; "" at the root
+    guards: list[Guard] = field(default_factory=list)  #: about this very place
+    children: list[GuardTree] = field(default_factory=list)  #: places that are read from it
+
+    def __iter__(self) -> Iterator[GuardTree]:
+        return iter(self.children)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name, guards and children as plain dicts and lists."""
+        return {
+            "name": self.name,
+            "guards": [g.to_dict() for g in self.guards],
+            "children": [c.to_dict() for c in self.children],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(""))
+
+    def _lines(self, indent: str) -> Iterator[str]:
+        if self.name:
+            yield self.name
+        own = [f"{guard.kind}: {guard}" for guard in self.guards]
+        below = [list(child._lines("")) for child in self.children]
+        rows = [[text] for text in own] + below
+        for i, row in enumerate(rows):
+            last = i == len(rows) - 1
+            corner, bar = ("", "") if not self.name else ("└─ ", "   ") if last else ("├─ ", "│  ")
+            yield indent + corner + row[0]
+            for line in row[1:]:
+                yield indent + bar + line
+
+
+@dataclass
+class GuardText:
+    """Guards of one entry: an expression that Python can evaluate, and its parts with the lines that caused them."""
+
+    text: str  #: executable in the environment of godynamo._called.guard_env
+    parts: list[tuple[str, Line | None]]  #: its conditions in the order they are checked
+    hits: int  #: calls that the entry served
+    valid: bool  #: False once an object it depends on has died, or reset() was called
+    function: str = ""  #: the user's function, and where it stands
+    file: str = ""
+    line: int = 0
+    guards: list[Guard] = field(default_factory=list)  #: the same as objects, one for each tensor too
+
+    def tree(self) -> GuardTree:
+        """The guards by place; see :class:`GuardTree`."""
+        root = GuardTree("")
+        made: dict[str, GuardTree] = {}
+
+        def at(name: str) -> GuardTree:
+            if name not in made:
+                above = guard_words.base(name)
+                made[name] = GuardTree(guard_words.place(name, members=False))
+                (root if above is None else at(above)).children.append(made[name])
+            return made[name]
+
+        for guard in self.guards:
+            (at(guard.name) if guard.name else root).guards.append(guard)
+        return root
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes, with the guards as dicts."""
+        return {
+            "function": self.function,
+            "file": self.file,
+            "line": self.line,
+            "hits": self.hits,
+            "valid": self.valid,
+            "text": self.text,
+            "guards": [g.to_dict() for g in self.guards],
+        }
+
+    def __str__(self) -> str:
+        lines = [self.text]
+        for part, where in self.parts:
+            lines.append(f"  {part}" + (f"  # {where[0]}:{where[1]}" if where else ""))
+        return "\n".join(lines)
+
+
+def of_entry(entry: Any) -> GuardText:
+    """The guards of a GuardedCode."""
+    parts = list(zip(entry.parts, entry.part_lines or (None,) * len(entry.parts), strict=True))
+    code = entry.orig_code
+    out = GuardText(" and ".join(entry.parts), parts, entry.hits, entry.valid, guards=list(_guards(entry, parts)))
+    if code is not None:
+        out.function, out.file, out.line = code.co_qualname, code.co_filename, code.co_firstlineno
+    return out
+
+
+def _guards(entry: Any, parts: list[tuple[str, Line | None]]) -> Iterator[Guard]:
+    kinds: dict[int, list[list[str]]] = {}
+    for row in ((entry.info or {}).get("guard_kinds") or "").splitlines():
+        number, *rest = row.split("\t")
+        kinds.setdefault(int(number), []).append(rest)
+    tensors = entry.tensor_checks()
+    for i, (text, line) in enumerate(parts):
+        rows = kinds.get(i) or [_without_kind(text)]
+        if rows[0][0] != "TENSOR_MATCH":
+            said = guard_words.words(text, entry.const_by_id)
+            for kind, source, name, *_ in rows:
+                yield Guard(name, kind, source, text, said, line)
+            continue
+        for row, check in zip(rows, tensors, strict=False):
+            kind, source, name, *where = row
+            said = guard_words.tensor(guard_words.place(name, entry.const_by_id), check)
+            yield Guard(name, kind, source, text, said, (where[1], int(where[0])) if len(where) == 2 else line)
+
+
+def _without_kind(text: str) -> list[str]:
+    for start, kind in _WITHOUT_KIND.items():
+        if text.startswith(start):
+            return [kind, "", text[len(start) : -1] if kind == "LOADS" else ""]
+    return ["OTHER", "", ""]

@@ -1,0 +1,1 @@
+"""What godynamo says of its work: logs, the trace, reasons in words, artefacts."""

@@ -1,0 +1,143 @@
+"""The engines of a comparison: nothing at all, torch.compile, godynamo, the latter two with a named backend."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..problem import Problem, nearest
+
+EAGER = "eager"
+KINDS = (EAGER, "torch.compile", "godynamo")
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the names near it, or all of them where they are few.
+
+    >>> near("xyz", ["inductor", "eager"])
+    '; there are eager, inductor'
+    """
+    names = sorted(known)
+    found = nearest(word, names)
+    return found or (f"; there are {', '.join(names)}" if len(names) <= 20 else "")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How a workload is run. backend None: the workload's own."""
+
+    label: str
+    kind: str
+    backend: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Engine:
+        """``eager``, ``torch.compile[=BACKEND]`` or ``godynamo[=BACKEND]``. Raises Problem for another kind."""
+        kind, equals, backend = text.partition("=")
+        if kind not in KINDS:
+            raise Problem(f"no engine is called {kind!r}{near(kind, KINDS)}")
+        if kind == EAGER and equals:
+            raise Problem(
+                "the engine eager takes no backend; for backends there are torch.compile=NAME and godynamo=NAME"
+            )
+        if equals and not backend:
+            raise Problem(f"engine {text!r} names no backend; without one, leave out the =")
+        return cls(text, kind, backend or None)
+
+    def check(self) -> None:
+        """Looks the backend up. Raises Problem for an unknown name. Imports torch._dynamo where it is not "eager"."""
+        if self.backend in (None, "eager"):
+            return
+        from godynamo._backends import backends
+
+        try:
+            backends.lookup_backend(str(self.backend))
+        except ValueError as error:
+            raise Problem(f"engine {self.label!r}: {error}") from None
+
+    def backend_for(self, own: str) -> str:
+        """The backend it uses for a workload whose own is `own`."""
+        return self.backend or own
+
+    def transform(self, own: str) -> Callable[[Any], Any]:
+        """What it does to a function or module."""
+        backend = self.backend_for(own)
+        if self.kind == "torch.compile":
+            import torch
+
+            return lambda target: torch.compile(target, backend=backend)
+        if self.kind == "godynamo":
+            import godynamo
+
+            return lambda target: godynamo.optimize(target, backend=backend)
+        return lambda target: target
+
+    def forget(self) -> None:
+        """Before another workload: torch.compile keeps what it learnt on code objects that all modules share, and runs every
+        module in CPython once one of them had nothing to capture."""
+        if self.kind == "torch.compile":
+            import torch._dynamo
+
+            torch._dynamo.reset()
+
+    def account(self) -> Account:
+        """Starts counting what is captured from now on."""
+        return Account(self.kind)
+
+
+def empty_caches(directory: str) -> None:
+    """Has inductor keep what it compiles in a directory of its own from now on, and forget what it has in memory: an engine
+    would be given the kernels that another one has waited for."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = directory
+    utils = sys.modules.get("torch._inductor.utils")
+    for name in ("clear_caches", "clear_inductor_caches"):  # by version of torch
+        if hasattr(utils, name):
+            getattr(utils, name)()
+
+
+class Account:
+    """Graphs, breaks, operations and seconds in backends since it was made, by the engine's own counters."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._began = time.perf_counter()
+        self._before = self._read()
+
+    def _read(self) -> dict[str, float]:
+        if self._kind == EAGER:
+            return {}
+        counters: Any
+        if self._kind == "godynamo":
+            from godynamo import utils
+            from godynamo._core import core
+
+            counters, backend = utils.counters, utils.phase_seconds("backend")
+            errors = core.counters().get("internal_errors", 0)
+        else:
+            from torch._dynamo import utils as torch_utils
+
+            counters, errors = torch_utils.counters, 0
+            taken = getattr(torch_utils, "compilation_time_metrics", {})
+            backend = float(sum(taken.get("OutputGraph.call_user_compiler", ())))
+        return {
+            "graphs": counters["stats"]["unique_graphs"],
+            "ops": counters["stats"]["calls_captured"],
+            # torch counts them under one name or the other, by version
+            "breaks": max(sum(counters[group].values()) for group in ("graph_break", "unimplemented")),
+            "backend": backend,
+            "internal_errors": errors,
+        }
+
+    def close(self) -> dict[str, Any]:
+        """{"graphs", "breaks", "ops", "internal_errors", "cold": {"seconds", "capture", "backend"}}; for eager the seconds
+        alone."""
+        seconds = time.perf_counter() - self._began
+        if not self._before:
+            return {"cold": {"seconds": seconds}}
+        now = {name: value - self._before[name] for name, value in self._read().items()}
+        backend = now.pop("backend")
+        return {**now, "cold": {"seconds": seconds, "capture": max(seconds - backend, 0.0), "backend": backend}}

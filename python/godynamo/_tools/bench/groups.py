@@ -1,0 +1,290 @@
+"""The groups of the benchmark. Each runs in a process of its own (run.py) and returns a dictionary for the result."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import timing
+from .engines import KINDS, Engine
+
+SIDES = KINDS
+
+# Where the children of this module find the package.
+_PACKAGES = Path(__file__).resolve().parents[3]
+
+
+def progress(text: str) -> None:
+    """One line on stderr."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def _transform(side: str, backend: str) -> Callable[[Any], Any]:
+    return Engine(side, side).transform(backend)
+
+
+def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
+    """Time per call of each workload on each side, and what it is over eager.
+
+    A side that fails or gives another result than eager gets an "error" and no figure.
+    """
+    import torch
+
+    import godynamo_workloads as workloads
+
+    from . import measure
+
+    torch.set_num_threads(1)
+    engines = [Engine(side, side) for side in SIDES]
+    results: dict[str, Any] = {}
+    for workload in workloads.WORKLOADS:
+        if only is not None and workload.name != only:
+            continue
+        progress(workload.name)
+        entry: dict[str, Any] = {"about": workload.about, "backend": workload.backend}
+        taken = measure.measure(workload, engines, rounds, details=False)
+        for side, found in taken.items():
+            if "error" in found:
+                entry[side] = {"error": found["error"]}
+                progress(f"{workload.name}: {side}: {found['error']}")
+        entry.update(
+            timing.compare(
+                {side: timing.figure(found["seconds"]) for side, found in taken.items() if "seconds" in found}
+            )
+        )
+        results[workload.name] = entry
+    return results
+
+
+def guards(rounds: int) -> dict[str, Any]:
+    """Nanoseconds of one guard evaluation in C, without the call around it."""
+    import torch
+
+    import godynamo
+    import godynamo_workloads as workloads
+    from godynamo import _C
+
+    torch.set_num_threads(1)
+    generator = torch.Generator().manual_seed(1)
+    pair = (torch.randn(10, generator=generator), torch.randn(10, generator=generator))
+    thirty = tuple(torch.full((10,), float(i)) for i in range(30))
+    cases: list[tuple[str, Any, tuple[torch.Tensor, ...], str]] = [
+        ("two tensors", _two_tensors, pair, "used"),
+        ("two tensors", _two_tensors, pair, "full"),
+        ("thirty tensors", workloads._thirty, thirty, "full"),
+    ]
+    results: dict[str, Any] = {}
+    for name, function, slots, mode in cases:
+        with godynamo.config.patch(tensor_guards=mode):
+            f = godynamo.optimize(function, backend="eager")
+            f(*slots)
+        (entry,) = godynamo.cache_entries(f)
+        taken = [_C.guard_time(entry, slots, function.__globals__, 50_000) for _ in range(max(3, min(rounds // 2, 30)))]
+        text = godynamo.guards(f)[0].text
+        if any(failures for _, failures in taken):
+            raise AssertionError(f"guards fail on the arguments they were made for: {text}")
+        results[f"{name}, {mode}"] = {"ns": min(ns for ns, _ in taken), "text": text}
+    return results
+
+
+def _two_tensors(a: Any, b: Any) -> Any:
+    return (a + b).relu() * 2
+
+
+def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
+    """Seconds of the first call of a function of `ops` operations, each round with a function never seen."""
+    import torch
+
+    import godynamo_workloads as workloads
+
+    torch.set_num_threads(1)
+    x, y = torch.randn(10), torch.randn(10)
+    salt = 0
+
+    def first_call(side: str, count: int) -> float:
+        """Seconds of it, with a function made for this call."""
+        nonlocal salt
+        salt += 1
+        namespace: dict[str, Any] = {}
+        exec(compile(workloads.many_ops_source(count, salt), f"<many {salt}>", "exec"), namespace)
+        function = namespace[f"many_{salt}"]
+        want = function(x, y)
+        compiled = _transform(side, "eager")(function)
+        taken = timing.once(lambda: compiled(x, y))
+        if not torch.equal(compiled(x, y), want):
+            raise AssertionError(f"{side}: another result than eager's")
+        return taken
+
+    results: dict[str, Any] = {"ops": ops}
+    samples: dict[str, list[float]] = {}
+    for side in SIDES:
+        try:
+            first_call(side, 5)  # imports and loads what the side needs
+            samples[side] = []
+        except Exception as error:
+            results[side] = {"error": f"{type(error).__name__}: {error}"[:400]}
+    for i in range(max(3, min(rounds // 4, 10))):
+        progress(f"capture of {ops} ops, round {i + 1}")
+        for side, taken in samples.items():
+            taken.append(first_call(side, ops))
+    for side, taken in samples.items():
+        results[side] = {"ms": timing.figure(taken).best * 1e3, "rounds": len(taken)}
+    if "godynamo" in samples and "torch.compile" in samples:
+        results["speedup"] = results["torch.compile"]["ms"] / results["godynamo"]["ms"]
+    return results
+
+
+def layers(rounds: int, count: int = 24) -> dict[str, Any]:
+    """Milliseconds of the first call of a transformer of `count` equal layers: a model made for each, in turn.
+
+    "alone" is godynamo running the code of every layer (config.reuse_layers off).
+    """
+    import torch
+
+    import godynamo
+    import godynamo_workloads as workloads
+
+    torch.set_num_threads(1)
+    x = torch.randn(2, 5, 16)
+
+    def first_call(side: str) -> float:
+        torch._dynamo.reset()
+        model = workloads.Transformer(count).eval()
+        with torch.no_grad(), godynamo.config.patch(reuse_layers=side != "alone"):
+            want = model(x)
+            compiled = _transform("godynamo" if side == "alone" else side, "eager")(model)
+            gc.collect()
+            gc.freeze()  # what another side has left behind is not this one's to collect
+            taken = timing.once(lambda: compiled(x))
+            if not torch.equal(compiled(x), want):
+                raise AssertionError(f"{side}: another result than eager's")
+        return taken
+
+    sides = ("torch.compile", "godynamo", "alone")
+    samples: dict[str, list[float]] = {side: [] for side in sides}
+    for i in range(-1, max(3, min(rounds // 4, 10))):  # the first imports and loads what a side needs
+        progress(f"first call of {count} layers, round {i + 1}")
+        for side, taken in samples.items():
+            taken.append(first_call(side))
+    results: dict[str, Any] = {"layers": count}
+    for side, taken in samples.items():
+        results[side] = {"ms": timing.figure(taken[1:]).best * 1e3, "rounds": len(taken) - 1}
+    results["speedup"] = results["torch.compile"]["ms"] / results["godynamo"]["ms"]
+    results["over_alone"] = results["godynamo"]["ms"] / results["alone"]["ms"]
+    return results
+
+
+_IMPORT = """
+import json, resource, sys, time
+import torch
+def rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+before, start = rss(), time.perf_counter()
+import {module}
+taken = time.perf_counter() - start
+print(json.dumps({{"seconds": taken, "bytes": rss() - before}}))
+"""
+
+_UNRELATED = """
+import json, sys, time
+import torch
+if sys.argv[1] == "godynamo":
+    import godynamo
+    godynamo.optimize(lambda a: a + 1)(torch.ones(3))
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+class Counter:
+    def __init__(self):
+        self.n = 0
+    def step(self, k):
+        self.n += k
+        return self.n
+def methods():
+    c = Counter()
+    for i in range(20000):
+        c.step(i)
+best = {}
+for _ in range(int(sys.argv[2])):
+    for name, action in (("fib", lambda: fib(18)), ("methods", methods)):
+        start = time.perf_counter()
+        action()
+        best[name] = min(best.get(name, 1e9), time.perf_counter() - start)
+print(json.dumps(best))
+"""
+
+
+def _child(program: str, *arguments: str) -> dict[str, float]:
+    """The JSON line that a fresh interpreter prints. Raises RuntimeError with its stderr."""
+    environment = {**os.environ, "PYTHONPATH": str(_PACKAGES)}
+    environment.pop("GODYNAMO_LOGS", None)
+    run = subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr.strip().splitlines()[-1] if run.stderr else f"exit code {run.returncode}")
+    result: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    return result
+
+
+def imports(rounds: int) -> dict[str, Any]:
+    """Milliseconds and MiB that an import takes on top of torch, in processes of their own, in turn."""
+    modules = {"torch.compile": "torch._dynamo", "godynamo": "godynamo"}
+    samples: dict[str, list[dict[str, float]]] = {side: [] for side in modules}
+    for i in range(max(2, min(rounds // 6, 8))):
+        progress(f"imports, round {i + 1}")
+        for side, module in modules.items():
+            samples[side].append(_child(_IMPORT.format(module=module)))
+    return {
+        side: {
+            "ms": min(sample["seconds"] for sample in taken) * 1e3,
+            "mib": min(sample["bytes"] for sample in taken) / 2**20,
+        }
+        for side, taken in samples.items()
+    }
+
+
+def unrelated(rounds: int) -> dict[str, Any]:
+    """Time of Python code that has nothing to do with tensors, with godynamo imported and used, over without."""
+    best: dict[str, dict[str, float]] = {}
+    for i in range(max(2, min(rounds // 6, 8))):
+        progress(f"unrelated code, round {i + 1}")
+        for side in ("torch", "godynamo"):
+            for name, seconds in _child(_UNRELATED, side, str(min(2 * rounds, 60))).items():
+                known = best.setdefault(name, {})
+                known[side] = min(known.get(side, seconds), seconds)
+    return {
+        name: {"torch_ms": taken["torch"] * 1e3, "godynamo_ms": taken["godynamo"] * 1e3,
+               "ratio": taken["godynamo"] / taken["torch"]}
+        for name, taken in best.items()
+    }  # fmt: skip
+
+
+GROUPS: dict[str, Callable[..., dict[str, Any]]] = {
+    "calls": calls,
+    "guards": guards,
+    "capture": capture,
+    "layers": layers,
+    "imports": imports,
+    "unrelated": unrelated,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Runs one group, ``python -m godynamo._tools.bench.groups NAME ROUNDS [WORKLOAD]``; the last line of stdout is the result."""
+    name, rounds, *rest = arguments
+    run = GROUPS[name]
+    extra = dict(zip(list(inspect.signature(run).parameters)[1:], rest, strict=False)) if name == "calls" else {}
+    print(json.dumps(run(int(rounds), **extra)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,328 @@
+"""``godynamo doctor``: what this installation is, whether each of its parts works, and what to do where one does not.
+
+A check is a function that returns a Finding; what it raises is a finding too. Nothing it does outlasts it, and each tries the
+real thing: the layout probe on tensors, the hook on a call, a fork that serves a hit and translates, the time of a hit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shlex
+import shutil
+import signal
+import sys
+import timeit
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+OK, NOTE, WRONG = "ok", "note", "wrong"
+#: a finding and its advice share a line up to this width
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found: ``state`` is "ok", "note" (worth knowing) or "wrong"; ``advice`` says what to do."""
+
+    name: str
+    state: str
+    text: str
+    advice: str = ""
+
+
+def _finding(name: str, text: str, problem: str = "", advice: str = "", state: str = WRONG) -> Finding:
+    return (
+        Finding(name, state, f"{text}: {problem}" if text and problem else text or problem, advice)
+        if problem
+        else Finding(name, OK, text)
+    )
+
+
+def python() -> Finding:
+    """The interpreter and its platform."""
+    where = f"{sys.executable}, {platform.system()} {platform.machine()}"
+    text = f"{platform.python_implementation()} {platform.python_version()} at {where}"
+    import godynamo._core
+
+    problem = "" if godynamo._core.available else "the core was not built for this Python, everything runs eagerly"
+    return _finding("python", text, problem, "install godynamo with a Python 3.11 on Linux, x86-64")
+
+
+def versions() -> Finding:
+    """The package, torch and what backends need."""
+    import torch
+
+    import godynamo
+
+    found = [f"godynamo {godynamo.__version__}", f"torch {torch.__version__}"]
+    for name in ("numpy", "triton", "transformers", "timm", "torchvision", "depyf"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append(f"{name} {importlib.metadata.version(name)}")
+    old = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 6)
+    return _finding(
+        "versions", ", ".join(found), "torch is older than 2.6" if old else "", "pip install --upgrade torch"
+    )
+
+
+def settings() -> Finding:
+    """What the environment says."""
+    import godynamo
+
+    ours = {k: v for k, v in sorted(os.environ.items()) if k.startswith("GODYNAMO_") and k != "GODYNAMO_PYTHON"}
+    text = " ".join(f"{k}={v}" for k, v in ours.items()) or "no GODYNAMO_ variable is set"
+    off = "godynamo is switched off" if godynamo.config.disable else ""
+    return _finding("settings", text, off, "unset GODYNAMO_DISABLE")
+
+
+def layout() -> Finding:
+    """Where libtorch keeps a tensor's fields: probed, and checked against Python's attributes."""
+    from godynamo import _C
+    from godynamo._called import guard_env
+
+    found = _C.tensor_layout()
+    advice = "calls with tensors are some µs slower than need be; please report this torch version"
+    if not found["known"]:
+        return _finding("tensor layout", "", "could not be made out: tensors are guarded through Python", advice)
+    samples = (guard_env.layout_samples() or {}).get("random", [])
+    wrong = sum(_C.tensor_view(tensor) != view for tensor, view in samples)
+    text = (
+        f"sizes at {found['sizes']}, dtype at {found['dtype']}, keys at {found['keyset']}; {len(samples)} tensors read"
+    )
+    return _finding(
+        "tensor layout", text, f"{wrong} read wrongly" if wrong else "", "do not use this build; please report it"
+    )
+
+
+def torch_state() -> Finding:
+    """torch's global state, read through libtorch's symbols."""
+    from godynamo import _C
+
+    found = _C.torch_state()
+    slow = [name for name, (_, how) in found.items() if how != "symbol"]
+    text = f"{len(found) - len(slow)} of {len(found)} settings read from libtorch"
+    return _finding(
+        "torch state", text, f"not {', '.join(slow)}" if slow else "", "those are asked through Python", NOTE
+    )
+
+
+def translation() -> Finding:
+    """A function, a branch on data and a module, translated, beside eager."""
+    import torch
+
+    import godynamo
+    from godynamo import _C
+
+    def function(x: Any, flag: bool) -> Any:
+        y = (x + 1).relu()
+        if y.sum() > 3:
+            y = y * 2
+        return y.sin() if flag else y
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    problem = ""
+    compiled, whole = godynamo.optimize(function), godynamo.optimize(model)
+    for x in (torch.linspace(-1, 1, 4), torch.linspace(0, 9, 4)):
+        for flag in (True, False):
+            if not torch.equal(compiled(x, flag), function(x, flag)):
+                problem = "another result than eager's"
+    x = torch.linspace(-1, 1, 4)
+    if not torch.equal(whole(x), model(x)):
+        problem = "another result than eager's"
+    grads = []
+    for m in (model, whole):
+        model.zero_grad()
+        m(x).sum().backward()
+        grads.append([p.grad for p in model.parameters()])
+    if not all(torch.equal(a, b) for a, b in zip(*grads, strict=True) if a is not None and b is not None):
+        problem = "other gradients than eager's"
+    stats = godynamo.cache_stats(compiled)
+    if not stats["translations"] or not _C.golib_loaded():
+        return _finding(
+            "translation", "", f"nothing was translated; the library is {_C.golib_path()}", "install godynamo again"
+        )
+    errors = _C.counters()["internal_errors"]
+    if errors and not problem:
+        problem = f"{errors} internal errors"
+    text = f"{stats['translations']} translations of a branch, a module with gradients; results are eager's"
+    return _finding("translation", text, problem, "please report it with GODYNAMO_LOGS=+dynamo")
+
+
+def hook() -> Finding:
+    """The eval-frame hook: it serves what is called below ``with``, and is gone afterwards."""
+    import torch
+
+    import godynamo
+    from godynamo import _C
+
+    namespace: dict[str, Any] = {}
+    # Of no file: the hook leaves ours alone.
+    exec(compile("def inner(x):\n    return x * 2 + 1\n", "<doctor>", "exec"), namespace)
+    before = _C.counters()["hook_served"]
+    with godynamo.optimize():
+        for _ in range(2):
+            namespace["inner"](torch.ones(2))
+    served = _C.counters()["hook_served"] - before
+    if served < 2:
+        return _finding(
+            "hook", "", f"served {served} of 2 frames", "another tool owns the eval-frame hook or a tracer is set"
+        )
+    left = _C.hook_installed()
+    return _finding("hook", "serves frames below `with`", "it stays installed" if left else "", "please report it")
+
+
+def surroundings() -> Finding:
+    """What makes godynamo step aside: tracers, profilers, debuggers."""
+    found = [name for name, asked in (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile())) if asked]
+    found += [f"the module {m} is loaded" for m in ("coverage", "pydevd", "debugpy") if m in sys.modules]
+    return _finding(
+        "surroundings",
+        "no tracer, profiler or debugger",
+        ", ".join(found),
+        "where one is at work everything runs in CPython",
+        NOTE,
+    )
+
+
+def fork() -> Finding:
+    """A forked child serves what is cached, and translates what is new."""
+    import torch
+
+    import godynamo
+
+    def function(x: Any, n: int) -> Any:
+        return x * n
+
+    compiled = godynamo.optimize(function)
+    compiled(torch.ones(2), 2)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            hit, new = compiled(torch.ones(2), 2), compiled(torch.ones(2), 3)
+            entries = godynamo.cache_stats(compiled)["translations"]
+            os.write(write, json.dumps([hit.tolist(), new.tolist(), entries]).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(write)
+    killer = signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+    signal.alarm(30)
+    try:
+        said = os.read(read, 1000)
+        _, status = os.waitpid(child, 0)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, killer)
+        os.close(read)
+    advice = "godynamo.config.fork_reload = False keeps children from translating; please report it"
+    if status or not said:
+        why = f"a child was killed by signal {status & 127}" if status & 127 else "a child ended with an error"
+        return _finding("fork", "", why, advice)
+    hit, new, entries = json.loads(said)
+    if (hit, new) != ([2.0, 2.0], [3.0, 3.0]):
+        return _finding("fork", "", "a child computed wrong values", advice)
+    slow = "a child serves what is cached, and runs new cases in CPython" if entries < 2 else ""
+    return _finding(
+        "fork", "" if slow else "a child serves what is cached and translates what is new", slow, advice, NOTE
+    )
+
+
+def speed() -> Finding:
+    """What a hit costs: the guards alone, and a whole call beside eager's."""
+    import torch
+
+    import godynamo
+    from godynamo import _C
+
+    def function(a: Any, b: Any) -> Any:
+        return (a + b).relu() * 2
+
+    compiled = godynamo.optimize(function)
+    a, b = torch.ones(10), torch.ones(10)
+    compiled(a, b)
+    (entry,) = godynamo.cache_entries(compiled)
+    guards = min(_C.guard_time(entry, (a, b), function.__globals__, 20_000)[0] for _ in range(5))
+    best = [1e9, 1e9]
+    gc.disable()
+    try:
+        for _ in range(30):
+            for side, f in enumerate((function, compiled)):
+                best[side] = min(best[side], timeit.Timer(lambda f=f: f(a, b)).timeit(1000) * 1000)  # type: ignore[misc]
+    finally:
+        gc.enable()
+    over = best[1] - best[0]
+    text = f"guards {guards:.0f} ns, a call {over:+.2f} µs over eager ({best[0]:.2f} µs)"
+    slow = "slower than expected (0.05 to 0.4 µs)" if over > 1 or guards > 500 else ""
+    return _finding("speed", text, slow, "a busy machine, or the tensor layout above; godynamo bench measures it", NOTE)
+
+
+def backends() -> Finding:
+    """Backends by name."""
+    import godynamo
+
+    return _finding("backends", ", ".join(sorted(godynamo.list_backends())))
+
+
+def compiler() -> Finding:
+    """The C++ compiler that inductor calls on the CPU: $CXX, else g++ and no other."""
+    asked = os.environ.get("CXX", "g++")
+    found = shutil.which((shlex.split(asked) or [""])[0])
+    problem = "" if found else f"no {asked}, which inductor needs on the CPU"
+    advice = "unset CXX, or name a compiler that is there" if "CXX" in os.environ else "apt-get install g++ (Debian)"
+    return _finding("C++ compiler", found or "", problem, advice, NOTE)
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    python, versions, settings, layout, torch_state, surroundings, translation, hook, fork, speed, backends,
+    compiler,
+)  # fmt: skip
+
+
+def examine() -> list[Finding]:
+    """All findings; without the core only those that need none."""
+    found = []
+    for check in CHECKS:
+        try:
+            found.append(check())
+        except Exception as error:
+            name = check.__name__.replace("_", " ")
+            found.append(Finding(name, WRONG, f"{type(error).__name__}: {error}", "please report it"))
+        if check is settings and any(f.state == WRONG for f in found):
+            break  # nothing below can work
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """See ``godynamo doctor --help``; 1 where something is wrong."""
+    parser = argparse.ArgumentParser(prog="godynamo doctor", add_help=False)
+    parser.add_argument("--json")
+    options = parser.parse_args(arguments)
+    found = examine()
+    wrong = sum(f.state == WRONG for f in found)
+    if options.json:
+        text = json.dumps({"version": 1, "ok": not wrong, "findings": [asdict(f) for f in found]}, indent=1) + "\n"
+        if options.json == "-":
+            sys.stdout.write(text)
+        else:
+            with open(options.json, "w", encoding="utf-8") as file:
+                file.write(text)
+    if options.json != "-":
+        for f in found:
+            line = f"{f.state:5}  {f.name:13}  {f.text}"
+            if f.state != OK and f.advice:
+                whole = f"{line}: {f.advice}"
+                line = whole if len(whole) <= WIDTH else f"{line}\n{'':22}{f.advice}"
+            print(line)
+        print(f"{wrong} of {len(found)} checks found something wrong" if wrong else "all is well")
+    return int(wrong > 0)

@@ -1,0 +1,52 @@
+"""GODYNAMO_BISECT, for ``godynamo bisect``: which of the user's code objects are translated at all.
+
+``record:FILE`` lets all be translated and adds a line to FILE for each that is met; ``only:FILE`` leaves code that FILE does not
+name to CPython, as a frame and where it would be inlined. A line is ``file:first line:qualified name``, the same in every process
+of a program. The translator asks allowed() only where the variable is set (runtime.watched).
+"""
+
+from __future__ import annotations
+
+import os
+from types import CodeType
+
+VARIABLE = "GODYNAMO_BISECT"
+
+
+def key(code: CodeType) -> str:
+    """A code object's line in the file."""
+    return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
+
+
+class _Bisect:
+    def __init__(self, asked: str) -> None:
+        mode, _, self.file = asked.partition(":")
+        if mode not in ("record", "only") or not self.file:
+            raise ValueError(f"{VARIABLE} is record:FILE or only:FILE, not {asked!r}")
+        self.known: set[str] = set()
+        self.recording = mode == "record"
+        if not self.recording:
+            with open(self.file, encoding="utf-8") as lines:
+                self.known.update(line.rstrip("\n") for line in lines)
+
+    def allowed(self, code: CodeType) -> bool:
+        name = key(code)
+        if not self.recording:
+            return name in self.known
+        if name not in self.known:
+            self.known.add(name)
+            # One write: processes of one program add to the same file.
+            with open(self.file, "a", encoding="utf-8") as lines:
+                lines.write(name + "\n")
+        return True
+
+
+_state: _Bisect | None = None
+
+
+def allowed(code: CodeType) -> bool:
+    """Whether a frame of this code may be translated or inlined. Raises ValueError for a wrong GODYNAMO_BISECT, OSError."""
+    global _state
+    if _state is None:
+        _state = _Bisect(os.environ[VARIABLE])
+    return _state.allowed(code)

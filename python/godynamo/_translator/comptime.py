@@ -1,0 +1,298 @@
+"""What godynamo.comptime's functions are given while translating: a picture of frames, graph and guards at their place.
+
+The Go side (bytecode/translate/comptime.go) takes the picture without looking at anything for the program: what is asked here
+adds no guard. Metadata of what the graph computes is worked out when it is asked for, by torch's FakeTensor, in a session
+of its own.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TextIO
+
+import torch
+
+from .. import exc
+from .._backends import backends
+from .fake import Session
+
+#: (kind, text, type or None, known, value or None, node or -1, example or None)
+View = tuple[str, str, type | None, bool, Any, int, Any]
+#: (code, line, offset or -1, ((name, view), ...), views of the stack)
+Frame = tuple[types.CodeType, int, int, tuple[tuple[str, View], ...], tuple[View, ...]]
+
+
+class _Break(Exception):
+    """The user's function asks for a graph break."""
+
+
+class _Picture:
+    """One place of one translation."""
+
+    def __init__(
+        self, frames: tuple[Frame, ...], rows: list[Any], examples: list[Any], guards: tuple[str, ...]
+    ) -> None:
+        self.frames = frames
+        self.rows = rows
+        self.examples = examples
+        self.guards = guards
+        self._session: Session | None = None
+        self._graph_module: Any = None
+
+    def fake(self, node: int) -> Any:
+        """The fake value of a node of the graph."""
+        if self._session is None:
+            session = Session()
+            for i, (row, example) in enumerate(zip(self.rows, self.examples, strict=True)):
+                if row[0] == "placeholder":
+                    session.input(i, example)
+                else:
+                    session.run(i, row)
+            self._session = session
+        return self._session.value(node)
+
+    def graph_module(self) -> Any:
+        """The graph so far as torch.fx has it; what it returns is not known yet: nothing."""
+        if self._graph_module is None:
+            output: tuple[Any, ...] = ("output", "output", "output", ((),), {}, "")
+            inputs = [e for row, e in zip(self.rows, self.examples, strict=True) if row[0] == "placeholder"]
+            self._graph_module = backends.build_graph_module([*self.rows, output], inputs)
+        return self._graph_module
+
+
+class ComptimeVar:
+    """A value of the program's as far as it is known while translating; ``repr`` says what it is."""
+
+    def __init__(self, view: View, picture: _Picture) -> None:
+        self._kind, self._text, self._type, self._known, self._value, self._node, self._example = view
+        self._picture = picture
+
+    def is_python_constant(self) -> bool:
+        """Whether :meth:`as_python_constant` gives the value."""
+        return self._known
+
+    def as_python_constant(self) -> Any:
+        """The value, where it is known; the entry that is being made may not be guarded on it. ValueError else."""
+        if not self._known:
+            raise ValueError(f"{self!r} is not known while translating")
+        return self._value
+
+    def is_proxy(self) -> bool:
+        """Whether it is a value of the graph, for which :meth:`as_proxy` gives the node."""
+        return self._node >= 0
+
+    def as_proxy(self) -> Any:
+        """The node of the graph so far (torch.fx.Node). ValueError where it is none."""
+        if self._node < 0:
+            raise ValueError(f"{self!r} is no value of the graph")
+        nodes = {n.name: n for n in self._picture.graph_module().graph.nodes}
+        return nodes[self._picture.rows[self._node][1]]
+
+    def as_fake(self) -> Any:
+        """A tensor without data and with this one's metadata: do not change it. TypeError where it is no tensor."""
+        if self._example is not None:
+            from torch._subclasses.fake_tensor import FakeTensorMode
+
+            return FakeTensorMode().from_tensor(self._example, static_shapes=True)
+        if self._node < 0:
+            raise TypeError(f"{self!r} is no tensor")
+        return self._picture.fake(self._node)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The tensor's sizes, or the one of a dimension. TypeError where it is no tensor."""
+        tensor = self._example if self._example is not None else self.as_fake()
+        return tensor.size() if dim is None else tensor.size(dim)
+
+    def python_type(self) -> type:
+        """What type() of it gives; TypeError where that is not known."""
+        if self._type is None:
+            raise TypeError(f"the type of {self!r} is not known while translating")
+        return self._type
+
+    def is_dynamic(self) -> bool:
+        """Whether it is a symbol: never, sizes and numbers are constants of a translation."""
+        return False
+
+    def force_static(self) -> None:
+        """Make it a constant of the translation: numbers are. TypeError for what is not known."""
+        if not self._known:
+            raise TypeError(f"{self!r} cannot be made static")
+
+    def __repr__(self) -> str:
+        if self._known:
+            return repr(self._value)
+        shown = self._example
+        if shown is None and self._node >= 0:
+            try:
+                shown = self._picture.fake(self._node)
+            except Exception:  # sizes that depend on data, an operation that raises: the name must do
+                shown = None
+        if isinstance(shown, torch.Tensor):
+            return f"{type(self).__name__}({self._text}: {shown.dtype} {list(shown.shape)} on {shown.device})"
+        return f"{type(self).__name__}({self._text})"
+
+
+class ComptimeContext:
+    """What the function given to ``comptime`` is called with."""
+
+    def __init__(self, picture: _Picture, level: int = 0) -> None:
+        self._picture = picture
+        self._level = level
+
+    def _frame(self, stacklevel: int) -> Frame:
+        level = self._level + stacklevel
+        frames = self._picture.frames
+        if not 0 <= level < len(frames):
+            raise ValueError(f"stacklevel {stacklevel}: this translation has {len(frames)} frames here")
+        return frames[level]
+
+    def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
+        """A variable of the frame, or with ``stacklevel`` of a caller's. KeyError where it has none of this name."""
+        values = dict(self._frame(stacklevel)[3])
+        if name not in values:
+            raise KeyError(f"{name!r}; variables here: {', '.join(values) or 'none'}")
+        return ComptimeVar(values[name], self._picture)
+
+    def parent(self) -> ComptimeContext:
+        """The caller's; ValueError where the frame is the outermost one."""
+        self._frame(1)
+        return ComptimeContext(self._picture, self._level + 1)
+
+    def graph_break(self, msg: str = "ComptimeContext.graph_break") -> NoReturn:
+        """Split the graph here."""
+        raise _Break(msg)
+
+    def graph(self) -> Any:
+        """The graph so far, a torch.fx.Graph of its own: changing it changes nothing."""
+        return self._picture.graph_module().graph
+
+    def assert_static(self, val: ComptimeVar) -> None:
+        """AssertionError where a value is a symbol; see ComptimeVar.is_dynamic."""
+        if val.is_dynamic():
+            raise AssertionError("expected static but got dynamic")
+
+    def print(self, val: Any, *, file: TextIO | None = None) -> None:
+        """Print what is known of a value."""
+        print(repr(val), file=file)
+
+    def print_graph(self, *, verbose: bool = True, file: TextIO | None = None) -> None:
+        """Print the code of the graph so far."""
+        print(self.graph().python_code("self", verbose=verbose).src, file=file)
+
+    def print_disas(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """Print the frame's instructions, the running one marked."""
+        code, _, offset = self._frame(stacklevel)[:3]
+        print(dis.Bytecode(code, current_offset=offset if offset >= 0 else None).dis(), file=file)
+
+    def print_value_stack(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """Print the values on the frame's stack, the first pushed first."""
+        for view in self._frame(stacklevel)[4]:
+            print(f"- {ComptimeVar(view, self._picture)!r}", file=file)
+
+    def print_locals(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """Print the frame's variables."""
+        for name, view in self._frame(stacklevel)[3]:
+            print(f"{name} = {ComptimeVar(view, self._picture)!r}", file=file)
+
+    def print_bt(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """Print the frames of the translation as a traceback does, the outermost first."""
+        self._frame(stacklevel)
+        frames = self._picture.frames[self._level + stacklevel :]
+        rows = [traceback.FrameSummary(f[0].co_filename, f[1], f[0].co_name) for f in reversed(frames)]
+        print("".join(traceback.StackSummary.from_list(rows).format()), end="", file=file)
+
+    def print_guards(self, *, file: TextIO | None = None) -> None:
+        """Print the guards so far, one a line: kind and place."""
+        print("\n".join(sorted(self._picture.guards)), file=file)
+
+    def sleep(self, sec: float) -> None:
+        """Wait."""
+        time.sleep(sec)
+
+
+def _argument(given: tuple[Any, ...], picture: _Picture) -> Any:
+    """A function as such, all else as a ComptimeVar."""
+    if given[0] == "function" and len(given) == 2:
+        return given[1]
+    if given[0] == "code" and len(given) == 6:
+        _, code, module, name, cells, defaults = given
+        closure = tuple(types.CellType(_closed_over(ComptimeVar(c, picture))) for c in cells)
+        values = tuple(_closed_over(ComptimeVar(d, picture)) for d in defaults)
+        return types.FunctionType(code, module, name, values, closure)
+    view: Any = given
+    return ComptimeVar(view, picture)
+
+
+def _closed_over(var: ComptimeVar) -> Any:
+    """What a function finds in its closure: the value, where it is known."""
+    return var.as_python_constant() if var.is_python_constant() else var
+
+
+def _call(fn: Any, fallback_fn: Any = None) -> Callable[[ComptimeContext], Any]:
+    if isinstance(fn, ComptimeVar) and fn.is_python_constant():
+        fn = fn.as_python_constant()
+    if not callable(fn):
+        raise TypeError(f"comptime() takes a function of one argument, not {fn!r}")
+    return fn  # type: ignore[no-any-return]
+
+
+def _stacklevel(var: Any) -> int:
+    return int(var.as_python_constant()) if isinstance(var, ComptimeVar) else int(var)
+
+
+def _shorthand(name: str) -> Callable[..., Callable[[ComptimeContext], Any]]:
+    """The call ``comptime.print_locals(stacklevel=1)`` as a function of the context."""
+
+    def of(*, stacklevel: Any = 0) -> Callable[[ComptimeContext], Any]:
+        return lambda ctx: getattr(ctx, name)(stacklevel=_stacklevel(stacklevel))
+
+    return of
+
+
+def _breakpoint(ctx: ComptimeContext) -> None:
+    import pdb
+
+    pdb.Pdb().set_trace(sys._getframe())
+
+
+#: name -> what makes a function of the context of its arguments
+_CALLS: dict[str, Callable[..., Callable[[ComptimeContext], Any]]] = {
+    "comptime": _call,
+    "graph_break": lambda: lambda ctx: ctx.graph_break(),
+    "print": lambda e: lambda ctx: ctx.print(e),
+    "print_graph": lambda: lambda ctx: ctx.print_graph(),
+    "print_guards": lambda: lambda ctx: ctx.print_guards(),
+    "print_value_stack_and_return": lambda e, *, stacklevel=0: _shorthand("print_value_stack")(stacklevel=stacklevel),
+    **{name: _shorthand(name) for name in ("print_disas", "print_value_stack", "print_locals", "print_bt")},
+    "assert_static": lambda val: lambda ctx: ctx.assert_static(val),
+    "force_static": lambda val: lambda ctx: val.force_static(),
+    "sleep": lambda sec: lambda ctx: ctx.sleep(sec.as_python_constant()),
+    "breakpoint": lambda: _breakpoint,
+}
+
+
+def call(name: str, args: Sequence[Any], kwargs: dict[str, Any], picture: tuple[Any, ...]) -> str | None:
+    """For the translator: run a call of comptime's. Returns the message of a graph break that it asks for, or None.
+
+    Raises exc.ComptimeError for what the user's function raises.
+    """
+    seen = _Picture(*picture)
+    try:
+        made = _CALLS[name](
+            *(_argument(a, seen) for a in args), **{key: _argument(a, seen) for key, a in kwargs.items()}
+        )
+        made(ComptimeContext(seen))
+    except _Break as asked:
+        return str(asked)
+    except Exception as error:
+        where = seen.frames[0]
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise exc.ComptimeError(
+            f"comptime at {where[0].co_filename}:{where[1]} in {where[0].co_name}: {text}"
+        ) from error
+    return None

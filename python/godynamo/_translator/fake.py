@@ -1,0 +1,276 @@
+"""Metadata of graph values while translating, by torch's FakeTensor: asked for only where Go has no cheaper answer."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.utils._pytree
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+
+from .._called import torch_state
+from .._called.runtime import Ref
+from .._called.saved_tensors import unseen
+from . import torch_function, vague
+
+
+class _Unseen:
+    """No value yet."""
+
+
+_UNSEEN = _Unseen()
+
+
+class _Unknown:
+    """The result of an operation whose metadata depend on data or can only be guessed, and what is computed from it."""
+
+    def __init__(self, root: int, error: Exception) -> None:
+        self.root = root  #: the operation's index
+        self._kind, self._args = type(error), error.args
+
+    def error(self) -> Exception:
+        """What the operation raised, anew: one that is kept would keep all frames of the program alive by its traceback."""
+        return self._kind(*self._args)
+
+
+def _changes(op: str, target: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether an operation may change an operand: told by its name, as torch's are."""
+    name = target if op == "call_method" else getattr(target, "__name__", "")
+    return name.endswith("_") or name in _IN_PLACE or "out" in kwargs
+
+
+_IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()} | {
+    "setitem"
+}
+
+
+def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
+    """Torch's state as the rules for sizes take it: (default dtype, default device, torch.strided).
+
+    None where a mode is on that changes what operations give: autocast, a mode that takes torch functions or dispatches,
+    functorch's transforms.
+    """
+    c = torch._C
+    if (
+        c._is_any_autocast_enabled()
+        or c._len_torch_function_stack() > 0
+        or c._len_torch_dispatch_stack() > 0
+        or c._functorch.peek_interpreter_stack() is not None
+    ):
+        return None
+    return torch.get_default_dtype(), torch.device("cpu"), torch.strided
+
+
+class Session:
+    """Runs the nodes of one graph on fake tensors, each once, in program order.
+
+    Values are keyed by the node's index in the graph. Nothing here touches the real tensors: inputs are copied into the fake
+    mode without data, random state is left alone.
+    """
+
+    def __init__(self) -> None:
+        self._mode = FakeTensorMode(allow_non_fake_inputs=False)
+        self._watch = vague.Watch(self._mode)
+        self._values: dict[int, Any] = {}
+        self._examples: dict[int, torch.Tensor] = {}  # the inputs themselves
+        self._stuck = -1  # see root()
+        self._state: torch_state.State | None = None  # of the nodes, once one of them has switched a mode
+
+    def set_state(self, state: torch_state.State) -> None:
+        """Run the nodes from here on as if torch's modes were these; what nodes switch stays switched for the next."""
+        self._state = state
+
+    def input(self, index: int, tensor: Any) -> None:
+        """Add a graph input that looks like ``tensor``, or a number in whose place each call has another."""
+        if not isinstance(tensor, torch.Tensor):
+            self._values[index] = tensor
+            return
+        # Raises for a quantized or a nested tensor.
+        self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
+        self._examples[index] = tensor
+
+    def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
+        """Run one node row (see runtime.compile_fx) and keep its fake result. Raises what the operation raises."""
+        op, _name, target, args, kwargs = row[:5]
+        if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # seen by result(), or before
+            return
+        a = self._resolve(args)
+        k = self._resolve(kwargs)
+        for operand in torch.utils._pytree.tree_leaves((a, k)):
+            if isinstance(operand, _Unknown):
+                if _changes(op, target, k):
+                    self._stuck = operand.root
+                    raise operand.error()
+                self._values[index] = operand
+                return
+        if target in ("as_subclass", torch_function.as_subclass, torch_function.converted):
+            self._values[index] = a[0]  # its class is known; the rest is as it was
+            return
+        if target in torch_function.PLAIN:
+            target, a = torch_function.PLAIN[target], a[1:]
+        # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
+        noisy = logging.getLogger("torch._subclasses.fake_tensor")
+        before, noisy.disabled = noisy.disabled, True
+        outside = self._watch.vague = None
+        if self._state is not None:
+            outside = torch_state.snapshot()
+            torch_state.restore(self._state)
+        try:
+            # What inference mode saves and puts back must not hold the fake mode.
+            with unseen(), contextlib.nullcontext() if target in torch_state.ENTERING else self._mode:
+                value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
+        except (DynamicOutputShapeException, DataDependentOutputException) as error:
+            value = _Unknown(index, error)
+        finally:
+            noisy.disabled = before
+            if outside is not None:
+                self._state = torch_state.snapshot()
+                torch_state.restore(outside)
+        if self._watch.vague is not None and not isinstance(value, _Unknown):
+            value = _Unknown(
+                index, vague.VagueMetadata(f"{self._watch.vague} of a tensor that is not dense and strided")
+            )
+            if _changes(op, target, k):
+                self._stuck = index
+                raise value.error()
+        self._values[index] = value
+
+    def forget(self, start: int) -> None:
+        """From this index on there are other nodes now."""
+        for index in [i for i in self._values if i >= start]:
+            del self._values[index]
+            self._examples.pop(index, None)
+
+    def own_memory(self, results: tuple[int, ...], others: tuple[int, ...]) -> bool:
+        """Whether the results are tensors that share no memory with each other or with the others."""
+        made = [self._values.get(i) for i in results]
+        if not all(isinstance(t, torch.Tensor) and vague.layout(t) is torch.strided for t in made):
+            return False
+        seen = {
+            t.untyped_storage()._cdata
+            for i in others
+            for t in torch.utils._pytree.tree_leaves(self._values.get(i))
+            if isinstance(t, torch.Tensor) and t.layout is torch.strided
+        }
+        storages = [t.untyped_storage()._cdata for t in made if isinstance(t, torch.Tensor)]
+        return len({*storages}) == len(storages) and seen.isdisjoint(storages)
+
+    def value(self, index: int) -> Any:
+        """The fake value of a node that has run. Raises the operation's error where its metadata are unknown."""
+        found = self._values[index]
+        if isinstance(found, _Unknown):
+            raise found.error()
+        return found
+
+    def root(self, index: int) -> int:
+        """The operation whose unknown metadata make this node's unknown, or keep it from being run; -1: none."""
+        stuck, self._stuck = self._stuck, -1
+        found = self._values.get(index)
+        return found.root if isinstance(found, _Unknown) else stuck
+
+    def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
+        """What a user's function (allow_in_graph) gives at this node, and whether it changed a tensor it was given.
+
+        (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like this one;
+        ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",); ("unknown", what). It
+        runs on fake tensors. A function that looks at its tensors' data runs on copies of the inputs, and ones for all else: only
+        the kinds of what it returns are believed then, and the metadata of its tensors are unknown. Raises what the function
+        raises there.
+        """
+        if any(isinstance(x, _Unknown) for x in torch.utils._pytree.tree_leaves(self._resolve((row[3], row[4])))):
+            raise vague.VagueMetadata("an operand whose metadata are unknown")
+        self._watch.vague = None
+        try:
+            changed = self._run_watched(index, row, self._resolve)
+            if self._watch.vague is None:
+                return changed, _describe(self._values[index], True)
+        except Exception:  # whatever fake tensors do not support
+            self._values.pop(index, None)
+            if isinstance(row[2], torch._ops.HigherOrderOperator):  # which checks what it is given on them
+                raise
+        state = torch.get_rng_state()
+        try:
+            changed = self._run_watched(index, row, lambda arg: self._resolve(arg, self._concrete))
+        finally:
+            torch.set_rng_state(state)
+        real = self._values[index]
+        self._values[index] = _Unknown(
+            index, vague.VagueMetadata("what a function computes from the data of its tensors")
+        )
+        return changed, _describe(real, False)
+
+    def _run_watched(self, index: int, row: tuple[Any, ...], resolve: Callable[[Any], Any]) -> bool:
+        a, k = resolve(row[3]), resolve(row[4])
+        before = [(t, t._version) for t in torch.utils._pytree.tree_leaves((a, k)) if isinstance(t, torch.Tensor)]
+        noisy = logging.getLogger("torch._subclasses.fake_tensor")
+        was, noisy.disabled = noisy.disabled, True
+        mode = self._mode if resolve == self._resolve else contextlib.nullcontext()
+        try:
+            with unseen(), mode:
+                self._values[index] = (_loop_once if row[2] is torch.ops.higher_order.while_loop else row[2])(*a, **k)
+        finally:
+            noisy.disabled = was
+        return any(t._version != version for t, version in before)
+
+    def _concrete(self, index: int) -> Any:
+        """A real value that looks like a node's: a copy of the input, ones for what the graph computes."""
+        if index in self._examples:
+            t = self._examples[index]
+            return t.detach().clone().requires_grad_(t.requires_grad)
+        return torch.utils._pytree.tree_map_only(
+            torch.Tensor,
+            lambda t: torch.ones(
+                t.shape, dtype=t.dtype, device=t.device, requires_grad=t.requires_grad, layout=t.layout
+            ),
+            self._values[index],
+        )
+
+    def _resolve(self, arg: Any, node: Callable[[int], Any] | None = None) -> Any:
+        if isinstance(arg, Ref):
+            return self._values[arg.index] if node is None else node(arg.index)
+        if type(arg) in (list, tuple):
+            return type(arg)(self._resolve(x, node) for x in arg)
+        if type(arg) is dict:
+            return {k: self._resolve(v, node) for k, v in arg.items()}
+        if type(arg) is slice:
+            return slice(*(self._resolve(x, node) for x in (arg.start, arg.stop, arg.step)))
+        return arg
+
+
+def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
+    """What torch.while_loop gives, whose own rule for fake tensors makes symbols. Raises where a turn changes metadata."""
+    results = body(*carried, *outside)
+    for before, after in zip(carried, results, strict=True):
+        if (before.shape, before.stride(), before.dtype, before.device) != (
+            *(after.shape, after.stride()),
+            *(after.dtype, after.device),
+        ):
+            raise RuntimeError("a loop that changes what its tensors look like")
+    return results
+
+
+_PLAIN = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, torch.Size)
+
+
+def _describe(value: Any, believed: bool) -> tuple[Any, ...]:
+    """See Session.result; believed: numbers and text follow from the metadata of the arguments."""
+    kind = type(value)
+    if isinstance(value, torch.Tensor):
+        return ("tensor",)
+    if value is None:
+        return ("value", None)
+    if kind is types.FunctionType or kind is functools.partial:
+        return ("function",)
+    if kind in _PLAIN:
+        return ("value", value) if believed else ("unknown", kind.__name__)
+    if kind in (list, tuple) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        word = "list" if kind is list else "tuple"
+        return (word, kind, tuple(_describe(v, believed) for v in value))
+    if kind is dict and all(type(k) in (str, int, bool) for k in value):
+        return ("dict", kind, tuple(value), tuple(_describe(v, believed) for v in value.values()))
+    return ("unknown", kind.__name__)

@@ -1,0 +1,134 @@
+"""Values that torch's own code asks the frame's tensors for, computed while translating and again by a guard."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+import torch
+
+from .._called.runtime import Ref
+from ..utils import CodeMap
+
+Row = tuple[int, tuple[Any, ...]]
+
+#: what is asked of the tensor that the operations end in; "size" gives the tensor and compares its metadata
+_ASK: dict[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "index": operator.index,
+    "item": lambda t: t.item(),
+    "size": lambda t: t,
+}
+
+
+#: how often a frame's questions may have been answered otherwise than before; then its values are foreseen no more
+_MAX_CHANGES = 3
+
+#: the answers so far, by the frame's code and the question
+_answers: CodeMap[dict[str, set[Any]]] = CodeMap()
+
+
+def forget() -> None:
+    """Every answer; their entries are gone."""
+    _answers.clear()
+
+
+def _settled(code: CodeType, question: str, told: Any) -> bool:
+    """Whether a question is worth a guard on this answer: what has been answered in many ways will be in more."""
+    asked = _answers.setdefault(code, {})
+    known = asked.setdefault(question, set())
+    if known and told not in known and sum(len(a) - 1 for a in asked.values()) >= _MAX_CHANGES:
+        return False
+    known.add(told)
+    return True
+
+
+def _told(value: Any) -> Any:
+    """What must be the same again."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.dtype
+    return type(value), value.hex() if isinstance(value, float) else value
+
+
+def _servable(x: Any) -> bool:
+    """A plain tensor in the CPU's memory, where no mode or transform sees what is done with it."""
+    return (
+        type(x) in (torch.Tensor, torch.nn.Parameter)
+        and x.device.type == "cpu"
+        and x.layout is torch.strided
+        and not torch._C._len_torch_function_stack()
+        and not torch._C._len_torch_dispatch_stack()
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
+
+
+def _plain(x: Any) -> Any:
+    """The tensor outside of autograd."""
+    return x.detach() if x.requires_grad else x
+
+
+def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
+    """A function of the tensor for node ``start`` (-1: of any): what is asked of node ``end``. Written out: a guard calls it."""
+    scope: dict[str, Any] = {"ask": _ASK[ask]}
+
+    def text(arg: Any) -> str:
+        if isinstance(arg, Ref):
+            return f"v{arg.index}"
+        if type(arg) is list:
+            return f"[{', '.join(map(text, arg))}]"
+        if type(arg) is tuple:
+            return f"({''.join(text(a) + ', ' for a in arg)})"
+        if type(arg) is slice:
+            return f"slice({text(arg.start)}, {text(arg.stop)}, {text(arg.step)})"
+        if type(arg) is dict:
+            return f"{{{', '.join(f'{text(k)}: {text(v)}' for k, v in arg.items())}}}"
+        name = f"c{len(scope)}"
+        scope[name] = arg
+        return name
+
+    lines = [f"def run({f'v{start}' if start >= 0 else '_'}):"]
+    for index, (op, _name, target, args, kwargs, *_) in rows:
+        operands = [*map(text, args), *(f"{k}={text(v)}" for k, v in kwargs.items())]
+        fn = f"{operands.pop(0)}.{target}" if op == "call_method" else text(target)
+        lines.append(f"    v{index} = {fn}({', '.join(operands)})")
+    lines.append(f"    return ask(v{end})")
+    exec("\n".join(lines), scope)
+    run: Callable[[Any], Any] = scope["run"]
+    return run
+
+
+def foresee(
+    rows: Sequence[Row], start: int, end: int, ask: str, x: Any, code: CodeType, question: str
+) -> tuple[Any, Callable[[Any], bool], str] | None:
+    """(value, guard predicate, its text): what node ``end`` of ``rows`` (see runtime.compile_fx) gives for the tensor ``x``,
+    which stands for node ``start`` (None: they need none). None where it raises, is no value of Python's, or has been
+    another too often: ``question`` names what is asked in the frame of ``code``."""
+    x = torch.empty(0) if x is None else x
+    if not _servable(x):
+        return None
+    value: Any = None
+    run = _function(rows, start, end, ask)
+    with contextlib.suppress(Exception):
+        value = run(_plain(x))
+    if not isinstance(value, (bool, int, float, torch.Tensor)):
+        return None
+    want = _told(value)
+    if not _settled(code, question, want):
+        return None
+
+    def same(other: Any) -> bool:
+        """The guard."""
+        if not _servable(other):
+            return False
+        try:
+            return bool(_told(run(_plain(other))) == want)
+        except Exception:
+            return False
+
+    shown = tuple(value.shape) if isinstance(value, torch.Tensor) else value
+    return value, same, f"{ask} of {rows[-1][1][1] if rows else 'it'} is {shown}"

@@ -1,0 +1,235 @@
+"""What takes functions (torch.vmap, torch.func.grad, torch.cond, ...) as one operation of the graph: see variables/higher.go.
+
+Each function that the operation is given has been captured as a graph of its own. Tensors that it reads from outside are
+operands of the operation; in each call a function is made anew that runs the graph with them, and torch does the rest.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from .._called.runtime import Ref
+
+Operands = Sequence[Any]
+Template = Callable[[Operands], Any]
+
+
+# ---- what a function returns, from its graph's outputs ----
+
+
+def constant(value: Any) -> Template:
+    """The same in every call."""
+    return lambda _: value
+
+
+def operand(index: int) -> Template:
+    """An output of the graph."""
+    return lambda operands: operands[index]
+
+
+def together(cls: type, items: tuple[Template, ...]) -> Template:
+    """A list, a tuple, or an instance of a class of named tuples."""
+    if hasattr(cls, "_make"):
+        return lambda operands: cls._make(item(operands) for item in items)
+    return lambda operands: cls(item(operands) for item in items)
+
+
+def mapping(keys: tuple[Any, ...], values: tuple[Template, ...]) -> Template:
+    """A dict."""
+    return lambda operands: {k: v(operands) for k, v in zip(keys, values, strict=True)}
+
+
+# ---- functions ----
+
+
+def function(rows: Sequence[Any], positions: Sequence[int], result: Template, plain: bool) -> Template:
+    """A function that runs a graph, for the tensors that it reads from outside.
+
+    rows: of the graph (backends.build_graph_module). positions: which leaves of the arguments are its first inputs. plain: the
+    arguments are tensors.
+    """
+    from .._backends.backends import build_graph_module
+
+    forward = build_graph_module(rows, ()).forward
+
+    def make(outside: Operands) -> Any:
+        if plain:
+            return lambda *args: result(forward(*args, *outside))
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            leaves = pytree.tree_leaves((args, kwargs))
+            return result(forward(*(leaves[i] for i in positions), *outside))
+
+        return run
+
+    return make
+
+
+def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) -> torch.fx.GraphModule:
+    """The graph of a function as a module that takes the operands of an operation.
+
+    order[i] are the placeholders that the i-th is for. bare: it gives its one result, not a tuple.
+    """
+    from .._backends.backends import build_graph_module
+
+    given = [row for row in rows if row[0] == "placeholder"]
+    moved = {at: i for i, places in enumerate(order) for at in places}
+    shift = len(order) - len(given)
+
+    def renumbered(x: Any) -> Any:
+        if isinstance(x, Ref):
+            return Ref(moved[x.index] if x.index < len(given) else x.index + shift)
+        if type(x) is tuple or type(x) is list:
+            return type(x)(renumbered(i) for i in x)
+        if type(x) is dict:
+            return {k: renumbered(v) for k, v in x.items()}
+        if type(x) is slice:
+            return slice(renumbered(x.start), renumbered(x.stop), renumbered(x.step))
+        return x
+
+    places = [
+        given[at[0]] if at else ("placeholder", f"unused_{i}", f"unused_{i}", (), {}, "") for i, at in enumerate(order)
+    ]
+    rest = [(op, n, t, renumbered(a), renumbered(k), *more) for op, n, t, a, k, *more in rows[len(given) :]]
+    gm = build_graph_module([*places, *rest], ())
+    if bare:
+        gm.graph.output_node().args = (gm.graph.output_node().args[0][0],)
+        gm.recompile()
+    return gm  # type: ignore[no-any-return]
+
+
+def _named(run: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """With a name that torch.fx can print."""
+    run.__name__ = run.__qualname__ = name
+    return run
+
+
+def transformation(
+    name: str,
+    body: Template,
+    args: Template,
+    kwargs: Template,
+    maker: Any,
+    options: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Callable[..., Any]:
+    """The operation ``(outside, *tensors)`` that is maker(f, *options, **named)(*args, **kwargs)."""
+
+    def run(outside: Operands, /, *tensors: Any) -> Any:
+        return maker(body(outside), *options, **named)(*args(tensors), **kwargs(tensors))
+
+    return _named(run, name)
+
+
+def direct(name: str, body: Template, args: Template, kwargs: Template, taker: Any) -> Callable[..., Any]:
+    """The operation ``(outside, *tensors)`` that is taker(f, *args, **kwargs)."""
+
+    def run(outside: Operands, /, *tensors: Any) -> Any:
+        return taker(body(outside), *args(tensors), **kwargs(tensors))
+
+    return _named(run, name)
+
+
+def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
+    """The operation ``(fn, *tensors)`` that calls what another operation has given."""
+
+    def called_function(fn: Any, /, *tensors: Any) -> Any:
+        return fn(*args(tensors), **kwargs(tensors))
+
+    return called_function
+
+
+# ---- tensors that stand for what a function will be called with ----
+
+
+def stand_in(x: torch.Tensor) -> torch.Tensor:
+    """One with the same metadata."""
+    return x.detach().requires_grad_(x.requires_grad)
+
+
+def first_slice(x: torch.Tensor) -> torch.Tensor:
+    """What a scan gives its function."""
+    return x.select(0, 0).detach().clone().requires_grad_(x.requires_grad)
+
+
+def differentiated(x: torch.Tensor) -> torch.Tensor:
+    """What torch.func.grad makes of an argument."""
+    return x.detach().requires_grad_()
+
+
+def one_of_none(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """What torch.vmap would give the function for a tensor of size 0 along ``dim``."""
+    return x.new_empty(x.shape[:dim] + x.shape[dim + 1 :]).requires_grad_(x.requires_grad)
+
+
+def dimensions(in_dims: Any, args: tuple[Any, ...]) -> list[int | None] | None:
+    """The dimension that torch.vmap goes along for each leaf of the arguments; None where they do not fit."""
+    if type(in_dims) is list:
+        in_dims = tuple(in_dims)
+    if type(in_dims) is not int and type(in_dims) is not tuple:
+        return None
+    flat = pytree._broadcast_to_and_flatten(in_dims, pytree.tree_structure(args))
+    if flat is None or not all(d is None or type(d) is int for d in flat):
+        return None
+    return flat
+
+
+def differentiated_leaves(argnums: Any, args: tuple[Any, ...]) -> list[int] | None:
+    """Which leaves of the arguments torch.func.grad differentiates by; None where they do not fit."""
+    chosen = (argnums,) if type(argnums) is int else argnums
+    if type(chosen) is not tuple or not all(type(i) is int and -len(args) <= i < len(args) for i in chosen):
+        return None
+    chosen = {i % len(args) for i in chosen}
+    counts = [len(pytree.tree_leaves(a)) for a in args]
+    return [sum(counts[:i]) + k for i in sorted(chosen) for k in range(counts[i])]
+
+
+def untied(module: torch.nn.Module) -> bool:
+    """A guard predicate: no parameter or buffer is there under two names."""
+    seen = set()
+    for m in module.modules():
+        for t in (*m._parameters.values(), *m._buffers.values()):
+            if t is not None:
+                if id(t) in seen:
+                    return False
+                seen.add(id(t))
+    return True
+
+
+# ---- functions that were made before ----
+
+
+def _code_inside(maker: Callable[..., Any], name: str) -> types.CodeType:
+    inner = inspect.unwrap(maker).__code__.co_consts
+    return next(c for c in inner if isinstance(c, types.CodeType) and c.co_name == name)
+
+
+#: the code of what they give -> (the maker, its name)
+_MADE: dict[types.CodeType, tuple[Any, str]] = {
+    _code_inside(maker, inner): (maker, maker.__name__)
+    for maker, inner in (
+        (torch.vmap, "wrapped"),
+        (torch.func.grad, "wrapper"),
+        (torch.func.grad_and_value, "wrapper"),
+        (torch.func.jacrev, "wrapper_fn"),
+        (torch.func.jacfwd, "wrapper_fn"),
+    )
+}
+
+
+def is_made(fn: types.FunctionType) -> bool:
+    """Whether torch.vmap or one of its like gave it."""
+    return fn.__code__ in _MADE
+
+
+def made_by(fn: types.FunctionType) -> tuple[Any, str, Any, tuple[str | None, ...]]:
+    """(the maker, its name, the cells, the names of those that hold an argument of the maker) of such a function."""
+    maker, name = _MADE[fn.__code__]
+    given = inspect.signature(maker).parameters
+    return maker, name, fn.__closure__, tuple(n if n in given else None for n in fn.__code__.co_freevars)

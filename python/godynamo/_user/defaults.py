@@ -1,0 +1,30 @@
+"""The backend that optimize() and compile() take where none is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: None: "eager" for optimize(), "inductor" for compile()
+backend: str | Callable[..., Any] | None = None
+
+
+def set_default_backend(new: str | Callable[..., Any] | None) -> None:
+    """Let optimize() and compile() take this backend where none is given; None: "eager" and "inductor" again.
+
+    Raises ValueError where no backend has this name, TypeError for what is neither a name nor callable.
+    """
+    global backend
+    if isinstance(new, str):
+        if new != "eager":
+            from .._backends import backends
+
+            backends.lookup_backend(new)
+    elif new is not None and not callable(new):
+        raise TypeError(f"a backend is a name or a callable (gm, example_inputs), not {new!r}")
+    backend = new
+
+
+def get_default_backend() -> str | Callable[..., Any]:
+    """The backend that optimize() takes where none is given."""
+    return "eager" if backend is None else backend

@@ -1,0 +1,197 @@
+"""What switches translating off, and on again: disable, run, skip, reset, graph_break, is_compiling."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, overload
+
+from .._core import core
+from . import registry
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+
+class _Mode(contextlib.ContextDecorator):
+    """A mode of this thread for the time of a ``with`` block or of a callable's calls."""
+
+    def __init__(self, mode: int, kind: str) -> None:
+        self._mode = mode
+        self._kind = kind
+        self._before: list[int] = []
+
+    def __enter__(self) -> _Mode:
+        self._before.append(core.set_mode(self._mode))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        core.set_mode(self._before.pop())
+
+    def __call__(self, fn: F) -> F:
+        """Wrap a function or module."""
+        return _in_mode(fn, self._mode, self._kind)  # type: ignore[no-any-return]
+
+
+def _in_mode(fn: Any, mode: int, kind: str) -> Any:
+    from . import modules as _modules
+
+    if isinstance(fn, (staticmethod, classmethod)):
+        return type(fn)(_in_mode(fn.__func__, mode, kind))
+    if _modules.is_module(fn):
+        return _modules.handle(fn, _wrap(_modules.bound_call(fn), mode, kind), _Mode(mode, kind))
+    if isinstance(fn, type) and kind.startswith("disabled"):
+        return _disabled_class(fn, mode, kind)
+    if isinstance(fn, type) or not callable(fn):
+        raise TypeError(f"a function, method or module is needed, not {fn!r}")
+    return _wrap(fn, mode, kind)
+
+
+def _disabled_class(cls: type, mode: int, kind: str) -> type:
+    """The class itself: making an instance, and calling one that is a module, is not translated."""
+    from . import modules as _modules
+
+    names = ("__init__", "__call__") if _modules.is_module_class(cls) else ("__init__",)
+    for name in names:
+        found = getattr(cls, name)
+        if isinstance(found, types.FunctionType):  # object's own counts its arguments by what the class has
+            setattr(cls, name, _wrap(found, mode, kind))
+    return cls
+
+
+def is_disabled(handle: Any) -> bool:
+    """Whether disable() has made this handle of a module."""
+    from . import modules as _modules
+
+    again = _modules.made_by(handle)
+    return isinstance(again, _Mode) and again._mode == core.MODE_DISABLED
+
+
+def _wrap(fn: Function, mode: int, kind: str) -> Function:
+    set_mode = core.set_mode
+
+    def in_mode(*args: Any, **kwargs: Any) -> Any:
+        before = set_mode(mode)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            set_mode(before)
+
+    functools.update_wrapper(in_mode, fn)
+    if isinstance(in_mode, types.FunctionType):
+        core.mark_skip(in_mode.__code__)
+    if kind:
+        registry.register(in_mode, kind)
+    return in_mode
+
+
+@overload
+def disable(fn: None = None, recursive: Literal[True] = True, *, reason: str | None = None) -> _Mode: ...
+@overload
+def disable(fn: None = None, *, recursive: Literal[False], reason: str | None = None) -> Callable[[F], F]: ...
+@overload
+def disable(fn: F, recursive: bool = True, *, reason: str | None = None) -> F: ...
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph
+    break.
+
+    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper, of a class the class itself;
+    with ``recursive=False`` it is :func:`skip`. ``optimize`` gives back a module that was disabled as it is. ``reason`` is
+    shown with the graph breaks at its calls.
+
+    >>> @godynamo.disable
+    ... def plain(x):
+    ...     return x + 1
+    """
+    if not recursive:
+        return skip(fn) if fn is not None else skip
+    mode = _Mode(core.MODE_DISABLED, f"disabled:{reason}" if reason else "disabled")
+    return mode if fn is None else mode(fn)
+
+
+def is_dynamo_disable_recursive(method: Function) -> bool | None:
+    """Whether ``disable`` has marked this function with all that it calls (True), or its own frame alone (False, also ``skip``);
+    None where it is not marked.
+    """
+    if registry.kind_of(method).startswith("disabled"):
+        return True
+    function = getattr(method, "__func__", method)
+    code = getattr(function, "__code__", None)
+    marked = isinstance(code, types.CodeType) and core.code_flags(code) & core.CODE_SKIP
+    return False if marked and registry.kind_of(function) == "opaque" else None
+
+
+@overload
+def run(fn: None = None) -> _Mode: ...
+@overload
+def run(fn: F) -> F: ...
+def run(fn: Any = None) -> Any:
+    """Use translations where they serve, never make one; what has none runs in CPython. Also ``with run():``.
+
+    >>> f = godynamo.optimize(lambda x: x + 1)
+    >>> godynamo.run(f)(torch.ones(2))
+    tensor([2., 2.])
+    """
+    mode = _Mode(core.MODE_RUN_ONLY, "")
+    return mode if fn is None else mode(fn)
+
+
+@overload
+def skip(fn: None = None) -> Callable[[F], F]: ...
+@overload
+def skip(fn: F) -> F: ...
+def skip(fn: Any = None) -> Any:
+    """Do not translate this function's own frame; what it calls is translated where something asks for it. Returns ``fn``."""
+    if fn is None:
+        return skip
+    function = getattr(fn, "__func__", fn)
+    function = getattr(function, "function", function)  # an optimized callable
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise TypeError(f"skip() needs a Python function, not {fn!r}")
+    core.mark_skip(code)
+    registry.register(function, "opaque")
+    return fn
+
+
+def reset() -> None:
+    """Drop all translations, caches and counters of the process; the next calls translate anew."""
+    core.reset_caches()
+    core.reset_counters()
+    utils = sys.modules.get("godynamo.utils")
+    if utils is not None:
+        utils.clear()
+    foreseen = sys.modules.get("godynamo._translator.foreseen")
+    if foreseen is not None:
+        foreseen.forget()
+
+
+def graph_break(msg: str = "") -> None:
+    """Split the graph here; nothing where nothing is translated. ``msg`` is shown with the break."""
+
+
+def skip_frame(msg: str = "") -> None:
+    """Leave the call that comes by here to CPython as a whole, not only from here on; what it calls is translated. ``msg`` is
+    shown as the reason. Nothing where nothing is translated.
+    """
+
+
+def reset_code_caches() -> None:
+    """Drop all translations of the process; counters, settings and marks stay."""
+    core.reset_caches()
+
+
+def is_compiling() -> bool:
+    """Whether this runs while translating; captured code sees True."""
+    return bool(core.is_translating())
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """False: torch.export is another thing, and :func:`export` translates as optimize() does."""
+    return False

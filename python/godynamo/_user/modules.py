@@ -1,0 +1,244 @@
+"""What optimize(module) returns: an outer handle that is the module in all but its calls.
+
+Handle classes are made once per module class. ``_C.ModuleHandle`` is among their bases, so that ``handle(x)`` goes straight
+to the instance's callable: no look-up, no tuple of arguments. Their ``__call__`` is that field's descriptor.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .._core import available, core
+
+#: every handle's slots: the callable, the original module, what optimizes a copy
+_SLOTS = ("_godynamo_call", "_godynamo_module", "_godynamo_again")
+
+Again = Callable[[Any], Any]
+
+
+def is_module(obj: Any) -> bool:
+    """Whether ``obj`` is an nn.Module instance; asks its type only, so that proxies cannot answer for another."""
+    return issubclass(type(obj), torch.nn.Module) or issubclass(type(obj), _Proxy)
+
+
+def is_module_class(cls: type) -> bool:
+    """Whether instances of ``cls`` are nn.Modules."""
+    return issubclass(cls, torch.nn.Module)
+
+
+def original(obj: Any) -> Any:
+    """The module behind a handle; any other module as it is."""
+    if issubclass(type(obj), (_Handle, _Proxy)):
+        return object.__getattribute__(obj, "_godynamo_module")
+    return obj
+
+
+def made_by(obj: Any) -> Any:
+    """What optimizes a copy of a handle, None for what is no handle."""
+    return object.__getattribute__(obj, "_godynamo_again") if issubclass(type(obj), (_Handle, _Proxy)) else None
+
+
+def bound_call(module: Any) -> Callable[..., Any]:
+    """``module``'s call as its type has it, bound to the original."""
+    module = original(module)
+    return types.MethodType(type(module).__call__, module)
+
+
+def handle(module: Any, call: Callable[..., Any], again: Again) -> Any:
+    """A handle over ``module`` whose calls go to ``call``; ``again(copy)`` is how a copy is optimized."""
+    module = original(module)
+    cls = _handle_class(type(module))
+    if cls is None:
+        return _Proxy(module, call, again)
+    out: Any = object.__new__(cls)
+    object.__setattr__(out, "__dict__", module.__dict__)
+    if available:
+        core.set_module_handle(out, call, module, again)
+        return out
+    for name, value in zip(_SLOTS, (call, module, again), strict=True):
+        object.__setattr__(out, name, value)
+    return out
+
+
+def _again(module: Any, again: Again) -> Any:
+    return again(module)
+
+
+class _Signature:
+    """``__signature__`` of a handle: the module's. inspect finds no function in a type whose ``__call__`` is a slot. That of a
+    handle class is its module class's."""
+
+    def __get__(self, obj: Any, owner: type) -> Any:
+        import inspect
+
+        if obj is None:
+            if owner is _Handle or owner is _Proxy:
+                raise AttributeError("__signature__")
+            return inspect.signature(owner.__bases__[-1])
+        return inspect.signature(_slot(obj, "_godynamo_module"))
+
+
+class _OriginalModule:
+    """``_orig_mod`` of a handle, as torch.compile's modules have it: the module behind it, or its own child of the name."""
+
+    def __get__(self, obj: Any, owner: type) -> Any:
+        if obj is None:
+            return self
+        module = _slot(obj, "_godynamo_module")
+        return module.__dict__.get("_modules", {}).get("_orig_mod", module)
+
+
+class _Handle:
+    """First base of every handle class: comes before the user's class where it must."""
+
+    __slots__ = ()
+    __signature__ = _Signature()
+    _orig_mod = _OriginalModule()
+
+    def __init_subclass__(cls, **_kwargs: Any) -> None:
+        """Keep the user's own from running for a class that the user did not write."""
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        """Pickle as (module, how to optimize it)."""
+        return _again, (_slot(self, "_godynamo_module"), _slot(self, "_godynamo_again"))
+
+    def __copy__(self) -> Any:
+        """A handle over a copy of the module."""
+        return _slot(self, "_godynamo_again")(copy.copy(_slot(self, "_godynamo_module")))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """A handle over a deep copy of the module."""
+        return _slot(self, "_godynamo_again")(copy.deepcopy(_slot(self, "_godynamo_module"), memo))
+
+
+def _slot(obj: Any, name: str) -> Any:
+    return object.__getattribute__(obj, name)
+
+
+# The class a handle class is made for keeps it alive through nothing: the weak value's own base reference would keep
+# the key.
+_classes: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDictionary()
+_refused: weakref.WeakSet[type] = weakref.WeakSet()
+
+
+def _handle_class(cls: type) -> type | None:
+    """The handle class for a module class, None where only a proxy can stand for its instances."""
+    ref = _classes.get(cls)
+    made = ref() if ref is not None else None
+    if made is not None:
+        return made
+    if cls in _refused or not _can_subclass(cls):
+        return None
+    # Without _C nothing is optimized, and handles have slots in place of ModuleHandle's fields.
+    bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
+
+    def new(_handle_class: type, *args: Any, **kwargs: Any) -> Any:
+        """An instance of the module's class: type(handle)(...) makes a module, as Sequential does for a slice of itself."""
+        return cls(*args, **kwargs)
+
+    namespace = {
+        "__new__": new,
+        "__slots__": () if available else _SLOTS,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+    }
+    try:
+        # type.__new__ itself: a metaclass's own __new__ and __init__ are the user's code.
+        made = type.__new__(type(cls), cls.__name__, bases, namespace)
+    except TypeError:  # fields of its own in C leave no room for the handle's
+        _refused.add(cls)
+        return None
+    if available:
+        core.set_handle_class(made)
+    else:
+        type.__setattr__(made, "__call__", made.__dict__["_godynamo_call"])
+    _classes[cls] = weakref.ref(made)
+    return made
+
+
+def _can_subclass(cls: type) -> bool:
+    script = sys.modules.get("torch.jit._script")
+    if script is not None and issubclass(cls, script.ScriptModule):
+        return False
+    # Values of slots are not in __dict__: a handle could not share them.
+    return cls.__dictoffset__ != 0 and not any(
+        slot not in ("__dict__", "__weakref__")
+        for base in cls.__mro__
+        if base is not object
+        for slot in _slots_of(base)
+    )
+
+
+def _slots_of(cls: type) -> tuple[str, ...]:
+    slots = cls.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+class _Proxy:
+    """Stands for a module whose class cannot be subclassed with a shared ``__dict__``; passes everything but calls on."""
+
+    __slots__ = (*_SLOTS, "__weakref__")
+    __signature__ = _Signature()
+    _orig_mod = _OriginalModule()
+
+    def __init__(self, module: Any, call: Callable[..., Any], again: Again) -> None:
+        for name, value in zip(_SLOTS, (call, module, again), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The module's: isinstance() says what the module is."""
+        return type(_slot(self, "_godynamo_module"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_slot(self, "_godynamo_module"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_slot(self, "_godynamo_module"), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_slot(self, "_godynamo_module"), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(_slot(self, "_godynamo_module"))
+
+    def __repr__(self) -> str:
+        return repr(_slot(self, "_godynamo_module"))
+
+    def __getitem__(self, key: Any) -> Any:
+        return _slot(self, "_godynamo_module")[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _slot(self, "_godynamo_module")[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del _slot(self, "_godynamo_module")[key]
+
+    def __len__(self) -> int:
+        return len(_slot(self, "_godynamo_module"))
+
+    def __bool__(self) -> bool:
+        return bool(_slot(self, "_godynamo_module"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(_slot(self, "_godynamo_module"))
+
+    def __contains__(self, item: Any) -> bool:
+        return item in _slot(self, "_godynamo_module")
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return _again, (_slot(self, "_godynamo_module"), _slot(self, "_godynamo_again"))
+
+    __copy__ = _Handle.__copy__
+    __deepcopy__ = _Handle.__deepcopy__
+
+
+setattr(_Proxy, "__call__", _Proxy.__dict__["_godynamo_call"])  # noqa: B010 - mypy knows no descriptors in slots

@@ -1,0 +1,63 @@
+"""What one optimize() call says: read by attribute at each translation (pyhook/settings.go) and by the core (Root)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import config
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Settings of one optimize() call; never changed afterwards.
+
+    Pickles when the backend does, for copies of optimized modules.
+    """
+
+    #: called with (gm, example_inputs) for each graph; None: graphs are written inline as bytecode
+    backend: Callable[..., Any] | None = None
+    #: what messages call it
+    backend_name: str = "eager"
+    #: the pass-through backend
+    inline: bool = True
+    #: a graph break raises exc.Unsupported
+    nopython: bool = False
+    #: True: sizes are symbols from the start; False: never; None: where they change
+    dynamic: bool | None = None
+    #: of this call, for logs and reports
+    name: str | None = None
+    #: torch.compile's, handed to backends given by name
+    mode: str | None = None
+    #: torch.compile's, handed to backends given by name
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: entries per code object; None: config.cache_size_limit
+    cache_size_limit: int | None = None
+    #: calls that cannot be captured go into the graph; "checked": and annotations are checked; None: config.python_ops
+    python_ops: bool | str | None = None
+    #: the program has not asked for this: what it asks about being compiled is answered as without godynamo
+    transparent: bool = False
+    #: what has been found out about the backend: "takes_apart"
+    found: set[str] = field(default_factory=set)
+
+    @property
+    def python_calls(self) -> bool:
+        """Whether Python calls go into the graph."""
+        return bool(config.python_ops if self.python_ops is None else self.python_ops)
+
+    @property
+    def takes_apart(self) -> bool:
+        """Whether the backend traces operators down to what they are made of; see backends.takes_apart and aot."""
+        if self.inline:
+            return False
+        if "takes_apart" in self.found:
+            return True
+        from .._backends import backends
+
+        return backends.takes_apart(self.backend)
+
+    @property
+    def check_types(self) -> bool:
+        """Whether annotations are checked against what Python calls return."""
+        return self.python_ops == "checked"

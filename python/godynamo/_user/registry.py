@@ -1,0 +1,94 @@
+"""What users have said about callables: disabled, allowed in graphs, replaced, ... The translator asks kind_of()."""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+# Keyed by address: looking up must not run a user's __hash__ or __eq__. What takes no weak reference (a builtin of
+# some C types) is held, so that its address stays its own.
+_kinds: dict[int, tuple[Callable[[], Any], str]] = {}
+_substitutes: dict[int, tuple[Any, bool]] = {}
+
+
+def register(obj: Any, kind: str) -> None:
+    """Say what a callable is; kind is a word of callables.classify."""
+    key = id(obj)
+
+    def drop(ref: weakref.ref[Any]) -> None:
+        row = _kinds.get(key)
+        if row is not None and row[0] is ref:
+            del _kinds[key]
+            _substitutes.pop(key, None)
+
+    try:
+        ref: Callable[[], Any] = weakref.ref(obj, drop)
+    except TypeError:
+        ref = lambda: obj  # noqa: E731
+    _kinds[key] = (ref, kind)
+
+
+def unregister(obj: Any) -> None:
+    """Take back what was said."""
+    if kind_of(obj):
+        _kinds.pop(id(obj), None)
+        _substitutes.pop(id(obj), None)
+
+
+def kind_of(obj: Any) -> str:
+    """The word registered for this very object, here or by torch.compiler's functions of the same names, or ""."""
+    row = _kinds.get(id(obj))
+    if row is not None and row[0]() is obj:
+        return row[1]
+    return _torch_mark(obj) if type(obj) is types.FunctionType else ""
+
+
+def _torch_mark(fn: types.FunctionType) -> str:
+    """What torch.compiler.disable, allow_in_graph, disallow_in_graph and assume_constant_result have said about a function."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is None:  # nothing has been said to torch
+        return ""
+    if fn.__module__ == _TAGGING and _tagged(fn) is not None:
+        return "substitute"
+    if fn.__module__ == "torch._dynamo.decorators" and fn.__name__ in ("graph_break", "skip_frame"):
+        return fn.__name__
+    if fn.__dict__.get("_torchdynamo_disable"):
+        reason = fn.__dict__.get("_torchdynamo_disable_msg")
+        return f"disabled:{reason}" if reason else "disabled"
+    if fn.__dict__.get("_dynamo_marked_constant") and not fn.__module__.startswith("torch"):
+        return "fold"
+    for table, word in (("_allowed_callable_ids", "op:any"), ("_disallowed_callable_ids", "opaque")):
+        ids = getattr(getattr(rules, table, None), "function_ids", None)
+        if ids and id(fn) in ids:
+            return word
+    return ""
+
+
+# torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for itself which
+# modules are new. To us they are what they replace: else making a module would split wherever torch.compile has been at work.
+_TAGGING = "torch._dynamo.mutation_guard"
+
+
+def _tagged(fn: types.FunctionType) -> Any:
+    """The method of nn.Module that one of torch.compile's stands in front of; None for other functions."""
+    name = {"patched_init": "init", "patched_setstate": "setstate"}.get(fn.__name__)
+    if name is None or name not in fn.__code__.co_freevars or fn.__closure__ is None:
+        return None
+    return fn.__closure__[fn.__code__.co_freevars.index(name)].cell_contents
+
+
+def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
+    """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself where all arguments are known."""
+    register(obj, "substitute")
+    _substitutes[id(obj)] = (replacement, fold)
+
+
+def substitute_of(obj: Any) -> tuple[Any, bool] | None:
+    """(replacement, fold) registered for ``obj``, or None."""
+    if kind_of(obj) != "substitute":
+        return None
+    known = _substitutes.get(id(obj))
+    return known if known is not None else (_tagged(obj), False)
