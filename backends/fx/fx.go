@@ -43,11 +43,11 @@ func (b *Backend) TakesApart(s *py.Scope) (bool, error) {
 
 // Compile implements translate.Backend.
 func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error) {
-	runtime, err := s.Import("godynamo._called.runtime")
+	compiling, err := s.Import("godynamo._backends.compiling")
 	if err != nil {
 		return py.Object{}, err
 	}
-	ref, err := s.GetAttr(runtime, "Ref")
+	ref, err := translate.RefClass(s)
 	if err != nil {
 		return py.Object{}, err
 	}
@@ -67,6 +67,6 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, input
 	if err != nil {
 		return py.Object{}, err
 	}
-	return s.CallMethod(runtime, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options, s.List(several...),
+	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options, s.List(several...),
 		py.Bool(whole))
 }

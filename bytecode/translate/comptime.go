@@ -24,7 +24,7 @@ func (tx *InstructionTranslator) Snapshot() (py.Object, error) {
 		frames = append(frames, frame)
 	}
 	var rows, examples []py.Object
-	ref := o.runtimeRef()
+	ref := o.refClass()
 	for _, n := range o.graph.Nodes() {
 		row, err := NodeRow(s, n, o.pool, ref)
 		if err != nil {

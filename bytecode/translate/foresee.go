@@ -57,7 +57,7 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 	s := o.scope
 	rows := make([]py.Object, len(nodes))
 	for i, node := range nodes {
-		row, err := NodeRow(s, node, o.pool, o.runtimeRef())
+		row, err := NodeRow(s, node, o.pool, o.refClass())
 		if err != nil {
 			return value, false, err
 		}

@@ -133,7 +133,7 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Ob
 		return py.Object{}, err
 	}
 	s := o.scope
-	row, err := NodeRow(s, n, o.pool, o.runtimeRef())
+	row, err := NodeRow(s, n, o.pool, o.refClass())
 	if err != nil {
 		return py.Object{}, err
 	}
@@ -194,7 +194,7 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 			}
 			continue
 		}
-		row, err := NodeRow(s, node, o.pool, o.runtimeRef())
+		row, err := NodeRow(s, node, o.pool, o.refClass())
 		if err != nil {
 			return err
 		}
@@ -205,12 +205,17 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	return nil
 }
 
-func (o *OutputGraph) runtimeRef() py.Object {
-	m, err := o.scope.Import("godynamo._called.runtime")
+// RefClass is the class of operands of node rows that are nodes (python/godynamo/_backends/rows.py).
+func RefClass(s *py.Scope) (py.Object, error) {
+	m, err := s.Import("godynamo._backends.rows")
 	if err != nil {
-		panic(err)
+		return py.Object{}, err
 	}
-	r, err := o.scope.GetAttr(m, "Ref")
+	return s.GetAttr(m, "Ref")
+}
+
+func (o *OutputGraph) refClass() py.Object {
+	r, err := RefClass(o.scope)
 	if err != nil {
 		panic(err)
 	}

@@ -209,7 +209,7 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 	for _, n := range b.places {
 		out.Uses = append(out.Uses, at[n].NumUsers() > 0)
 	}
-	ref := o.runtimeRef()
+	ref := o.refClass()
 	var rows []py.Object
 	for _, n := range g.Nodes() {
 		row, err := NodeRow(o.scope, n, o.pool, ref)

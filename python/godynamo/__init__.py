@@ -32,7 +32,7 @@ from ._user.optimize import optimize, optimize_assert
 
 if TYPE_CHECKING:
     from . import callback, comptime, exc, overrides, testing, utils
-    from ._backends.backends import (
+    from ._backends.named import (
         list_backends,
         lookup_backend,
         register_backend,
@@ -143,7 +143,7 @@ def _from(module: str, names: str) -> dict[str, str]:
 _LAZY = {
     **{name: name for name in ("callback", "comptime", "exc", "overrides", "testing", "utils")},
     **_from(
-        "_backends.backends",
+        "_backends.named",
         "list_backends lookup_backend register_backend register_debug_backend register_experimental_backend",
     ),
     **_from("_user.break_errors", "error_on_graph_break"),

@@ -46,7 +46,7 @@ class CompileCounterWithBackend(CompileCounter):
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Count one graph and compile it."""
-        from ._backends.backends import lookup_backend
+        from ._backends.named import lookup_backend
 
         super().__call__(gm, example_inputs)
         self.graphs.append(gm)

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from .._called import torch_state
-from .._called.runtime import Ref
 from .._called.saved_tensors import unseen
 from .._translator import vague
 from . import python_ops
+from .rows import Ref
 
 Row = Sequence[Any]
 #: how an output is made of the flat ones: the number of one of them, or (maker, parts)

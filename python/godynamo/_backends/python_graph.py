@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.fx.node import _get_qualified_name, map_arg
 
-from .._called.runtime import Ref
 from . import python_ops
+from .rows import Ref
 
 
 class PythonGraphModule(torch.fx.GraphModule):

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from .._backends import backends, python_ops
+from .._backends import compiling, graph_modules, python_ops, verified
 from .._translator import higher
 
 # (code, globals, lasti, line) of each user frame, outermost first; the outermost may have the variables to show behind these
@@ -31,7 +31,9 @@ Parts = tuple[TracebackType | tuple[Chain, FrameType], ...]
 _CALLS = {
     torch.fx.graph_module.__file__,
     torch.nn.modules.module.__file__,
-    backends.__file__,
+    compiling.__file__,
+    graph_modules.__file__,
+    verified.__file__,
 }
 
 

@@ -18,8 +18,6 @@ from .._translator.kinds import is_pure_call, makes_new, method_kind, result_kin
 from .._user import registry
 
 __all__ = [
-    "Ref",
-    "compile_fx",
     "internal_error",
     "is_pure_call",
     "is_user_error",
@@ -38,33 +36,6 @@ log = logging.getLogger("godynamo")
 
 registered_kind = registry.kind_of
 substitute_of = registry.substitute_of
-
-
-class Ref:
-    """A node of the same graph, by its row, as an operand of a node row."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-    def __repr__(self) -> str:
-        return f"Ref({self.index})"
-
-
-def compile_fx(
-    rows: Sequence[Any],
-    backend: Any,
-    backend_name: str,
-    example_inputs: list[Any],
-    options: Any = None,
-    several: Sequence[int] = (),
-    whole: bool = False,
-) -> Any:
-    """Hand a captured graph to a backend; see backends.compile_fx."""
-    from .._backends import backends
-
-    return backends.compile_fx(rows, backend, backend_name, example_inputs, options, several, whole)
 
 
 # ---- the end of a translation ----

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .._called import runtime
 from .._translator import trace_rules
 from . import guard_words
-from .explanation import BreakReason, Node, Piece
+
+if TYPE_CHECKING:
+    from .explanation import BreakReason, Node, Piece
 
 #: in the name of an input that is a module's: ``l_self__modules_block__parameters_weight``
 _MODULE_STEPS = re.compile(r"__(?:modules|parameters|buffers)_")

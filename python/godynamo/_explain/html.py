@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import TYPE_CHECKING
 
 from .._called import runtime
 from .._translator import trace_rules
 from . import source_lines, svg
 from .captured import Share
-from .explanation import BreakReason, Explanation, Recompile
 from .guard_objects import Guard, GuardText
 from .text import guards_title
+
+if TYPE_CHECKING:
+    from .explanation import BreakReason, Explanation, Recompile
 
 #: nodes of a graph that a notebook draws; a page draws all
 MOST_NODES = 250

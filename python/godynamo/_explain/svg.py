@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from . import dot, layout
-from .explanation import BreakReason, Node, Piece
+
+if TYPE_CHECKING:
+    from .explanation import BreakReason, Node, Piece
 
 _CHAR = 6.4  # width of a character of the nodes' font, in pixels; nothing measures text here
 _HEIGHT = 22.0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from .._called import runtime
 from .._translator import trace_rules
 from . import source_lines
 from .captured import KeptOut
-from .explanation import BreakReason, Explanation, Recompile
 from .guard_objects import Guard, GuardText
+
+if TYPE_CHECKING:
+    from .explanation import BreakReason, Explanation, Recompile
 
 MOST_GUARDS = 20  #: of one translation; the page and the JSON have all of them
 MOST_NODES = 200  #: lines of one graph

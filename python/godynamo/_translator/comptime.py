@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TextIO
 import torch
 
 from .. import exc
-from .._backends import backends
+from .._backends import graph_modules
 from .fake import Session
 
 #: (kind, text, type or None, known, value or None, node or -1, example or None)
@@ -61,7 +61,7 @@ class _Picture:
         if self._graph_module is None:
             output: tuple[Any, ...] = ("output", "output", "output", ((),), {}, "")
             inputs = [e for row, e in zip(self.rows, self.examples, strict=True) if row[0] == "placeholder"]
-            self._graph_module = backends.build_graph_module([*self.rows, output], inputs)
+            self._graph_module = graph_modules.build_graph_module([*self.rows, output], inputs)
         return self._graph_module
 
 

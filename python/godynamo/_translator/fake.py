@@ -13,8 +13,8 @@ import torch
 import torch.utils._pytree
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
+from .._backends.rows import Ref
 from .._called import torch_state
-from .._called.runtime import Ref
 from .._called.saved_tensors import unseen
 from . import torch_function, vague
 
@@ -95,7 +95,7 @@ class Session:
         self._examples[index] = tensor
 
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
-        """Run one node row (see runtime.compile_fx) and keep its fake result. Raises what the operation raises."""
+        """Run one node row (see _backends/rows.py) and keep its fake result. Raises what the operation raises."""
         op, _name, target, args, kwargs = row[:5]
         if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # seen by result(), or before
             return

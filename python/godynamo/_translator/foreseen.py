@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .._called.runtime import Ref
+from .._backends.rows import Ref
 from ..utils import CodeMap
 
 Row = tuple[int, tuple[Any, ...]]
@@ -105,7 +105,7 @@ def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[
 def foresee(
     rows: Sequence[Row], start: int, end: int, ask: str, x: Any, code: CodeType, question: str
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
-    """(value, guard predicate, its text): what node ``end`` of ``rows`` (see runtime.compile_fx) gives for the tensor ``x``,
+    """(value, guard predicate, its text): what node ``end`` of ``rows`` (see _backends/rows.py) gives for the tensor ``x``,
     which stands for node ``start`` (None: they need none). None where it raises, is no value of Python's, or has been
     another too often: ``question`` names what is asked in the frame of ``code``."""
     x = torch.empty(0) if x is None else x

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
-from .._called.runtime import Ref
+from .._backends.rows import Ref
 
 Operands = Sequence[Any]
 Template = Callable[[Operands], Any]
@@ -54,7 +54,7 @@ def function(rows: Sequence[Any], positions: Sequence[int], result: Template, pl
     rows: of the graph (backends.build_graph_module). positions: which leaves of the arguments are its first inputs. plain: the
     arguments are tensors.
     """
-    from .._backends.backends import build_graph_module
+    from .._backends.graph_modules import build_graph_module
 
     forward = build_graph_module(rows, ()).forward
 
@@ -76,7 +76,7 @@ def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) ->
 
     order[i] are the placeholders that the i-th is for. bare: it gives its one result, not a tuple.
     """
-    from .._backends.backends import build_graph_module
+    from .._backends.graph_modules import build_graph_module
 
     given = [row for row in rows if row[0] == "placeholder"]
     moved = {at: i for i, places in enumerate(order) for at in places}

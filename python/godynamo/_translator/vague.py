@@ -96,7 +96,7 @@ def is_dense(t: torch.Tensor) -> bool:
 
 
 def in_rows(rows: Iterable[Any]) -> bool:
-    """Whether an operation of a graph may make a tensor that is not dense; rows: see runtime.compile_fx."""
+    """Whether an operation of a graph may make a tensor that is not dense; rows: see _backends/rows.py."""
     for row in rows:
         name = row[2] if isinstance(row[2], str) else getattr(row[2], "__name__", "")
         if any(word in name for word in _MAKE) and "fake_quant" not in name:

@@ -17,9 +17,9 @@ def set_default_backend(new: str | Callable[..., Any] | None) -> None:
     global backend
     if isinstance(new, str):
         if new != "eager":
-            from .._backends import backends
+            from .._backends import named
 
-            backends.lookup_backend(new)
+            named.lookup_backend(new)
     elif new is not None and not callable(new):
         raise TypeError(f"a backend is a name or a callable (gm, example_inputs), not {new!r}")
     backend = new

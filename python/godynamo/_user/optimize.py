@@ -74,7 +74,7 @@ def _annotation(parameter: inspect.Parameter) -> str:
 def _is_registered(obj: Any) -> bool:
     import sys
 
-    backends = sys.modules.get("godynamo._backends.backends")
+    backends = sys.modules.get("godynamo._backends.named")
     # Another thread may be importing it at this moment: nothing is registered then.
     registered = getattr(backends, "registered", None)
     return registered is not None and any(obj is b for b in registered())
@@ -382,9 +382,9 @@ def _backend(backend: Any, mode: str | None, options: Mapping[str, Any] | None, 
     if backend is None or backend == "eager":
         return {}
     if isinstance(backend, str):
-        from .._backends import backends as _backends
+        from .._backends import named as _named
 
-        return {"backend": _backends.by_name(backend, mode, options, dynamic), "backend_name": backend, "inline": False}
+        return {"backend": _named.by_name(backend, mode, options, dynamic), "backend_name": backend, "inline": False}
     if not callable(backend):
         raise TypeError(f"a backend is a name or a callable (gm, example_inputs), not {backend!r}")
     return {"backend": backend, "backend_name": _backend_name(backend), "inline": False}

@@ -48,14 +48,14 @@ class Options:
 
     @property
     def takes_apart(self) -> bool:
-        """Whether the backend traces operators down to what they are made of; see backends.takes_apart and aot."""
+        """Whether the backend traces operators down to what they are made of; see named.takes_apart and aot."""
         if self.inline:
             return False
         if "takes_apart" in self.found:
             return True
-        from .._backends import backends
+        from .._backends import named
 
-        return backends.takes_apart(self.backend)
+        return named.takes_apart(self.backend)
 
     @property
     def check_types(self) -> bool:

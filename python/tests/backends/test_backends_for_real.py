@@ -36,15 +36,15 @@ def test_a_backend_of_another_package_is_found(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[torch_dynamo_backends]\nfrom_elsewhere = elsewhere:compiler\n")
     monkeypatch.syspath_prepend(tmp_path)
-    from godynamo._backends import backends
+    from godynamo._backends import named
 
-    backends._entry_points.cache_clear()
+    named._entry_points.cache_clear()
     try:
         assert "from_elsewhere" in godynamo.list_backends()
         assert torch.equal(godynamo.optimize(f, backend="from_elsewhere")(X)[0], f(X)[0])
         assert len(sys.modules["elsewhere"].calls) == 1
     finally:
-        backends._entry_points.cache_clear()
+        named._entry_points.cache_clear()
         sys.modules.pop("elsewhere", None)
 
 

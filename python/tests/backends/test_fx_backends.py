@@ -12,8 +12,9 @@ import torch.nn.functional as F
 
 import godynamo
 from godynamo import config, exc
-from godynamo._backends import backends
-from godynamo._called.runtime import Ref, compile_fx
+from godynamo._backends import named
+from godynamo._backends.compiling import compile_fx
+from godynamo._backends.rows import Ref
 from godynamo.testing import same
 
 ROWS = [
@@ -127,10 +128,10 @@ def test_a_graph_that_changes_its_input_under_aot_eager():
 
 
 def test_modes_and_options_reach_inductor():
-    backend = backends.by_name("inductor", None, {"max_autotune": False}, None)
+    backend = named.by_name("inductor", None, {"max_autotune": False}, None)
     assert same(list(compile_fx(ROWS, backend, "inductor", inputs())(*inputs())), list(program(*inputs())), tol=1e-5)
     with pytest.raises(Exception, match="nonsense"):
-        backends.by_name("inductor", None, {"nonsense": 1}, None)
+        named.by_name("inductor", None, {"nonsense": 1}, None)
     assert pickle.loads(pickle.dumps(backend)).__name__ == "inductor"
 
 

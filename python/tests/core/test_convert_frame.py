@@ -334,13 +334,13 @@ def test_after_a_bug_its_code_gets_no_further_attempts() -> None:
     code = """
 import warnings, torch, godynamo
 from godynamo import _C
-from godynamo._called import runtime as _runtime
+from godynamo._backends import compiling
 f = godynamo.optimize(lambda x, n: x + n, backend=lambda gm, example_inputs: gm.forward)
 asked = []
 def broken(*args):
     asked.append(1)
     raise ZeroDivisionError
-_runtime.compile_fx = broken
+compiling.compile_fx = broken
 x = torch.ones(2)
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")

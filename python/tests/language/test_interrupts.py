@@ -20,7 +20,7 @@ from torch.overrides import BaseTorchFunctionMode
 
 import godynamo
 from godynamo import _C, graph_break
-from godynamo._backends import backends
+from godynamo._backends import compiling
 
 
 class Timeout(Exception):
@@ -364,7 +364,7 @@ def in_a_finally(gm):
 @pytest.mark.parametrize("where", [in_a_finalizer, in_a_finally])
 def test_what_a_backend_would_lose(where, on_signal, monkeypatch):
     """CPython tells sys.unraisablehook what a finalizer raises; a ``finally`` that fails replaces what was raised before."""
-    monkeypatch.setattr(backends, "_PATIENCE", 0.0)
+    monkeypatch.setattr(compiling, "_PATIENCE", 0.0)
     seen, through = [], []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
     on_signal(raises(Timeout))

@@ -52,10 +52,10 @@ class Engine:
         """Looks the backend up. Raises Problem for an unknown name. Imports torch._dynamo where it is not "eager"."""
         if self.backend in (None, "eager"):
             return
-        from godynamo._backends import backends
+        from godynamo._backends import named
 
         try:
-            backends.lookup_backend(str(self.backend))
+            named.lookup_backend(str(self.backend))
         except ValueError as error:
             raise Problem(f"engine {self.label!r}: {error}") from None
 

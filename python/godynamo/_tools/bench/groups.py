@@ -278,7 +278,7 @@ GROUPS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one group, ``python -m godynamo._tools.bench.groups NAME ROUNDS [WORKLOAD]``; the last line of stdout is the result."""
+    """``python -m godynamo._tools.bench.groups NAME ROUNDS [WORKLOAD]`` runs one group; its last line is the result."""
     name, rounds, *rest = arguments
     run = GROUPS[name]
     extra = dict(zip(list(inspect.signature(run).parameters)[1:], rest, strict=False)) if name == "calls" else {}

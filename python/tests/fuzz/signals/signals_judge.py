@@ -27,7 +27,7 @@ import torch
 
 import godynamo
 from godynamo import _C
-from godynamo._backends import backends
+from godynamo._backends import compiling
 from harness.fuzz_children import SAID
 from harness.fuzz_compare import FILENAME, PLAIN_LIMIT, Mismatch, TooLongError, _compiled, limited
 from signals_support import arrivals
@@ -439,7 +439,7 @@ def spared_compilers() -> Iterator[None]:
     fake = torch._subclasses.FakeTensorMode
     before = [
         (o, name, getattr(o, name))
-        for o, name in ((backends, "_graph_module"), (backends, "_call"), (fake, "dispatch"))
+        for o, name in ((compiling, "build_graph_module"), (compiling, "with_nodes"), (compiling, "_call"), (fake, "dispatch"))
     ]
     for o, name, fn in before:
         setattr(o, name, spared(fn))

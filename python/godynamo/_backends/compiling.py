@@ -1,0 +1,356 @@
+"""The way of a captured graph to a backend and back: what fails on it, and what is wrong with what comes back."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from .. import config, exc, utils
+from .._called import torch_state
+from .._called.saved_tensors import unseen
+from .._core import BUILTINS, core
+from .._translator import trace_rules, vague
+from . import aot, graph_outputs
+from .compile_lock import compile_lock
+from .graph_modules import build_graph_module, with_nodes, without_report
+from .named import Backend, Named, takes_apart
+from .verified import Verified, copied
+
+log = logging.getLogger("godynamo")
+
+
+@contextlib.contextmanager
+def _own_builtins() -> Iterator[None]:
+    """Give the builtins that a program has replaced back for a while: torch's code generator asks for len(), too."""
+    ours, now = vars(builtins), dict(vars(builtins))
+    if any(now.get(name) is not value for name, value in BUILTINS.items()):
+        ours.update(BUILTINS)
+        try:
+            yield
+        finally:
+            for name in BUILTINS:
+                if name in now:
+                    ours[name] = now[name]
+                else:
+                    del ours[name]
+    else:
+        yield
+
+
+@_own_builtins()
+def compile_fx(
+    rows: Sequence[Any],
+    backend: Backend,
+    backend_name: str,
+    example_inputs: list[Any],
+    options: Any = None,
+    several: Sequence[int] = (),
+    whole: bool = False,
+) -> Callable[..., Any]:
+    """Hand a captured graph to a backend and check what comes back.
+
+    rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i.
+    several: which rows among the outputs give sequences; the backend sees their elements (graph_outputs).
+    whole: the graph is right only where operators are not taken apart (aot.FirstRun). Raises
+    exc.BackendCompilerFailed where the backend raises and exc.InvalidBackendResult where it returns no callable; with
+    ``config.suppress_errors`` both are logged and the graph runs as it is. So does one that the backend's fake tensors cannot
+    run, since sizes in it depend on data (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``),
+    and one in which the program calls an operator wrongly (``["graphs_that_raise"]``): the exception is eager's, where eager
+    raises it. A backend that traces with AOTAutograd gets no graph of sparse, quantized, nested or mkldnn tensors
+    (``["graphs_of_tensors_that_are_not_dense"]``).
+    """
+    if several:
+        gm, nodes = with_nodes(rows, example_inputs)
+        values = graph_outputs.fake_values(gm, graph_outputs.like(example_inputs))
+        rows, parts = graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
+        if parts is not None:
+            compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole)
+            return graph_outputs.regrouped(compiled, parts)
+    return _compiled(rows, backend, backend_name, example_inputs, options, whole)
+
+
+def _compiled(
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any, whole: bool
+) -> Callable[..., Any]:
+    guessed = vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor))
+    if guessed and takes_apart(backend):
+        return _as_captured(rows, backend_name, example_inputs)
+    traced = aot.count()
+    try:
+        compiled = _by_backend(rows, backend, backend_name, example_inputs)
+    except exc.BackendCompilerFailed as error:
+        if guessed and aot.with_fakes(error):
+            return _as_captured(rows, backend_name, example_inputs)
+        raise
+    finally:
+        if options is not None and aot.count() != traced:  # or another thread's, which costs some breaks
+            options.found.add("takes_apart")
+    if guessed and aot.count() != traced:
+        return _as_captured(rows, backend_name, example_inputs)
+    if whole and options is not None and not options.takes_apart:
+        return aot.FirstRun(
+            compiled, lambda inputs: _as_captured(rows, backend_name, inputs, "whole_operators"), options.found
+        )
+    return compiled
+
+
+def _as_captured(
+    rows: Sequence[Any],
+    backend_name: str,
+    example_inputs: Sequence[Any],
+    why: str = "tensors_that_are_not_dense",
+) -> Callable[..., Any]:
+    """A graph that a backend would trace with fake tensors and cannot: of sparse, quantized, nested or mkldnn tensors (why)."""
+    log.info(
+        "backend %r traces with fake tensors, which this graph does not allow (%s): it runs as captured",
+        backend_name,
+        why.replace("_", " "),
+    )
+    utils.counters["stats"]["graphs_of_" + why] += 1
+    return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+
+
+def _by_backend(
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any]
+) -> Callable[..., Any]:
+    begin = time.perf_counter()
+    gm = build_graph_module(rows, example_inputs)
+    built = time.perf_counter()
+    utils.record_time("graph_module", built - begin)
+    noise = _HeldBack("torch._subclasses.fake_tensor")
+    try:
+        with noise:
+            compiled = _call(backend, backend_name, gm, list(example_inputs))
+        noise.tell()
+    except exc.TorchDynamoException as error:
+        if _depends_on_data(error):
+            log.info("backend %r takes no sizes that depend on data; the graph runs as captured", backend_name)
+            utils.counters["stats"]["graphs_with_data_dependent_sizes"] += 1
+            return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+        if isinstance(error, exc.BackendCompilerFailed) and _cannot_run(rows, example_inputs):
+            log.info("an operation of the graph raises; it runs as captured, not with backend %r", backend_name)
+            utils.counters["stats"]["graphs_that_raise"] += 1
+            return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+        noise.tell()
+        if config.trace_dir:
+            from .._observe import trace as _trace
+
+            _trace.event("backend_failed", backend=backend_name, error=str(error), suppressed=config.suppress_errors)
+        if not config.suppress_errors:
+            raise
+        log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)
+        # A fresh one: the backend may have got halfway through changing its own.
+        return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+    utils.record_time("backend", time.perf_counter() - built)
+    compiled = _outside(compiled, backend_name, _outputs_of(rows))
+    if config.verify_correctness:
+        return Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
+    return compiled
+
+
+def _outputs_of(rows: Sequence[Any]) -> int:
+    """How many values a graph returns."""
+    outputs = rows[-1][3][0]
+    return _length(outputs) if isinstance(outputs, (tuple, list)) else 1
+
+
+def _edited_outputs(compiled: Any) -> int | None:
+    """How many values a GraphModule that a backend returned gives; None for what is no GraphModule, or its forward."""
+    gm = getattr(compiled, "__self__", compiled)
+    if not isinstance(gm, torch.fx.GraphModule):
+        return None
+    (output,) = [n for n in gm.graph.nodes if n.op == "output"]
+    return _length(output.args[0]) if isinstance(output.args[0], (tuple, list)) else None
+
+
+def _depends_on_data(error: BaseException | None) -> bool:
+    """Whether a backend failed since fake tensors have no data: no fault of its own, nor of the graph."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+    while error is not None:
+        if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _no_compiler(error: BaseException | None) -> BaseException | None:
+    """The error at the root of a backend's that says that inductor has no C++ compiler; None for any other.
+
+    Its context, pages of inductor's frames, is not shown: the remedy is one line.
+    """
+    known: type[BaseException] | None = getattr(sys.modules.get("torch._inductor.exc"), "InvalidCxxCompiler", None)
+    while error is not None and known is not None:
+        if isinstance(error, known):
+            error.__cause__ = None
+            error.__suppress_context__ = True
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+class _HeldBack(logging.Filter):
+    """Inside of it what a logger is told waits: fake tensors log each operator that is called wrongly as a failure."""
+
+    def __init__(self, logger: str) -> None:
+        super().__init__()
+        self._logger = logging.getLogger(logger)
+        self._records: list[logging.LogRecord] = []
+        self._thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.thread != self._thread:
+            return True
+        self._records.append(record)
+        return False
+
+    def __enter__(self) -> None:
+        self._logger.addFilter(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeFilter(self)
+
+    def tell(self) -> None:
+        """Log what has waited."""
+        for record in self._records:
+            self._logger.handle(record)
+
+
+def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
+    """Whether a graph raises by itself, forward or backward: no backend is to blame for that. It is run on copies to see."""
+    gm = build_graph_module(rows, example_inputs)
+    if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # these are run once
+        return False
+    outside = torch_state.snapshot()
+    try:
+        with torch.random.fork_rng(), unseen():
+            outputs = gm.forward(*[copied(x) for x in example_inputs])
+            wanted = [x for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad]
+            torch.autograd.backward(wanted, [torch.ones_like(x) for x in wanted])
+    except Exception:
+        log.debug("the graph raises by itself", exc_info=True)
+        return True
+    finally:
+        torch_state.restore(outside)
+    return False
+
+
+def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[..., Any]:
+    """Keep the eval-frame hook out of what a backend returned: frames in it would be captured, and handed to the backend, again.
+
+    FX's, torch's and inductor's own code the hook leaves alone by itself; those are called directly. What others return is looked
+    at after each call: exc.InvalidBackendResult names a backend whose code returns another number of values than its graph has.
+    """
+    if isinstance(compiled, torch.fx.GraphModule):
+        without_report(compiled)
+    given = _edited_outputs(compiled)
+    if given is not None and given != outputs:
+        compiled = _wrong_number(name, given, outputs)
+    elif trace_rules.skipped_callable(compiled):
+        return compiled
+    hook_installed, set_mode, disabled = core.hook_installed, core.set_mode, core.MODE_DISABLED
+
+    def outside(*inputs: Any) -> Any:
+        if not hook_installed():
+            result = compiled(*inputs)
+        else:
+            before = set_mode(disabled)
+            try:
+                result = compiled(*inputs)
+            finally:
+                set_mode(before)
+        if not _is_instance(result, _SEQUENCES) or _length(result) != outputs:
+            raise exc.InvalidBackendResult(_wrong_result(name, result, outputs))
+        return result
+
+    return outside
+
+
+_SEQUENCES = (tuple, list)
+#: as they were: programs replace builtins, and what counts outputs runs in the midst of them
+_length, _is_instance = len, isinstance
+
+
+def _wrong_result(name: str, result: Any, outputs: int) -> str:
+    if isinstance(result, _SEQUENCES):
+        return f"what backend {name!r} compiled returned {len(result)} values for a graph with {outputs}"
+    return f"what backend {name!r} compiled must return a tuple of {outputs} values, not a {type(result).__name__}"
+
+
+def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
+    def wrong(*_: Any) -> Any:
+        raise exc.InvalidBackendResult(f"backend {name!r} returned a graph with {given} outputs for one with {outputs}")
+
+    return wrong
+
+
+#: Seconds for which a backend is not interrupted: an interrupted AOTAutograd has left nn.Module patched and dispatch modes
+#: entered. A longer compilation must end at Ctrl-C.
+_PATIENCE = 0.5
+
+
+@contextlib.contextmanager
+def _nothing_lost() -> Iterator[None]:
+    """End the translation if an exception from outside is raised in a torch finalizer, which CPython would only report."""
+    theirs, thread = sys.unraisablehook, threading.get_ident()
+
+    def ours(found: Any) -> None:
+        if threading.get_ident() != thread or not core.came_from_outside(found.exc_value):
+            theirs(found)
+
+    sys.unraisablehook = ours
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is ours:
+            sys.unraisablehook = theirs
+
+
+def _not_its_own(error: BaseException, before: BaseException | None) -> BaseException | None:
+    """Return the outside exception or MemoryError that ``error`` is or has replaced; None if there is none.
+
+    ``before``: the exception that was being handled at the start. A ``finally`` block in torch may fail, and C code that
+    ignores an exception makes CPython raise SystemError.
+    """
+    at: BaseException | None = error
+    while at is not None and at is not before:
+        if isinstance(at, MemoryError) or core.came_from_outside(at):
+            return at
+        at = at.__context__
+    return None
+
+
+def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
+    modes, handled = torch_state.everything(), sys.exception()
+    compiled = arrived = None
+    held = core.let_signals_through(_PATIENCE)
+    try:
+        if isinstance(backend, Named):
+            backend.resolve()  # imports torch._dynamo, whose lock is then the one to take
+        with compile_lock(), unseen(), _nothing_lost():
+            compiled = backend(gm, example_inputs)
+    except exc.BackendCompilerFailed:
+        raise
+    except Exception as error:
+        if (arrived := _not_its_own(error, handled)) is None:
+            if (missing := _no_compiler(error)) is not None:
+                log.debug("backend %r", name, exc_info=True)
+                raise exc.BackendCompilerFailed(name, missing) from missing.with_traceback(None)
+            raise exc.BackendCompilerFailed(name, error) from error
+    finally:
+        core.hold_signals_again(held)
+        if compiled is None:
+            torch_state.restore_everything(modes)
+    if arrived is not None:
+        raise arrived
+    if not callable(compiled):
+        raise exc.InvalidBackendResult(f"backend {name!r} must return a callable, not {compiled!r}")
+    return compiled  # type: ignore[no-any-return]

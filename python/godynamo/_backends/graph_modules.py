@@ -1,0 +1,224 @@
+"""From rows, as Go writes a graph, to a torch.fx.GraphModule whose nodes have example values when they are asked for."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .._translator import vague, vf
+from . import graph_outputs, python_graph, python_ops
+from .rows import Ref
+
+log = logging.getLogger("godynamo")
+
+
+class _Builder:
+    """Makes FX nodes of node rows; what FX cannot print as an operand becomes an attribute of the root."""
+
+    def __init__(self) -> None:
+        self.root = torch.nn.Module()
+        self.graph = torch.fx.Graph()
+        self.nodes: list[Any] = []
+        self._constants: dict[int, Any] = {}
+
+    def add(self, row: Sequence[Any]) -> None:
+        """Append the node of (op, name, target, args, kwargs, stack_trace[, source_range])."""
+        op, name, target, args, kwargs, stack_trace, *where = row
+        if op == "call_function" and target is python_ops.PyConstant:
+            args = tuple(python_ops.PyObject(x) for x in args)
+        a = tuple(self.operand(x) for x in args)
+        k = {key: self.operand(x) for key, x in kwargs.items()}
+        if op == "output" and not isinstance(a[0], tuple):
+            a = ((a[0],),) if not isinstance(a[0], list) else (tuple(a[0]),)
+        if op == "call_function":
+            target = vf.printable(target)
+        node = self.graph.create_node(op, target, a, k, name=name)
+        if stack_trace:
+            node.stack_trace = stack_trace
+        if where and where[0]:
+            node.meta["source_range"] = where[0]
+        self.nodes.append(node)
+
+    def operand(self, x: Any) -> Any:
+        """An operand as FX takes it."""
+        if isinstance(x, Ref):
+            return self.nodes[x.index]
+        if type(x) is tuple or type(x) is list:
+            return type(x)(self.operand(i) for i in x)
+        if type(x) is dict:
+            return {key: self.operand(value) for key, value in x.items()}
+        if type(x) is slice:
+            return slice(self.operand(x.start), self.operand(x.stop), self.operand(x.step))
+        if isinstance(x, torch.Size):
+            return tuple(x)
+        if x is None or x is Ellipsis or type(x) in _PRINTABLE:
+            return x
+        return self._constant(x)
+
+    def _constant(self, x: Any) -> Any:
+        node = self._constants.get(id(x))
+        if node is None:
+            name = f"_constant{len(self._constants)}"
+            setattr(self.root, name, x)
+            first = next((n for n in self.nodes if n.op != "placeholder"), None)
+            if first is not None:
+                with self.graph.inserting_before(first):
+                    node = self.graph.get_attr(name)
+            else:
+                node = self.graph.get_attr(name)
+            self._constants[id(x)] = node
+        return node
+
+
+_PRINTABLE = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    range,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> Any:
+    """A torch.fx.GraphModule of node rows: linted, its output a tuple, node.meta["example_value"] computed when read.
+
+    example_inputs, one a placeholder, are looked at and not kept.
+    """
+    return with_nodes(rows, example_inputs)[0]
+
+
+def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The GraphModule, and its node of each row."""
+    builder = _Builder()
+    for row in rows:
+        builder.add(row)
+    builder.graph.lint()
+    gm = python_graph.module_for(builder.root, builder.graph)
+    without_report(gm)
+    source = weakref.finalize(gm, _forget_source, type(gm).forward.__code__.co_filename)
+    source.atexit = False
+    values = _ExampleValues(gm, example_inputs)
+    for node in gm.graph.nodes:
+        if node.op != "output":
+            node.meta = _Meta(node.meta, node.name, values)
+    return gm, builder.nodes
+
+
+@functools.lru_cache(maxsize=1)
+def _plain_call() -> tuple[Any, Any] | None:
+    """FX's way to call a GraphModule, and the same without a report: None where this torch has another one."""
+    from torch.fx import graph_module
+
+    fx: Any = getattr(graph_module, "_WrappedCall", None)
+    if fx is None:
+        return None
+
+    class Call(fx):  # type: ignore[misc]
+        def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.cls_call is not None:
+                return self.cls_call(obj, *args, **kwargs)
+            return super(self.cls, obj).__call__(*args, **kwargs)
+
+    return fx, Call
+
+
+def without_report(gm: Any) -> None:
+    """Keep FX from printing a report to stderr, and from dropping the traceback, when the graph raises."""
+    wrapped: Any = vars(type(gm)).get("_wrapped_call")
+    ways = _plain_call()
+    if ways is not None and type(wrapped) is ways[0]:
+        type(gm)._wrapped_call = ways[1](wrapped.cls, wrapped.cls_call)
+
+
+def _forget_source(filename: str) -> None:
+    """FX keeps the text of every graph it ever made, for tracebacks: 0.7 KiB each, for as long as the process lives."""
+    import linecache
+
+    from torch.fx import graph_module
+
+    getattr(getattr(graph_module, "_loader", None), "eval_cache", {}).pop(filename, None)
+    linecache.cache.pop(filename, None)
+
+
+class _ExampleValues:
+    """Fake values of a graph's nodes, all computed when the first is asked for: a backend that never looks pays nothing."""
+
+    def __init__(self, gm: Any, example_inputs: Sequence[Any]) -> None:
+        self._gm = weakref.ref(gm)
+        self._inputs = [_describe(x) for x in example_inputs]
+        self._values: dict[str, Any] | None = None
+
+    def get(self, name: str) -> Any:
+        """The fake value of a node; KeyError where it cannot be computed."""
+        if self._values is None:
+            gm = self._gm()
+            make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
+            if gm is None or any(d is _NOT_DENSE for d in self._inputs):
+                self._values = {}
+            else:
+                self._values = graph_outputs.fake_values(gm, make)
+        return self._values[name]
+
+
+_NOT_DENSE = object()  # an input that no fake tensor stands for
+
+
+def _describe(x: Any) -> Any:
+    if not isinstance(x, torch.Tensor):
+        return x
+    if not vague.is_dense(x):
+        return _NOT_DENSE
+    return (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, x.requires_grad)
+
+
+def _fake(description: Any) -> Any:
+    if type(description) is not tuple:
+        return description
+    shape, stride, dtype, device, requires_grad = description
+    return torch.empty_strided(shape, stride, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+class _Meta(dict[str, Any]):
+    """node.meta whose "example_value" appears when it is asked for. A copy of it is a plain dict."""
+
+    _MISSING = object()
+
+    def __init__(self, plain: Mapping[str, Any], name: str, values: _ExampleValues) -> None:
+        super().__init__(plain)
+        self._name = name
+        self._values = values
+
+    def __missing__(self, key: str) -> Any:
+        if key != "example_value":
+            raise KeyError(key)
+        value = self._values.get(self._name)
+        self[key] = value
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __contains__(self, key: object) -> bool:
+        if super().__contains__(key):
+            return True
+        return key == "example_value" and self.get(key, self._MISSING) is not self._MISSING
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)

@@ -1,0 +1,18 @@
+"""Node rows: a graph as Go writes it, before it is a torch.fx.GraphModule.
+
+A row is (op, name, target, args, kwargs, stack_trace, source_range); placeholders come first, the output last.
+"""
+
+from __future__ import annotations
+
+
+class Ref:
+    """A node of the same graph, by its row, as an operand of a node row."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"Ref({self.index})"

@@ -1,0 +1,45 @@
+"""config.verify_correctness: a backend's first call is compared with the graph as it was captured."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..testing import same
+
+log = logging.getLogger("godynamo")
+
+
+class Verified:
+    """Compares the first call with the graph run as captured; RuntimeError where they differ."""
+
+    def __init__(self, compiled: Callable[..., Any], reference: Any, name: str) -> None:
+        self._compiled = compiled
+        self._reference = reference
+        self._name = name
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._reference is None:
+            return self._compiled(*inputs)
+        reference, self._reference = self._reference, None
+        copies = [copied(x) for x in inputs]
+        state = torch.get_rng_state()
+        expected = reference.forward(*copies)
+        torch.set_rng_state(state)
+        result = self._compiled(*inputs)
+        for what, got, want in (("output", result, expected), ("input", inputs, copies)):
+            for i, (a, b) in enumerate(zip(got, want, strict=True)):
+                if not same(a, b):
+                    raise RuntimeError(f"backend {self._name!r}: {what} {i} differs from eager's")
+        return result
+
+
+def copied(x: Any) -> Any:
+    """A graph's input, for a run that nobody shall notice."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    copy = x.detach().clone().requires_grad_(x.requires_grad)
+    return copy if x.is_leaf else copy.clone()  # what computes a gradient may be changed in place, a leaf may not
