@@ -14,7 +14,7 @@ import (
 type TorchVariable struct {
 	Base
 	Fn    py.Object
-	class string // _callables.classify's word
+	class string // callables.classify's word
 }
 
 // NewTorch returns the tracker of a torch callable.

@@ -11,7 +11,7 @@ import (
 )
 
 // facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
-// python/godynamo/_translator/callables.py (facts()), and live as long as it: types and functions of imported modules.
+// python/godynamo/_translator/facts.py, and live as long as it: types and functions of imported modules.
 type facts struct {
 	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType                                                                                                                      py.Object
 	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                                                                                                           py.Object
@@ -57,7 +57,7 @@ type World struct {
 	userHash   map[py.Object]userKey                    // key object → instance whose class hashes it
 	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
 	overlooked error                                    // see Overlooked
-	// standIns are the answers of _callables.stand_in
+	// standIns are the answers of callables.stand_in
 	standIns map[py.Object]replacement
 	looked   map[classLookup]bool // questions asked of classes, see class_guards.go
 	sorted   py.Object            // the class of what is being sorted, see sortedClass
@@ -114,7 +114,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 }
 
 func loadFacts(s *py.Scope) (*facts, error) {
-	m, err := s.Import("godynamo._translator.callables")
+	m, err := s.Import("godynamo._translator.facts")
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 
 type missingFact struct{ name string }
 
-func (e *missingFact) Error() string { return "variables: _callables.facts() lacks " + e.name }
+func (e *missingFact) Error() string { return "variables: facts.facts() lacks " + e.name }
 
 func (f *facts) table() map[string]*py.Object {
 	return map[string]*py.Object{
@@ -304,7 +304,7 @@ func (f *facts) must(d py.Object, name string) py.Object {
 	return v
 }
 
-// question is what of the functions of _callables that depend on one object alone is asked about which object.
+// question is what of the functions of _translator/facts.py that depend on one object alone is asked about which object.
 type question struct{ ask, about py.Object }
 
 // ask is the answer to such a question, asked once a translation: layers call the same functions.
@@ -335,7 +335,7 @@ func (w *World) names(s *py.Scope, names []string) py.Object {
 	return s.Tuple(out...)
 }
 
-// MethodKind says what a Tensor method returns for such arguments (_callables.method_kind).
+// MethodKind says what a Tensor method returns for such arguments (callables.method_kind).
 func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string, kinds string) (string, error) {
 	call := methodCall{name, nargs, strings.Join(kwnames, ","), kinds}
 	if kind, ok := w.methodKinds[call]; ok {
@@ -383,7 +383,7 @@ func (w *World) Recording(s *py.Scope) (bool, error) {
 	return err == nil && on == py.True(), err
 }
 
-// ResultKind says what a torch function returns for such arguments (_callables.result_kind).
+// ResultKind says what a torch function returns for such arguments (callables.result_kind).
 func (w *World) ResultKind(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (string, error) {
 	return w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
 }
@@ -415,7 +415,7 @@ func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 	return r == py.True(), nil
 }
 
-// Classify is _callables.classify: what a callable of torch's or ours is to the translator, "" for others.
+// Classify is callables.classify: what a callable of torch's or ours is to the translator, "" for others.
 func (w *World) Classify(s *py.Scope, obj py.Object) (string, error) {
 	return w.ask(s, w.classify, obj)
 }

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import abc
 import functools
+import sys
 import types
 import weakref
 from collections.abc import Callable
 from typing import Any
+
+import torch
+from torch.utils._device import DeviceContext
 
 
 def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
@@ -94,3 +98,32 @@ def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], boo
         return type(now) is kind and bool(now == value)
 
     return holds
+
+
+def mode_active() -> bool:
+    """Whether a torch function mode is entered that may do anything with an operation."""
+    return bool(torch._C._len_torch_function_stack() > 0) and default_device() is None
+
+
+def default_device() -> torch.device | None:
+    """The device that constructors get by torch.set_default_device and ``with torch.device``, where no other mode is entered.
+
+    All that these modes do is to give constructors their device. What is captured under them runs under them, too.
+    """
+    device = None
+    for i in range(torch._C._len_torch_function_stack()):
+        mode = torch._C._get_function_stack_at(i)
+        if type(mode) is not DeviceContext:
+            return None
+        device = mode.device
+    return device
+
+
+def is_default_device(device: torch.device) -> bool:
+    """The guard of what was captured under a default device."""
+    return default_device() == device
+
+
+def handles_nothing(_: Any) -> bool:
+    """A guard predicate: no exception is being handled where the call comes from."""
+    return sys.exc_info()[1] is None

@@ -83,3 +83,31 @@ def library_class(cls: type) -> bool:
     """A class of torch's or of ours: nobody assigns its special methods or its bases."""
     module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # no metaclass is asked
     return type(module) is str and module.split(".", 1)[0] in ("torch", "godynamo")
+
+
+def plain_layout(cls: type) -> bool:
+    """Instances of cls are made of a dict or slots alone: no base class written in C but object and SimpleNamespace, which has a
+    dict and nothing else. An abstract class has none."""
+    is_abstract = 1 << 20
+    bare = (object, types.SimpleNamespace)
+    return not cls.__flags__ & is_abstract and all(c in bare or _class_statement_made(c) for c in cls.__mro__)
+
+
+def _class_statement_made(cls: type) -> bool:
+    heap_type, disallow_instantiation = 1 << 9, 1 << 7
+    if not cls.__flags__ & heap_type or cls.__flags__ & disallow_instantiation:
+        return False
+    # C's heap types have functions and fields of their own; a class statement adds a dict, a list of weak references, slots
+    if any(_written_in_c(cls, d) for d in vars(cls).values()):
+        return False
+    fields = sum(type(d) is types.MemberDescriptorType for d in vars(cls).values())
+    base = cls.__base__
+    return base is None or cls.__basicsize__ - base.__basicsize__ <= (fields + 2) * tuple.__itemsize__
+
+
+def _written_in_c(cls: type, attribute: Any) -> bool:
+    """A slot, method or ``__new__`` that C code gave this very class."""
+    kind = type(attribute)  # isinstance would read its __class__
+    if kind is types.WrapperDescriptorType or kind is types.MethodDescriptorType:
+        return attribute.__objclass__ is cls
+    return kind is types.BuiltinFunctionType and attribute.__self__ is cls

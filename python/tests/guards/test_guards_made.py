@@ -10,7 +10,7 @@ import torch
 
 import godynamo
 from godynamo import _C
-from godynamo._translator import callables
+from godynamo._translator import values
 from harness.capture import (
     check,
     counted,
@@ -72,7 +72,7 @@ def test_a_bad_guard_fails_its_own_compile(
 
         return same
 
-    monkeypatch.setattr(callables.equal_to, "__code__", (raises if fault == "raises" else says_no).__code__)
+    monkeypatch.setattr(values.equal_to, "__code__", (raises if fault == "raises" else says_no).__code__)
 
     def f(x, device):
         return x + torch.ones(2, device=device)

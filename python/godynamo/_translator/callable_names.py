@@ -1,0 +1,99 @@
+"""Names of callables as graphs and reasons print them."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import types
+from typing import Any
+
+import torch
+import torch.overrides
+
+
+def callable_name(fn: Any) -> str:
+    """The name a graph prints: qualified for torch's operations."""
+    name = ops().get(fn) or getattr(fn, "__name__", None) or type(fn).__name__
+    module = getattr(fn, "__module__", None) or ""
+    if fn in ops() or module.startswith("torch"):
+        return "torch." + name
+    return str(name)
+
+
+#: says that there is none
+MISSING = object()
+
+
+def _op_namespaces() -> list[Any]:
+    names = ("_nn", "_fft", "_linalg", "_special", "_sparse", "_nested")
+    return [torch._C._VariableFunctions] + [getattr(torch._C, n) for n in names if hasattr(torch._C, n)]
+
+
+@functools.lru_cache(maxsize=1)
+def ops() -> dict[Any, str]:
+    """Every C function that torch's op namespaces offer, with its name."""
+    table: dict[Any, str] = {}
+    for space in _op_namespaces():
+        for name in dir(space):
+            fn = getattr(space, name, None)
+            if isinstance(fn, types.BuiltinFunctionType) and not name.startswith("__"):
+                table.setdefault(
+                    fn,
+                    name
+                    if space is torch._C._VariableFunctions
+                    else space.__name__.removeprefix("torch.") + "." + name,
+                )
+    return table
+
+
+_BUILTIN_NAMES: dict[Any, str] = {}
+
+
+for _name in dir(operator):
+    _obj = getattr(operator, _name)
+    if isinstance(_obj, types.BuiltinFunctionType):
+        _BUILTIN_NAMES.setdefault(_obj, "operator." + _name)
+
+
+for _name in dir(builtins):
+    _obj = getattr(builtins, _name)
+    if isinstance(_obj, (types.BuiltinFunctionType, type)) and not (
+        isinstance(_obj, type) and issubclass(_obj, BaseException)
+    ):
+        _BUILTIN_NAMES[_obj] = _name
+
+
+del _BUILTIN_NAMES[object]
+
+
+#: by identity: a metaclass may say what its classes hash to
+_NAMES_BY_ID = {id(_obj): _name for _obj, _name in _BUILTIN_NAMES.items()}
+
+
+_type_name: Any = type.__dict__["__qualname__"].__get__
+
+
+def builtin_name(obj: Any) -> str:
+    """Name of a function or type of builtins or operator; dotted name of another C function; "" for classes."""
+    known = _NAMES_BY_ID.get(id(obj))
+    if known:
+        return known
+    if issubclass(type(obj), type):
+        return ""
+    if (
+        type(obj) is types.BuiltinMethodType
+        and (owner := obj.__self__) is not None
+        and type(owner) is not types.ModuleType
+    ):
+        # its __qualname__ reads the class's, which a metaclass may answer
+        return f"{_type_name(owner if issubclass(type(owner), type) else type(owner))}.{obj.__name__}"
+    return str(getattr(obj, "__qualname__", "") or "builtin")
+
+
+def bound_self(fn: Any) -> Any:
+    """What a C function is bound to, MISSING for functions of modules and classes."""
+    owner = getattr(fn, "__self__", None)
+    if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance would ask the user's object
+        return MISSING
+    return owner

@@ -1,0 +1,245 @@
+"""The table of what the Go side asks Python for: :func:`facts` is fetched at the first translation, and the objects are kept.
+
+The functions in it are called while translating only, never on a hit.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import collections
+import enum
+import functools
+import inspect
+import operator
+import random
+import re
+import sys
+import types
+import typing
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.overrides
+
+from .. import _C
+from .._called import runtime, torch_state
+from . import alike, answers, caches, classes, hints, pure, shadows, tensor_types, torch_function
+from . import numpy as _numpy
+from .answers import default_device, handles_nothing, is_default_device, mode_active
+from .binding import binding_error
+from .callable_names import MISSING, bound_self, builtin_name, callable_name
+from .callables import ASKED_WITHIN, classify, method_kind, polyfill, result_kind, stand_in, stand_in_object
+from .classes import plain_layout
+from .formats import Repr, ascii_text, format_fields, percent_fields
+from .values import (
+    advanced,
+    default_factory,
+    deque_is,
+    equal_to,
+    factory_is,
+    layout_is,
+    plain_value,
+    same_order,
+    set_is,
+    spent,
+    value_is,
+)
+
+_TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
+
+
+#: other types of immutable values that programs read and pass on: unions and aliases of typing, limits of dtypes, regular
+#: expressions
+_PLAIN_CONSTANTS = (
+    torch.finfo,
+    torch.iinfo,
+    types.UnionType,
+    types.GenericAlias,
+    type(Callable[[], Any]),
+    *(
+        cls
+        for name, cls in vars(typing).items()
+        if name.startswith("_") and isinstance(cls, type) and issubclass(cls, typing._Final)
+    ),
+    typing.TypeVar,
+    re.Pattern,
+    re.Match,
+    inspect.Signature,
+    inspect.Parameter,
+    type(sys.version_info),
+    type(sys.flags),
+)
+
+
+# What is told apart by identity: torch's singletons, and immutable values whose equality says less than all of them.
+_SINGLETONS = (
+    *(torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match),
+    *(type(sys.version_info), type(sys.flags)),
+)
+
+
+def _autograd_parts() -> tuple[Any, Any]:
+    """What stands for ctx, and what makes a function that torch.fx can name (_polyfills.autograd)."""
+    from .._polyfills import autograd
+
+    return autograd.Context, autograd.applied
+
+
+def facts() -> dict[str, Any]:
+    """The objects the Go side tells kinds apart by."""
+    import godynamo
+
+    for name in ASKED_WITHIN:
+        getattr(godynamo, name)
+    return {
+        "list": list,
+        "tuple": tuple,
+        "dict": dict,
+        "set": set,
+        "frozenset": frozenset,
+        "slice": slice,
+        "range": range,
+        "function": types.FunctionType,
+        "method": types.MethodType,
+        "generator": types.GeneratorType,
+        "type": type,
+        "ABCMeta": abc.ABCMeta,
+        "BaseException": BaseException,
+        "object": object,
+        "partial": functools.partial,
+        "OrderedDict": OrderedDict,
+        "Enum": enum.Enum,
+        "EnumMeta": enum.EnumMeta,
+        "Tensor": torch.Tensor,
+        "Parameter": torch.nn.Parameter,
+        "Size": torch.Size,
+        "Uninitialized": torch.nn.parameter.UninitializedTensorMixin,  # type: ignore[attr-defined]
+        "Module": torch.nn.Module,
+        "state_contexts": torch_state.CONTEXTS,
+        "GenericGetItem": vars(typing.Generic)["__class_getitem__"],
+        "ModuleList": torch.nn.ModuleList,
+        "Sequential": torch.nn.Sequential,
+        "ScriptFunction": torch.jit.ScriptFunction,
+        "Callable": _C.Callable,
+        "object_getattribute": object.__getattribute__,
+        "module_getattr": torch.nn.Module.__getattr__,
+        "module_setattr": torch.nn.Module.__setattr__,
+        "getattr": getattr,
+        "sorted": sorted,
+        "print": print,
+        "missing": MISSING,
+        "operators": {n: getattr(operator, n) for n in dir(operator) if not n.startswith("__")},
+        "builtins": dict(vars(builtins)),
+        "torch_constants": dict.fromkeys(_TORCH_CONSTANTS + _PLAIN_CONSTANTS + _numpy.SCALARS),
+        "singletons": dict.fromkeys(_SINGLETONS),
+        "method_kind": method_kind,
+        "result_kind": result_kind,
+        "callable_name": callable_name,
+        "mode_active": mode_active,
+        "default_device": default_device,
+        "is_default_device": is_default_device,
+        "is_pure": runtime.is_pure_call,
+        "classify": classify,
+        "builtin_name": builtin_name,
+        "equal_to": equal_to,
+        "named_tuple_fields": classes.named_tuple_fields,
+        "checked_classes": classes.checked_classes,
+        "default_factory": default_factory,
+        "stays_outside": answers.stays_outside,
+        "fact_is": answers.fact_is,
+        "flag_is": answers.flag_is,
+        "tensor_type_is": tensor_types.tensor_type_is,
+        "tensor_like_is": tensor_types.tensor_like_is,
+        "tensor_type_name": tensor_types.tensor_type_name,
+        "decides_itself": tensor_types.decides_itself,
+        "bound_self": bound_self,
+        "is_tensor": torch.is_tensor,
+        "plain_layout": plain_layout,
+        "stand_in": stand_in,
+        "stand_in_object": stand_in_object,
+        "polyfill": polyfill,
+        "call_pure": pure.call,
+        "dispatched": answers.dispatched,
+        "asked": answers.asked,
+        "computed_attribute": answers.computed_attribute,
+        "register_buffer": torch.nn.Module.register_buffer,
+        "buffer_hooks": torch.nn.modules.module._global_buffer_registration_hooks,
+        "deque": collections.deque,
+        "cached_property": functools.cached_property,
+        "defaultdict": collections.defaultdict,
+        "set_is": set_is,
+        "same_order": same_order,
+        "set_clone": _C.set_clone,
+        "numpy_scalars": dict.fromkeys(_numpy.SCALARS),
+        "numpy_operation": _numpy.operation,
+        "numpy_functions": _numpy.FUNCTIONS,
+        "numpy_callables": dict.fromkeys(map(type, _numpy.FUNCTIONS)),
+        "numpy_computed": _numpy.computed,
+        "binding_error": binding_error,
+        "recursive_repr": answers.recursive_repr,
+        "function_made": _C.function_made,
+        "handles_nothing": handles_nothing,
+        "library_class": classes.library_class,
+        "end_may_run_code": _C.end_may_run_code,
+        "array": _numpy.ARRAY,
+        "array_shared": _numpy.shared,
+        "weakref": weakref.ref,
+        "referent": weakref.ref.__call__,
+        "cache_wrapper": caches.Wrapper,
+        "cache_peek": caches.peek,
+        "module_kinds": alike.Kinds,
+        "drawing_functions": {
+            fn: name
+            for cls in (random.SystemRandom, random.Random)
+            for name, fn in vars(cls).items()
+            if type(fn) is types.FunctionType
+        },
+        "Random": random.Random,
+        "SystemRandom": random.SystemRandom,
+        "type_hints": hints.hints,
+        "signature": hints.signature,
+        "makes_new": runtime.makes_new,
+        "AutogradFunction": torch.autograd.Function,
+        "autograd_parts": _autograd_parts,
+        "traceable": torch_function.traceable,
+        "has_handler": torch_function.has_handler,
+        "plain_tensor": torch_function.plain,
+        "handlers_enabled": torch_function.enabled,
+        "handler_stand_in": torch_function.stand_in,
+        "handler_asked": torch_function.asked,
+        "make_subclass": torch_function.make_subclass,
+        "as_subclass": torch_function.as_subclass,
+        "plain_example": torch_function.plain_example,
+        "convert": torch_function.converted,
+        "grad_enabled": torch.is_grad_enabled,
+        "modes_off": torch_function.modes_off,
+        "alias": torch.ops.aten.alias.default,
+        "detach": torch.detach,
+        "wrap_result": torch_function.wrapped,
+        "new_tensor": torch_function.new_tensor,
+        "handler_mirrors": torch_function.mirrors,
+        "handle_torch_function": torch.overrides.handle_torch_function,
+        "layout_is": layout_is,
+        "deque_is": deque_is,
+        "value_is": value_is,
+        "plain_value": plain_value,
+        "factory_is": factory_is,
+        "advanced": advanced,
+        "spent": spent,
+        "percent_fields": percent_fields,
+        "format_fields": format_fields,
+        "repr_is": Repr,
+        "ascii_text": ascii_text,
+        "shadow_methods": shadows.METHODS,
+        "shadow_copied": shadows.copied,
+        "shadow_is": shadows.shadow_is,
+        "shadow_recipe": shadows.recipe,
+        "shadow_called": shadows.called,
+    }
+
+
+__all__ = ["facts"]
