@@ -1,6 +1,6 @@
 """How the two native libraries are compiled: one place for flags, used by setup.py, the Makefile and by hand.
 
-``_C`` is plain C (``pyhook/core/*.c``) compiled by setuptools; ``libgodynamo.so`` is ``go build -buildmode=c-shared``
+``_C`` is plain C (``pyhook/core/**/*.c``) compiled by setuptools; ``libgodynamo.so`` is ``go build -buildmode=c-shared``
 of ``cmd/godynamo-ext``; the command line tool, ``cmd/godynamo``, is pure Go. Neither library links libpython: Python's
 symbols come from the host process, so that one build serves
 a Python with and without a shared libpython. Go test binaries that embed CPython are the exception (``embed=True``).
@@ -45,12 +45,12 @@ class BuildError(RuntimeError):
 
 def core_sources() -> list[str]:
     """The C files of ``_C``, relative to the repository's root, in a fixed order."""
-    return sorted(str(path.relative_to(ROOT)) for path in CORE.glob("*.c"))
+    return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.c"))
 
 
 def core_headers() -> list[str]:
     """What a change of makes every C file stale: setuptools knows of no include graph."""
-    return sorted(str(path.relative_to(ROOT)) for path in CORE.glob("*.h"))
+    return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.h"))
 
 
 def find_go() -> str:

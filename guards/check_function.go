@@ -82,7 +82,7 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	return m, nil
 }
 
-// maxPlaces is how many places a translation takes into account for one object (1 + HELD in guard_end.c).
+// maxPlaces is how many places a translation takes into account for one object (1 + HELD in core/guards/end.c).
 const maxPlaces = 7
 
 // countQuiet counts the guards on values that the frame drops, and finds the values that need none.

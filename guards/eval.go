@@ -1,6 +1,6 @@
 package guards
 
-// Eval runs the program as pyhook/core/guard_eval.c does: it returns the index of the first node that fails and false, or
+// Eval runs the program as pyhook/core/guards/eval.c does: it returns the index of the first node that fails and false, or
 // -1 and true. The program has been verified. Calls of Python count as done after one sweep, as in C, but are not made
 // twice here: an abstract heap has no code that could change it in between.
 func (p *Program) Eval(h Heap, slots []Value) (failedNode int, ok bool) {

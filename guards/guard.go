@@ -10,7 +10,7 @@
 //
 // The kinds and operations are rows of kinds.table. The package is pure: it knows neither C nor Python, and names Python
 // objects by their index in the translation's constant pool. It never evaluates anything on real objects; eval.go is the
-// reference that pyhook/core/guard_eval.c is tested against.
+// reference that pyhook/core/guards/eval.c is tested against.
 package guards
 
 //go:generate go run ./gen

@@ -18,8 +18,8 @@ flags="-fsanitize=address -fno-omit-frame-pointer -g -O1"
 include=$("$PY" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 suffix=$("$PY" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 echo "sanitized: compiling the core" >&2
-# shellcheck disable=SC2086
-gcc $flags -shared -fPIC -std=gnu11 -fvisibility=hidden -I"$include" -Ipyhook/core pyhook/core/*.c -o "$out/godynamo/_C$suffix" -ldl -lpthread
+# shellcheck disable=SC2046,SC2086
+gcc $flags -shared -fPIC -std=gnu11 -fvisibility=hidden -I"$include" -Ipyhook/core $(find pyhook/core -name "*.c") -o "$out/godynamo/_C$suffix" -ldl -lpthread
 echo "sanitized: compiling the Go library" >&2
 eval "$(PYTHON=$PY scripts/go_env.sh)"
 CGO_CFLAGS="$CGO_CFLAGS $flags" CGO_LDFLAGS="$CGO_LDFLAGS -fsanitize=address" \

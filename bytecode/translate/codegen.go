@@ -35,7 +35,7 @@ type mark struct {
 	protected bool
 }
 
-// calling says what CPython does after a call that is written: see core/quiet_call.h.
+// calling says what CPython does after a call that is written: see core/calls/quiet_call.h.
 type calling int
 
 const (

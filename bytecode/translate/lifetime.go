@@ -16,7 +16,7 @@ import (
 //
 //   - what the rest of a frame never reads but still holds is handed to the resume function (keepAlive);
 //   - what the program has let go of is let go of in front of the next effect (letGo) and in front of the native instruction of
-//     a split (Codegen.tidy). The references of a TailCall pass over to the frame it runs (core/tail_call.c).
+//     a split (Codegen.tidy). The references of a TailCall pass over to the frame it runs (core/calls/tail_call.c).
 //
 // A tensor that the piece computes goes with the last operation that reads it (Codegen.tidy), which is never later than in CPython; one
 // that came from the piece before goes in front of the next operation once the program has let go of it.

@@ -1,4 +1,4 @@
-// Command gen writes guards/kinds_gen.go and pyhook/core/guard_ops_gen.h from guards/kinds.table, so that Go and C number
+// Command gen writes guards/kinds_gen.go and pyhook/core/guards/ops_gen.h from guards/kinds.table, so that Go and C number
 // the operations, name them and explain their failures alike. Run by `go generate ./guards`, in that folder.
 package main
 
@@ -36,7 +36,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for path, data := range map[string][]byte{"kinds_gen.go": source, "../pyhook/core/guard_ops_gen.h": cFile(ops)} {
+	for path, data := range map[string][]byte{"kinds_gen.go": source, "../pyhook/core/guards/ops_gen.h": cFile(ops)} {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			log.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds python/godynamo/_C in place for development: PYTHON=... CC=... CFLAGS=... pyhook/core/build_dev.sh
-# The package's own build (setup.py) compiles the same files: pyhook/core/*.c.
+# The package's own build (setup.py) compiles the same files.
 set -eu
 core=$(cd "$(dirname "$0")" && pwd)
 package=$core/../../python/godynamo
@@ -12,5 +12,5 @@ mkdir -p "$package"
 # Written beside and renamed: a process that has the old file mapped keeps it.
 out=$package/_C$suffix
 ${CC:-gcc} -O2 -g -DNDEBUG -std=gnu11 -Wall -Wextra -Werror -fvisibility=hidden -shared -fPIC ${CFLAGS:-} \
-    -I"$include" -I"$core" "$core"/*.c -o "$out.$$" -ldl -lpthread
+    -I"$include" -I"$core" $(find "$core" -name "*.c") -o "$out.$$" -ldl -lpthread
 mv -f "$out.$$" "$out"

@@ -1,10 +1,10 @@
 /* The function table the Go library is given (golib.h), and its capsule for embedding tests. */
-#include "callable.h"
-#include "code.h"
+#include "calls/callable.h"
+#include "cache/code.h"
 #include "golib_load.h"
-#include "guarded_code.h"
+#include "cache/guarded_code.h"
 #include "interrupt.h"
-#include "tensor_layout.h"
+#include "torch/tensor_layout.h"
 
 /* -> gd_core_api.entry_check */
 static int

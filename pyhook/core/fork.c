@@ -6,7 +6,7 @@
  * from C to C, over the Go frames between: what the translation held is lost to it, one translation's memory.
  *
  * The handler only counts. Whatever carries an older count is out of date in the child: the loaded library (golib.c), and
- * the translation marks of threads that do not exist there (miss.c).
+ * the translation marks of threads that do not exist there (calls/miss.c).
  */
 #include "golib_load.h"
 #include "interrupt.h"

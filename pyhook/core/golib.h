@@ -22,9 +22,9 @@ typedef struct _object PyObject;
  * A program is an array of nodes run in order over an array of registers that hold borrowed references.
  * Registers 0 .. nslots-1 are the frame's slots (see gd_request), nslots is the globals dict, nslots+1 the builtins
  * dict; an access node reads register `src` and writes register `dst`; a check node looks at register `src`.
- * The opcodes are generated from guards/kinds.table into guard_ops_gen.h. */
+ * The opcodes are generated from guards/kinds.table into guards/ops_gen.h. */
 typedef struct {
-    uint8_t op;    /* GD_OP_*, guard_ops_gen.h */
+    uint8_t op;    /* GD_OP_*, guards/ops_gen.h */
     uint8_t flags; /* per op */
     uint16_t reserved;
     uint32_t dst;  /* register written by an access node */
@@ -77,7 +77,7 @@ typedef struct {
     uint32_t start, end;
     uint32_t chain;
     uint32_t
-        place; /* another chain: where the user's own code raises what came from outside while this ran (rerun.h). Of a graph: an
+        place; /* another chain: where the user's own code raises what came from outside while this ran (calls/rerun.h). Of a graph: an
                      * operation of it, for exceptions that do not say which one they ended */
     uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
 } gd_tb_row;
@@ -91,7 +91,7 @@ enum {
 enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
     GD_ENTRY_NEEDS_HOOK = 2, /* it calls Python that was not inlined: install the eval-frame hook around the call */
-    GD_ENTRY_HANDS_OVER = 8, /* the rest of a frame, which takes over the references to its arguments (tail_call.h) */
+    GD_ENTRY_HANDS_OVER = 8, /* the rest of a frame, which takes over the references to its arguments (calls/tail_call.h) */
     GD_ENTRY_CATCHES =
         16, /* hands what its native instruction raises to a resume function: a tail call's last argument */
     GD_ENTRY_WATCHES =

@@ -1,7 +1,7 @@
 /* Exceptions that no operation raised: see interrupt.h. */
 #include "interrupt.h"
 
-#include "torch_state.h"
+#include "torch/torch_state.h"
 
 #include <opcode.h>
 #include <signal.h>

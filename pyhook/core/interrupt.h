@@ -6,7 +6,7 @@
  * another thread sets cannot be held back; where it comes out of a call that the translator made it is noted (gd_note_interruption).
  *
  * Transformed code runs with signals let through. There an exception that arrives is not the operation's, and the piece of the
- * frame that it ended must see it as CPython would raise it: rerun.h.
+ * frame that it ended must see it as CPython would raise it: calls/rerun.h.
  */
 #ifndef GD_INTERRUPT_H
 #define GD_INTERRUPT_H
@@ -42,7 +42,7 @@ int gd_check_signals(void);
  *    anything; or with a signal's number, where it is that signal's handler and the frame is gone;
  *  - no frame that raised it, so that it came out of C, of a type or in a form that operations do not raise: no Exception, without
  *    arguments, or of a class that is neither builtin nor a tensor library's.
- * Where both fail and it did come from outside, the operation does not raise it a second time: rerun.h sees that. */
+ * Where both fail and it did come from outside, the operation does not raise it a second time: calls/rerun.h sees that. */
 int gd_came_from_outside(PyObject *type, PyObject *value, PyObject *traceback);
 
 /* Whether the frame is a signal handler's: its arguments have its caller's frame, or the number of a signal that it handles. */

@@ -2,7 +2,7 @@
 #include "runtime.h"
 
 #include "interrupt.h"
-#include "other_hook.h"
+#include "calls/other_hook.h"
 
 #include <pthread.h>
 #include <stddef.h>

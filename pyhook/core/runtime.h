@@ -84,13 +84,13 @@ typedef struct {
     int holds; /* signals are held back on this thread; interrupt.h */
     int no_memory; /* a translation met MemoryError */
     PyObject *interruption; /* strong or NULL: an exception from outside that a translation met; interrupt.h */
-    struct gd_rerun *rerun; /* the run of the user's own code in the place of transformed code that raised; rerun.h */
+    struct gd_rerun *rerun; /* the run of the user's own code in the place of transformed code that raised; calls/rerun.h */
     struct {
         PyObject *error, *place; /* strong or NULL */
         int throws;
     } raised; /* what the next gd_rerun_begin takes */
     struct gd_TailCall *tail; /* borrowed: the TailCall whose W is being called, until its references are handed over */
-    struct gd_TailCall *handing; /* borrowed: its references go to the frame that starts next; see tail_call.c */
+    struct gd_TailCall *handing; /* borrowed: its references go to the frame that starts next; see calls/tail_call.c */
     gd_py_eval_function handing_to; /* what runs that frame */
     struct gd_census *census; /* of what CPython runs, while explain() takes one on this thread; or NULL */
     struct gd_escape *escape; /* the call of the Go library that this thread is in, or NULL; fork.c */

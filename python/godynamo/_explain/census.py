@@ -1,6 +1,6 @@
 """What CPython runs of a program, instruction by instruction, while explain() runs it.
 
-The core counts (pyhook/core/census.c), this answers its questions.
+The core counts (pyhook/core/calls/census.c), this answers its questions.
 
 A **torch call** is an instruction that calls a function or method of torch's which computes something, is an operator on a
 tensor, reads a property such as ``x.T``, or calls a builtin such as ``sum`` with a tensor. It counts where the user's code

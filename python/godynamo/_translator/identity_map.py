@@ -14,7 +14,7 @@ class IdentityMap(MutableMapping[K, V], Generic[K, V]):
     """A dict keyed by objects themselves, equal or not; those that die drop out.
 
     The core would take a ``WeakKeyDictionary``'s callback for user code. It ignores those of this module (``gd_watched`` in
-    ``core/guarded_code.c``).
+    ``core/cache/guarded_code.c``).
     """
 
     def __init__(self) -> None:

@@ -110,7 +110,7 @@ def skipped_callable(fn: object) -> bool:
     return not isinstance(code, CodeType) or bool(skip_reason(code))
 
 
-#: what makes a frame worth a translation where everything is served (core/heat.c)
+#: what makes a frame worth a translation where everything is served (core/calls/heat.c)
 TENSOR_AND_MODULE = (torch.Tensor, torch.nn.Module)
 
 

@@ -1,0 +1,166 @@
+/* What hangs on a code object: see cache/extra_state.h. */
+#include "cache/extra_state.h"
+
+#include "cache/frame_cache.h"
+
+static Py_ssize_t extra_index = -1;
+
+/* Runs when a code object dies, possibly at interpreter exit or in a forked child: C only, never Go, no Python object. The
+ * index is empty by then, since a FrameCache holds its code object. */
+static void
+extra_free(void *p)
+{
+    gd_ExtraState *state = p;
+    if (state != NULL) {
+        PyMem_RawFree(state->caches);
+        PyMem_RawFree(state);
+    }
+}
+
+gd_ExtraState *
+gd_extra_get(PyCodeObject *code)
+{
+    void *p = NULL;
+    if (_PyCode_GetExtra((PyObject *)code, extra_index, &p) < 0) {
+        PyErr_Clear();
+        return NULL;
+    }
+    return p;
+}
+
+gd_ExtraState *
+gd_extra_make(PyCodeObject *code)
+{
+    gd_ExtraState *state = gd_extra_get(code);
+    if (state != NULL) {
+        return state;
+    }
+    state = PyMem_RawCalloc(1, sizeof(*state));
+    if (state == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (_PyCode_SetExtra((PyObject *)code, extra_index, state) < 0) {
+        PyMem_RawFree(state);
+        return NULL;
+    }
+    return state;
+}
+
+int
+gd_extra_link(PyCodeObject *code, gd_FrameCache *cache)
+{
+    gd_ExtraState *state = gd_extra_make(code);
+    if (state == NULL) {
+        return -1;
+    }
+    if (state->count == state->capacity) {
+        uint32_t capacity = state->capacity ? state->capacity * 2 : 2;
+        gd_FrameCache **grown = PyMem_RawRealloc(state->caches, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        state->caches = grown;
+        state->capacity = capacity;
+    }
+    state->caches[state->count++] = cache;
+    return 0;
+}
+
+void
+gd_extra_unlink(PyCodeObject *code, gd_FrameCache *cache)
+{
+    gd_ExtraState *state = gd_extra_get(code);
+    for (uint32_t i = 0; state != NULL && i < state->count; i++) {
+        if (state->caches[i] == cache) {
+            state->caches[i] = state->caches[--state->count];
+            return;
+        }
+    }
+}
+
+int
+gd_code_mark(PyCodeObject *code, uint32_t flags)
+{
+    gd_ExtraState *state = gd_extra_make(code);
+    if (state == NULL) {
+        return -1;
+    }
+    state->flags |= flags;
+    return 0;
+}
+
+/* ---- for Python ---- */
+
+static PyObject *
+code_flags(PyObject *Py_UNUSED(module), PyObject *code)
+{
+    if (!PyCode_Check(code)) {
+        return PyErr_Format(PyExc_TypeError, "a code object is needed, not %s", Py_TYPE(code)->tp_name);
+    }
+    gd_ExtraState *state = gd_extra_get((PyCodeObject *)code);
+    return PyLong_FromUnsignedLong(state != NULL ? state->flags : 0);
+}
+
+static PyObject *
+mark_skip(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyCodeObject *code;
+    int skip = 1;
+    if (!PyArg_ParseTuple(args, "O!|p:mark_skip", &PyCode_Type, &code, &skip)) {
+        return NULL;
+    }
+    gd_ExtraState *state = gd_extra_make(code);
+    if (state == NULL) {
+        return NULL;
+    }
+    /* Asked counts as settled either way: what the caller says stands above what skip_code would. */
+    state->flags = (state->flags & ~(uint32_t)GD_CODE_SKIP) | GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
+    for (uint32_t i = 0; i < state->count; i++) {
+        state->caches[i]->skip = (char)skip;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+code_caches(PyObject *Py_UNUSED(module), PyObject *code)
+{
+    if (!PyCode_Check(code)) {
+        return PyErr_Format(PyExc_TypeError, "a code object is needed, not %s", Py_TYPE(code)->tp_name);
+    }
+    gd_ExtraState *state = gd_extra_get((PyCodeObject *)code);
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && state != NULL && i < state->count; i++) {
+        if (PyList_Append(list, (PyObject *)state->caches[i]) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static PyMethodDef functions[] = {
+    {"code_flags", code_flags, METH_O,
+     "Frame action of a code object: CODE_SKIP, CODE_OURS, CODE_ASKED or'ed together."},
+    {"mark_skip", mark_skip, METH_VARARGS, "mark_skip(code, skip=True): leaves this code to CPython, or no longer."},
+    {"code_caches", code_caches, METH_O, "The live FrameCaches made for a code object."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_extra_state_init(PyObject *module)
+{
+    if (extra_index < 0) {
+        extra_index = _PyEval_RequestCodeExtraIndex(extra_free);
+        if (extra_index < 0) {
+            PyErr_SetString(PyExc_ImportError, "godynamo: CPython has no free slot for data on code objects");
+            return -1;
+        }
+    }
+    if (PyModule_AddFunctions(module, functions) < 0 || PyModule_AddIntConstant(module, "CODE_SKIP", GD_CODE_SKIP) < 0
+        || PyModule_AddIntConstant(module, "CODE_OURS", GD_CODE_OURS) < 0
+        || PyModule_AddIntConstant(module, "CODE_ASKED", GD_CODE_ASKED) < 0) {
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,456 @@
+/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a look at the frame's entries.
+ *
+ * Installing it makes CPython give up its C-stack-free Python calls (1.3 to 1.4 times slower call-heavy code, stack overflow at
+ * 40,000 frames instead of none), so it is in force only while some thread is inside an extent.
+ */
+#include "calls/eval_frame.h"
+
+#include "calls/miss.h"
+#include "calls/callable.h"
+#include "calls/census.h"
+#include "cache/extra_state.h"
+#include "calls/heat.h"
+#include "calls/rerun.h"
+#include "runtime.h"
+#include "calls/tail_call.h"
+
+static struct {
+    int count;                    /* extents in force in the process */
+    int generation;               /* fork generation in which they were counted */
+    int suspended; /* stay out until the outermost extent ends (a thread ran short of C stack), or the hook is put back */
+    gd_py_eval_function previous; /* what the frames we do not serve are passed to */
+} hook = {.previous = _PyEval_EvalFrameDefault};
+
+static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag);
+
+/* ---- extents ---- */
+
+/* In a forked child the other threads are gone, and with them their extents: what is left is this thread's. */
+static void
+recount_after_fork(void)
+{
+    if (GD_UNLIKELY(hook.generation != gd_runtime.fork_generation)) {
+        hook.generation = gd_runtime.fork_generation;
+        hook.count = 0;
+        for (gd_extent *e = gd_thread.extent; e != NULL; e = e->outer) {
+            hook.count++;
+        }
+    }
+}
+
+static void
+install(PyThreadState *tstate, gd_extent *extent)
+{
+    extent->replaced = gd_py_get_eval(tstate);
+    extent->previous = hook.previous;
+    if (extent->replaced != eval_frame && !hook.suspended) {
+        hook.previous = extent->replaced;
+        gd_py_set_eval(tstate, eval_frame);
+        GD_COUNT(hook_installs);
+    }
+}
+
+/* Puts the previous function back, but only over ours: another hook that came later has ours as its own previous one. */
+static void
+uninstall(PyThreadState *tstate, const gd_extent *extent)
+{
+    if (hook.count == 0) {
+        hook.suspended = 0;
+    }
+    if (gd_py_get_eval(tstate) != eval_frame) {
+        return;
+    }
+    if (hook.count == 0) {
+        gd_py_set_eval(tstate, hook.previous);
+        hook.previous = _PyEval_EvalFrameDefault;
+    }
+    else if (extent->outer != NULL && extent->replaced != eval_frame) {
+        /* Inside an outer extent of this thread a foreign hook sits between the two: it gets its place back. */
+        gd_py_set_eval(tstate, extent->replaced);
+        hook.previous = extent->previous;
+    }
+}
+
+void
+gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent)
+{
+    recount_after_fork();
+    extent->root = (gd_Root *)Py_NewRef(root);
+    extent->outer = gd_thread.extent;
+    gd_thread.extent = extent;
+    hook.count++;
+    gd_heat_met();
+    install(tstate, extent);
+}
+
+void
+gd_extent_leave(PyThreadState *tstate, gd_extent *extent)
+{
+    recount_after_fork();
+    for (gd_extent **link = &gd_thread.extent; *link != NULL; link = &(*link)->outer) {
+        if (*link == extent) {
+            *link = extent->outer;
+            hook.count--;
+            uninstall(tstate, extent);
+            Py_DECREF(extent->root);
+            return;
+        }
+    }
+}
+
+int
+gd_hook_set_aside(PyThreadState *tstate)
+{
+    if (gd_py_get_eval(tstate) != eval_frame) {
+        return 0;
+    }
+    hook.suspended = 1;
+    gd_py_set_eval(tstate, hook.previous);
+    return 1;
+}
+
+void
+gd_hook_put_back(PyThreadState *tstate, int aside)
+{
+    recount_after_fork();
+    if (!aside || !hook.suspended) {
+        return; /* the outermost extent has ended meanwhile */
+    }
+    hook.suspended = 0;
+    if (hook.count > 0 && gd_py_get_eval(tstate) == hook.previous) {
+        gd_py_set_eval(tstate, eval_frame);
+    }
+}
+
+/* ---- the hook ---- */
+
+/* Runs the frame as it would run without us. A foreign hook may hand the frame back to ours (it was installed while ours
+ * was): seen again, the frame goes to CPython. */
+static PyObject *
+pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
+{
+    gd_thread_state *t = &gd_thread;
+    if (hook.previous == _PyEval_EvalFrameDefault || t->passing == frame) {
+        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    }
+    _PyInterpreterFrame *outer = t->passing;
+    t->passing = frame;
+    PyObject *result = hook.previous(tstate, frame, throwflag);
+    t->passing = outer;
+    return result;
+}
+
+/* Runs the frame with no extent in force: what it calls is another compiler's business. Serving the frames that torch.compile hands
+ * on, its own translation of them included, made the two translate each other's work without end. */
+static PyObject *
+pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
+{
+    gd_thread_state *t = &gd_thread;
+    gd_extent *hidden = t->extent;
+    t->extent = NULL;
+    PyObject *result = pass_on(tstate, frame, throwflag);
+    t->extent = hidden;
+    return result;
+}
+
+/* Asks Python once whether code is left alone by its kind of file (torch's, the standard library's, ours). */
+static gd_ExtraState *
+ask_trace_rules(PyCodeObject *code)
+{
+    gd_ExtraState *extra = gd_extra_make(code);
+    if (extra == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    if (extra->flags & GD_CODE_ASKED) {
+        return extra;
+    }
+    if (gd_is_finalizing()) {
+        return NULL; /* whom to ask is gone */
+    }
+    PyObject *verdict = gd_call_python("skip_code", (PyObject *)code);
+    int skip = verdict != NULL ? PyObject_IsTrue(verdict) : -1;
+    int tree = skip > 0 && PyLong_CheckExact(verdict) && PyLong_AsLong(verdict) == 2;
+    Py_XDECREF(verdict);
+    if (skip < 0) {
+        /* Every frame would say the same: the first failure is shown, and what cannot be judged is left alone. */
+        static int shown;
+        if (shown++) {
+            PyErr_Clear();
+        }
+        gd_swallow((PyObject *)code);
+    }
+    extra->flags |= GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0) | (tree ? GD_CODE_SKIP_TREE : 0);
+    return extra;
+}
+
+/* The counter of the reason why this frame goes to CPython, or -1; then *extra is its code's state. */
+static int
+early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_ExtraState **extra)
+{
+    gd_thread_state *t = &gd_thread;
+    PyCodeObject *code = frame->f_code;
+    if (t->extent == NULL) {
+        return GD_COUNT_hook_no_extent;
+    }
+    if (t->passing == frame) {
+        return GD_COUNT_hook_own_frame; /* back from the hook that it was passed on to */
+    }
+    if (throwflag) {
+        return GD_COUNT_hook_throw;
+    }
+    /* Not the next frame whichever it is: a finalizer or a signal's handler may run before the one that is meant begins. */
+    if (t->skip_once == code) {
+        t->skip_once = NULL;
+        return GD_COUNT_hook_own_frame;
+    }
+    if (t->mode == GD_MODE_DISABLED || t->translating > 0 || gd_switched_off()) {
+        return GD_COUNT_hook_mode;
+    }
+    if (gd_observed(tstate)) {
+        return GD_COUNT_hook_traced;
+    }
+    if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) {
+        return GD_COUNT_hook_generator;
+    }
+    /* Module and class bodies keep their names in a dict; what has no slots for its variables is not translated. */
+    if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS) || frame->f_locals != NULL) {
+        return GD_COUNT_hook_not_function;
+    }
+    if (frame->prev_instr != _PyCode_CODE(code) - 1 || PyErr_Occurred()) {
+        return GD_COUNT_hook_started;
+    }
+    *extra = gd_thread.watching > 0 ? gd_extra_make(code) : gd_extra_get(code);
+    if (*extra == NULL) {
+        PyErr_Clear();
+    }
+    else if ((*extra)->count == 0 && gd_watched_call(*extra)) {
+        return GD_COUNT_watched; /* even the FrameCache would be counted, and what the rules' first answer imports */
+    }
+    if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_OURS))) {
+        *extra = ask_trace_rules(code);
+        if (*extra == NULL) {
+            return GD_COUNT_hook_skip;
+        }
+    }
+    if ((*extra)->flags & (GD_CODE_SKIP | GD_CODE_OURS)) {
+        return (*extra)->flags & GD_CODE_OURS ? GD_COUNT_hook_ours : GD_COUNT_hook_skip;
+    }
+    return -1;
+}
+
+/* Slots of a frame that has not started: MAKE_CELL and COPY_FREE_VARS have not run, so arguments are bare and the free
+ * variables' cells are still the function's. */
+static int
+serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd_FrameCache *cache, PyObject **result)
+{
+    PyFunctionObject *function = frame->f_func;
+    PyObject *small[GD_SMALL_REGS];
+    PyObject **slots = small;
+    if (cache->max_regs > GD_SMALL_REGS) {
+        slots = PyMem_Malloc(cache->max_regs * sizeof(PyObject *));
+        if (slots == NULL) {
+            return GD_RUN_ORIGINAL;
+        }
+    }
+    memcpy(slots, frame->localsplus, cache->nargs * sizeof(PyObject *));
+    gd_copy_cells(cache, function, slots);
+    int how = gd_serve(tstate, cache, root, (PyObject *)root, function, GD_FRAME_HOOK, slots, result);
+    if (slots != small) {
+        PyMem_Free(slots);
+    }
+    return how;
+}
+
+/* Runs a frame that is not worth a translation yet; see calls/heat.h. */
+static PyObject *
+run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int heat)
+{
+    PyCodeObject *code = (PyCodeObject *)Py_NewRef(frame->f_code);
+    int aside = heat == GD_HEAT_ALONE ? gd_hook_set_aside(tstate) : 0;
+    uint64_t seen = gd_heat_seen();
+    PyObject *result = pass_on(tstate, frame, throwflag);
+    if (heat == GD_HEAT_ALONE) {
+        gd_hook_put_back(tstate, aside);
+    }
+    else {
+        gd_heat_below(code, seen);
+    }
+    Py_DECREF(code);
+    return result;
+}
+
+static PyObject *
+eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
+{
+    gd_ExtraState *extra = NULL;
+    GD_COUNT(hook_frames);
+    int reason = early_exit(tstate, frame, throwflag, &extra);
+    if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_TRANSLATE
+        && gd_py_get_eval(tstate) == eval_frame) {
+        /* Out of the way: without a hook CPython runs Python calls without C stack. */
+        hook.suspended = 1;
+        gd_py_set_eval(tstate, hook.previous);
+        reason = GD_COUNT_hook_no_headroom;
+    }
+    if (reason >= 0) {
+        gd_runtime.counters[reason]++;
+        if (reason != GD_COUNT_hook_mode && reason != GD_COUNT_hook_no_extent && reason != GD_COUNT_hook_own_frame
+            && reason != GD_COUNT_hook_ours) { /* those leave no frame for a reason of its own */
+            gd_census_left(frame->f_code, reason);
+        }
+        recount_after_fork();
+        if (hook.count == 0 && gd_py_get_eval(tstate) == eval_frame) {
+            gd_py_set_eval(tstate, hook.previous);
+        }
+        if (reason == GD_COUNT_hook_skip && extra != NULL && (extra->flags & GD_CODE_SKIP_TREE)) {
+            return pass_on_tree(tstate, frame, throwflag);
+        }
+        return pass_on(tstate, frame, throwflag);
+    }
+    gd_Root *root = gd_thread.extent->root;
+    PyFunctionObject *function = frame->f_func;
+    int heat = root->hot_calls > 0 ? gd_heat(root, extra, frame->f_code, function, frame->localsplus) : GD_HEAT_HOT;
+    if (heat != GD_HEAT_HOT) {
+        GD_COUNT(cold);
+        return run_cold(tstate, frame, throwflag, heat);
+    }
+    gd_FrameCache *cache = gd_root_inner(root, extra, frame->f_code, frame->f_globals);
+    Py_ssize_t ncells = function->func_closure != NULL ? PyTuple_GET_SIZE(function->func_closure) : 0;
+    if (cache == NULL || ncells != frame->f_code->co_nfreevars || function->func_code != (PyObject *)frame->f_code
+        || function->func_globals != frame->f_globals) {
+        PyErr_Clear();
+        GD_COUNT(hook_inner_limit);
+        gd_census_left(frame->f_code, GD_COUNT_hook_inner_limit);
+        return pass_on(tstate, frame, throwflag);
+    }
+    /* The result is all that the caller asks of us: for a frame that is not a generator's, _PyEval_Vector (Python/ceval.c,
+     * 3.11) itself clears and pops it, whether it ran or not. */
+    PyObject *result = NULL;
+    Py_INCREF(root);
+    Py_INCREF(cache);
+    int how = serve_frame(tstate, frame, root, cache, &result), root_is_hot = root->hot_calls > 0;
+    Py_DECREF(cache);
+    Py_DECREF(root);
+    if (how == GD_SERVED) {
+        GD_COUNT(hook_served);
+        return gd_finish_tail(result);
+    }
+    GD_COUNT(hook_original);
+    if (root_is_hot) {
+        gd_heat_vain(extra);
+    }
+    gd_census_left(frame->f_code, GD_COUNT_hook_original);
+    if (how == GD_RUN_ORIGINAL_WATCHING) {
+        gd_thread.watching++;
+        result = pass_on(tstate, frame, throwflag);
+        gd_thread.watching--;
+        return result;
+    }
+    if (how == GD_RUN_ORIGINAL_ALONE) {
+        int aside = gd_hook_set_aside(tstate);
+        result = pass_on(tstate, frame, throwflag);
+        gd_hook_put_back(tstate, aside);
+        return result;
+    }
+    if (how == GD_RUN_ORIGINAL_AGAIN) {
+        gd_rerun again;
+        PyCodeObject *code = (PyCodeObject *)Py_NewRef(frame->f_code);
+        gd_rerun_begin(&again, code);
+        result = gd_rerun_end(&again, pass_on(tstate, frame, throwflag));
+        Py_DECREF(code);
+        return result;
+    }
+    PyObject *graph_error = gd_take_graph_error();
+    if (graph_error == NULL) {
+        return pass_on(tstate, frame, throwflag);
+    }
+    Py_INCREF(function); /* the frame's reference goes with it */
+    result = pass_on(tstate, frame, throwflag);
+    gd_graph_error_done(graph_error, (PyObject *)function, result);
+    Py_DECREF(function);
+    return result;
+}
+
+/* ---- for Python ---- */
+
+/* An extent entered from Python, on a list of its thread. */
+typedef struct gd_py_extent {
+    gd_extent extent;
+    struct gd_py_extent *next;
+    unsigned long long token;
+} gd_py_extent;
+
+static PyObject *
+enter_extent(PyObject *Py_UNUSED(module), PyObject *arg)
+{
+    static unsigned long long last_token;
+    gd_Root *root = gd_root_of(arg);
+    if (root == NULL) {
+        return PyErr_Format(PyExc_TypeError, "a Callable or Root is needed, not %s", Py_TYPE(arg)->tp_name);
+    }
+    gd_py_extent *e = PyMem_Malloc(sizeof(*e));
+    if (e == NULL) {
+        return PyErr_NoMemory();
+    }
+    e->token = ++last_token;
+    PyObject *token = PyLong_FromUnsignedLongLong(e->token);
+    if (token == NULL) {
+        PyMem_Free(e);
+        return NULL;
+    }
+    e->next = gd_thread.extents;
+    gd_thread.extents = e;
+    gd_extent_enter(gd_py_thread_state(), root, &e->extent);
+    return token;
+}
+
+static PyObject *
+exit_extent(PyObject *Py_UNUSED(module), PyObject *arg)
+{
+    unsigned long long token = PyLong_AsUnsignedLongLong(arg);
+    if (token == (unsigned long long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    for (gd_py_extent **link = &gd_thread.extents; *link != NULL; link = &(*link)->next) {
+        gd_py_extent *e = *link;
+        if (e->token == token) {
+            *link = e->next;
+            gd_extent_leave(gd_py_thread_state(), &e->extent);
+            PyMem_Free(e);
+            Py_RETURN_NONE;
+        }
+    }
+    PyErr_SetString(PyExc_ValueError, "this extent is not in force on this thread");
+    return NULL;
+}
+
+static PyObject *
+current_eval_frame_is_ours(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(gd_py_get_eval(gd_py_thread_state()) == eval_frame);
+}
+
+static PyObject *
+hook_installed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    recount_after_fork();
+    return PyLong_FromLong(hook.count);
+}
+
+static PyMethodDef functions[] = {
+    {"enter_extent", enter_extent, METH_O,
+     "enter_extent(callable or root): serves this thread's frames with its family; returns a token."},
+    {"exit_extent", exit_extent, METH_O,
+     "exit_extent(token): ends that extent; ValueError when it is not in force on this thread."},
+    {"hook_installed", hook_installed, METH_NOARGS, "How many extents of the process are in force."},
+    {"current_eval_frame_is_ours", current_eval_frame_is_ours, METH_NOARGS,
+     "Whether CPython now calls our eval function."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_eval_frame_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

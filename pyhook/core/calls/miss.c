@@ -1,0 +1,494 @@
+/* The call that no entry serves: see calls/miss.h. */
+#include "calls/miss.h"
+
+#include "calls/census.h"
+#include "golib_load.h"
+#include "calls/heat.h"
+#include "interrupt.h"
+#include "calls/other_hook.h"
+#include "calls/rerun.h"
+#include "runtime.h"
+#include "calls/tail_call.h"
+#include "torch/torch_state.h"
+
+/* A frame cache whose frames were left to CPython this often, each time after an attempt to translate, gets no new
+ * entries. */
+#define GD_MAX_PASSES 16
+
+/* What is said to the translator and about it. */
+typedef struct {
+    gd_FrameCache *cache;
+    gd_Root *root;
+    PyObject *owner;
+    PyFunctionObject *function;
+    PyObject *const *slots;
+    PyObject *failures; /* strong list or NULL */
+    int kind;
+    int others; /* another thread ran Python when the translation began; it may have ended meanwhile */
+    int held; /* signals are held back by this miss: until the entry runs, or the user's own code */
+    int interrupted; /* what is to be raised came from outside */
+} miss;
+
+static void
+end_hold(miss *m)
+{
+    gd_release_signals(m->held);
+    m->held = 0;
+}
+
+/* Decides how a call raises a pending exception that none of the frame's operations raised. An error meant for the caller is raised at the
+ * call, if the frame has not begun. An exception from outside is raised by the frame's own code where it begins or continues: CPython
+ * checks for signals there, and the traceback keeps the frame. */
+static int
+raising(const miss *m, PyObject **result)
+{
+    *result = NULL;
+    if (m->kind != GD_FRAME_RESUME && !m->interrupted) {
+        return GD_SERVED;
+    }
+    gd_rerun_prepare(NULL, 1);
+    return GD_RUN_ORIGINAL_AGAIN;
+}
+
+/* ---- registers ---- */
+
+/* A register array for `entry` with the call's slots; NULL with an exception without memory. */
+static PyObject **
+new_regs(const miss *m, gd_GuardedCode *entry)
+{
+    size_t n = Py_MAX((size_t)entry->nregs, (size_t)m->cache->nslots + 2);
+    PyObject **regs = PyMem_Calloc(n, sizeof(PyObject *));
+    if (regs == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(regs, m->slots, m->cache->nslots * sizeof(PyObject *));
+    gd_fill_globals(m->cache, m->function, regs);
+    return regs;
+}
+
+/* The reasons why the present entries did not serve, newest entry first: new list. Kept in the FrameCache too. */
+static PyObject *
+collect_failures(const miss *m)
+{
+    gd_FrameCache *cache = m->cache;
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < cache->nentries; i++) {
+        gd_GuardedCode *entry = (gd_GuardedCode *)Py_NewRef(cache->entries[i]);
+        PyObject **regs = new_regs(m, entry);
+        int node = regs != NULL ? gd_guard_eval(entry, regs) : -1;
+        PyObject *text = node >= 0 ? gd_guard_failure_text(entry, node, regs) : NULL;
+        if (text != NULL) {
+            gd_frame_cache_failed(cache, text);
+            if (PyList_Append(list, text) < 0) {
+                PyErr_Clear();
+            }
+            Py_DECREF(text);
+        }
+        PyErr_Clear();
+        PyMem_Free(regs);
+        Py_DECREF(entry);
+    }
+    PyErr_Clear();
+    return list;
+}
+
+/* ---- may this call be translated? ---- */
+
+/* The counter of the reason against it, or -1. */
+static int
+refusal(PyThreadState *tstate, const miss *m)
+{
+    gd_ExtraState *extra = gd_extra_get(m->cache->code);
+    if (m->cache->skip || (extra != NULL && (extra->flags & GD_CODE_SKIP))) {
+        m->cache->skip = 1;
+        return GD_COUNT_skipped;
+    }
+    /* While the interpreter ends nothing can be imported any more; what is cached goes on being served. */
+    if (gd_switched_off() || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED || gd_is_finalizing()) {
+        return GD_COUNT_disabled;
+    }
+    if (gd_thread.mode == GD_MODE_RUN_ONLY || gd_runtime.stance == GD_STANCE_EAGER_ON_RECOMPILE) {
+        return GD_COUNT_run_only;
+    }
+    if (gd_thread.translating > 0) {
+        return GD_COUNT_reentrant;
+    }
+    if (m->cache->passes >= GD_MAX_PASSES) {
+        return GD_COUNT_given_up;
+    }
+    if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
+        return GD_COUNT_in_progress;
+    }
+    if (m->kind == GD_FRAME_HOOK && gd_watched_call(extra)) {
+        return GD_COUNT_watched;
+    }
+    /* A mode sees every operation and attribute, in order: neither may a translation add its own, nor may what it folds be
+     * missing. Under a transform of torch.func tensors are wrappers that no backend takes. torch.compile leaves both too. */
+    if (gd_torch_mode_active()) {
+        return GD_COUNT_torch_mode;
+    }
+    if (gd_py_depth_left(tstate) < 100 || gd_stack_headroom() < GD_STACK_TRANSLATE) {
+        return GD_COUNT_no_headroom;
+    }
+    if (gd_runtime.stance == GD_STANCE_EAGER_THEN_COMPILE && m->cache->misses == 1 && m->kind != GD_FRAME_RESUME) {
+        return GD_COUNT_run_only;
+    }
+    return -1;
+}
+
+/* What one of Python's callbacks answers when it is told of this miss: new reference, or NULL with an exception. */
+static PyObject *
+tell(const miss *m, const char *callback, int limit)
+{
+    PyObject *failures = m->failures != NULL ? Py_NewRef(m->failures) : collect_failures(m);
+    PyObject *first = m->cache->nslots > 0 && m->slots[0] != NULL ? (PyObject *)Py_TYPE(m->slots[0]) : Py_None;
+    PyObject *info =
+        Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:i,s:O,s:O}", "owner", m->owner, "function", m->function, "code",
+                      m->cache->code, "cache", m->cache, "entries", (int)m->cache->nentries, "limit", limit, "failures",
+                      failures != NULL ? failures : Py_None, "first_type", first);
+    PyObject *result = info != NULL ? gd_call_python(callback, info) : NULL;
+    Py_XDECREF(info);
+    Py_XDECREF(failures);
+    return result;
+}
+
+/* Has Python raise what the user has asked for in the place of a translation: exc.RecompileError, or with a limit
+ * exc.FailOnRecompileLimitHit. */
+static int
+refused(const miss *m, int limit, PyObject **result)
+{
+    GD_COUNT(refused);
+    PyObject *answer = tell(m, "refused", limit);
+    if (answer == NULL) {
+        return raising(m, result);
+    }
+    Py_DECREF(answer);
+    return GD_RUN_ORIGINAL;
+}
+
+/* The same as tell() where the answer does not matter and no failure may reach the user's call. */
+static void
+tell_only(const miss *m, const char *callback, int limit)
+{
+    PyObject *result = tell(m, callback, limit);
+    if (result == NULL) {
+        gd_swallow((PyObject *)m->function);
+    }
+    Py_XDECREF(result);
+}
+
+/* tell_only for the user's own callbacks. -1 with the exception where that is none of Exception's: an interrupt, SystemExit. */
+static int
+tell_user(const miss *m, const char *callback)
+{
+    PyObject *result = tell(m, callback, 0);
+    if (result == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+            return -1;
+        }
+        gd_swallow((PyObject *)m->function);
+    }
+    Py_XDECREF(result);
+    return 0;
+}
+
+/* Whether one more entry is allowed; makes room where the settings say so. The reasons of all entries are taken down first,
+ * those of the evicted ones too. */
+static int
+room_for_entry(miss *m)
+{
+    gd_FrameCache *cache = m->cache;
+    uint32_t limit =
+        (uint32_t)(m->root->cache_size_limit >= 0 ? m->root->cache_size_limit : gd_runtime.cache_size_limit);
+    gd_frame_cache_sweep(cache);
+    int full = cache->nentries >= limit;
+    if (full) {
+        GD_COUNT(limit_reached);
+        if (!gd_runtime.cache_evict || limit == 0) {
+            if (!cache->warned) {
+                cache->warned = 1;
+                tell_only(m, "limit_reached", (int)limit);
+            }
+            return 0;
+        }
+    }
+    m->failures = cache->nentries > 0 ? collect_failures(m) : NULL;
+    while (cache->nentries >= limit) {
+        gd_frame_cache_evict(cache);
+    }
+    return 1;
+}
+
+/* ---- translation ---- */
+
+/* The Python translator in place of Go's (set_translate_callback): the request as a dict; what it returns is the verdict. */
+static void
+translate_by_callback(const gd_request *q, gd_reply *reply)
+{
+    PyObject *slots = PyTuple_New(q->nslots);
+    for (uint32_t i = 0; slots != NULL && i < q->nslots; i++) {
+        PyTuple_SET_ITEM(slots, i, Py_NewRef(q->slots[i]));
+    }
+    PyObject *request = slots == NULL
+                            ? NULL
+                            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O}", "owner", q->owner, "options",
+                                            q->options, "function", q->function, "cache", q->cache, "slots", slots,
+                                            "nargs", (unsigned long)q->nargs, "kind", q->kind, "nentries", q->nentries,
+                                            "failures", q->failures != NULL ? q->failures : Py_None);
+    PyObject *callback = Py_NewRef(gd_runtime.translate_callback);
+    PyObject *answer = request != NULL ? PyObject_CallOneArg(callback, request) : NULL;
+    Py_DECREF(callback);
+    Py_XDECREF(slots);
+    Py_XDECREF(request);
+    if (answer == NULL) {
+        reply->status = GD_RAISE;
+    }
+    else if (Py_IS_TYPE(answer, &gd_GuardedCode_Type)) {
+        reply->status = GD_OK;
+        reply->entry = answer;
+        return;
+    }
+    else if (PyUnicode_Check(answer) && PyUnicode_CompareWithASCIIString(answer, "skip") == 0) {
+        reply->status = GD_SKIP;
+    }
+    else if (answer != Py_None) {
+        PyErr_Format(PyExc_TypeError, "the translate callback returned %R", answer);
+        reply->status = GD_RAISE;
+    }
+    Py_XDECREF(answer);
+}
+
+/* Fills reply; a failure of the library itself is an internal error and ends as GD_PASS. */
+static void
+translate(const miss *m, gd_reply *reply)
+{
+    gd_request q = {
+        .owner = m->owner,
+        .options = m->root->options != NULL ? m->root->options : Py_None,
+        .function = (PyObject *)m->function,
+        .cache = (PyObject *)m->cache,
+        .slots = m->slots,
+        .nslots = m->cache->nslots,
+        .nargs = m->cache->nargs,
+        .kind = m->kind,
+        .nentries = (int32_t)m->cache->nentries,
+        .failures = m->failures,
+    };
+    reply->status = GD_PASS;
+    reply->entry = NULL;
+    GD_COUNT(translations);
+    if (gd_runtime.translate_callback != NULL) {
+        translate_by_callback(&q, reply);
+        return;
+    }
+    const gd_golib_api *lib = gd_golib_get();
+    if (lib == NULL) {
+        GD_COUNT(no_golib);
+        return;
+    }
+    GD_COUNT(golib_calls);
+    if (gd_golib_translate(lib, &q, reply) != 0) {
+        gd_internal_error("translate failed", (PyObject *)m->function);
+        reply->status = GD_PASS;
+    }
+}
+
+/* Holds the mark that this code is in translation. It carries the fork generation: a child finds the marks of threads it
+ * does not have out of date. */
+static void
+translate_marked(miss *m, gd_reply *reply)
+{
+    m->cache->in_progress = gd_runtime.fork_generation + 1;
+    gd_thread.translating++;
+    PyObject *torch_callback = gd_torch_quiet();
+    uint64_t begun = gd_heat_clock();
+    translate(m, reply);
+    gd_heat_spent(begun);
+    gd_torch_resume(torch_callback);
+    gd_thread.translating--;
+    m->cache->in_progress = 0;
+    PyObject *interruption = gd_take_interruption();
+    gd_leave_modes();
+    if (gd_thread.no_memory) { /* an answer may rest on it */
+        gd_thread.no_memory = 0;
+        PyErr_Clear();
+        Py_CLEAR(reply->entry);
+        reply->status = GD_PASS;
+    }
+    if (interruption != NULL) { /* whatever became of it on the way here */
+        PyErr_Clear();
+        PyErr_Restore(Py_NewRef(Py_TYPE(interruption)), interruption, PyException_GetTraceback(interruption));
+        Py_CLEAR(reply->entry);
+        reply->status = GD_RAISE;
+        m->interrupted = 1;
+    }
+    /* An answer and the error state must fit together: a pending exception in a good answer would surface anywhere. */
+    if (reply->status != GD_RAISE && PyErr_Occurred()) {
+        gd_internal_error("translation left an exception behind", (PyObject *)m->function);
+    }
+    else if (reply->status == GD_RAISE && !PyErr_Occurred()) {
+        gd_internal_error("translation raised nothing", (PyObject *)m->function);
+        reply->status = GD_PASS;
+    }
+    if ((reply->status == GD_OK) != (reply->entry != NULL && Py_IS_TYPE(reply->entry, &gd_GuardedCode_Type))) {
+        gd_internal_error("translation gave no usable entry", (PyObject *)m->function);
+        if (reply->status == GD_OK) {
+            reply->status = GD_PASS;
+        }
+    }
+    if (reply->status != GD_OK) {
+        Py_CLEAR(reply->entry);
+    }
+}
+
+/* ---- the fresh entry ---- */
+
+/* Puts the entry on the list and runs it. Its program is evaluated although it was made for these very values: that fills
+ * the registers its function takes, and proves the guards true on the frame they were built from. */
+static int
+run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **result)
+{
+    if (gd_frame_cache_add(m->cache, entry) < 0) {
+        gd_internal_error("entry does not fit its frame", (PyObject *)m->function);
+        return GD_RUN_ORIGINAL;
+    }
+    PyObject **regs = new_regs(m, entry);
+    if (regs == NULL) {
+        PyErr_Clear();
+        return GD_RUN_ORIGINAL;
+    }
+    int how = GD_RUN_ORIGINAL;
+    int failed = entry->valid ? gd_guard_eval(entry, regs) : 0;
+    if (failed < 0) {
+        end_hold(m);
+        how = gd_entry_run(tstate, (gd_GuardedCode *)Py_NewRef(entry), m->root, regs, result);
+    }
+    else {
+        GD_COUNT(fresh_guard_failed);
+        PyObject *text = gd_guard_failure_text(entry, failed, regs);
+        if (text != NULL) {
+            gd_frame_cache_failed(m->cache, text);
+            PyErr_SetObject(PyExc_SystemError, text);
+            Py_DECREF(text);
+        }
+        gd_entry_invalidate(entry);
+        if (!m->others && !gd_py_others_run(tstate)) {
+            gd_internal_error("guards fail on the frame they were made from", (PyObject *)m->function);
+        }
+        PyErr_Clear(); /* with other threads about: one of them may have changed what the guards look at */
+    }
+    PyMem_Free(regs);
+    return how;
+}
+
+static int
+serve(PyThreadState *tstate, miss *m, PyObject **result)
+{
+    gd_FrameCache *cache = m->cache;
+    GD_COUNT(misses);
+    cache->misses++;
+    int reason = refusal(tstate, m);
+    if (reason >= 0) {
+        gd_runtime.counters[reason]++;
+        if (reason != GD_COUNT_disabled) { /* the mark that disables is the reason, and it is on the caller */
+            gd_census_left(cache->code, reason);
+        }
+        return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
+    }
+    if (gd_runtime.stance == GD_STANCE_FAIL_ON_RECOMPILE || (gd_runtime.error_on_recompile && cache->nentries > 0)) {
+        return refused(m, 0, result);
+    }
+    if (!room_for_entry(m)) {
+        gd_census_left(cache->code, GD_COUNT_limit_reached);
+        return gd_runtime.fail_on_recompile_limit_hit ? refused(m, (int)cache->nentries, result) : GD_RUN_ORIGINAL;
+    }
+    gd_reply reply;
+    m->others = gd_py_others_run(tstate);
+    unsigned errors = gd_thread.internal_errors;
+    if (GD_UNLIKELY(gd_runtime.tells) && tell_user(m, "compile_start") < 0) {
+        Py_XDECREF(m->failures);
+        return raising(m, result);
+    }
+    translate_marked(m, &reply);
+    if (GD_UNLIKELY(gd_runtime.tells)) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        if (tell_user(m, "compile_end") < 0) {
+            Py_CLEAR(reply.entry);
+            reply.status = GD_RAISE;
+            Py_XDECREF(type);
+            Py_XDECREF(value);
+            Py_XDECREF(traceback);
+        }
+        else {
+            PyErr_Restore(type, value, traceback);
+        }
+    }
+    Py_XDECREF(m->failures);
+    int how = GD_RUN_ORIGINAL;
+    switch (reply.status) {
+    case GD_OK:
+        GD_COUNT(translated);
+        how = run_fresh(tstate, m, (gd_GuardedCode *)reply.entry, result);
+        Py_DECREF(reply.entry);
+        break;
+    case GD_SKIP:
+        GD_COUNT(skipped);
+        gd_census_left(cache->code, GD_COUNT_skipped);
+        cache->skip = 1;
+        if (gd_code_mark(cache->code, GD_CODE_SKIP | GD_CODE_ASKED) < 0) {
+            PyErr_Clear();
+        }
+        how = GD_RUN_ORIGINAL_LEFT;
+        break;
+    case GD_SKIP_HERE: /* modules share the code of Module.__call__: one that is too large says nothing about the others */
+        GD_COUNT(skipped);
+        gd_census_left(cache->code, GD_COUNT_skipped);
+        cache->skip = 1;
+        how = GD_RUN_ORIGINAL_LEFT;
+        break;
+    case GD_RAISE:
+        GD_COUNT(raised);
+        how = raising(m, result);
+        break;
+    default:
+        /* The next call may fare better, and most do not: a loop over such a function would spend its time here. */
+        GD_COUNT(passed);
+        gd_census_left(cache->code, GD_COUNT_passed);
+        cache->passes++;
+        how = reply.status == GD_LEAVE ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
+        break;
+    }
+    if (GD_UNLIKELY(gd_thread.internal_errors != errors)) {
+        cache->skip = 1; /* a bug of ours concerns this code alone; what it calls is served */
+    }
+    return how;
+}
+
+int
+gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
+              int kind, PyObject *const *slots, PyObject **result)
+{
+    miss m = {cache, root, owner, function, slots, NULL, kind, 0, gd_hold_signals(), 0};
+    int how = serve(tstate, &m, result);
+    end_hold(&m);
+    return how;
+}
+
+PyObject *
+gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, size_t n)
+{
+    int hooked = entry->flags & GD_ENTRY_NEEDS_HOOK;
+    gd_extent extent;
+    if (hooked) {
+        gd_extent_enter(tstate, root, &extent);
+    }
+    PyObject *value = entry->flags & GD_ENTRY_HANDS_OVER
+                          ? gd_call_handing_over(tstate, entry->vectorcall, entry->function, regs, n)
+                          : entry->vectorcall(entry->function, regs, n, NULL);
+    if (hooked) {
+        gd_extent_leave(tstate, &extent);
+    }
+    return value;
+}

@@ -1,0 +1,148 @@
+/* One call: the entries of its FrameCache are tried, else the frame is translated. Shared by the callable and the hook.
+ */
+#ifndef GD_MISS_H
+#define GD_MISS_H
+
+#include "pycompat.h"
+#include "calls/eval_frame.h"
+#include "cache/frame_cache.h"
+#include "runtime.h"
+
+/* Register arrays up to this size lie on the C stack. */
+#define GD_SMALL_REGS 64
+
+/* What becomes of the call. */
+enum {
+    GD_SERVED = 0, /* *result is new, or NULL with an exception set */
+    GD_RUN_ORIGINAL = 1, /* the caller runs the user's own code */
+    GD_RUN_ORIGINAL_HOOKED = 2, /* the same, inside an extent of the family: what it calls is served */
+    GD_RUN_ORIGINAL_WATCHING = 3, /* the same, with gd_thread.watching raised */
+    GD_RUN_ORIGINAL_ALONE = 4, /* the caller runs the user's own code with the hook set aside */
+    GD_RUN_ORIGINAL_AGAIN = 6, /* the same, between gd_rerun_begin and gd_rerun_end */
+    GD_RUN_ORIGINAL_LEFT = 5, /* as with HOOKED, while that pays: nothing is known of what it calls */
+};
+
+/* While code runs that looks at the interpreter itself, a frame the hook could serve is the user's own for so many calls. What one
+ * measurement sees is CPython's doing then, and a loop that takes one each turn is captured nonetheless. */
+#define GD_WATCHED_CALLS 32
+
+/* Whether this is such a call of the code that extra belongs to; counts it. extra may be NULL. */
+static inline int
+gd_watched_call(gd_ExtraState *extra)
+{
+    return GD_UNLIKELY(gd_thread.watching > 0) && extra != NULL && extra->watched < GD_WATCHED_CALLS
+           && ++extra->watched;
+}
+
+/* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots, kept
+ * alive by the caller. Arguments are borrowed. */
+int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,
+                  PyFunctionObject *function, int kind, PyObject *const *slots, PyObject **result);
+
+/* Calls the function of an entry that needs the hook around it, or that takes over references. */
+PyObject *gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs,
+                                  size_t n);
+
+/* Registers that are not slots: what every program may read. A function half taken apart by the collector has neither. */
+static inline int
+gd_fill_globals(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
+{
+    regs[cache->nslots] = function->func_globals;
+    regs[cache->nslots + 1] = function->func_builtins;
+    return function->func_globals != NULL && function->func_builtins != NULL;
+}
+
+/* The cells of the function's closure, after the arguments. */
+static inline void
+gd_copy_cells(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
+{
+    for (uint32_t i = cache->nargs; i < cache->nslots; i++) {
+        regs[i] = PyTuple_GET_ITEM(function->func_closure, i - cache->nargs);
+    }
+}
+
+/* Runs an entry whose program has just held on regs. The reference to entry is stolen. *result as with GD_SERVED. */
+static inline int
+gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, PyObject **result)
+{
+    uint32_t flags = entry->flags;
+    entry->hits++;
+    if (GD_UNLIKELY(flags & GD_ENTRY_RUN_ORIGINAL)) {
+        Py_DECREF(entry);
+        int hooked = (flags & GD_ENTRY_NEEDS_HOOK) != 0;
+        return flags & GD_ENTRY_WATCHES ? hooked ? GD_RUN_ORIGINAL_WATCHING : GD_RUN_ORIGINAL_ALONE
+               : hooked                 ? GD_RUN_ORIGINAL_HOOKED
+                                        : GD_RUN_ORIGINAL;
+    }
+    size_t n = entry->nslots;
+    for (uint32_t i = 0; i < entry->nextra; i++) {
+        regs[n + i] = regs[entry->extra_regs[i]];
+    }
+    n += entry->nextra;
+    PyObject *value = GD_UNLIKELY(flags & (GD_ENTRY_NEEDS_HOOK | GD_ENTRY_HANDS_OVER))
+                          ? gd_entry_call_specially(tstate, entry, root, regs, n)
+                          : entry->vectorcall(entry->function, regs, n, NULL);
+    if (GD_UNLIKELY(value == NULL) && entry->ntb_rows > 0) {
+        int raised = flags & GD_ENTRY_RERUN ? gd_graph_raised(entry) : 0;
+        if (raised != 0) {
+            if (raised == GD_RAISED_GRAPH) {
+                gd_keep_graph_error();
+            }
+            Py_DECREF(entry);
+            return raised == GD_RAISED_GRAPH ? GD_RUN_ORIGINAL : GD_RUN_ORIGINAL_AGAIN;
+        }
+        gd_fix_traceback(entry);
+    }
+    else if (GD_UNLIKELY(flags & GD_ENTRY_CATCHES)) {
+        gd_fix_caught(entry, value);
+    }
+    *result = value;
+    Py_DECREF(entry);
+    return GD_SERVED;
+}
+
+/* Copies n references, borrowed. A call has a handful: the barrier keeps the compiler from making a call of memcpy of it, which
+ * costs more than the copy. */
+static inline void
+gd_copy_refs(PyObject **to, PyObject *const *from, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        to[i] = from[i];
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+/* Serves a call. regs: room for cache->max_regs, its slots filled; cache, root and function are held by the caller. */
+static inline __attribute__((always_inline)) int
+gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
+         int kind, PyObject **regs, PyObject **result)
+{
+    if (GD_UNLIKELY(!gd_fill_globals(cache, function, regs))) {
+        return GD_RUN_ORIGINAL;
+    }
+    uint32_t version = cache->version, n = cache->nentries, guess = n > 1 ? gd_frame_cache_guess(cache) : 0;
+    for (uint32_t k = 0; k < n; k++) {
+        /* The guess first, then the others in their order. */
+        uint32_t i = k == 0 ? guess : k - (k <= guess);
+        gd_GuardedCode *entry = cache->entries[i];
+        if (GD_UNLIKELY(!entry->valid)) {
+            continue;
+        }
+        Py_INCREF(entry);
+        if (GD_LIKELY(gd_guard_eval(entry, regs) < 0)) {
+            cache->hits++;
+            if (GD_UNLIKELY(n > 1) && GD_LIKELY(cache->version == version)) {
+                cache->entries[0]->follower = entry;
+                gd_frame_cache_touch(cache, i);
+            }
+            return gd_entry_run(tstate, entry, root, regs, result);
+        }
+        Py_DECREF(entry);
+        if (GD_UNLIKELY(cache->version != version)) {
+            return GD_RUN_ORIGINAL; /* a Python predicate among the guards changed the list, and regs may be too small now */
+        }
+    }
+    return gd_serve_miss(tstate, cache, root, owner, function, kind, regs, result);
+}
+
+#endif

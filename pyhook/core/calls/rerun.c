@@ -1,0 +1,372 @@
+/* The user's own code in the place of transformed code: see calls/rerun.h. */
+#include "calls/rerun.h"
+
+#include "cache/extra_state.h"
+
+#include <frameobject.h>
+#include <opcode.h>
+#include <time.h>
+
+void
+gd_rerun_prepare(PyObject *place, int throws)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value != NULL) {
+        PyException_SetTraceback(value, traceback != NULL ? traceback : Py_None);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    Py_XSETREF(gd_thread.raised.error, value);
+    Py_XSETREF(gd_thread.raised.place, Py_XNewRef(place));
+    gd_thread.raised.throws = throws;
+}
+
+/* ---- places ---- */
+
+/* The code of a level of the place, and the offset of its instruction there. */
+static PyCodeObject *
+level_at(const gd_rerun *r, Py_ssize_t level, int *offset)
+{
+    PyObject *item = PyTuple_GET_ITEM(r->place, level);
+    if (level == 0) {
+        *offset = r->offset;
+        return r->code;
+    }
+    *offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
+    return (PyCodeObject *)PyTuple_GET_ITEM(item, 0);
+}
+
+static int
+same_source(PyCodeObject *a, int offset_a, PyCodeObject *b, int offset_b)
+{
+    int x[4], y[4];
+    return PyCode_Addr2Location(a, offset_a, &x[0], &x[1], &x[2], &x[3])
+           && PyCode_Addr2Location(b, offset_b, &y[0], &y[1], &y[2], &y[3]) && memcmp(x, y, sizeof x) == 0;
+}
+
+/* The offset of a resume function's body. Its prologue ends in a jump. bytes: its instructions */
+static int
+body_of(PyObject *bytes)
+{
+    const unsigned char *units = (const unsigned char *)PyBytes_AS_STRING(bytes);
+    Py_ssize_t at = 0, n = PyBytes_GET_SIZE(bytes);
+    while (at < n && units[at] != JUMP_FORWARD) {
+        at += 2;
+    }
+    return (int)at + 2;
+}
+
+/* Where a resume function has the instruction at `offset` of the user's code, which its body is a copy of: instructions keep their
+ * opcodes and positions, and their order. -1 where it has none. Raises nothing. */
+static int
+offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
+{
+    PyObject *from = PyCode_GetCode(code), *to = from != NULL ? PyCode_GetCode(copy) : NULL;
+    int found = -1;
+    if (to != NULL) {
+        const unsigned char *x = (const unsigned char *)PyBytes_AS_STRING(from);
+        const unsigned char *y = (const unsigned char *)PyBytes_AS_STRING(to);
+        Py_ssize_t nx = PyBytes_GET_SIZE(from), ny = PyBytes_GET_SIZE(to), at = 0;
+        int before = 0;
+        for (Py_ssize_t i = 0; i < offset && i < nx; i += 2) {
+            before += x[i] == x[offset] && same_source(code, (int)i, code, offset);
+        }
+        for (at = body_of(to); offset < nx && at < ny && found < 0; at += 2) {
+            if (y[at] == x[offset] && same_source(code, offset, copy, (int)at) && before-- == 0) {
+                found = (int)at;
+            }
+        }
+    }
+    Py_XDECREF(from);
+    Py_XDECREF(to);
+    PyErr_Clear();
+    return found;
+}
+
+/* A number of an exception table (Objects/exception_handling_notes.txt of 3.11). */
+static int
+read_varint(const unsigned char **p)
+{
+    int b = *(*p)++, value = b & 63;
+    while (b & 64) {
+        b = *(*p)++;
+        value = value << 6 | (b & 63);
+    }
+    return value;
+}
+
+/* Where an exception raised at `offset` is handled, as a code unit; -1 without a handler. */
+static int
+handler_of(PyCodeObject *code, int offset)
+{
+    const unsigned char *p = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable);
+    const unsigned char *end = p + PyBytes_GET_SIZE(code->co_exceptiontable);
+    int unit = offset / (int)sizeof(_Py_CODEUNIT);
+    while (p < end) {
+        int start = read_varint(&p), length = read_varint(&p), target = read_varint(&p);
+        (void)read_varint(&p);
+        if (start <= unit && unit < start + length) {
+            return target;
+        }
+    }
+    return -1;
+}
+
+/* Whether CPython, before the instruction at `offset`, may have found a signal whose exception goes to the same handler. */
+static int
+after_a_check(PyCodeObject *code, int offset)
+{
+    PyObject *bytes = PyCode_GetCode(code);
+    if (bytes == NULL) {
+        PyErr_Clear();
+        return 1;
+    }
+    const unsigned char *units = (const unsigned char *)PyBytes_AS_STRING(bytes);
+    int before = offset - 2, found;
+    while (before > 0 && units[before] == CACHE) {
+        before -= 2;
+    }
+    switch (units[offset]) {
+    case JUMP_BACKWARD:
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+        found = 1;
+        break;
+    default:
+        found = before >= 0
+                && (units[before] == CALL || units[before] == CALL_FUNCTION_EX
+                    || (units[before] == RESUME && (units[before + 1] & 3) < 2))
+                && handler_of(code, before) == handler_of(code, offset);
+    }
+    Py_DECREF(bytes);
+    return found;
+}
+
+/* Whether the frame calls the next level of the place. It is at the call or at one of its caches. */
+static int
+calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
+{
+    int offset;
+    PyCodeObject *code = level_at(r, level, &offset);
+    return frame->f_code == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
+}
+
+/* Whether what is raised in the frame, or passes through it, comes from the place: perhaps in another form than in transformed code. */
+static int
+passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
+{
+    for (Py_ssize_t level = r->place != NULL ? PyTuple_GET_SIZE(r->place) : 0; level-- > 0;) {
+        if (calls_on(r, frame, level)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether the running frame is at the place's instruction, or with `block` at any inside of the same block, and those that called it
+ * at its calls. Frames between its levels are of functions that the translation did not run as such. */
+static int
+at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
+{
+    Py_ssize_t level = PyTuple_GET_SIZE(r->place) - 1;
+    int offset = -1, runs = gd_py_frame_offset(frame);
+    PyCodeObject *code = level >= 0 ? level_at(r, level, &offset) : NULL;
+    if (code != frame->f_code || offset < 0
+        || (block ? handler_of(code, runs) != handler_of(code, offset) : runs != offset)) {
+        return 0;
+    }
+    while (level > 0) {
+        frame = gd_py_caller(frame);
+        if (frame == NULL) {
+            return 0;
+        }
+        if (calls_on(r, frame, level - 1)) {
+            level--;
+        }
+        else if (frame->f_code == r->code) {
+            return 0; /* elsewhere in the outermost frame */
+        }
+    }
+    return 1;
+}
+
+/* Whether the frame is not in a resume function's prologue: nothing of the user's runs there. */
+static int
+in_body(const gd_rerun *r, const _PyInterpreterFrame *frame)
+{
+    return frame->f_code != r->code || gd_py_frame_offset(frame) >= r->body;
+}
+
+/* ---- the trace function ---- */
+
+static void
+stop_tracing(gd_rerun *r)
+{
+    if (r->traced) {
+        r->traced = 0;
+        PyEval_SetTrace(r->previous, r->previous_object);
+        Py_CLEAR(r->previous_object);
+    }
+}
+
+/* Sets the exception as if it were raised now: the one that is being handled is its context. Always -1. */
+static int
+raise_now(gd_rerun *r)
+{
+    PyObject *error = r->error;
+    r->error = NULL;
+    PyObject *context = PyException_GetContext(error), *handled = PyErr_GetHandledException();
+    if (context == NULL && handled != NULL && handled != error) {
+        PyException_SetContext(error, Py_NewRef(handled));
+    }
+    Py_XDECREF(context);
+    Py_XDECREF(handled);
+    PyObject *traceback = PyException_GetTraceback(error);
+    PyErr_Restore(Py_NewRef(Py_TYPE(error)), error, traceback);
+    return -1;
+}
+
+/* What the transformed code had done when it was ended may have taken long. This much of it is done again before the exception is raised
+ * anywhere in the block: Ctrl-C should not take twice as long as the program. */
+#define LONGEST 100000000 /* ns */
+
+static int64_t
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether the exception is raised at the frame's instruction: the first check at the place or after it. */
+static int
+is_due(gd_rerun *r, const _PyInterpreterFrame *frame)
+{
+    int checked = after_a_check(frame->f_code, gd_py_frame_offset(frame));
+    if (r->reached) {
+        return checked;
+    }
+    if (at_place(r, frame, 0)) {
+        r->reached = r->passes-- <= 0;
+        return r->reached && (checked || r->done);
+    }
+    return checked && now() - r->begun > LONGEST && at_place(r, frame, 1);
+}
+
+static int
+trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg)
+{
+    gd_rerun *r = gd_thread.rerun;
+    if (r == NULL || r->error == NULL || gd_thread.translating > 0) {
+        return 0;
+    }
+    switch (what) {
+    case PyTrace_CALL:
+        frame->f_trace_lines = 0;
+        frame->f_trace_opcodes = r->throws;
+        break;
+    case PyTrace_RETURN:
+        frame->f_trace_lines = 1; /* a generator may live on */
+        frame->f_trace_opcodes = 0;
+        break;
+    case PyTrace_OPCODE:
+        if (r->throws && in_body(r, frame->f_frame) && is_due(r, frame->f_frame)) {
+            stop_tracing(r);
+            return raise_now(r);
+        }
+        break;
+    case PyTrace_EXCEPTION:
+        if (!r->throws
+            && (PyTuple_GET_ITEM(arg, 0) == (PyObject *)Py_TYPE(r->error) || passes_through(r, frame->f_frame))) {
+            stop_tracing(r);
+            Py_CLEAR(r->error);
+        }
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+/* ---- around the call ---- */
+
+void
+gd_rerun_begin(gd_rerun *r, PyCodeObject *code)
+{
+    memset(r, 0, sizeof *r);
+    r->error = gd_thread.raised.error;
+    r->place = gd_thread.raised.place;
+    r->throws = gd_thread.raised.throws;
+    gd_thread.raised.error = gd_thread.raised.place = NULL;
+    if (r->error == NULL) {
+        return;
+    }
+    r->code = code;
+    gd_ExtraState *extra = gd_extra_get(code);
+    if (extra != NULL && extra->flags & GD_CODE_OURS) {
+        PyObject *bytes = PyCode_GetCode(code);
+        r->body = bytes != NULL ? body_of(bytes) : 0;
+        Py_XDECREF(bytes);
+        PyErr_Clear();
+    }
+    r->offset = -1;
+    r->reached = r->place == NULL;
+    if (r->place != NULL && PyTuple_GET_SIZE(r->place) > 0) {
+        PyObject *item = PyTuple_GET_ITEM(r->place, 0);
+        PyCodeObject *outer = (PyCodeObject *)PyTuple_GET_ITEM(item, 0);
+        int offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
+        r->offset = outer == code ? offset : offset_in_copy(outer, offset, code);
+        long nth = PyTuple_GET_SIZE(item) > 5 ? PyLong_AsLong(PyTuple_GET_ITEM(item, 5)) : 0;
+        r->done = nth < 0;
+        r->passes = nth < 0 ? ~nth : nth;
+    }
+    r->begun = now();
+    r->outer = gd_thread.rerun;
+    gd_thread.rerun = r;
+    PyThreadState *tstate = gd_py_thread_state();
+    r->previous = tstate->c_tracefunc;
+    r->previous_object = Py_XNewRef(tstate->c_traceobj);
+    r->traced = 1;
+    PyEval_SetTrace(trace, NULL);
+}
+
+PyObject *
+gd_rerun_end(gd_rerun *r, PyObject *result)
+{
+    if (r->code == NULL) {
+        return result;
+    }
+    gd_thread.rerun = r->outer;
+    if (r->traced && gd_py_traced_by(gd_py_thread_state(), trace)) {
+        stop_tracing(r);
+    }
+    Py_CLEAR(r->previous_object); /* the program has set a trace function of its own */
+    Py_CLEAR(r->place);
+    if (r->error == NULL) {
+        return result;
+    }
+    /* Not raised so far: as if it arrived when the code had ended. */
+    if (result != NULL) {
+        Py_DECREF(result);
+    }
+    else {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        if (value != NULL && traceback != NULL) {
+            PyException_SetTraceback(value, traceback);
+        }
+        if (value != r->error) {
+            PyException_SetContext(r->error, Py_XNewRef(value));
+        }
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+    (void)raise_now(r);
+    return NULL;
+}

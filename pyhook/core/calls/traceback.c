@@ -1,0 +1,492 @@
+/* Gives an exception that left transformed code the traceback the user's own code would have given it. */
+#include "cache/guarded_code.h"
+#include "interrupt.h"
+#include "py311/guard.h"
+#include "calls/rerun.h"
+#include "runtime.h"
+#include "calls/tail_call.h"
+
+/* The last row that covers the code unit, or NULL: rows are sorted by `start`. */
+static const gd_tb_row *
+row_at(const gd_GuardedCode *e, uint32_t unit)
+{
+    uint32_t low = 0, high = e->ntb_rows;
+    while (low < high) { /* first row that starts after the unit */
+        uint32_t middle = low + (high - low) / 2;
+        if (e->tb_rows[middle].start <= unit) {
+            low = middle + 1;
+        }
+        else {
+            high = middle;
+        }
+    }
+    for (uint32_t i = low; i > 0; i--) {
+        if (unit < e->tb_rows[i - 1].end) {
+            return &e->tb_rows[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* The frame that a user's frame stands for in a traceback. */
+typedef struct {
+    PyFrameObject *frame; /* borrowed: the one that ran */
+    int holds; /* its values are shown; without, constants alone */
+} shown_frame;
+
+/* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line) and, for the
+ * frame that the one that ran stands for, which of its variables that has (see gd_entry_spec.chains). new, or NULL with an
+ * exception. The frame is a fresh one of the user's code: it never ran. It takes the place of the one that ran in the next one's f_back, too. */
+static PyObject *
+user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
+{
+    PyObject *code, *globals, *shown = NULL, *entry = NULL;
+    int lasti, line, nth;
+    if (!PyTuple_Check(item)
+        || !PyArg_ParseTuple(item, "O!O!ii|O!i", &PyCode_Type, &code, &PyDict_Type, &globals, &lasti, &line,
+                             &PyTuple_Type, &shown, &nth)) {
+        Py_XDECREF(next);
+        return NULL;
+    }
+    PyFrameObject *frame = gd_py_show_frame((PyCodeObject *)code, globals, lasti, ran.holds ? ran.frame : NULL, shown);
+    if (frame != NULL) {
+        if (next != NULL) {
+            gd_py_set_back(((PyTracebackObject *)next)->tb_frame, innermost ? ran.frame : NULL, frame);
+        }
+        entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None, frame,
+                                      lasti, line);
+        Py_DECREF(frame);
+    }
+    Py_XDECREF(next);
+    return entry;
+}
+
+/* The entries of one chain, outermost first, before `next` (stolen). ran: the transformed frame. new, or NULL with an exception */
+static PyObject *
+user_entries(PyObject *chain, shown_frame ran, PyObject *next)
+{
+    if (!PyTuple_Check(chain)) {
+        PyErr_SetString(PyExc_TypeError, "a chain of user frames is a tuple");
+        Py_XDECREF(next);
+        return NULL;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(chain);
+    for (Py_ssize_t i = n; i-- > 0;) {
+        next = user_entry(PyTuple_GET_ITEM(chain, i), ran, i == n - 1, next);
+        if (next == NULL) {
+            return NULL;
+        }
+    }
+    return next;
+}
+
+/* The entry again, before `next` (stolen). new, or NULL with an exception */
+static PyObject *
+copy_entry(PyTracebackObject *tb, PyObject *next)
+{
+    PyObject *copy = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next != NULL ? next : Py_None,
+                                           tb->tb_frame, tb->tb_lasti, tb->tb_lineno);
+    Py_XDECREF(next);
+    return copy;
+}
+
+/* The traceback of parts: entries, and (chain, the frame that ran) for the user frames that stand for one. new (NULL without an exception
+ * when there are none), or NULL with an exception */
+static PyObject *
+assembled(PyObject *parts)
+{
+    PyObject *next = NULL, *chain;
+    PyFrameObject *ran;
+    for (Py_ssize_t i = PyTuple_GET_SIZE(parts); i-- > 0;) {
+        PyObject *part = PyTuple_GET_ITEM(parts, i);
+        if (PyTraceBack_Check(part)) {
+            next = copy_entry((PyTracebackObject *)part, next);
+        }
+        else if (PyTuple_Check(part) && PyArg_ParseTuple(part, "OO!", &chain, &PyFrame_Type, &ran)) {
+            next = user_entries(chain, (shown_frame){ran, 0}, next);
+        }
+        else {
+            Py_CLEAR(next);
+        }
+        if (next == NULL) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_TypeError, "a part of a traceback is an entry or (chain, frame)");
+            }
+            return NULL;
+        }
+    }
+    return next;
+}
+
+/* Where an operation raised that the entry knows: *chain its user frames, for the call of a graph (else, and where that is not known, it
+ * stays NULL), and *rest, the entries inward of the transformed frame, without those of graphs. Both new; *rest is let go of when it changes. */
+static void
+known_operation(const gd_GuardedCode *e, int graph, PyObject **chain, PyObject **rest)
+{
+    PyObject *found = NULL, *after = NULL, *inward = NULL;
+    PyObject *question = PyTuple_Pack(3, e->operations, *rest, graph ? Py_True : Py_False);
+    PyObject *answer = question != NULL ? gd_call_python("user_frames", question) : NULL;
+    if (answer != NULL && PyTuple_Check(answer) && PyArg_ParseTuple(answer, "OO", &found, &after)
+        && (found == Py_None || PyTuple_Check(found))) {
+        inward = PyTuple_Check(after) ? assembled(after) : after != Py_None ? Py_NewRef(after) : NULL;
+        if (!PyErr_Occurred()) {
+            Py_XSETREF(*rest, inward);
+            *chain = found != Py_None ? Py_NewRef(found) : NULL;
+        }
+    }
+    Py_XDECREF(answer);
+    Py_XDECREF(question);
+    PyErr_Clear();
+}
+
+/* Entries looked at from the outermost on. The transformed frame is the first or nearly so when this is called. */
+enum { MAX_ENTRIES = 64 };
+
+/* The first n entries before `rest` (stolen). new, or NULL with an exception */
+static PyObject *
+before(PyTracebackObject **entries, int n, PyObject *rest)
+{
+    while (rest != NULL && n-- > 0) {
+        rest = copy_entry(entries[n], rest);
+    }
+    return rest;
+}
+
+/* new traceback with the entries of e's code replaced; NULL without an exception when there is none. goes_on: the user's frame is not
+ * at its end, so that what it holds is not the traceback's to keep; constants are shown all the same. */
+static PyObject *
+rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
+{
+    PyObject *code = ((PyFunctionObject *)e->function)->func_code;
+    PyTracebackObject *entries[MAX_ENTRIES];
+    int n = 0, found = -1;
+    for (PyTracebackObject *tb = (PyTracebackObject *)traceback; tb != NULL && n < MAX_ENTRIES; tb = tb->tb_next) {
+        entries[n] = tb;
+        if (gd_py_frame_code(tb->tb_frame) == code) {
+            found = n;
+            n++;
+            break;
+        }
+        n++;
+    }
+    if (found < 0) {
+        return NULL;
+    }
+    PyTracebackObject *ours = entries[found];
+    const gd_tb_row *row = ours->tb_lasti >= 0 ? row_at(e, (uint32_t)ours->tb_lasti / sizeof(_Py_CODEUNIT)) : NULL;
+    if (row == NULL) {
+        return NULL;
+    }
+    PyObject *rest = Py_XNewRef((PyObject *)ours->tb_next), *chain = NULL;
+    shown_frame ran = {ours->tb_frame, !goes_on};
+    if (!(row->flags & GD_TB_DROP) && rest != NULL && e->operations != Py_None) {
+        known_operation(e, row->flags & GD_TB_GRAPH, &chain, &rest);
+    }
+    if (chain != NULL) {
+        rest = user_entries(chain, ran, rest);
+        Py_DECREF(chain);
+        return before(entries, found, rest);
+    }
+    if (!(row->flags & GD_TB_DROP) || rest == NULL) {
+        if (!PyTuple_Check(e->chains) || row->chain >= PyTuple_GET_SIZE(e->chains)) {
+            Py_XDECREF(rest);
+            return NULL;
+        }
+        rest = user_entries(PyTuple_GET_ITEM(e->chains, row->chain), ran, rest);
+    }
+    return before(entries, found, rest);
+}
+
+void
+gd_fix_traceback(gd_GuardedCode *e)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (traceback != NULL && PyTraceBack_Check(traceback) && e->function != NULL && e->chains != NULL) {
+        PyObject *fixed = rewrite(e, traceback, 0);
+        if (fixed != NULL) {
+            Py_SETREF(traceback, fixed);
+            if (value != NULL && PyExceptionInstance_Check(value)) {
+                PyException_SetTraceback(value, traceback);
+            }
+        }
+        PyErr_Clear(); /* without memory for it the traceback stays as it is */
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+void
+gd_fix_caught(gd_GuardedCode *e, PyObject *result)
+{
+    PyObject *value = gd_tail_call_last(result);
+    if (value == NULL || !PyExceptionInstance_Check(value) || e->function == NULL || e->chains == NULL) {
+        return;
+    }
+    PyObject *traceback = PyException_GetTraceback(value);
+    PyObject *fixed = traceback != NULL && PyTraceBack_Check(traceback) ? rewrite(e, traceback, 1) : NULL;
+    if (fixed != NULL) {
+        PyException_SetTraceback(value, fixed);
+    }
+    PyErr_Clear();
+    Py_XDECREF(fixed);
+    Py_XDECREF(traceback);
+}
+
+/* ---- resume functions that ran as they are ---- */
+
+/* The byte offset of the first instruction of code at the same place of the source; -1 where there is none. */
+static int
+same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
+{
+    int want[4], found[4];
+    if (!PyCode_Addr2Location(copy, lasti, &want[0], &want[1], &want[2], &want[3])) {
+        return -1;
+    }
+    int step = (int)sizeof(_Py_CODEUNIT);
+    for (int at = 0; at < (int)Py_SIZE(code) * step; at += step) {
+        if (PyCode_Addr2Location(code, at, &found[0], &found[1], &found[2], &found[3])
+            && memcmp(want, found, sizeof(want)) == 0) {
+            return at;
+        }
+    }
+    return -1;
+}
+
+/* Which variables of the copy have the values of the user's code's: those of one name. new tuple or NULL with an exception */
+static PyObject *
+by_name(PyCodeObject *code, PyCodeObject *copy)
+{
+    PyObject *shown = PyList_New(0);
+    for (int i = 0; shown != NULL && i < code->co_nlocalsplus; i++) {
+        PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+        for (int k = 0; k < copy->co_nlocalsplus; k++) {
+            if (PyUnicode_Compare(name, PyTuple_GET_ITEM(copy->co_localsplusnames, k)) == 0) {
+                PyObject *pair = Py_BuildValue("(ii)", i, k);
+                if (pair == NULL || PyList_Append(shown, pair) < 0) {
+                    Py_CLEAR(shown);
+                }
+                Py_XDECREF(pair);
+                break;
+            }
+        }
+    }
+    PyObject *out = shown != NULL ? PyList_AsTuple(shown) : NULL;
+    Py_XDECREF(shown);
+    return out;
+}
+
+/* new traceback with the outermost entry, a resume function's, replaced; NULL, perhaps with an exception, where it is not one's. */
+static PyObject *
+rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
+{
+    PyCodeObject *copy = (PyCodeObject *)function->func_code;
+    if (gd_py_frame_code(tb->tb_frame) != (PyObject *)copy || function->func_dict == NULL) {
+        return NULL;
+    }
+    PyObject *origin = PyDict_GetItemString(function->func_dict, "__godynamo_origin__");
+    if (origin == NULL || !PyTuple_Check(origin) || PyTuple_GET_SIZE(origin) == 0
+        || !PyCode_Check(PyTuple_GET_ITEM(origin, 0))) {
+        return NULL;
+    }
+    PyCodeObject *code = (PyCodeObject *)PyTuple_GET_ITEM(origin, 0);
+    int lasti = same_place(code, copy, tb->tb_lasti);
+    int line = tb->tb_lineno >= 0 ? tb->tb_lineno : PyCode_Addr2Line(copy, tb->tb_lasti);
+    if (lasti < 0 || line <= 0) {
+        return NULL;
+    }
+    PyObject *shown = by_name(code, copy);
+    PyObject *item = shown != NULL ? Py_BuildValue("(OOiiN)", code, function->func_globals, lasti, line, shown) : NULL;
+    PyObject *fixed =
+        item != NULL ? user_entry(item, (shown_frame){tb->tb_frame, 1}, 1, Py_XNewRef((PyObject *)tb->tb_next)) : NULL;
+    Py_XDECREF(item);
+    return fixed;
+}
+
+void
+gd_fix_resumed(PyFunctionObject *function)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (traceback != NULL && PyTraceBack_Check(traceback)) {
+        PyObject *fixed = rewrite_resumed(function, (PyTracebackObject *)traceback);
+        if (fixed != NULL) {
+            Py_SETREF(traceback, fixed);
+            if (value != NULL && PyExceptionInstance_Check(value)) {
+                PyException_SetTraceback(value, traceback);
+            }
+        }
+        PyErr_Clear();
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+/* What of the traceback is inward of the transformed frame and the user's: a signal handler's frames. borrowed, or NULL. Frames of
+ * compiled code are not shown: the user's own code is about to run instead. */
+static PyObject *
+handlers_part(PyObject *traceback)
+{
+    PyTracebackObject *entry = (PyTracebackObject *)traceback;
+    while (entry != NULL && (entry = entry->tb_next) != NULL) {
+        if (gd_is_signal_handler(entry->tb_frame)) {
+            return (PyObject *)entry;
+        }
+    }
+    return NULL;
+}
+
+/* A signal handler has been given the frame it interrupted: what that and compiled code's frames hold is the user's frame's again. */
+static void
+clear_frames(PyObject *traceback, PyObject *until)
+{
+    for (PyTracebackObject *tb = (PyTracebackObject *)traceback; tb != NULL && (PyObject *)tb != until;
+         tb = tb->tb_next) {
+        PyObject *cleared = PyObject_CallMethod((PyObject *)tb->tb_frame, "clear", NULL);
+        if (cleared == NULL) {
+            PyErr_Clear();
+        }
+        Py_XDECREF(cleared);
+    }
+}
+
+/* The user frames of the graph's operation that the traceback leads through: new; NULL without an exception where none is known. */
+static PyObject *
+graph_place(const gd_GuardedCode *e, PyObject *traceback)
+{
+    PyObject *chain = NULL, *rest = Py_XNewRef((PyObject *)((PyTracebackObject *)traceback)->tb_next);
+    if (rest != NULL && e->operations != Py_None) {
+        known_operation(e, 1, &chain, &rest);
+    }
+    Py_XDECREF(rest);
+    for (Py_ssize_t i = 0; chain != NULL && i < PyTuple_GET_SIZE(chain); i++) {
+        if (PyLong_AsLong(PyTuple_GET_ITEM(PyTuple_GET_ITEM(chain, i), 2))
+            < 0) { /* one of several operations in the line */
+            Py_CLEAR(chain);
+        }
+    }
+    return chain;
+}
+
+/* Prepares the run of the user's own code that raises the exception, which came from outside, at the row's place. Steals all. */
+static void
+raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObject *value, PyObject *traceback)
+{
+    PyObject *place = row->flags & GD_TB_GRAPH ? graph_place(e, traceback) : NULL;
+    if (place == NULL && PyTuple_Check(e->chains) && row->place < PyTuple_GET_SIZE(e->chains)) {
+        place = Py_NewRef(PyTuple_GET_ITEM(e->chains, row->place));
+    }
+    PyObject *part = Py_XNewRef(handlers_part(traceback));
+    if (part != NULL) {
+        clear_frames(traceback, part);
+    }
+    Py_XDECREF(traceback);
+    PyErr_Restore(type, value, part);
+    gd_leave_modes();
+    gd_rerun_prepare(place, 1);
+    Py_XDECREF(place);
+}
+
+int
+gd_graph_raised(gd_GuardedCode *e)
+{
+    PyObject *type, *value, *traceback;
+    if (e->function == NULL) {
+        return 0;
+    }
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *code = ((PyFunctionObject *)e->function)->func_code;
+    const gd_tb_row *row = NULL;
+    if (traceback != NULL && PyTraceBack_Check(traceback)) {
+        PyTracebackObject *tb = (PyTracebackObject *)traceback; /* the outermost entry is the transformed frame's */
+        if (gd_py_frame_code(tb->tb_frame) == code && tb->tb_lasti >= 0) {
+            row = row_at(e, (uint32_t)tb->tb_lasti / sizeof(_Py_CODEUNIT));
+        }
+    }
+    if (row == NULL || !(row->flags & (GD_TB_GRAPH | GD_TB_PROTECTED))) {
+        PyErr_Restore(type, value, traceback);
+        return 0;
+    }
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (gd_came_from_outside(type, value, traceback)) {
+        raise_again(e, row, type, value, traceback);
+        return GD_RAISED_PROTECTED;
+    }
+    if (!(row->flags & GD_TB_GRAPH)) {
+        PyObject *place = PyTuple_Check(e->chains) && row->chain < PyTuple_GET_SIZE(e->chains)
+                              ? PyTuple_GET_ITEM(e->chains, row->chain)
+                              : NULL;
+        PyErr_Restore(type, value, traceback);
+        gd_rerun_prepare(place, 0);
+        return GD_RAISED_PROTECTED;
+    }
+    PyObject *answer = gd_call_python("may_run_again", value != NULL ? value : Py_None);
+    int blameless = answer == Py_None, again = answer == Py_True; /* the backend is at fault, not the graph */
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    if (!blameless && row->flags & GD_TB_PROTECTED) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        return GD_RAISED_PROTECTED;
+    }
+    PyErr_Restore(type, value, traceback);
+    return again ? GD_RAISED_GRAPH : 0;
+}
+
+/* Gives the frame of a traceback the variables of the calling frame, by their names. code: of the former. 0, or -1 with an exception. */
+static int
+keep_all(PyFrameObject *shown, PyObject *code)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    PyObject *pairs = frame != NULL ? by_name((PyCodeObject *)code, (PyCodeObject *)gd_py_frame_code(frame)) : NULL;
+    int kept = frame != NULL && pairs == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; kept == 0 && pairs != NULL && i < PyTuple_GET_SIZE(pairs); i++) {
+        int to, from;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(pairs, i), "ii", &to, &from)) {
+            kept = -1;
+            break;
+        }
+        PyObject *value = gd_py_frame_value(frame, from);
+        kept = value != NULL ? gd_py_show_value(shown, to, value) : 0;
+    }
+    Py_XDECREF(pairs);
+    return kept;
+}
+
+/* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception again (None: the one that is
+ * being handled), for which CPython adds no entry. The entry that the frame has already, the outermost one, is given what the frame still
+ * holds: these variables, or all that it has where none are named. */
+static PyObject *
+keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
+{
+    if (n < 2 || !PyCode_Check(args[1])) {
+        return PyErr_Format(PyExc_TypeError, "keep_in_traceback: an exception and code, then indices and values");
+    }
+    PyObject *exception = args[0] == Py_None ? PyErr_GetHandledException() : Py_NewRef(args[0]);
+    PyObject *traceback =
+        exception != NULL && PyExceptionInstance_Check(exception) ? PyException_GetTraceback(exception) : NULL;
+    if (traceback != NULL && PyTraceBack_Check(traceback)) {
+        PyFrameObject *frame = ((PyTracebackObject *)traceback)->tb_frame;
+        int ours = gd_py_frame_code(frame) == args[1], kept = ours && n == 2 ? keep_all(frame, args[1]) : 0;
+        for (Py_ssize_t i = 2; ours && kept == 0 && i + 1 < n; i += 2) {
+            kept = gd_py_show_value(frame, (int)PyLong_AsLong(args[i]), args[i + 1]);
+        }
+        if (kept < 0) {
+            PyErr_Clear(); /* without memory what is left dies with the frame */
+        }
+    }
+    Py_XDECREF(traceback);
+    Py_XDECREF(exception);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"keep_in_traceback", (PyCFunction)(void (*)(void))keep_in_traceback, METH_FASTCALL,
+     "Called by the rest of a frame before it raises an exception again: its traceback keeps these variables."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_traceback_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,397 @@
+/* Runs a guard program. Nodes are in order; the first that fails is the answer. Registers hold borrowed references, which
+ * stay good because nothing here runs code that could drop them, but for the calls of Python described at `evaluate`. */
+#include "guards/eval.h"
+#include "guards/memo.h"
+#include "guards/pure.h"
+#include "interrupt.h"
+#include "runtime.h"
+#include "torch/torch_state.h"
+
+#define PRESENT(node) (((node)->flags & GD_FLAG_PRESENT) != 0)
+
+/* Look-up in a dict through the node's cache. borrowed or NULL */
+static inline PyObject *
+cached_get(PyObject *dict, PyObject *key, Py_hash_t hash, gd_inline_cache *cache)
+{
+    uint64_t tag = gd_dict_tag(dict);
+    if (GD_UNLIKELY(cache->tag != tag)) {
+        cache->value = gd_dict_lookup(dict, key, hash);
+        cache->tag = tag;
+    }
+    return cache->value;
+}
+
+/* Any constant but None marks "the keys were right" in the cache of DICT_KEYS; it is never dereferenced. */
+static inline int
+keys_hold(PyObject *dict, PyObject *keys, gd_inline_cache *cache)
+{
+    if (PyODict_Check(dict)) {
+        return gd_dict_keys_are(dict, keys); /* move_to_end() leaves the tag as it was */
+    }
+    uint64_t tag = gd_dict_tag(dict);
+    if (cache->tag != tag) {
+        cache->value = gd_dict_keys_are(dict, keys) ? keys : NULL;
+        cache->tag = tag;
+    }
+    return cache->value != NULL;
+}
+
+static inline PyObject *
+item_at(PyObject *v, int32_t i)
+{
+    PyObject **items;
+    Py_ssize_t n;
+    if (PyList_Check(v)) {
+        items = ((PyListObject *)v)->ob_item;
+        n = PyList_GET_SIZE(v);
+    }
+    else if (PyTuple_Check(v)) {
+        items = ((PyTupleObject *)v)->ob_item;
+        n = PyTuple_GET_SIZE(v);
+    }
+    else {
+        return NULL;
+    }
+    Py_ssize_t at = i < 0 ? i + n : i;
+    return at >= 0 && at < n ? items[at] : NULL;
+}
+
+static inline PyObject *
+mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
+{
+    PyObject *mro = PyType_Check(type) ? ((PyTypeObject *)type)->tp_mro : NULL;
+    if (mro == NULL || !PyTuple_Check(mro) || (Py_ssize_t)i >= PyTuple_GET_SIZE(mro)) {
+        return NULL;
+    }
+    PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+    return dict != NULL ? gd_dict_lookup(dict, name, hash) : NULL;
+}
+
+static inline PyObject *
+tuple_iter_item(PyObject *v, uint32_t i)
+{
+    PyObject *seq;
+    Py_ssize_t first;
+    if (!gd_tuple_iter_look(v, &seq, &first) || seq == NULL || (Py_ssize_t)i >= PyTuple_GET_SIZE(seq) - first) {
+        return NULL;
+    }
+    return PyTuple_GET_ITEM(seq, first + (Py_ssize_t)i);
+}
+
+static inline int
+tuple_iter_left(PyObject *v, uint32_t n)
+{
+    PyObject *seq;
+    Py_ssize_t first;
+    if (!gd_tuple_iter_look(v, &seq, &first)) {
+        return 0;
+    }
+    return (seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0) == (Py_ssize_t)n;
+}
+
+/* gd_instance_attr with its usual outcomes inline: the cache has the position among inline values, or the dict's tag. */
+static inline PyObject *
+attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
+{
+    if (GD_LIKELY(Py_TYPE(v)->tp_flags & Py_TPFLAGS_MANAGED_DICT)) {
+        gd_instance_view view;
+        gd_instance_look(v, &view);
+        if (view.values != NULL) {
+            Py_ssize_t at = (Py_ssize_t)(cache->tag & ~GD_INLINE_HINT);
+            if (GD_LIKELY(cache->tag & GD_INLINE_HINT && gd_inline_is(&view, at, name))) {
+                return gd_inline_value(&view, at);
+            }
+        }
+        else if (GD_LIKELY(view.dict != NULL && gd_dict_tag(view.dict) == cache->tag)) {
+            return cache->value;
+        }
+    }
+    return gd_instance_attr(v, name, hash, cache);
+}
+
+/* The two below are written as one function over all operations, and inlined once for each with `op` known. */
+#define ONCE_PER_OPERATION static inline __attribute__((always_inline))
+
+/* The value an access node fetches; NULL when there is none. borrowed */
+ONCE_PER_OPERATION PyObject *
+fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
+{
+    switch (op) {
+    case GD_OP_MOVE:
+        return v;
+    case GD_OP_CONST:
+        return e->consts[node->a];
+    case GD_OP_DICT_GET:
+        return PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) : NULL;
+    case GD_OP_ATTR:
+        return attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
+    case GD_OP_MODULE_ATTR:
+        return PyModule_Check(v) && PyModule_GetDict(v) != NULL
+                   ? cached_get(PyModule_GetDict(v), e->consts[node->a], e->hashes[node->a], &e->caches[node->b])
+                   : NULL;
+    case GD_OP_SLOT:
+        return gd_slot_value(v, e->consts[node->a], node->b);
+    case GD_OP_INSTANCE_DICT:
+        return gd_made_dict(v);
+    case GD_OP_TYPE:
+        return (PyObject *)Py_TYPE(v);
+    case GD_OP_TYPE_ATTR:
+        return PyType_Check(v) ? _PyType_Lookup((PyTypeObject *)v, e->consts[node->a]) : NULL;
+    case GD_OP_MRO_ATTR:
+        return mro_value(v, e->consts[node->a], e->hashes[node->a], node->b);
+    case GD_OP_MRO_CLASS:
+        return gd_mro_class(v, node->a);
+    case GD_OP_INDEX:
+        return item_at(v, (int32_t)node->a);
+    case GD_OP_DICT_KEY:
+        return PyDict_Check(v) ? gd_dict_key(v, (Py_ssize_t)(int32_t)node->a) : NULL;
+    case GD_OP_FUNC_FIELD:
+        return gd_func_field(v, node->a);
+    case GD_OP_CELL:
+        return PyCell_Check(v) ? PyCell_GET(v) : NULL;
+    case GD_OP_WEAKREF:
+        return PyWeakref_CheckRef(v) ? PyWeakref_GET_OBJECT(v) : NULL;
+    case GD_OP_TUPLE_ITER_ITEM:
+        return tuple_iter_item(v, node->a);
+    default:
+        return NULL;
+    }
+}
+
+/* Whether a check node holds; PY_CHECK and TENSORS are not among them. */
+ONCE_PER_OPERATION int
+holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs, int op)
+{
+    switch (op) {
+    case GD_OP_VALID:
+        return e->valid;
+    case GD_OP_DICT_LACKS:
+        return PyDict_Check(v) && cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) == NULL;
+    case GD_OP_TYPE_MATCH:
+        return (PyObject *)Py_TYPE(v) == e->consts[node->a];
+    case GD_OP_ID_MATCH:
+        return v == e->consts[node->a];
+    case GD_OP_NOT_NONE:
+        return v != Py_None;
+    case GD_OP_EQUALS:
+        return gd_equals(v, e->consts[node->a]);
+    case GD_OP_NAME_MATCH:
+        return gd_name_is(v, e->consts[node->a]);
+    case GD_OP_HAS_ATTR:
+        return (attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
+    case GD_OP_TYPE_HAS_ATTR:
+        return PyType_Check(v) && (_PyType_Lookup((PyTypeObject *)v, e->consts[node->a]) != NULL) == PRESENT(node);
+    case GD_OP_LENGTH:
+        return gd_storage_length(v) == (Py_ssize_t)node->a;
+    case GD_OP_TUPLE_ITER_LEN:
+        return tuple_iter_left(v, node->a);
+    case GD_OP_DICT_KEYS:
+        return PyDict_Check(v) && keys_hold(v, e->consts[node->a], &e->caches[node->b]);
+    case GD_OP_DICT_CONTAINS:
+        return PyDict_Check(v)
+               && (cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
+    case GD_OP_PARAM_NAMES:
+        return gd_param_names_are(v, e->consts[node->a]);
+    case GD_OP_OBJECT_MUTATION: {
+        gd_instance_view view;
+        if (v != e->consts[node->a]) {
+            return 0;
+        }
+        gd_instance_look(v, &view);
+        return view.dict != NULL && gd_dict_tag(view.dict) == e->caches[node->b].tag;
+    }
+    case GD_OP_GRAD_MODE:
+        return gd_torch_grad_enabled() == PRESENT(node);
+    case GD_OP_CELL_EMPTY:
+        return PyCell_Check(v) && PyCell_GET(v) == NULL;
+    case GD_OP_QUIET:
+        return !gd_variable_ends_in_code(v, node->flags);
+    case GD_OP_QUIET_NAME: {
+        PyObject *had = PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b])
+                                        : attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
+        return had == NULL || !gd_ends_in_code(had, node->flags);
+    }
+    case GD_OP_QUIET_KEY: {
+        PyObject *had =
+            PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) : NULL;
+        return had == NULL || !gd_ends_in_code(had, node->flags);
+    }
+    case GD_OP_QUIET_SLOT: {
+        PyObject *had = gd_slot_value(v, e->consts[node->a], node->b);
+        return had == NULL || !gd_ends_in_code(had, node->flags);
+    }
+    case GD_OP_QUIET_INDEX:
+        return !gd_item_ends_in_code(v, (int32_t)node->a, node->flags);
+    case GD_OP_SAME:
+        return v == regs[node->a];
+    case GD_OP_DIFFERENT:
+        return v != regs[node->a];
+    default:
+        return 0;
+    }
+}
+
+static int
+predicate_holds(PyObject *predicate, PyObject *v)
+{
+    Py_INCREF(v);
+    int held = gd_hold_signals();
+    gd_thread
+        .translating++; /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
+    PyObject *result = PyObject_CallOneArg(predicate, v);
+    Py_DECREF(v);
+    int truth = result != NULL ? PyObject_IsTrue(result) : -1;
+    gd_thread.translating--;
+    gd_release_signals(held);
+    Py_XDECREF(result);
+    if (truth < 0) {
+        PyErr_Clear();
+    }
+    return truth > 0;
+}
+
+/* The addresses of the last call were distinct, so only those that are others now are compared: none of a module's parameters, most
+ * of the time. A guard for each pair would be 238,000 for a module of 690 parameters. */
+static int
+tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
+{
+    gd_tensor_check *first = e->tensors + node->a, *end = first + node->b;
+    int changed = 0;
+    for (gd_tensor_check *c = first; c < end; c++) {
+        uintptr_t v = (uintptr_t)regs[c->reg];
+        if (GD_LIKELY(v == c->apart) || !(c->fields & GD_TENSOR_DISTINCT)) {
+            continue;
+        }
+        changed = 1;
+        for (gd_tensor_check *other = first; other < end; other++) {
+            if (other != c && other->fields & GD_TENSOR_DISTINCT && (uintptr_t)regs[other->reg] == v) {
+                return 0;
+            }
+        }
+    }
+    for (gd_tensor_check *c = first; changed && c < end; c++) {
+        c->apart = (uintptr_t)regs[c->reg];
+    }
+    return 1;
+}
+
+enum { TENSORS_HOLD, TENSORS_FAIL, TENSORS_CALLED };
+
+/* The final check. TENSORS_CALLED: all hold, but Python was called for some. Apart from gd_guard_eval, whose registers its loop does not
+ * get: thirty tensors take 132 ns, inlined 158 (make bench, group guards). */
+static __attribute__((noinline)) int
+tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int called_before)
+{
+    if (node->flags & GD_FLAG_STATE && !gd_torch_state_equal(e->torch_state)) {
+        return TENSORS_FAIL;
+    }
+    if (node->flags & GD_FLAG_DISTINCT && !tensors_distinct(e, node, regs)) {
+        return TENSORS_FAIL;
+    }
+    const gd_tensor_check *check = e->tensors + node->a, *end = check + node->b;
+    int slow = 0;
+    for (; check < end; check++) {
+        if (GD_LIKELY(check->whole)) {
+            if (GD_UNLIKELY(!gd_tensor_check_whole(check, regs[check->reg]))) {
+                return TENSORS_FAIL;
+            }
+        }
+        else if (GD_UNLIKELY(check->state != NULL)) {
+            slow = 1;
+        }
+        else if (GD_UNLIKELY(gd_tensor_check_field(check, regs[check->reg]))) {
+            return TENSORS_FAIL;
+        }
+    }
+    if (GD_LIKELY(!slow || called_before)) {
+        return TENSORS_HOLD;
+    }
+    for (check = e->tensors + node->a; check < end; check++) {
+        if (check->state != NULL && gd_tensor_check_slow(check, regs[check->reg])) {
+            return TENSORS_FAIL;
+        }
+    }
+    return TENSORS_CALLED;
+}
+
+/* A call of Python (PY_CHECK, a tensor only Python can read) can let anything happen: another thread run, the collector
+ * call finalizers, an object in a register die. Each is therefore followed by a fresh start of the whole program, in which
+ * it counts as done: what is returned in the end was found in one sweep without any such call. A slow tensor's register is
+ * read right after a sweep, and only slots and constants are needed to survive the call. */
+int
+gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
+{
+    int done = -1; /* calls of the program's nodes up to this one have held */
+restart:;
+    /* The ends of a program have their place: VALID is its first node and nowhere else, TENSORS may be its last. */
+    if (GD_UNLIKELY(!e->valid)) {
+        return 0;
+    }
+    const gd_guard_memo *memo = e->memo; /* a call may have put another in its place */
+    const gd_guard_node *nodes = e->nodes;
+    int first = 1, n = (int)e->nnodes, i;
+    if (memo != NULL) {
+        if (GD_LIKELY(gd_memo_holds(memo, regs))) {
+            nodes = memo->nodes;
+            first = 0;
+            n = (int)memo->nnodes;
+        }
+        else {
+            memo = NULL;
+        }
+    }
+    const gd_guard_node *tensors = n > 0 && nodes[n - 1].op == GD_OP_TENSORS ? &nodes[--n] : NULL;
+    for (i = first; i < n; i++) {
+        const gd_guard_node *node = &nodes[i];
+        PyObject *v = regs[node->src];
+        switch (node->op) {
+#define X(name, is_access, class_a, class_b, text) \
+    case GD_OP_##name: \
+        if (is_access) { \
+            PyObject *value = fetch(e, node, v, GD_OP_##name); \
+            if (GD_UNLIKELY(value == NULL)) { \
+                goto fails; \
+            } \
+            regs[node->dst] = value; \
+        } \
+        else if (GD_OP_##name == GD_OP_PY_CHECK) { \
+            goto may_call; \
+        } \
+        else if (GD_UNLIKELY(!holds(e, node, v, regs, GD_OP_##name))) { \
+            goto fails; \
+        } \
+        break;
+            GD_GUARD_OPS(X)
+#undef X
+        default:
+            goto fails; /* no such operation: entries are verified when made */
+        }
+        continue;
+    may_call:;
+        int at = memo != NULL ? (int)memo->index[i] : i;
+        if (at <= done) {
+            continue;
+        }
+        if (!predicate_holds(e->consts[node->a], v)) {
+            return at;
+        }
+        done = at;
+        goto restart;
+    }
+    if (tensors != NULL) {
+        int outcome = tensors_hold(e, tensors, regs, i <= done);
+        if (GD_UNLIKELY(outcome != TENSORS_HOLD)) {
+            if (outcome == TENSORS_FAIL) {
+                goto fails;
+            }
+            done = i; /* where tensors are checked so there is no memo */
+            goto restart;
+        }
+    }
+    if (GD_UNLIKELY(memo == NULL && e->memo_wait > 0)) {
+        gd_memo_learn(e, regs);
+    }
+    return -1;
+fails:
+    return memo != NULL ? (int)memo->index[i] : i;
+}

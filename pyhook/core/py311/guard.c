@@ -1,0 +1,202 @@
+/* CPython 3.11: dict probing that calls no user code, inline values, tuple iterators. Facts of Objects/dictobject.c and
+ * Objects/tupleobject.c of 3.11. */
+#include "py311/guard.h"
+#include "guards/pure.h"
+
+/* The bits of the hash that come in at each further probe, as PERTURB_SHIFT of Objects/dictobject.c. */
+enum { PERTURB = 5 };
+
+/* Entry number at place i of the hash table, or a negative DKIX_*. */
+static inline Py_ssize_t
+table_at(const PyDictKeysObject *keys, size_t i)
+{
+    const void *table = keys->dk_indices;
+    int bits = DK_LOG_SIZE(keys);
+    if (bits < 8) {
+        return ((const int8_t *)table)[i];
+    }
+    if (bits < 16) {
+        return ((const int16_t *)table)[i];
+    }
+    if (bits < 32) {
+        return ((const int32_t *)table)[i];
+    }
+    return (Py_ssize_t)((const int64_t *)table)[i];
+}
+
+PyObject *
+gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
+{
+    PyDictObject *mp = (PyDictObject *)dict;
+    PyDictKeysObject *keys = mp->ma_keys;
+    size_t mask = (size_t)DK_SIZE(keys) - 1;
+    size_t perturb = (size_t)hash;
+    size_t i = (size_t)hash & mask;
+    for (;;) {
+        Py_ssize_t ix = table_at(keys, i);
+        if (ix == DKIX_EMPTY) {
+            return NULL;
+        }
+        if (ix >= 0 && keys->dk_kind == DICT_KEYS_GENERAL) {
+            PyDictKeyEntry *entry = &DK_ENTRIES(keys)[ix];
+            if (entry->me_key == key || (entry->me_hash == hash && gd_same_key(entry->me_key, key))) {
+                return entry->me_value;
+            }
+        }
+        else if (ix >= 0) {
+            PyDictUnicodeEntry *entry = &DK_UNICODE_ENTRIES(keys)[ix];
+            if (entry->me_key == key
+                || (((PyASCIIObject *)entry->me_key)->hash == hash && gd_same_key(entry->me_key, key))) {
+                return mp->ma_values != NULL ? mp->ma_values->values[ix] : entry->me_value;
+            }
+        }
+        perturb >>= PERTURB;
+        i = (i * 5 + perturb + 1) & mask;
+    }
+}
+
+Py_ssize_t
+gd_inline_position(const gd_instance_view *view, PyObject *name, uint64_t hint)
+{
+    Py_ssize_t n = view->keys->dk_nentries;
+    const PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(view->keys);
+    if (hint < (uint64_t)n && entries[hint].me_key == name) {
+        return (Py_ssize_t)hint;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (entries[i].me_key == name) {
+            return i;
+        }
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (gd_same_key(entries[i].me_key, name)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* tupleiterobject of Objects/tupleobject.c, which no header declares; gd_pycompat_guard_check compares it with what a real
+ * iterator does. */
+typedef struct {
+    PyObject_HEAD Py_ssize_t index;
+    PyObject *seq; /* NULL once exhausted */
+} tuple_iter;
+
+int
+gd_tuple_iter_look(PyObject *v, PyObject **seq, Py_ssize_t *first)
+{
+    if (!Py_IS_TYPE(v, &PyTupleIter_Type)) {
+        return 0;
+    }
+    *seq = ((tuple_iter *)v)->seq;
+    *first = ((tuple_iter *)v)->index;
+    return 1;
+}
+
+/* Gives a shown frame one of its variables: (index, place) names the variable of the source frame that has the value,
+ * (index, -1, value) has it. from NULL: only the latter are shown. 0, or -1 with an exception. */
+static int
+show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *from, PyObject *item)
+{
+    int index, place;
+    PyObject *value = NULL;
+    if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "ii|O", &index, &place, &value)) {
+        return -1;
+    }
+    if (value == NULL && from != NULL && place >= 0 && place < from->f_code->co_nlocalsplus) {
+        value = from->localsplus[place];
+    }
+    if (index < 0 || index >= code->co_nlocalsplus) {
+        return 0;
+    }
+    _PyLocals_Kind kind = _PyLocals_GetKind(code->co_localspluskinds, index);
+    if (value == NULL || ((kind & CO_FAST_FREE) && !PyCell_Check(value))) {
+        return 0;
+    }
+    value = (kind & CO_FAST_CELL) && !PyCell_Check(value) ? PyCell_New(value) : Py_NewRef(value);
+    if (value == NULL) {
+        return -1;
+    }
+    Py_XSETREF(to->localsplus[index], value);
+    return 0;
+}
+
+PyFrameObject *
+gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject *source, PyObject *shown)
+{
+    PyFrameObject *frame = PyFrame_New(PyThreadState_Get(), code, globals, NULL);
+    if (frame == NULL) {
+        return NULL;
+    }
+    _PyInterpreterFrame *inner = frame->f_frame;
+    /* PyFrame_New makes a function without a closure. A frame past its first instruction is taken to have its free variables'
+     * cells in place: f_locals reads them without a look (_PyFrame_FastToLocalsWithError of Objects/frameobject.c). */
+    int first = code->co_nlocals + code->co_nplaincellvars;
+    for (int i = 0; i < code->co_nfreevars; i++) {
+        inner->localsplus[first + i] = PyCell_New(NULL);
+        if (inner->localsplus[first + i] == NULL) {
+            Py_DECREF(frame);
+            return NULL;
+        }
+    }
+    int inside = lasti >= 0 && (Py_ssize_t)lasti < _PyCode_NBYTES(code);
+    inner->prev_instr = _PyCode_CODE(code) + (inside ? lasti / (int)sizeof(_Py_CODEUNIT) : 0);
+    for (Py_ssize_t i = 0; shown != NULL && i < PyTuple_GET_SIZE(shown); i++) {
+        if (show_local(code, inner, source != NULL ? source->f_frame : NULL, PyTuple_GET_ITEM(shown, i)) < 0) {
+            Py_DECREF(frame);
+            return NULL;
+        }
+    }
+    return frame;
+}
+
+int
+gd_py_show_value(PyFrameObject *frame, int index, PyObject *value)
+{
+    _PyInterpreterFrame *inner = frame->f_frame;
+    PyCodeObject *code = inner->f_code;
+    if (inner->owner != FRAME_OWNED_BY_FRAME_OBJECT || index < 0 || index >= code->co_nlocalsplus) {
+        return 0;
+    }
+    PyObject *had = inner->localsplus[index];
+    if (had != NULL && !(PyCell_Check(had) && PyCell_GET(had) == NULL)) {
+        return 0;
+    }
+    PyObject *item = Py_BuildValue("(iiO)", index, -1, value);
+    int shown = item != NULL ? show_local(code, inner, NULL, item) : -1;
+    Py_XDECREF(item);
+    return shown;
+}
+
+void
+gd_py_set_back(PyFrameObject *frame, PyFrameObject *was, PyFrameObject *back)
+{
+    if (frame->f_back == was) {
+        Py_XSETREF(frame->f_back, (PyFrameObject *)Py_NewRef(back));
+    }
+}
+
+int
+gd_pycompat_guard_check(void)
+{
+    PyObject *tuple = PyTuple_Pack(3, Py_None, Py_True, Py_False);
+    PyObject *iter = tuple != NULL ? PyObject_GetIter(tuple) : NULL;
+    PyObject *item = iter != NULL ? PyIter_Next(iter) : NULL;
+    int ok = -1;
+    if (item != NULL) {
+        PyObject *seq = NULL;
+        Py_ssize_t first = -1;
+        ok = PyTupleIter_Type.tp_basicsize == sizeof(tuple_iter) && gd_tuple_iter_look(iter, &seq, &first)
+                     && seq == tuple && first == 1
+                 ? 0
+                 : -1;
+        if (ok < 0) {
+            PyErr_SetString(PyExc_ImportError, "godynamo: this CPython's tuple iterators are not those of 3.11");
+        }
+    }
+    Py_XDECREF(item);
+    Py_XDECREF(iter);
+    Py_XDECREF(tuple);
+    return ok;
+}

@@ -1,0 +1,580 @@
+/* The probe. Tensors of known metadata come from godynamo._called.guard_env.layout_samples(); every offset must be the only one that
+ * fits all of them, and then random tensors are read by the offsets found and compared with their Python attributes, alone
+ * and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
+#define _GNU_SOURCE
+#include "interrupt.h"
+#include "runtime.h"
+#include "torch/tensor_layout.h"
+#include "torch/torch_state.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+gd_tensor_layout_t gd_tensor_layout;
+
+/* Bytes looked at, from the start of a C++ object. */
+enum { WINDOW = 256 };
+
+typedef struct {
+    _Alignas(8) char bytes[WINDOW];
+} window;
+
+static int probed;
+
+/* Copies memory that may not be mapped: 1 when the page that it begins on is. What lies behind that page may be the end of the
+ * heap, and reads as zero where it is not mapped (a transfer stops in front of an element that is not mapped whole). */
+static int
+read_memory(const void *address, void *out, size_t n)
+{
+    size_t first = 4096 - ((uintptr_t)address & 4095);
+    first = first < n ? first : n;
+    struct iovec to = {out, n};
+    struct iovec from[2] = {{(void *)address, first}, {(char *)address + first, n - first}};
+    memset(out, 0, n);
+    return process_vm_readv(getpid(), &to, 1, from, n > first ? 2 : 1, 0) >= (ssize_t)first;
+}
+
+static uint64_t
+word_at(const window *w, uint32_t offset)
+{
+    uint64_t value;
+    memcpy(&value, w->bytes + offset, sizeof value);
+    return value;
+}
+
+/* The object that the word at `offset` of the Python object points to. 1 when it can be read. */
+static int
+follow(PyObject *tensor, uint32_t offset, window *out)
+{
+    const void *target = *(void **)((char *)tensor + offset);
+    return target != NULL && ((uintptr_t)target & 7) == 0 && read_memory(target, out->bytes, WINDOW);
+}
+
+/* A list of the samples' dict, borrowed; NULL when absent. */
+static PyObject *
+samples_of(PyObject *samples, const char *name)
+{
+    PyObject *list = PyDict_GetItemString(samples, name);
+    return list != NULL && PyList_Check(list) && PyList_GET_SIZE(list) > 0 ? list : NULL;
+}
+
+/* Counts the offsets that `fits` accepts, in steps; the last one is left in *found. */
+typedef int (*fits_fn)(PyObject *samples, uint32_t offset);
+
+static int
+unique(PyObject *samples, fits_fn fits, uint32_t step, uint32_t size, uint32_t *found)
+{
+    int count = 0;
+    for (uint32_t offset = 0; offset + size <= WINDOW; offset += step) {
+        if (fits(samples, offset)) {
+            *found = offset;
+            count++;
+        }
+    }
+    return count == 1;
+}
+
+static const int64_t odd_sizes[] = {1237, 3, 7, 2, 5}, odd_strides[] = {210, 70, 10, 5, 1};
+
+/* impl, sizes, strides, ndim: the ten numbers stand side by side, the number of dimensions before them. */
+static int
+probe_sizes(PyObject *samples)
+{
+    PyObject *odd = samples_of(samples, "odd"), *dims = samples_of(samples, "dims");
+    if (odd == NULL || dims == NULL) {
+        return 0;
+    }
+    int count = 0;
+    for (uint32_t impl = 16; impl <= 24; impl += 8) {
+        window w;
+        if (!follow(PyList_GET_ITEM(odd, 0), impl, &w)) {
+            continue;
+        }
+        for (uint32_t at = 8; at + 80 <= WINDOW; at += 8) {
+            if (memcmp(w.bytes + at, odd_sizes, 40) == 0 && memcmp(w.bytes + at + 40, odd_strides, 40) == 0) {
+                gd_tensor_layout.impl = impl;
+                gd_tensor_layout.sizes = at;
+                gd_tensor_layout.strides = at + 40;
+                gd_tensor_layout.ndim = at - 8;
+                count++;
+            }
+        }
+    }
+    if (count != 1) {
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(dims); i++) { /* a tensor of i dimensions each */
+        window w;
+        if (!follow(PyList_GET_ITEM(dims, i), gd_tensor_layout.impl, &w)
+            || word_at(&w, gd_tensor_layout.ndim) != (uint64_t)i) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* samples["dtypes"]: (tensor, ScalarType) pairs; ["devices"]: (tensor, DeviceType). */
+static int
+pair_at(PyObject *pair, window *w, long *number)
+{
+    *number = PyLong_AsLong(PyTuple_GET_ITEM(pair, 1));
+    return follow(PyTuple_GET_ITEM(pair, 0), gd_tensor_layout.impl, w);
+}
+
+static int
+fits_dtype(PyObject *samples, uint32_t offset)
+{
+    PyObject *pairs = samples_of(samples, "dtypes");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs); i++) {
+        window w;
+        long number;
+        uint16_t value;
+        if (!pair_at(PyList_GET_ITEM(pairs, i), &w, &number)) {
+            return 0;
+        }
+        memcpy(&value, w.bytes + offset, sizeof value);
+        if (value != number) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* optional<Device>: type, index, whether there is one. */
+static int
+fits_device(PyObject *samples, uint32_t offset)
+{
+    PyObject *pairs = samples_of(samples, "devices");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs); i++) {
+        window w;
+        long number;
+        if (!pair_at(PyList_GET_ITEM(pairs, i), &w, &number) || (int8_t)w.bytes[offset] != number
+            || (int8_t)w.bytes[offset + 1] != -1 || w.bytes[offset + 2] != 1) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* samples["keysets"]: (tensor, raw_repr) pairs. */
+static int
+fits_keyset(PyObject *samples, uint32_t offset)
+{
+    PyObject *pairs = samples_of(samples, "keysets");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs); i++) {
+        PyObject *pair = PyList_GET_ITEM(pairs, i);
+        window w;
+        if (!follow(PyTuple_GET_ITEM(pair, 0), gd_tensor_layout.impl, &w)
+            || word_at(&w, offset) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(pair, 1))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The window reaches beyond the C++ objects, into what the heap has there, and a few samples made in a row have neighbours alike:
+ * four of each kind were taken in by them in one process of some dozens. Hence what only autograd metadata is: each tensor's
+ * own, and all of one C++ class. */
+
+/* Whether the word is zero in every tensor of the list. */
+static int
+all_zero(PyObject *list, uint32_t offset)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        window w;
+        if (!follow(PyList_GET_ITEM(list, i), gd_tensor_layout.impl, &w) || word_at(&w, offset) != 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether the word points, in every tensor of the list, to an object of its own whose first word (its C++ class) is *class;
+ * where that is 0 it becomes the first one's. */
+static int
+all_own(PyObject *list, uint32_t offset, uint64_t *class)
+{
+    uint64_t last = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        window w;
+        uint64_t first;
+        if (!follow(PyList_GET_ITEM(list, i), gd_tensor_layout.impl, &w)) {
+            return 0;
+        }
+        uint64_t word = word_at(&w, offset);
+        if (word == 0 || (word & 7) != 0 || word == last
+            || !read_memory((void *)(uintptr_t)word, &first, sizeof first)) {
+            return 0;
+        }
+        *class = *class != 0 ? *class : first;
+        if (first == 0 || first != *class) {
+            return 0;
+        }
+        last = word;
+    }
+    return 1;
+}
+
+static int
+fits_autograd_meta(PyObject *samples, uint32_t offset)
+{
+    uint64_t class = 0;
+    return all_zero(samples_of(samples, "plain"), offset) && all_own(samples_of(samples, "leaf"), offset, &class)
+           && all_own(samples_of(samples, "computed"), offset, &class);
+}
+
+/* The autograd metadata of a tensor. */
+static int
+follow_meta(PyObject *tensor, window *out)
+{
+    window impl;
+    if (!follow(tensor, gd_tensor_layout.impl, &impl)) {
+        return 0;
+    }
+    const void *meta = (const void *)(uintptr_t)word_at(&impl, gd_tensor_layout.autograd_meta);
+    return meta != NULL && read_memory(meta, out->bytes, WINDOW);
+}
+
+/* What stands at an offset of the autograd metadata of each tensor of a list: a byte of this value, or a word set or not. */
+static int
+meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int wanted)
+{
+    PyObject *list = samples_of(samples, name);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        window w;
+        if (!follow_meta(PyList_GET_ITEM(list, i), &w)
+            || (is_byte ? w.bytes[offset] : word_at(&w, offset) != 0) != wanted) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The same of the tensors of samples["random"] that have such metadata, by what Python says of them: the places 6 and 7 of a view are
+ * requires_grad and is_leaf. */
+static int
+meta_of_random_is(PyObject *samples, uint32_t offset, int is_byte)
+{
+    PyObject *list = samples_of(samples, "random");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        PyObject *pair = PyList_GET_ITEM(list, i), *view = PyTuple_GET_ITEM(pair, 1);
+        int requires_grad = PyTuple_GET_ITEM(view, 6) == Py_True, is_leaf = PyTuple_GET_ITEM(view, 7) == Py_True;
+        window w;
+        if (!follow_meta(PyTuple_GET_ITEM(pair, 0), &w)) {
+            if (requires_grad) {
+                return 0;
+            }
+        }
+        else if (is_byte ? w.bytes[offset] != (requires_grad && is_leaf) : (word_at(&w, offset) != 0) == is_leaf) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int
+fits_requires_grad(PyObject *samples, uint32_t offset)
+{
+    return meta_is(samples, "leaf", offset, 1, 1) && meta_is(samples, "computed", offset, 1, 0)
+           && meta_is(samples, "switched_off", offset, 1, 0) && meta_of_random_is(samples, offset, 1);
+}
+
+static int
+fits_grad_fn(PyObject *samples, uint32_t offset)
+{
+    return meta_is(samples, "leaf", offset, 0, 0) && meta_is(samples, "computed", offset, 0, 1)
+           && meta_is(samples, "switched_off", offset, 0, 0) && meta_of_random_is(samples, offset, 0);
+}
+
+/* grad_fn is a shared pointer: object and control block, two words that come and go together. */
+static int
+probe_grad_fn(PyObject *samples)
+{
+    uint32_t found[3], count = 0;
+    for (uint32_t offset = 0; offset + 8 <= WINDOW && count < 3; offset += 8) {
+        if (fits_grad_fn(samples, offset)) {
+            found[count++] = offset;
+        }
+    }
+    gd_tensor_layout.grad_fn = found[0];
+    return count == 1 || (count == 2 && found[1] == found[0] + 8);
+}
+
+static int
+view_of(PyObject *tensor, gd_tensor_view *out)
+{
+    const char *impl = gd_tensor_impl(tensor);
+    if (impl == NULL) {
+        return 0;
+    }
+    uint64_t keyset = GD_TENSOR_FIELD(uint64_t, impl, keyset), ndim = GD_TENSOR_FIELD(uint64_t, impl, ndim);
+    if ((keyset & ~gd_tensor_layout.plain_keys) != 0 || ndim > GD_INLINE_DIMS) {
+        return 0;
+    }
+    memset(out, 0, sizeof *out);
+    memcpy(out->sizes, impl + gd_tensor_layout.sizes, ndim * sizeof(int64_t));
+    memcpy(out->strides, impl + gd_tensor_layout.strides, ndim * sizeof(int64_t));
+    out->keyset = keyset;
+    out->ndim = (int32_t)ndim;
+    out->scalar_type = GD_TENSOR_FIELD(uint16_t, impl, dtype);
+    out->device_type = *(const int8_t *)(impl + gd_tensor_layout.device);
+    out->device_index = *(const int8_t *)(impl + gd_tensor_layout.device + 1);
+    out->requires_grad = gd_tensor_requires_grad(impl);
+    out->is_leaf = gd_tensor_is_leaf(impl);
+    return 1;
+}
+
+static PyObject *
+view_tuple(const gd_tensor_view *v)
+{
+    PyObject *sizes = PyTuple_New(v->ndim), *strides = PyTuple_New(v->ndim);
+    for (int32_t i = 0; sizes != NULL && strides != NULL && i < v->ndim; i++) {
+        PyTuple_SET_ITEM(sizes, i, PyLong_FromLongLong(v->sizes[i]));
+        PyTuple_SET_ITEM(strides, i, PyLong_FromLongLong(v->strides[i]));
+    }
+    return Py_BuildValue("(NNKiiiNN)", sizes, strides, (unsigned long long)v->keyset, v->scalar_type, v->device_type,
+                         v->device_index, PyBool_FromLong(v->requires_grad), PyBool_FromLong(v->is_leaf));
+}
+
+/* samples[name]: (tensor, what view_tuple should give of it). Each is read right, and two of them are told apart by what
+ * is read exactly when Python tells them apart. */
+static int
+self_check(PyObject *samples, const char *name)
+{
+    PyObject *list = samples_of(samples, name);
+    if (list == NULL) {
+        return 0;
+    }
+    Py_ssize_t n = PyList_GET_SIZE(list), wrong = 0;
+    gd_tensor_view *views = PyMem_Calloc((size_t)n, sizeof(gd_tensor_view));
+    if (views == NULL) {
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *pair = PyList_GET_ITEM(list, i);
+        PyObject *read = view_of(PyTuple_GET_ITEM(pair, 0), &views[i]) ? view_tuple(&views[i]) : NULL;
+        wrong += read == NULL || PyObject_RichCompareBool(read, PyTuple_GET_ITEM(pair, 1), Py_EQ) != 1;
+        Py_XDECREF(read);
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        for (Py_ssize_t j = 0; j < n; j++) {
+            int same = PyObject_RichCompareBool(PyTuple_GET_ITEM(PyList_GET_ITEM(list, i), 1),
+                                                PyTuple_GET_ITEM(PyList_GET_ITEM(list, j), 1), Py_EQ);
+            wrong += same != (memcmp(&views[i], &views[j], sizeof views[i]) == 0);
+        }
+    }
+    PyMem_Free(views);
+    return wrong == 0;
+}
+
+/* new reference or NULL with an exception: godynamo._called.guard_env.name */
+static PyObject *
+environment_function(const char *name)
+{
+    PyObject *module = gd_import("godynamo._called.guard_env");
+    PyObject *function = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
+    Py_XDECREF(module);
+    return function;
+}
+
+/* The first step that failed, or NULL. */
+static const char *
+probe(PyObject *samples)
+{
+    static const char *const lists[] = {"odd",  "dims",     "dtypes",       "devices", "keysets", "plain",
+                                        "leaf", "computed", "switched_off", "random",  "views"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        if (samples_of(samples, lists[i]) == NULL) {
+            return lists[i];
+        }
+    }
+    PyObject *base = PyDict_GetItemString(samples, "base"), *keys = PyDict_GetItemString(samples, "plain_keys");
+    if (base == NULL || !PyType_Check(base) || keys == NULL) {
+        return "base";
+    }
+    gd_tensor_layout.plain_keys = PyLong_AsUnsignedLongLong(keys);
+    if (((PyTypeObject *)base)->tp_basicsize < 24) {
+        return "object size";
+    }
+    if (!probe_sizes(samples)) {
+        return "sizes";
+    }
+    if (((PyTypeObject *)base)->tp_basicsize < (Py_ssize_t)gd_tensor_layout.impl + 8) {
+        return "object size";
+    }
+    if (!unique(samples, fits_dtype, 2, 2, &gd_tensor_layout.dtype)) {
+        return "dtype";
+    }
+    if (!unique(samples, fits_device, 1, 3, &gd_tensor_layout.device)) {
+        return "device";
+    }
+    if (!unique(samples, fits_keyset, 8, 8, &gd_tensor_layout.keyset)) {
+        return "key set";
+    }
+    if (!unique(samples, fits_autograd_meta, 8, 8, &gd_tensor_layout.autograd_meta)) {
+        return "autograd metadata";
+    }
+    if (!unique(samples, fits_requires_grad, 1, 1, &gd_tensor_layout.requires_grad)) {
+        return "requires_grad";
+    }
+    if (!probe_grad_fn(samples)) {
+        return "grad_fn";
+    }
+    window meta;
+    if (!follow_meta(PyList_GET_ITEM(samples_of(samples, "leaf"), 0), &meta)) {
+        return "autograd metadata";
+    }
+    gd_tensor_layout.plain_meta = word_at(&meta, 0);
+    void *ask = gd_torch_symbol("_ZNK3c1010TensorImpl13requires_gradEv");
+    if (ask == NULL) {
+        return "requires_grad of a view";
+    }
+    memcpy(&gd_tensor_layout.ask_requires_grad, &ask, sizeof ask);
+    if (!self_check(samples, "random") || !self_check(samples, "views")) {
+        return "self-check";
+    }
+    gd_tensor_layout.base = (PyTypeObject *)Py_NewRef(base);
+    return NULL;
+}
+
+int
+gd_tensor_layout_ensure(void)
+{
+    if (GD_LIKELY(probed)) {
+        return gd_tensor_layout.known;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int held = gd_hold_signals();
+    PyObject *function = environment_function("layout_samples");
+    PyObject *samples = function != NULL ? PyObject_CallNoArgs(function) : NULL;
+    Py_XDECREF(function);
+    gd_release_signals(held);
+    if (samples == Py_None) {
+        Py_DECREF(samples); /* modes are active on this thread that would make other tensors of the samples */
+        PyErr_Restore(type, value, traceback);
+        return 0;
+    }
+    if (!probed) { /* another thread may have been here while Python ran */
+        const char *failed = samples != NULL && PyDict_Check(samples) ? probe(samples) : "samples";
+        gd_tensor_layout.known = failed == NULL;
+        probed = 1;
+        PyErr_Clear();
+        if (failed != NULL
+            && PyErr_WarnFormat(
+                   PyExc_RuntimeWarning, 1,
+                   "godynamo: the layout of this torch's tensors could not be made out (%s): tensors are checked "
+                   "through Python attributes, which is slower",
+                   failed)
+                   < 0) {
+            PyErr_Clear(); /* warnings are errors here; the slow way is right all the same */
+        }
+    }
+    PyErr_Clear();
+    Py_XDECREF(samples);
+    PyErr_Restore(type, value, traceback);
+    return gd_tensor_layout.known;
+}
+
+int
+gd_tensor_view_read(PyObject *tensor, gd_tensor_view *out)
+{
+    return gd_tensor_layout_ensure() && PyObject_TypeCheck(tensor, gd_tensor_layout.base) && view_of(tensor, out);
+}
+
+PyObject *
+gd_tensor_python_state(PyObject *tensor)
+{
+    static PyObject *function;
+    if (function == NULL && (function = environment_function("tensor_state")) == NULL) {
+        return NULL;
+    }
+    return PyObject_CallOneArg(function, tensor);
+}
+
+PyObject *
+gd_tensor_field_text(int field, uint64_t raw)
+{
+    PyObject *function = environment_function("field_text");
+    PyObject *text = function != NULL ? PyObject_CallFunction(function, "iK", field, (unsigned long long)raw) : NULL;
+    Py_XDECREF(function);
+    if (text != NULL && PyUnicode_Check(text)) {
+        return text;
+    }
+    PyErr_Clear();
+    Py_XDECREF(text);
+    return PyUnicode_FromFormat("%llu", (unsigned long long)raw);
+}
+
+static PyObject *
+tensor_view(PyObject *module, PyObject *tensor)
+{
+    (void)module;
+    gd_tensor_view v;
+    if (!gd_tensor_view_read(tensor, &v)) {
+        Py_RETURN_NONE;
+    }
+    return view_tuple(&v);
+}
+
+static PyObject *
+tensor_layout(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    gd_tensor_layout_ensure();
+    const gd_tensor_layout_t *l = &gd_tensor_layout;
+    return Py_BuildValue("{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:K}", "known", l->known, "impl", l->impl,
+                         "ndim", l->ndim, "sizes", l->sizes, "strides", l->strides, "dtype", l->dtype, "device",
+                         l->device, "keyset", l->keyset, "autograd_meta", l->autograd_meta, "grad_fn", l->grad_fn,
+                         "requires_grad", l->requires_grad, "plain_keys", (unsigned long long)l->plain_keys);
+}
+
+/* Probes given samples anew: tests spoil them to see each step fail. The step that failed, or None. */
+static PyObject *
+tensor_layout_probe(PyObject *module, PyObject *samples)
+{
+    (void)module;
+    if (!PyDict_Check(samples)) {
+        PyErr_SetString(PyExc_TypeError, "samples are a dict");
+        return NULL;
+    }
+    gd_tensor_layout_t before = gd_tensor_layout;
+    PyObject *result = PyUnicode_FromString("");
+    const char *failed = probe(samples);
+    PyErr_Clear();
+    Py_XSETREF(result, failed != NULL ? PyUnicode_FromString(failed) : Py_NewRef(Py_None));
+    if (failed == NULL) {
+        Py_DECREF(gd_tensor_layout.base);
+    }
+    gd_tensor_layout = before;
+    return result;
+}
+
+/* Tests: with an argument of False the layout counts as unknown, with True as what the probe said. */
+static PyObject *
+tensor_layout_use(PyObject *module, PyObject *flag)
+{
+    (void)module;
+    gd_tensor_layout_ensure();
+    gd_tensor_layout.known = PyObject_IsTrue(flag) > 0 && gd_tensor_layout.base != NULL;
+    return PyBool_FromLong(gd_tensor_layout.known);
+}
+
+static PyMethodDef functions[] = {
+    {"tensor_view", tensor_view, METH_O,
+     "tensor_view(tensor) -> (sizes, strides, key set, ScalarType, device type, device index, requires_grad, "
+     "is_leaf)\n\n"
+     "Read from memory; None for what is no plain dense tensor."},
+    {"tensor_layout", tensor_layout, METH_NOARGS,
+     "tensor_layout() -> dict of offsets; `known` is 0 where the probe failed."},
+    {"_tensor_layout_probe", tensor_layout_probe, METH_O, "Tests: the step of the probe that fails on these samples."},
+    {"_tensor_layout_use", tensor_layout_use, METH_O, "Tests: switch the layout off and on."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_tensor_layout_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

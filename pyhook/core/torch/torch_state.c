@@ -1,0 +1,764 @@
+/* See torch/torch_state.h. Each field is a row: the C++ symbol that gives it and the Python function that gives it where the symbol
+ * is gone. Python loads extension modules with RTLD_LOCAL, so the symbols are looked up in torch's own libraries. */
+#define _GNU_SOURCE
+#include "runtime.h"
+#include "torch/tensor_layout.h"
+#include "torch/torch_state.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+/* How a symbol is read. */
+enum how {
+    CALL_BOOL, /* bool f() */
+    CALL_INT, /* int f() or int64_t f() */
+    CALL_BYTE, /* a one-byte enum f() */
+    CALL_SELF, /* bool f(const Context *) */
+    CALL_DEVICE, /* one-byte enum f(DeviceType) */
+    AUTOGRAD, /* bits of what AutogradState::get_tls_state() returns, found by probing */
+    THREAD_WORD, /* a word of the thread-local c10::impl::raw_local_dispatch_key_set */
+    GRAD, /* bool f(), read on its own too: is_grad_enabled */
+};
+
+/* Which rows a snapshot leaves out, since others say enough. Each read costs 3 to 7 ns. */
+enum needed {
+    ALWAYS,
+    WHEN_SET, /* zero is told by the dispatch keys: no mode without the key Python, no autocast without its key */
+    WHEN_ROW_SET, /* of no effect while the row `other` is zero, which is compared or told by what is compared */
+};
+
+typedef struct {
+    const char *name;
+    enum how how;
+    int argument; /* DeviceType, or index of the word */
+    const char *symbol;
+    const char *python; /* path below torch; NULL: where there is no symbol there is nothing to check */
+    enum needed needed;
+    int other;
+} state_row;
+
+#define AUTOGRAD_SYMBOL "_ZN3c1013AutogradState13get_tls_stateEv"
+#define KEYS_SYMBOL "_ZN3c104impl26raw_local_dispatch_key_setE"
+#define CONTEXT_SYMBOL "_ZN2at13globalContextEv"
+#define AUTOCAST_DTYPE "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE"
+#define AUTOCAST_ENABLED "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE"
+enum { DEVICE_CPU = 0, DEVICE_CUDA = 1 };
+
+enum {
+    ROW_AUTOGRAD,
+    ROW_GRAD,
+    ROW_INFERENCE,
+    ROW_INCLUDED,
+    ROW_EXCLUDED,
+    ROW_FUNCTION_MODES,
+    ROW_FUNCTION_STATE,
+    ROW_DISPATCH_MODES,
+    ROW_DETERMINISTIC,
+    ROW_WARN_ONLY,
+    ROW_DEFAULT_DTYPE,
+    ROW_THREADS,
+    ROW_AUTOCAST_CPU,
+    ROW_AUTOCAST_CUDA,
+    ROW_AUTOCAST_CPU_DTYPE,
+    ROW_AUTOCAST_CUDA_DTYPE,
+    ROW_AUTOCAST_CACHE,
+    NROWS
+};
+
+/* What changes most often stands first. */
+static const state_row rows[NROWS] = {
+    [ROW_AUTOGRAD] = {"autograd", AUTOGRAD, 0, AUTOGRAD_SYMBOL, NULL, ALWAYS, 0},
+    [ROW_GRAD] = {"grad mode", GRAD, 0, "_ZN3c108GradMode10is_enabledEv", "is_grad_enabled", ALWAYS, 0},
+    [ROW_INFERENCE] = {"inference mode", CALL_BOOL, 0, "_ZN3c1013InferenceMode10is_enabledEv",
+                       "is_inference_mode_enabled", ALWAYS, 0},
+    [ROW_INCLUDED] = {"included dispatch keys", THREAD_WORD, 0, KEYS_SYMBOL, "_C._dispatch_tls_local_include_set",
+                      ALWAYS, 0},
+    [ROW_EXCLUDED] = {"excluded dispatch keys", THREAD_WORD, 1, KEYS_SYMBOL, "_C._dispatch_tls_local_exclude_set",
+                      ALWAYS, 0},
+    [ROW_FUNCTION_MODES] = {"torch function modes", CALL_INT, 0, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv",
+                            "_C._len_torch_function_stack", ALWAYS, 0},
+    [ROW_FUNCTION_STATE] = {"torch function state", CALL_BYTE, 0,
+                            "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv",
+                            "_C._is_torch_function_enabled", ALWAYS, 0},
+    [ROW_DISPATCH_MODES] = {"dispatch modes", CALL_INT, 0, "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv",
+                            "_C._len_torch_dispatch_stack", WHEN_SET, 0},
+    [ROW_DETERMINISTIC] = {"deterministic algorithms", CALL_SELF, 0, "_ZNK2at7Context23deterministicAlgorithmsEv",
+                           "are_deterministic_algorithms_enabled", ALWAYS, 0},
+    [ROW_WARN_ONLY] = {"deterministic warn only", CALL_SELF, 0, "_ZNK2at7Context31deterministicAlgorithmsWarnOnlyEv",
+                       "is_deterministic_algorithms_warn_only_enabled", WHEN_ROW_SET, ROW_DETERMINISTIC},
+    [ROW_DEFAULT_DTYPE] = {"default dtype", CALL_BYTE, 0, "_ZN3c1031get_default_dtype_as_scalartypeEv",
+                           "get_default_dtype", ALWAYS, 0},
+    [ROW_THREADS] = {"threads", CALL_INT, 0, "_ZN2at15get_num_threadsEv", "get_num_threads", ALWAYS, 0},
+    [ROW_AUTOCAST_CPU] = {"autocast on the CPU", CALL_DEVICE, DEVICE_CPU, AUTOCAST_ENABLED, "is_autocast_cpu_enabled",
+                          WHEN_SET, 0},
+    [ROW_AUTOCAST_CUDA] = {"autocast on CUDA", CALL_DEVICE, DEVICE_CUDA, AUTOCAST_ENABLED, "is_autocast_enabled",
+                           WHEN_SET, 0},
+    [ROW_AUTOCAST_CPU_DTYPE] = {"autocast dtype on the CPU", CALL_DEVICE, DEVICE_CPU, AUTOCAST_DTYPE,
+                                "get_autocast_cpu_dtype", WHEN_ROW_SET, ROW_AUTOCAST_CPU},
+    [ROW_AUTOCAST_CUDA_DTYPE] = {"autocast dtype on CUDA", CALL_DEVICE, DEVICE_CUDA, AUTOCAST_DTYPE,
+                                 "get_autocast_gpu_dtype", WHEN_ROW_SET, ROW_AUTOCAST_CUDA},
+    [ROW_AUTOCAST_CACHE] = {"autocast cache", CALL_BOOL, 0, "_ZN2at8autocast25is_autocast_cache_enabledEv",
+                            "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
+};
+
+/* One read that is a call, ready to be made: every function of the table takes at most one word, in a register that those
+ * without arguments do not look at, and returns its value in the low bytes of another. */
+typedef struct {
+    uint64_t (*call)(uintptr_t argument);
+    uintptr_t argument;
+    uint64_t mask; /* the bytes of the result that are its value */
+    uint64_t want;
+} state_call;
+
+/* The rows compared, as positions in state.readers, and their values. What gd_torch_state_equal compares of it is laid out for
+ * it: the thread's own words, the calls, and what is left (reads by Python). */
+typedef struct {
+    uint32_t n;
+    uint8_t readers[NROWS];
+    uint64_t values[NROWS];
+    uint8_t has_autograd, has_keys;
+    uint8_t autograd;
+    uint64_t keys[2];
+    uint32_t ncalls, nrest;
+    state_call calls[NROWS];
+    uint8_t rest[NROWS]; /* positions in readers */
+} snapshot;
+
+/* A row that is compared. */
+typedef struct {
+    void *address; /* of the function; NULL: by Python */
+    PyObject *python; /* strong */
+    uint8_t row;
+    uint8_t how;
+    int argument;
+} reader;
+
+/* torch.fx's symbolic tracing, which puts functions of its own in the place of two of torch.nn.Module's. */
+typedef struct {
+    PyTypeObject *module; /* torch.nn.Module; NULL: there is nothing to watch */
+    PyObject *globals; /* of those functions */
+    unsigned int version; /* the class's when they were last seen not to be there */
+} symbolic_tracer;
+
+/* How the rows are read. Finding that out runs Python, so that several threads may be at it: each fills in one of its own. */
+typedef struct {
+    int ready;
+    uint32_t nreaders;
+    reader readers[NROWS];
+    const void *context; /* at::Context, a static object */
+    uint32_t autograd_byte; /* of AutogradState */
+    uint8_t autograd_mask;
+    symbolic_tracer fx; /* strong */
+    PyObject *count_modes, *pop_mode; /* strong or NULL: of dispatch modes */
+} state_reads;
+
+static state_reads state;
+static void *libraries[3];
+
+/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch, which live as long as
+ * the thread. One variable of ours, so that its address is asked for once. */
+typedef struct {
+    int found;
+    const uint8_t *autograd;
+    const uint64_t *keys;
+} thread_pointers;
+
+static __thread thread_pointers this_thread;
+
+static const char *const library_names[] = {"libc10.so", "libtorch_cpu.so", "libtorch_python.so"};
+
+/* dl_iterate_phdr callback: opens the libraries of torch that are mapped. */
+static int
+find_library(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size;
+    (void)unused;
+    const char *base = strrchr(info->dlpi_name, '/');
+    for (size_t i = 0; base != NULL && i < 3; i++) {
+        if (libraries[i] == NULL && strcmp(base + 1, library_names[i]) == 0) {
+            libraries[i] = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+        }
+    }
+    return 0;
+}
+
+static void *
+find_symbol(const char *name)
+{
+    for (size_t i = 0; i < 3; i++) {
+        void *address = libraries[i] != NULL ? dlsym(libraries[i], name) : NULL;
+        if (address != NULL) {
+            return address;
+        }
+    }
+    return dlsym(RTLD_DEFAULT, name);
+}
+
+void *
+gd_torch_symbol(const char *name)
+{
+    if (gd_torch_state_ensure() < 0) {
+        PyErr_Clear();
+        return NULL;
+    }
+    return find_symbol(name);
+}
+
+/* The thread's pointers, found at the thread's first look. Either may be NULL where torch has no such symbol. */
+static inline const thread_pointers *
+pointers_of_thread(void)
+{
+    thread_pointers *t = &this_thread;
+    if (GD_UNLIKELY(!t->found)) {
+        t->found = 1;
+        void *get_tls_state = find_symbol(AUTOGRAD_SYMBOL);
+        t->autograd = get_tls_state != NULL ? ((const uint8_t *(*)(void))get_tls_state)() : NULL;
+        t->keys = find_symbol(KEYS_SYMBOL);
+    }
+    return t;
+}
+
+/* new; NULL with an exception */
+static PyObject *
+torch_attribute(const char *path)
+{
+    PyObject *value = gd_import("torch");
+    while (value != NULL && *path != '\0') {
+        size_t length = strcspn(path, ".");
+        PyObject *name = PyUnicode_FromStringAndSize(path, (Py_ssize_t)length);
+        PyObject *next = name != NULL ? PyObject_GetAttr(value, name) : NULL;
+        Py_XDECREF(name);
+        Py_DECREF(value);
+        value = next;
+        path += length + (path[length] == '.');
+    }
+    return value;
+}
+
+/* Bit pattern of what a Python function of torch's returns: numbers by value, key sets by raw_repr, dtypes by address. */
+static uint64_t
+read_python(PyObject *function)
+{
+    PyObject *result = PyObject_CallNoArgs(function);
+    if (result != NULL && !PyLong_Check(result) && PyObject_HasAttrString(result, "raw_repr")) {
+        Py_SETREF(result, PyObject_CallMethod(result, "raw_repr", NULL));
+    }
+    uint64_t value = UINT64_MAX; /* never the value of a working read: such a check then holds while it keeps failing */
+    if (result != NULL && PyLong_Check(result)) {
+        value = PyLong_AsUnsignedLongLongMask(result);
+    }
+    else if (result != NULL) {
+        value = (uint64_t)(uintptr_t)result;
+    }
+    Py_XDECREF(result);
+    PyErr_Clear();
+    return value;
+}
+
+static inline uint64_t
+read_value(const reader *r, const thread_pointers *t)
+{
+    switch ((enum how)r->how) {
+    case AUTOGRAD:
+        return t->autograd[state.autograd_byte] & state.autograd_mask;
+    case THREAD_WORD:
+        return t->keys[r->argument];
+    case CALL_BOOL:
+    case CALL_BYTE:
+    case GRAD:
+        return ((uint8_t (*)(void))r->address)();
+    case CALL_INT:
+        return (uint32_t)((int (*)(void))r->address)();
+    case CALL_SELF:
+        return ((uint8_t (*)(const void *))r->address)(state.context);
+    case CALL_DEVICE:
+        return ((uint8_t (*)(int8_t))r->address)((int8_t)r->argument);
+    }
+    return 0;
+}
+
+static inline uint64_t
+read_row(const reader *r, const thread_pointers *t)
+{
+    return GD_LIKELY(r->python == NULL) ? read_value(r, t) : read_python(r->python);
+}
+
+/* Copies AutogradState as it is inside a context manager of torch. 0 or -1 with an exception. */
+static int
+look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out, size_t n)
+{
+    PyObject *type = torch_attribute(context);
+    PyObject *manager = type != NULL ? PyObject_CallFunction(type, "O", argument ? Py_True : Py_False) : NULL;
+    PyObject *entered = manager != NULL ? PyObject_CallMethod(manager, "__enter__", NULL) : NULL;
+    PyObject *left = NULL;
+    if (entered != NULL) {
+        memcpy(out, bytes, n);
+        left = PyObject_CallMethod(manager, "__exit__", "OOO", Py_None, Py_None, Py_None);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(manager);
+    Py_XDECREF(entered);
+    Py_XDECREF(left);
+    return left != NULL ? 0 : -1;
+}
+
+/* Finds the byte of AutogradState that changes with grad mode and inference mode, and which bits of it do. 1 when exactly one
+ * does, 0 when not, -1 with an exception. The struct has one byte of flags, behind an optional object in newer versions. */
+static int
+probe_autograd(state_reads *made, const uint8_t *bytes)
+{
+    enum { SIZE = 32 };
+    uint8_t on[SIZE], off[SIZE];
+    /* Inference mode switches grad mode off with it; both states are entered, so that the caller's own does not matter. */
+    if (look_under("inference_mode", 1, bytes, off, SIZE) < 0 || look_under("inference_mode", 0, bytes, on, SIZE) < 0) {
+        return -1;
+    }
+    int found = 0;
+    for (uint32_t i = 0; i < SIZE; i++) {
+        if (on[i] != off[i]) {
+            found++;
+            made->autograd_byte = i;
+            made->autograd_mask = on[i] ^ off[i];
+        }
+    }
+    return found == 1 && __builtin_popcount(made->autograd_mask) >= 2;
+}
+
+static int
+add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
+{
+    made->readers[made->nreaders++] = (reader){address, python, row, (uint8_t)rows[row].how, rows[row].argument};
+    return 0;
+}
+
+/* Finds what symbolic tracing changes; a torch without it leaves `module` NULL. Keeps no exception. */
+static void
+find_symbolic_tracer(symbolic_tracer *fx)
+{
+    PyObject *module = torch_attribute("nn.Module");
+    PyObject *globals = module != NULL ? torch_attribute("fx._symbolic_trace.__dict__") : NULL;
+    if (globals != NULL && PyType_Check(module) && PyDict_Check(globals)) {
+        *fx = (symbolic_tracer){(PyTypeObject *)Py_NewRef(module), Py_NewRef(globals), 0};
+    }
+    Py_XDECREF(module);
+    Py_XDECREF(globals);
+    PyErr_Clear();
+}
+
+/* Whether torch.fx is tracing symbolically, on any thread. torch.nn.Module has another version then, and has one again
+ * afterwards: only that is compared as a rule. */
+static int
+look_for_symbolic_tracer(void)
+{
+    static PyObject *name;
+    if (name == NULL && (name = PyUnicode_InternFromString("__call__")) == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    PyObject *call = _PyType_Lookup(state.fx.module, name); /* gives the class a version */
+    if (call != NULL && PyFunction_Check(call) && PyFunction_GET_GLOBALS(call) == state.fx.globals) {
+        return 1;
+    }
+    state.fx.version = state.fx.module->tp_version_tag;
+    return 0;
+}
+
+static inline int
+tracing_symbolically(void)
+{
+    const symbolic_tracer *fx = &state.fx;
+    if (GD_UNLIKELY(fx->module == NULL)) {
+        return 0;
+    }
+    unsigned int version = fx->module->tp_version_tag;
+    return GD_UNLIKELY(version == 0 || version != fx->version) && look_for_symbolic_tracer();
+}
+
+/* Chooses how a row is read. 0 or -1 with an exception. */
+static int
+choose(state_reads *made, uint8_t row)
+{
+    const state_row *r = &rows[row];
+    void *address = find_symbol(r->symbol);
+    if (r->how == AUTOGRAD) {
+        if (address == NULL) {
+            return 0; /* the two rows after it say the same */
+        }
+        int found = probe_autograd(made, ((const uint8_t *(*)(void))address)());
+        return found > 0 ? add_reader(made, row, address, NULL) : found;
+    }
+    if ((row == ROW_GRAD || row == ROW_INFERENCE) && made->nreaders == 1 && made->readers[0].how == AUTOGRAD) {
+        return 0;
+    }
+    if (address != NULL && r->how == CALL_SELF && made->context == NULL) {
+        void *get = find_symbol(CONTEXT_SYMBOL);
+        made->context = get != NULL ? ((const void *(*)(void))get)() : NULL;
+        address = made->context != NULL ? address : NULL;
+    }
+    if (address != NULL) {
+        return add_reader(made, row, address, NULL);
+    }
+    PyObject *python = r->python != NULL ? torch_attribute(r->python) : NULL;
+    if (python == NULL) {
+        PyErr_Clear(); /* this torch has no such state */
+        return 0;
+    }
+    return add_reader(made, row, NULL, python);
+}
+
+int
+gd_torch_state_ensure(void)
+{
+    if (GD_LIKELY(state.ready)) {
+        return 0;
+    }
+    PyObject *torch = gd_import("torch");
+    if (torch == NULL) {
+        return -1;
+    }
+    Py_DECREF(torch);
+    dl_iterate_phdr(find_library, NULL);
+    state_reads made = {.ready = 1};
+    int failed = 0;
+    for (uint8_t row = 0; !failed && row < NROWS; row++) {
+        failed = choose(&made, row) < 0;
+    }
+    find_symbolic_tracer(&made.fx);
+    made.count_modes = torch_attribute("_C._len_torch_dispatch_stack");
+    made.pop_mode = torch_attribute("_C._pop_torch_dispatch_stack");
+    PyErr_Clear();
+    if (!failed && !state.ready) {
+        state = made;
+        return 0;
+    }
+    Py_XDECREF(made.fx.module);
+    Py_XDECREF(made.fx.globals);
+    Py_XDECREF(made.count_modes);
+    Py_XDECREF(made.pop_mode);
+    for (uint32_t i = 0; i < made.nreaders; i++) { /* of no use, or another thread was faster */
+        Py_XDECREF(made.readers[i].python);
+    }
+    return failed ? -1 : 0;
+}
+
+/* Fills in what gd_torch_state_equal reads. */
+static void
+lay_out(snapshot *s)
+{
+    enum { BYTE = 0xff, INT = 0xffffffff };
+    int words = 0; /* dispatch key words seen: both or neither are compared */
+    for (uint32_t i = 0; i < s->n; i++) {
+        words += state.readers[s->readers[i]].python == NULL && state.readers[s->readers[i]].how == THREAD_WORD;
+    }
+    s->has_keys = words == 2;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const reader *r = &state.readers[s->readers[i]];
+        if (r->python == NULL && r->how == AUTOGRAD) {
+            s->has_autograd = 1;
+            s->autograd = (uint8_t)s->values[i];
+        }
+        else if (r->python == NULL && r->how == THREAD_WORD && s->has_keys) {
+            s->keys[r->argument] = s->values[i];
+        }
+        else if (r->python == NULL && r->how != THREAD_WORD) {
+            uintptr_t argument = r->how == CALL_SELF ? (uintptr_t)state.context : (uintptr_t)r->argument;
+            s->calls[s->ncalls++] = (state_call){(uint64_t (*)(uintptr_t))r->address, argument,
+                                                 r->how == CALL_INT ? INT : BYTE, s->values[i]};
+        }
+        else {
+            s->rest[s->nrest++] = (uint8_t)i;
+        }
+    }
+}
+
+void *
+gd_torch_state_snapshot(void)
+{
+    if (gd_torch_state_ensure() < 0) {
+        return NULL;
+    }
+    snapshot *s = PyMem_Calloc(1, sizeof(snapshot));
+    if (s == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    uint64_t by_row[NROWS] = {0};
+    for (uint32_t i = 0; i < state.nreaders; i++) {
+        const state_row *row = &rows[state.readers[i].row];
+        uint64_t value = by_row[state.readers[i].row] = read_row(&state.readers[i], pointers_of_thread());
+        if (row->needed == ALWAYS || (row->needed == WHEN_SET && value != 0)
+            || (row->needed == WHEN_ROW_SET && by_row[row->other] != 0)) {
+            s->readers[s->n] = (uint8_t)i;
+            s->values[s->n++] = value;
+        }
+    }
+    lay_out(s);
+    return s;
+}
+
+int
+gd_torch_state_equal(const void *taken)
+{
+    const snapshot *s = taken;
+    const thread_pointers *t = pointers_of_thread();
+    if ((s->has_autograd && (t->autograd[state.autograd_byte] & state.autograd_mask) != s->autograd)
+        || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1])) || tracing_symbolically()) {
+        return 0;
+    }
+    /* One place of a call for each, so that each has one target: after an operation of torch the processor has forgotten
+     * longer histories, and a wrong guess costs more than the call. */
+#pragma GCC unroll 17
+    for (uint32_t i = 0; i < NROWS; i++) {
+        if (i == s->ncalls) {
+            break;
+        }
+        const state_call *c = &s->calls[i];
+        if ((c->call(c->argument) & c->mask) != c->want) {
+            return 0;
+        }
+    }
+    for (uint32_t i = 0; i < s->nrest; i++) {
+        uint32_t at = s->rest[i];
+        if (read_row(&state.readers[s->readers[at]], t) != s->values[at]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* A row's value in words: a switch is on or off, a dtype has a name. */
+static PyObject *
+row_text(int row, uint64_t value)
+{
+    switch (rows[row].how) {
+    case CALL_BOOL:
+    case CALL_SELF:
+    case GRAD:
+        return PyUnicode_FromString(value ? "on" : "off");
+    default:
+        break;
+    }
+    switch (row) {
+    case ROW_AUTOCAST_CPU:
+    case ROW_AUTOCAST_CUDA:
+        return PyUnicode_FromString(value ? "on" : "off");
+    case ROW_DEFAULT_DTYPE:
+    case ROW_AUTOCAST_CPU_DTYPE:
+    case ROW_AUTOCAST_CUDA_DTYPE:
+        return gd_tensor_field_text(GD_TENSOR_DTYPE, value);
+    default:
+        return PyUnicode_FromFormat("%llu", (unsigned long long)value);
+    }
+}
+
+/* Which switch of the autograd state differs: c10::AutogradState's bits, of which the first two have names of the user. */
+static int
+autograd_row(uint64_t now, uint64_t *was)
+{
+    static const int names[] = {ROW_GRAD, ROW_INFERENCE};
+    for (int bit = 1; bit >= 0; bit--) { /* inference mode switches the other off as well */
+        if ((now ^ *was) >> bit & 1) {
+            *was = *was >> bit & 1;
+            return names[bit];
+        }
+    }
+    return ROW_AUTOGRAD;
+}
+
+PyObject *
+gd_torch_state_difference(const void *taken, PyObject **found, PyObject **was)
+{
+    const snapshot *s = taken;
+    if (tracing_symbolically()) {
+        *found = PyUnicode_FromString("on");
+        *was = PyUnicode_FromString("off");
+        return *found != NULL && *was != NULL ? PyUnicode_FromString("torch.fx's symbolic tracing: on, was off") : NULL;
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        const reader *r = &state.readers[s->readers[i]];
+        uint64_t now = read_row(r, pointers_of_thread());
+        if (now != s->values[i]) {
+            uint64_t before = s->values[i];
+            int row = r->row == ROW_AUTOGRAD ? autograd_row(now, &before) : r->row;
+            *found = row_text(row, row == r->row ? now : !before);
+            *was = row_text(row, before);
+            return *found != NULL && *was != NULL
+                       ? PyUnicode_FromFormat("torch's %s: %U, was %U", rows[row].name, *found, *was)
+                       : NULL;
+        }
+    }
+    return NULL;
+}
+
+int
+gd_torch_grad_enabled(void)
+{
+    static reader grad;
+    if (GD_UNLIKELY(grad.address == NULL && grad.python == NULL)) {
+        void *address = find_symbol(rows[ROW_GRAD].symbol);
+        grad = (reader){address, address == NULL ? torch_attribute(rows[ROW_GRAD].python) : NULL, ROW_GRAD, GRAD, 0};
+        if (grad.address == NULL && grad.python == NULL) {
+            PyErr_Clear();
+            return -1; /* neither on nor off: the guard fails */
+        }
+    }
+    return (int)read_row(&grad, NULL);
+}
+
+/* The modes of torch.set_default_device and `with torch.device` give constructors a device and leave all else alone; translations
+ * know them. */
+static int
+only_default_device(uint64_t entered)
+{
+    static PyObject *at, *context;
+    if (context == NULL) {
+        at = torch_attribute("_C._get_function_stack_at");
+        context = at != NULL ? torch_attribute("utils._device.DeviceContext") : NULL;
+    }
+    int is = context != NULL;
+    for (uint64_t i = 0; i < entered && is; i++) {
+        PyObject *mode = PyObject_CallFunction(at, "i", (int)i);
+        is = mode != NULL && (PyObject *)Py_TYPE(mode) == context;
+        Py_XDECREF(mode);
+    }
+    PyErr_Clear();
+    return is;
+}
+
+/* The dispatch keys that a thread may have added or left out without anything recording or transforming its operators: autocast's,
+ * and those of views and of inference mode. 0 where torch names no keys. Keeps no exception. */
+static uint64_t
+plain_keys(void)
+{
+    PyObject *members = torch_attribute("_C.DispatchKey.__members__");
+    PyObject *names = members != NULL ? PyMapping_Items(members) : NULL;
+    PyObject *set = names != NULL ? torch_attribute("_C.DispatchKeySet") : NULL;
+    uint64_t keys = 0;
+    for (Py_ssize_t i = 0; set != NULL && i < PyList_GET_SIZE(names); i++) {
+        const char *name;
+        PyObject *key;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(names, i), "sO", &name, &key)) {
+            break;
+        }
+        if (strncmp(name, "Autocast", 8) == 0 || strcmp(name, "BackendSelect") == 0
+            || strcmp(name, "ADInplaceOrView") == 0) {
+            PyObject *one = PyObject_CallOneArg(set, key);
+            PyObject *bits = one != NULL ? PyObject_CallMethod(one, "raw_repr", NULL) : NULL;
+            if (bits != NULL && PyLong_Check(bits)) {
+                keys |= PyLong_AsUnsignedLongLongMask(bits);
+            }
+            Py_XDECREF(one);
+            Py_XDECREF(bits);
+        }
+    }
+    Py_XDECREF(members);
+    Py_XDECREF(names);
+    Py_XDECREF(set);
+    PyErr_Clear();
+    return keys;
+}
+
+/* Whether a dispatch key is included that records or transforms operators: of torch.jit.trace, a dispatch mode, torch.func,
+ * functionalization, the Python dispatcher, torch.export before autograd. */
+static int
+key_included(void)
+{
+    static uint64_t plain;
+    const uint64_t *keys = pointers_of_thread()->keys;
+    if (keys == NULL || keys[0] == 0) { /* libtorch keeps them as differences from its own default */
+        return 0;
+    }
+    if (plain == 0 && (plain = plain_keys()) == 0) {
+        return 0;
+    }
+    return (keys[0] & ~plain) != 0;
+}
+
+/* torch.jit.trace, where the key cannot be read. */
+static int
+jit_tracing(void)
+{
+    static PyObject *ask;
+    if (ask == NULL && (ask = torch_attribute("_C._is_tracing")) == NULL) {
+        PyErr_Clear();
+        ask = Py_NewRef(Py_None);
+    }
+    PyObject *is = ask != Py_None ? PyObject_CallNoArgs(ask) : NULL;
+    int active = is == Py_True;
+    Py_XDECREF(is);
+    PyErr_Clear();
+    return active;
+}
+
+int
+gd_torch_mode_active(void)
+{
+    if (gd_torch_state_ensure() < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (key_included() || tracing_symbolically() || (pointers_of_thread()->keys == NULL && jit_tracing())) {
+        return 1;
+    }
+    static reader stacks[2];
+    static const int index[2] = {ROW_FUNCTION_MODES, ROW_DISPATCH_MODES};
+    for (int i = 0; i < 2; i++) {
+        const state_row *row = &rows[index[i]];
+        if (GD_UNLIKELY(stacks[i].address == NULL && stacks[i].python == NULL)) {
+            void *address = find_symbol(row->symbol);
+            stacks[i] = (reader){address, address == NULL ? torch_attribute(row->python) : NULL, index[i], row->how, 0};
+            if (stacks[i].address == NULL && stacks[i].python == NULL) {
+                PyErr_Clear();
+                continue;
+            }
+        }
+        uint64_t entered = read_row(&stacks[i], NULL);
+        if (entered != 0 && !(index[i] == ROW_FUNCTION_MODES && only_default_device(entered))) {
+            return 1;
+        }
+    }
+    /* Its C++ function returns an optional structure: called by way of Python. */
+    static PyObject *peek;
+    if (peek == NULL && (peek = torch_attribute("_C._functorch.peek_interpreter_stack")) == NULL) {
+        PyErr_Clear();
+        peek = Py_NewRef(Py_None);
+    }
+    PyObject *level = peek != Py_None ? PyObject_CallNoArgs(peek) : NULL;
+    int active = level != NULL && level != Py_None;
+    Py_XDECREF(level);
+    PyErr_Clear();
+    return active;
+}
+
+void
+gd_torch_pop_dispatch_modes(void)
+{
+    for (int left = 1; left && state.count_modes != NULL && state.pop_mode != NULL;) {
+        PyObject *count = PyObject_CallNoArgs(state.count_modes);
+        left = count != NULL && PyLong_Check(count) && PyLong_AsLong(count) > 0;
+        Py_XDECREF(count);
+        PyObject *mode = left ? PyObject_CallOneArg(state.pop_mode, Py_None) : NULL;
+        left = mode != NULL;
+        Py_XDECREF(mode);
+    }
+    PyErr_Clear();
+}
+
+PyObject *
+gd_torch_state_describe(void)
+{
+    if (gd_torch_state_ensure() < 0) {
+        return NULL;
+    }
+    PyObject *dict = PyDict_New();
+    for (uint32_t i = 0; dict != NULL && i < state.nreaders; i++) {
+        const reader *r = &state.readers[i];
+        PyObject *value = Py_BuildValue("(Ks)", (unsigned long long)read_row(r, pointers_of_thread()),
+                                        r->python != NULL ? "python" : "symbol");
+        if (value == NULL || PyDict_SetItemString(dict, rows[r->row].name, value) < 0) {
+            Py_CLEAR(dict);
+        }
+        Py_XDECREF(value);
+    }
+    return dict;
+}
