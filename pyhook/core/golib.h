@@ -91,7 +91,8 @@ enum {
 enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
     GD_ENTRY_NEEDS_HOOK = 2, /* it calls Python that was not inlined: install the eval-frame hook around the call */
-    GD_ENTRY_HANDS_OVER = 8, /* the rest of a frame, which takes over the references to its arguments (calls/tail_call.h) */
+    GD_ENTRY_HANDS_OVER =
+        8, /* the rest of a frame, which takes over the references to its arguments (calls/tail_call.h) */
     GD_ENTRY_CATCHES =
         16, /* hands what its native instruction raises to a resume function: a tail call's last argument */
     GD_ENTRY_WATCHES =

@@ -1,6 +1,6 @@
 /* The one door to CPython: every C file of the core includes this header and no other of CPython.
  *
- * Public headers come first, then the internal ones of the running minor version through py3xx/pycompat.h, which also gives
+ * Public headers come first, then the internal ones of the running minor version through py3xx/internals.h, which also gives
  * the version's facts the names used elsewhere (gd_py_*). A version nobody has checked does not compile: field offsets
  * and calling conventions of internal structs change silently between minors.
  */
@@ -13,7 +13,7 @@
 #include <Python.h>
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-#    include "py311/pycompat.h"
+#    include "py311/internals.h"
 #else
 #    error "godynamo: this CPython version has not been checked; see docs/porting.md"
 #endif

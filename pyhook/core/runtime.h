@@ -84,7 +84,8 @@ typedef struct {
     int holds; /* signals are held back on this thread; interrupt.h */
     int no_memory; /* a translation met MemoryError */
     PyObject *interruption; /* strong or NULL: an exception from outside that a translation met; interrupt.h */
-    struct gd_rerun *rerun; /* the run of the user's own code in the place of transformed code that raised; calls/rerun.h */
+    struct gd_rerun
+        *rerun; /* the run of the user's own code in the place of transformed code that raised; calls/rerun.h */
     struct {
         PyObject *error, *place; /* strong or NULL */
         int throws;
