@@ -1,7 +1,7 @@
 // Package cache turns a finished translation into an entry of a frame's cache: it checks that the entry is sound, has it made, and
 // tries its guards on the very frame they were built from before any later call may meet it.
 //
-// The entries themselves live in C (pyhook/core/cache/frame_cache.c, guarded_code.c): a hit must not enter Go, and a forked
+// The entries themselves live in C (pyhook/core/cache): a hit must not enter Go, and a forked
 // child must find them. C is reached through Installer, which pyhook implements.
 package cache
 

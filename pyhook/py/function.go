@@ -34,7 +34,7 @@ func (s *Scope) NewFunction(code, globals, builtins, closure Object, name, qualn
 	n, q := C.CString(name), C.CString(qualname)
 	defer C.free(unsafe.Pointer(n))
 	defer C.free(unsafe.Pointer(q))
-	return s.result(C.gdpy_function(cache/code.c(), globals.c(), builtins.c(), closure.c(), n, q, module.c()))
+	return s.result(C.gdpy_function(code.c(), globals.c(), builtins.c(), closure.c(), n, q, module.c()))
 }
 
 // NewCell makes a cell that holds v.
@@ -75,7 +75,7 @@ func IsOwnField(typ Object, name string, descr Object) bool {
 }
 
 // IsGeneratorCode tells code of generators, coroutines and async generators.
-func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(cache/code.c()) != 0 }
+func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(code.c()) != 0 }
 
 // TypeFact is a property of a type object's slots.
 type TypeFact int

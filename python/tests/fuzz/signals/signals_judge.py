@@ -439,7 +439,12 @@ def spared_compilers() -> Iterator[None]:
     fake = torch._subclasses.FakeTensorMode
     before = [
         (o, name, getattr(o, name))
-        for o, name in ((compiling, "build_graph_module"), (compiling, "with_nodes"), (compiling, "_call"), (fake, "dispatch"))
+        for o, name in (
+            (compiling, "build_graph_module"),
+            (compiling, "with_nodes"),
+            (compiling, "_call"),
+            (fake, "dispatch"),
+        )
     ]
     for o, name, fn in before:
         setattr(o, name, spared(fn))
