@@ -15,7 +15,7 @@ import torch
 
 import godynamo
 from godynamo import _C, exc, utils
-from godynamo._called import runtime
+from godynamo._backends import compiling
 from godynamo._translator.trace_rules import skip_reason
 from harness.capture import (
     assert_no_internal_errors,
@@ -317,7 +317,7 @@ def test_a_bug_in_the_translator_runs_the_call_in_cpython(
     f = godynamo.optimize(by_number, backend=nb())
     x = torch.randn(3)
     with monkeypatch.context() as patched, caplog.at_level(logging.ERROR, logger="godynamo"):
-        patched.setattr(runtime, "compile_fx", broken)
+        patched.setattr(compiling, "compile_fx", broken)
         assert torch.equal(f(x, 1), x + 1)
     [record] = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert "fault injected" in record.getMessage() and "the call runs in CPython" in record.getMessage()
