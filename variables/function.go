@@ -448,7 +448,7 @@ func (b *BoundBuiltin) Reconstruct(e Emitter) error {
 // for others.
 func (b *BoundBuiltin) Unbind(tx Translator) (fn, self VariableTracker, ok bool) {
 	switch o := b.obj.(type) {
-	case *LazyVariable: // see unseen.go
+	case *LazyVariable: // see container_unseen.go
 		d, found := tx.Scope().TypeLookup(o.obj.Type(), b.name)
 		if !b.waits || !found || d.Kind() != py.MethodDescr {
 			return nil, nil, false

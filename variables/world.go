@@ -67,7 +67,7 @@ type World struct {
 	underDevice bool
 	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
 	handlersAside int
-	// replaced counts calls under way of modules whose tensors others stand in the place of (functional_call.go).
+	// replaced counts calls under way of modules whose tensors others stand in the place of (higher_functional_call.go).
 	replaced     int
 	modes        []enteredMode
 	nodeClass    map[*fxgraph.Node]py.Object  // subclasses of tensors

@@ -113,12 +113,15 @@ func TestPurePackagesImportNothingOfCPython(t *testing.T) {
 // internalHeader matches an include of one of CPython's internal headers.
 var internalHeader = regexp.MustCompile(`#\s*include\s*[<"]internal/`)
 
-func TestInternalHeadersAreIncludedByPycompatOnly(t *testing.T) {
+// perVersion matches where what differs between versions of CPython stands: the core's folders, and pycompat_ files beside Go.
+var perVersion = regexp.MustCompile(`/py3\d+/|/pycompat_\w+_3\d+\.c$`)
+
+func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
 	for _, file := range sources(t, ".c", ".h") {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		require.NoError(t, err)
 		if internalHeader.Match(text) {
-			assert.Contains(t, filepath.Base(file), "pycompat", "%s includes an internal header of CPython's", file)
+			assert.Regexp(t, perVersion, file, "an internal header of CPython's is included")
 		}
 	}
 }
@@ -131,6 +134,21 @@ func TestFilesHaveOneTopic(t *testing.T) {
 		}
 		lines := countLines(t, filepath.Join(root, file))
 		assert.LessOrEqual(t, lines, maxLines, "%s has %d lines: a file with two topics is two files", file, lines)
+	}
+}
+
+// families are what the names of files in variables begin with, but for the contract's: docs/architecture.md says what goes where.
+var (
+	families = "builtin class computed constant container effects exception function higher iter object operator tensor torch"
+	contract = "builder lazy ops tracker world"
+)
+
+func TestKindsOfVariablesComeInFamilies(t *testing.T) {
+	for _, file := range sources(t, ".go") {
+		if name, ok := strings.CutPrefix(file, "variables/"); ok {
+			family, _, _ := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(name, ".go"), "_test"), "_")
+			assert.Contains(t, strings.Fields(families+" "+contract), family, "%s belongs to no family", file)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from .._user import registry
 
-__godynamo_polyfill__ = "module"  # marks the globals: variables/standin.go
+__godynamo_polyfill__ = "module"  # marks the globals: variables/builtin_standin.go
 
 F = TypeVar("F", bound=Callable[..., Any])
 

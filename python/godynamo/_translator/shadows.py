@@ -1,6 +1,6 @@
 """Mutable objects of C types that hold nothing but plain data: CPython computes on a copy while translating.
 
-See variables/shadow.go. Nothing here changes the program's own object.
+See variables/container_shadow.go. Nothing here changes the program's own object.
 """
 
 from __future__ import annotations
