@@ -10,34 +10,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
+//go:generate go run ./gen
+
 // facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
 // python/godynamo/_translator/facts.py, and live as long as it: types and functions of imported modules.
 type facts struct {
-	ListType, TupleType, DictType, SetType, FrozenSetType, SliceType, RangeType                                                                                                                      py.Object
-	FunctionType, MethodType, TypeType, ABCMeta, BaseException, ObjectType                                                                                                                           py.Object
-	GeneratorType, PartialType, OrderedDictType, EnumType, EnumMeta                                                                                                                                  py.Object
-	ModuleList, Sequential, ScriptFunction, GenericGetItem                                                                                                                                           py.Object
-	TensorType, ParameterType, Uninitialized, SizeType, NNModule, CallableType                                                                                                                       py.Object
-	ObjectGetAttribute, ModuleGetAttr, ModuleSetAttr                                                                                                                                                 py.Object
-	GetAttrBuiltin, Sorted, Print, Missing                                                                                                                                                           py.Object
-	operators, builtins, torchConstants, singletons                                                                                                                                                  py.Object // dicts
-	methodKind, resultKind, callableName, modeActive, defaultDevice, isDefaultDevice, isPure, classify                                                                                               py.Object // functions
-	builtinName, equalTo, namedTupleFields, checkedClasses, staysOutside, factIs, flagIs, computedAttribute, defaultFactory, tensorTypeIs, tensorLikeIs, tensorTypeName, decidesItself               py.Object
-	boundSelf, isTensor, plainLayout, standIn, standInObject, polyfill, callPure                                                                                                                     py.Object
-	dispatched, asked, bufferHooks, registerBuffer, stateContexts                                                                                                                                    py.Object
-	DequeType, DefaultDictType, CachedPropertyType                                                                                                                                                   py.Object
-	setIs, sameOrder, dequeIs, valueIs, plainValue, factoryIs, advanced, spent                                                                                                                       py.Object
-	percentFields, formatFields, reprIs, asciiText                                                                                                                                                   py.Object
-	recursiveRepr                                                                                                                                                                                    py.Object
-	makesNew, AutogradFunction, autogradParts, signature, BindingError, typeHints, functionMade, handlesNothing                                                                                      py.Object
-	numpyScalars, numpyFunctions, numpyCallables, numpyOperation, numpyComputed                                                                                                                      py.Object
-	arrayType, arrayShared, weakrefType, referentOf, cacheWrapper, cachePeek, moduleKinds                                                                                                            py.Object
-	drawingFunctions, randomType, systemRandom, libraryClass, endMayRunCode                                                                                                                          py.Object
-	setClone, layoutIs                                                                                                                                                                               py.Object
-	traceable, hasHandler, plainTensor                                                                                                                                                               py.Object
-	handlersEnabled, handlerMirrors, handlerStandIn, handlerAsked, handleTorchFunction, makeSubclass, newTensor, asSubclass, plainExample, modesOff, gradEnabled, convert, alias, detach, wrapResult py.Object
-	shadowMethods, shadowCopied, shadowIs, shadowRecipe, shadowCalled                                                                                                                                py.Object
-
+	factObjects
 	found       map[namedIn]py.Object // answers of named
 	methodKinds map[methodCall]string // answers of MethodKind
 	fresh       map[resultOf]bool     // answers of makes
@@ -140,40 +118,6 @@ func loadFacts(s *py.Scope) (*facts, error) {
 type missingFact struct{ name string }
 
 func (e *missingFact) Error() string { return "variables: facts.facts() lacks " + e.name }
-
-func (f *facts) table() map[string]*py.Object {
-	return map[string]*py.Object{
-		"list": &f.ListType, "tuple": &f.TupleType, "dict": &f.DictType, "set": &f.SetType, "frozenset": &f.FrozenSetType,
-		"slice": &f.SliceType, "range": &f.RangeType, "function": &f.FunctionType, "method": &f.MethodType,
-		"type": &f.TypeType, "ABCMeta": &f.ABCMeta, "BaseException": &f.BaseException, "object": &f.ObjectType,
-		"partial": &f.PartialType, "generator": &f.GeneratorType, "OrderedDict": &f.OrderedDictType, "Enum": &f.EnumType, "EnumMeta": &f.EnumMeta,
-		"Tensor": &f.TensorType, "Parameter": &f.ParameterType, "Uninitialized": &f.Uninitialized, "Size": &f.SizeType, "Module": &f.NNModule,
-		"Callable": &f.CallableType, "object_getattribute": &f.ObjectGetAttribute, "module_getattr": &f.ModuleGetAttr,
-		"module_setattr": &f.ModuleSetAttr, "getattr": &f.GetAttrBuiltin, "sorted": &f.Sorted, "print": &f.Print,
-		"missing": &f.Missing, "operators": &f.operators, "builtins": &f.builtins, "state_contexts": &f.stateContexts, "torch_constants": &f.torchConstants,
-		"singletons": &f.singletons, "method_kind": &f.methodKind, "result_kind": &f.resultKind,
-		"callable_name": &f.callableName, "mode_active": &f.modeActive, "default_device": &f.defaultDevice, "is_default_device": &f.isDefaultDevice, "is_pure": &f.isPure, "classify": &f.classify,
-		"builtin_name": &f.builtinName, "equal_to": &f.equalTo, "named_tuple_fields": &f.namedTupleFields,
-		"checked_classes": &f.checkedClasses, "stays_outside": &f.staysOutside, "fact_is": &f.factIs, "flag_is": &f.flagIs, "default_factory": &f.defaultFactory, "computed_attribute": &f.computedAttribute, "tensor_type_is": &f.tensorTypeIs, "tensor_like_is": &f.tensorLikeIs, "tensor_type_name": &f.tensorTypeName, "decides_itself": &f.decidesItself, "bound_self": &f.boundSelf,
-		"GenericGetItem": &f.GenericGetItem, "ModuleList": &f.ModuleList, "Sequential": &f.Sequential, "ScriptFunction": &f.ScriptFunction,
-		"is_tensor": &f.isTensor, "plain_layout": &f.plainLayout, "stand_in": &f.standIn,
-		"stand_in_object": &f.standInObject, "polyfill": &f.polyfill, "call_pure": &f.callPure, "dispatched": &f.dispatched, "asked": &f.asked, "buffer_hooks": &f.bufferHooks, "register_buffer": &f.registerBuffer,
-		"deque": &f.DequeType, "cached_property": &f.CachedPropertyType, "defaultdict": &f.DefaultDictType, "set_is": &f.setIs,
-		"same_order": &f.sameOrder, "deque_is": &f.dequeIs, "value_is": &f.valueIs, "plain_value": &f.plainValue,
-		"factory_is": &f.factoryIs, "advanced": &f.advanced, "spent": &f.spent, "percent_fields": &f.percentFields,
-		"format_fields": &f.formatFields, "repr_is": &f.reprIs, "ascii_text": &f.asciiText,
-		"numpy_scalars": &f.numpyScalars, "numpy_functions": &f.numpyFunctions, "numpy_callables": &f.numpyCallables, "numpy_operation": &f.numpyOperation, "numpy_computed": &f.numpyComputed,
-		"recursive_repr": &f.recursiveRepr,
-		"binding_error":  &f.BindingError, "type_hints": &f.typeHints, "makes_new": &f.makesNew, "AutogradFunction": &f.AutogradFunction, "autograd_parts": &f.autogradParts, "signature": &f.signature, "function_made": &f.functionMade,
-		"handles_nothing": &f.handlesNothing, "library_class": &f.libraryClass, "end_may_run_code": &f.endMayRunCode, "drawing_functions": &f.drawingFunctions, "cache_wrapper": &f.cacheWrapper, "weakref": &f.weakrefType, "array": &f.arrayType, "array_shared": &f.arrayShared, "referent": &f.referentOf, "cache_peek": &f.cachePeek, "module_kinds": &f.moduleKinds, "Random": &f.randomType, "SystemRandom": &f.systemRandom,
-		"traceable": &f.traceable, "has_handler": &f.hasHandler, "plain_tensor": &f.plainTensor, "handlers_enabled": &f.handlersEnabled,
-		"handler_stand_in": &f.handlerStandIn, "handler_asked": &f.handlerAsked,
-		"make_subclass": &f.makeSubclass, "as_subclass": &f.asSubclass, "plain_example": &f.plainExample, "alias": &f.alias, "grad_enabled": &f.gradEnabled, "convert": &f.convert, "modes_off": &f.modesOff, "detach": &f.detach, "wrap_result": &f.wrapResult, "new_tensor": &f.newTensor, "handler_mirrors": &f.handlerMirrors, "handle_torch_function": &f.handleTorchFunction,
-		"set_clone": &f.setClone, "layout_is": &f.layoutIs,
-		"shadow_methods": &f.shadowMethods, "shadow_copied": &f.shadowCopied, "shadow_is": &f.shadowIs, "shadow_recipe": &f.shadowRecipe,
-		"shadow_called": &f.shadowCalled,
-	}
-}
 
 // maxDepth bounds recursion on the program's values: a list that holds itself, a comparison that calls itself. A Go stack
 // overflow cannot be recovered from; 2,000 levels are far from one.
