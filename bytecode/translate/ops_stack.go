@@ -9,23 +9,38 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
+// nop implements NOP, RESUME, COPY_FREE_VARS.
+//
+//	stack: --
 func (tx *InstructionTranslator) nop(*bytecode.Instruction) error { return nil }
 
+// popTop implements POP_TOP.
+//
+//	stack: value --
 func (tx *InstructionTranslator) popTop(*bytecode.Instruction) error {
 	tx.pop()
 	return nil
 }
 
+// pushNull implements PUSH_NULL.
+//
+//	stack: -- NULL
 func (tx *InstructionTranslator) pushNull(*bytecode.Instruction) error {
 	tx.push(nil)
 	return nil
 }
 
+// copyTop implements COPY.
+//
+//	stack: value ... -- value ... value      arg: depth of the value, 1 for the top
 func (tx *InstructionTranslator) copyTop(inst *bytecode.Instruction) error {
 	tx.push(tx.top(inst.Arg))
 	return nil
 }
 
+// swap implements SWAP.
+//
+//	stack: value ... top -- top ... value      arg: depth of the value, 1 for the top
 func (tx *InstructionTranslator) swap(inst *bytecode.Instruction) error {
 	n := len(tx.stack)
 	tx.stack[n-1], tx.stack[n-inst.Arg] = tx.stack[n-inst.Arg], tx.stack[n-1]
@@ -35,6 +50,7 @@ func (tx *InstructionTranslator) swap(inst *bytecode.Instruction) error {
 // returnValue implements RETURN_VALUE.
 //
 //	stack: value --
+//	breaks: GD0201
 func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	if tx.parent == nil {
@@ -48,7 +64,9 @@ func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// loadConst implements LOAD_CONST: what the compiler put into co_consts is known and immutable.
+// loadConst implements LOAD_CONST. An item of co_consts is known and immutable.
+//
+//	stack: -- value      arg: index of the constant
 func (tx *InstructionTranslator) loadConst(inst *bytecode.Instruction) error {
 	o := tx.d.consts[inst.Arg]
 	if o.Kind() == py.Tuple {
@@ -71,6 +89,9 @@ func constTuple(tx *InstructionTranslator, o py.Object) variables.VariableTracke
 	return variables.NewKnownTuple(items, o)
 }
 
+// loadFast implements LOAD_FAST.
+//
+//	stack: -- value      arg: index of the local
 func (tx *InstructionTranslator) loadFast(inst *bytecode.Instruction) error {
 	v := tx.locals[inst.Arg]
 	if v == nil {
@@ -84,11 +105,17 @@ func unboundLocal(name string) error {
 	return &exc.Observed{TypeName: "UnboundLocalError", Text: "cannot access local variable '" + name + "' where it is not associated with a value"}
 }
 
+// storeFast implements STORE_FAST.
+//
+//	stack: value --      arg: index of the local
 func (tx *InstructionTranslator) storeFast(inst *bytecode.Instruction) error {
 	tx.locals[inst.Arg] = tx.pop()
 	return nil
 }
 
+// deleteFast implements DELETE_FAST.
+//
+//	stack: --      arg: index of the local
 func (tx *InstructionTranslator) deleteFast(inst *bytecode.Instruction) error {
 	if tx.locals[inst.Arg] == nil {
 		return unboundLocal(tx.d.code.Locals[inst.Arg].Name)
@@ -113,9 +140,10 @@ func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// loadBuildClass implements LOAD_BUILD_CLASS; the call is the one split of a class statement.
+// loadBuildClass implements LOAD_BUILD_CLASS. The call of the function breaks the graph.
 //
 //	stack: -- __build_class__
+//	breaks: GD0201
 func (tx *InstructionTranslator) loadBuildClass(*bytecode.Instruction) error {
 	fn, ok := tx.Scope().DictGetName(tx.builtins, "__build_class__")
 	if !ok || fn != tx.World().Builtin("__build_class__") {
@@ -173,6 +201,10 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 	return nil, &exc.Observed{TypeName: "NameError", Text: "name '" + name + "' is not defined"}
 }
 
+// storeGlobal implements STORE_GLOBAL.
+//
+//	stack: value --      arg: index of the name
+//	breaks: GD0209
 func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
 	if tx.globals != tx.out.frame.Globals {
 		return exc.Break(exc.StoreUnsupported, "global of another module")
@@ -201,11 +233,17 @@ func (tx *InstructionTranslator) storeGlobal(inst *bytecode.Instruction) error {
 	})
 }
 
+// makeCell implements MAKE_CELL. The cell replaces the value of the local.
+//
+//	stack: --      arg: index of the local
 func (tx *InstructionTranslator) makeCell(inst *bytecode.Instruction) error {
 	tx.locals[inst.Arg] = variables.NewCell(tx.locals[inst.Arg])
 	return nil
 }
 
+// loadClosure implements LOAD_CLOSURE.
+//
+//	stack: -- cell      arg: index of the cell among the locals
 func (tx *InstructionTranslator) loadClosure(inst *bytecode.Instruction) error {
 	v, err := variables.Realize(tx, tx.locals[inst.Arg])
 	tx.push(v)
@@ -228,6 +266,9 @@ func (tx *InstructionTranslator) cell(inst *bytecode.Instruction) (*variables.Ce
 	return c, nil
 }
 
+// loadDeref implements LOAD_DEREF.
+//
+//	stack: -- value      arg: index of the cell among the locals
 func (tx *InstructionTranslator) loadDeref(inst *bytecode.Instruction) error {
 	c, err := tx.cell(inst)
 	if err != nil {
@@ -248,6 +289,10 @@ func (tx *InstructionTranslator) loadDeref(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// storeDeref implements STORE_DEREF.
+//
+//	stack: value --      arg: index of the cell among the locals
+//	breaks: GD0209
 func (tx *InstructionTranslator) storeDeref(inst *bytecode.Instruction) error {
 	c, err := tx.cell(inst)
 	if err != nil {
@@ -256,6 +301,10 @@ func (tx *InstructionTranslator) storeDeref(inst *bytecode.Instruction) error {
 	return c.Set(tx, tx.pop())
 }
 
+// deleteDeref implements DELETE_DEREF.
+//
+//	stack: --      arg: index of the cell among the locals
+//	breaks: GD0209
 func (tx *InstructionTranslator) deleteDeref(inst *bytecode.Instruction) error {
 	c, err := tx.cell(inst)
 	if err != nil {
@@ -264,6 +313,9 @@ func (tx *InstructionTranslator) deleteDeref(inst *bytecode.Instruction) error {
 	return c.Set(tx, nil)
 }
 
+// loadAssertionError implements LOAD_ASSERTION_ERROR.
+//
+//	stack: -- AssertionError
 func (tx *InstructionTranslator) loadAssertionError(*bytecode.Instruction) error {
 	v, err := tx.Scope().GetAttr(tx.builtinsModule(), "AssertionError")
 	if err != nil {
