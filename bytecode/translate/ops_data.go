@@ -9,6 +9,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
+// loadAttr implements LOAD_ATTR.
+//
+//	stack: object -- value      arg: index of the name
+//	breaks: GD0202
 func (tx *InstructionTranslator) loadAttr(inst *bytecode.Instruction) error {
 	v, err := variables.GetAttr(tx, tx.pop(), tx.d.code.Names[inst.Arg])
 	if err != nil {
@@ -18,10 +22,12 @@ func (tx *InstructionTranslator) loadAttr(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// loadMethod implements LOAD_METHOD: the attribute is taken bound, with NULL below it as for a plain callable, but for a C method that
-// may refuse to be bound.
+// loadMethod implements LOAD_METHOD. The attribute is bound, with NULL below it as for a plain callable.
+// A C method that may refuse to be bound is pushed unbound.
 //
-//	stack: object -- NULL method | function object
+//	stack: object -- NULL method      arg: index of the name
+//	stack: object -- function object
+//	breaks: GD0202
 func (tx *InstructionTranslator) loadMethod(inst *bytecode.Instruction) error {
 	below, top, err := variables.LoadMethod(tx, tx.pop(), tx.d.code.Names[inst.Arg])
 	if err != nil {
@@ -32,15 +38,27 @@ func (tx *InstructionTranslator) loadMethod(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// storeAttr implements STORE_ATTR.
+//
+//	stack: value object --      arg: index of the name
+//	breaks: GD0209
 func (tx *InstructionTranslator) storeAttr(inst *bytecode.Instruction) error {
 	obj, v := tx.pop(), tx.pop()
 	return variables.SetAttr(tx, obj, tx.d.code.Names[inst.Arg], v)
 }
 
+// deleteAttr implements DELETE_ATTR.
+//
+//	stack: object --      arg: index of the name
+//	breaks: GD0209
 func (tx *InstructionTranslator) deleteAttr(inst *bytecode.Instruction) error {
 	return variables.SetAttr(tx, tx.pop(), tx.d.code.Names[inst.Arg], nil)
 }
 
+// binarySubscr implements BINARY_SUBSCR.
+//
+//	stack: object key -- value
+//	breaks: GD0208
 func (tx *InstructionTranslator) binarySubscr(*bytecode.Instruction) error {
 	key, obj := tx.pop(), tx.pop()
 	v, err := variables.GetItem(tx, obj, key)
@@ -51,11 +69,19 @@ func (tx *InstructionTranslator) binarySubscr(*bytecode.Instruction) error {
 	return nil
 }
 
+// storeSubscr implements STORE_SUBSCR.
+//
+//	stack: value object key --
+//	breaks: GD0209
 func (tx *InstructionTranslator) storeSubscr(*bytecode.Instruction) error {
 	key, obj, v := tx.pop(), tx.pop(), tx.pop()
 	return variables.SetItem(tx, obj, key, v)
 }
 
+// deleteSubscr implements DELETE_SUBSCR.
+//
+//	stack: object key --
+//	breaks: GD0209
 func (tx *InstructionTranslator) deleteSubscr(*bytecode.Instruction) error {
 	key, obj := tx.pop(), tx.pop()
 	return variables.SetItem(tx, obj, key, nil)
@@ -64,7 +90,7 @@ func (tx *InstructionTranslator) deleteSubscr(*bytecode.Instruction) error {
 // binaryOp implements BINARY_OP.
 //
 //	stack: lhs rhs -- result      arg: index of the operator
-//	breaks: GD0207
+//	breaks: GD0207, GD0502
 func (tx *InstructionTranslator) binaryOp(inst *bytecode.Instruction) error {
 	rhs, lhs := tx.pop(), tx.pop()
 	v, err := variables.Binary(tx, inst.Arg, lhs, rhs)
@@ -75,6 +101,10 @@ func (tx *InstructionTranslator) binaryOp(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// compareOp implements COMPARE_OP.
+//
+//	stack: lhs rhs -- result      arg: index of the operator
+//	breaks: GD0207
 func (tx *InstructionTranslator) compareOp(inst *bytecode.Instruction) error {
 	rhs, lhs := tx.pop(), tx.pop()
 	v, err := variables.Compare(tx, inst.Arg, lhs, rhs)
@@ -85,6 +115,10 @@ func (tx *InstructionTranslator) compareOp(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// isOp implements IS_OP.
+//
+//	stack: lhs rhs -- bool      arg: 1 negates
+//	breaks: GD0207
 func (tx *InstructionTranslator) isOp(inst *bytecode.Instruction) error {
 	rhs, lhs := tx.pop(), tx.pop()
 	same, err := variables.Is(tx, lhs, rhs)
@@ -95,6 +129,10 @@ func (tx *InstructionTranslator) isOp(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// containsOp implements CONTAINS_OP.
+//
+//	stack: value container -- bool      arg: 1 negates
+//	breaks: GD0102, GD0207, GD0502
 func (tx *InstructionTranslator) containsOp(inst *bytecode.Instruction) error {
 	container, v := tx.pop(), tx.pop()
 	in, err := variables.Contains(tx, container, v)
@@ -113,6 +151,10 @@ func notBranch(err error) error {
 	return err
 }
 
+// unary implements UNARY_POSITIVE, UNARY_NEGATIVE, UNARY_INVERT, UNARY_NOT.
+//
+//	stack: value -- result
+//	breaks: GD0101, GD0207
 func (tx *InstructionTranslator) unary(inst *bytecode.Instruction) error {
 	op := map[opcode.Op]int{opcode.UNARY_POSITIVE: 0, opcode.UNARY_NEGATIVE: 1, opcode.UNARY_INVERT: 2, opcode.UNARY_NOT: 3}[inst.Op]
 	v, err := variables.Unary(tx, op, tx.pop())
@@ -123,19 +165,27 @@ func (tx *InstructionTranslator) unary(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// buildTuple implements BUILD_TUPLE: the tuple rests on its items' guards.
+// buildTuple implements BUILD_TUPLE. The tuple has the guards of its items.
+//
+//	stack: items -- tuple      arg: number of items
 func (tx *InstructionTranslator) buildTuple(inst *bytecode.Instruction) error {
 	items := tx.popn(inst.Arg)
 	tx.push(variables.AddGuards(variables.NewTuple(items, nil), variables.Propagate(items...)))
 	return nil
 }
 
+// buildList implements BUILD_LIST. The list has the guards of its items.
+//
+//	stack: items -- list      arg: number of items
 func (tx *InstructionTranslator) buildList(inst *bytecode.Instruction) error {
 	items := tx.popn(inst.Arg)
 	tx.push(variables.AddGuards(variables.NewList(items, nil), variables.Propagate(items...)))
 	return nil
 }
 
+// buildSet implements BUILD_SET.
+//
+//	stack: items -- set      arg: number of items
 func (tx *InstructionTranslator) buildSet(inst *bytecode.Instruction) error {
 	s, err := variables.NewSet(tx, tx.popn(inst.Arg), false, nil)
 	if err != nil {
@@ -145,6 +195,9 @@ func (tx *InstructionTranslator) buildSet(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// buildMap implements BUILD_MAP.
+//
+//	stack: pairs -- dict      arg: number of pairs; a pair is a key and, above it, its value
 func (tx *InstructionTranslator) buildMap(inst *bytecode.Instruction) error {
 	kv := tx.popn(2 * inst.Arg)
 	d := variables.NewDict(nil)
@@ -157,6 +210,9 @@ func (tx *InstructionTranslator) buildMap(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// buildConstKeyMap implements BUILD_CONST_KEY_MAP.
+//
+//	stack: values keys -- dict      arg: number of values; keys is one tuple
 func (tx *InstructionTranslator) buildConstKeyMap(inst *bytecode.Instruction) error {
 	keys, err := variables.Unpack(tx, tx.pop())
 	if err != nil {
@@ -173,6 +229,9 @@ func (tx *InstructionTranslator) buildConstKeyMap(inst *bytecode.Instruction) er
 	return nil
 }
 
+// buildSlice implements BUILD_SLICE.
+//
+//	stack: start stop [step] -- slice      arg: 2, or 3 with a step
 func (tx *InstructionTranslator) buildSlice(inst *bytecode.Instruction) error {
 	p := tx.popn(inst.Arg)
 	if len(p) == 2 {
@@ -189,6 +248,10 @@ func (tx *InstructionTranslator) buildSlice(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// buildString implements BUILD_STRING.
+//
+//	stack: texts -- text      arg: number of texts
+//	breaks: GD0207
 func (tx *InstructionTranslator) buildString(inst *bytecode.Instruction) error {
 	parts := tx.popn(inst.Arg)
 	if text, ok, err := variables.JoinComputed(tx, parts); ok || err != nil {
@@ -210,9 +273,10 @@ func (tx *InstructionTranslator) buildString(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// formatValue implements FORMAT_VALUE on known values whose text is CPython's own, and on objects with special methods.
+// formatValue implements FORMAT_VALUE on known values with CPython's own text and on objects with special methods.
 //
-//	stack: value [spec] -- text      arg: 3 conversion bits, 4: a spec
+//	stack: value [spec] -- text      arg: bits 0 and 1 name the conversion; bit 2: there is a spec
+//	breaks: GD0102, GD0207
 func (tx *InstructionTranslator) formatValue(inst *bytecode.Instruction) error {
 	spec := variables.VariableTracker(variables.StrConst(tx, ""))
 	if inst.Arg&4 != 0 {
@@ -232,16 +296,25 @@ func (tx *InstructionTranslator) onContainer(depth int, name string, args ...var
 	return err
 }
 
+// listAppend implements LIST_APPEND.
+//
+//	stack: list ... item -- list ...      arg: how far below the item the list is
 func (tx *InstructionTranslator) listAppend(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	return tx.onContainer(inst.Arg, "append", v)
 }
 
+// listExtend implements LIST_EXTEND.
+//
+//	stack: list ... iterable -- list ...      arg: how far below the iterable the list is
 func (tx *InstructionTranslator) listExtend(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	return tx.onContainer(inst.Arg, "extend", v)
 }
 
+// listToTuple implements LIST_TO_TUPLE.
+//
+//	stack: list -- tuple
 func (tx *InstructionTranslator) listToTuple(*bytecode.Instruction) error {
 	items, err := variables.Unpack(tx, tx.pop())
 	if err != nil {
@@ -251,21 +324,35 @@ func (tx *InstructionTranslator) listToTuple(*bytecode.Instruction) error {
 	return nil
 }
 
+// setAdd implements SET_ADD.
+//
+//	stack: set ... item -- set ...      arg: how far below the item the set is
 func (tx *InstructionTranslator) setAdd(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	return tx.onContainer(inst.Arg, "add", v)
 }
 
+// setUpdate implements SET_UPDATE.
+//
+//	stack: set ... iterable -- set ...      arg: how far below the iterable the set is
 func (tx *InstructionTranslator) setUpdate(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	return tx.onContainer(inst.Arg, "update", v)
 }
 
+// mapAdd implements MAP_ADD.
+//
+//	stack: dict ... key value -- dict ...      arg: how far below the key the dict is
+//	breaks: GD0209
 func (tx *InstructionTranslator) mapAdd(inst *bytecode.Instruction) error {
 	v, k := tx.pop(), tx.pop()
 	return variables.SetItem(tx, tx.top(inst.Arg), k, v)
 }
 
+// dictUpdate implements DICT_UPDATE.
+//
+//	stack: dict ... mapping -- dict ...      arg: how far below the mapping the dict is
+//	breaks: GD0201
 func (tx *InstructionTranslator) dictUpdate(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	if !variables.HasKeys(tx, v) {
@@ -278,7 +365,10 @@ func (tx *InstructionTranslator) dictUpdate(inst *bytecode.Instruction) error {
 	return err
 }
 
-// dictMerge implements DICT_MERGE: keywords from **mapping; a repeated one is the call's TypeError.
+// dictMerge implements DICT_MERGE: keywords from **mapping. A repeated keyword is the call's TypeError.
+//
+//	stack: dict ... mapping -- dict ...      arg: how far below the mapping the dict is
+//	breaks: GD0201
 func (tx *InstructionTranslator) dictMerge(inst *bytecode.Instruction) error {
 	v, err := variables.Realize(tx, tx.pop())
 	if err != nil {
@@ -304,6 +394,10 @@ func (tx *InstructionTranslator) dictMerge(inst *bytecode.Instruction) error {
 	return tx.onContainer(inst.Arg, "update", src)
 }
 
+// unpackSequence implements UNPACK_SEQUENCE.
+//
+//	stack: iterable -- items      arg: number of items; the first is on top
+//	breaks: GD0210
 func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) error {
 	items, err := variables.UnpackSome(tx, tx.pop(), inst.Arg+1)
 	if err != nil {
@@ -322,6 +416,10 @@ func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) erro
 	return nil
 }
 
+// unpackEx implements UNPACK_EX.
+//
+//	stack: iterable -- after list before      arg: low byte: length of before; bits above: of after
+//	breaks: GD0210, GD0502
 func (tx *InstructionTranslator) unpackEx(inst *bytecode.Instruction) error {
 	before, after := inst.Arg&0xff, inst.Arg>>8
 	items, err := variables.UnpackIterator(tx, tx.pop())
@@ -343,6 +441,10 @@ func (tx *InstructionTranslator) unpackEx(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// getIter implements GET_ITER.
+//
+//	stack: iterable -- iterator
+//	breaks: GD0210
 func (tx *InstructionTranslator) getIter(*bytecode.Instruction) error {
 	it, err := variables.Iter(tx, tx.pop())
 	if err != nil {
@@ -352,6 +454,10 @@ func (tx *InstructionTranslator) getIter(*bytecode.Instruction) error {
 	return nil
 }
 
+// getLen implements GET_LEN.
+//
+//	stack: value -- value length
+//	breaks: GD0201
 func (tx *InstructionTranslator) getLen(*bytecode.Instruction) error {
 	n, err := variables.Len(tx, tx.top(1))
 	if err != nil {
@@ -363,7 +469,9 @@ func (tx *InstructionTranslator) getLen(*bytecode.Instruction) error {
 
 // forIter implements FOR_ITER.
 //
-//	stack: iterator -- iterator value, or -- when it is exhausted
+//	stack: iterator -- iterator value
+//	jumps: iterator --      the iterator is exhausted
+//	breaks: GD0210
 func (tx *InstructionTranslator) forIter(inst *bytecode.Instruction) error {
 	v, err := variables.Realize(tx, tx.top(1))
 	if err != nil {
@@ -387,11 +495,18 @@ func (tx *InstructionTranslator) forIter(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// jumpTo implements JUMP.
+//
+//	stack: --
 func (tx *InstructionTranslator) jumpTo(inst *bytecode.Instruction) error {
 	tx.jump(inst.Target)
 	return nil
 }
 
+// popJumpIf implements POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE.
+//
+//	stack: value --
+//	breaks: GD0101, GD0207
 func (tx *InstructionTranslator) popJumpIf(inst *bytecode.Instruction) error {
 	t, err := variables.Truth(tx, tx.pop())
 	if err != nil {
@@ -403,6 +518,11 @@ func (tx *InstructionTranslator) popJumpIf(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// jumpIfOrPop implements JUMP_IF_FALSE_OR_POP, JUMP_IF_TRUE_OR_POP.
+//
+//	stack: value --
+//	jumps: value -- value
+//	breaks: GD0101, GD0207
 func (tx *InstructionTranslator) jumpIfOrPop(inst *bytecode.Instruction) error {
 	t, err := variables.Truth(tx, tx.top(1))
 	if err != nil {
@@ -416,6 +536,10 @@ func (tx *InstructionTranslator) jumpIfOrPop(inst *bytecode.Instruction) error {
 	return nil
 }
 
+// popJumpIfNone implements POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE.
+//
+//	stack: value --
+//	breaks: GD0207
 func (tx *InstructionTranslator) popJumpIfNone(inst *bytecode.Instruction) error {
 	none, err := variables.Is(tx, tx.pop(), variables.NoneConst())
 	if err != nil {
