@@ -69,7 +69,9 @@ func (g *GeneratorVariable) Reconstruct(e variables.Emitter) error {
 	return nil
 }
 
-// returnGenerator implements RETURN_GENERATOR: the call ends with the suspended frame as its value.
+// returnGenerator implements RETURN_GENERATOR. The call ends with the suspended frame as its value.
+//
+//	stack: -- sent      sent: pushed when the frame resumes
 func (tx *InstructionTranslator) returnGenerator(*bytecode.Instruction) error {
 	if tx.parent == nil {
 		return &exc.SkipFrame{Code: exc.Generator, Reason: "generator", Always: true}
@@ -80,15 +82,18 @@ func (tx *InstructionTranslator) returnGenerator(*bytecode.Instruction) error {
 	return nil
 }
 
-// yieldValue implements YIELD_VALUE: the frame stops, and run returns.
+// yieldValue implements YIELD_VALUE. The frame stops, and run returns.
 //
-//	stack: value -- (what is sent in)
+//	stack: value -- sent      sent: pushed when the frame resumes
 func (tx *InstructionTranslator) yieldValue(*bytecode.Instruction) error {
 	tx.result, tx.suspended = tx.pop(), true
 	return nil
 }
 
 // getYieldFromIter implements GET_YIELD_FROM_ITER.
+//
+//	stack: iterable -- iterator
+//	breaks: GD0210
 func (tx *InstructionTranslator) getYieldFromIter(*bytecode.Instruction) error {
 	it, err := variables.Iter(tx, tx.pop())
 	if err != nil {
@@ -100,7 +105,9 @@ func (tx *InstructionTranslator) getYieldFromIter(*bytecode.Instruction) error {
 
 // send implements SEND.
 //
-//	stack: receiver value -- receiver result, or the value it returned (and a jump)
+//	stack: receiver value -- receiver result
+//	jumps: receiver value -- returned      the receiver has ended
+//	breaks: GD0302
 func (tx *InstructionTranslator) send(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	to, err := variables.Realize(tx, tx.top(1))

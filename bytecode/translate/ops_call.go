@@ -7,6 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
+// kwNames implements KW_NAMES. The names are kept for the CALL that follows.
+//
+//	stack: --      arg: index of the constant
 func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {
 	tx.kwargs = nil
 	for _, n := range tx.Scope().Items(tx.d.consts[inst.Arg]) {
@@ -34,8 +37,9 @@ func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracke
 
 // call implements CALL.
 //
-//	stack: NULL callable args -- result, or method self args -- result      arg: number of args
-//	breaks: GD0201 and what the callee asks for
+//	stack: NULL callable args -- result      arg: number of args, those by keyword last
+//	stack: function object args -- result
+//	breaks: GD0201, and the callee's codes
 func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
 	fn, args, kwargs := tx.popCall(inst.Arg)
 	r, err := variables.Call(tx, fn, args, kwargs)
@@ -48,7 +52,8 @@ func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
 
 // callFunctionEx implements CALL_FUNCTION_EX.
 //
-//	stack: NULL callable args [kwargs] -- result      arg: 1 when there is a mapping of keywords
+//	stack: NULL callable args [kwargs] -- result      arg: 1 with kwargs; args is one iterable
+//	breaks: GD0201, GD0210, GD0502, and the callee's codes
 func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) error {
 	var kwargs []variables.Kw
 	if inst.Arg&1 != 0 {
@@ -92,7 +97,7 @@ func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) erro
 
 // makeFunction implements MAKE_FUNCTION.
 //
-//	stack: [defaults] [kwdefaults] [annotations] [closure] code -- function      arg: which of them are there
+//	stack: [defaults] [kwdefaults] [annotations] [closure] code -- function      arg: one bit per option
 func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error {
 	code, ok := variables.AsConstant(tx, tx.pop())
 	if !ok || code.Kind() != py.Code {

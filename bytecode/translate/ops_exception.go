@@ -83,6 +83,7 @@ func (tx *InstructionTranslator) popExcept(*bytecode.Instruction) error {
 // checkExcMatch implements CHECK_EXC_MATCH.
 //
 //	stack: exc type -- exc bool
+//	breaks: GD0201
 func (tx *InstructionTranslator) checkExcMatch(*bytecode.Instruction) error {
 	want, err := variables.Realize(tx, tx.pop())
 	if err != nil {
@@ -106,7 +107,8 @@ func (tx *InstructionTranslator) checkExcMatch(*bytecode.Instruction) error {
 
 // reraise implements RERAISE.
 //
-//	stack: exc --      arg: how far below the exception the offset to put back is
+//	stack: exc --      arg: how far below the exception the offset to put back is; 0 for none
+//	breaks: GD0401
 func (tx *InstructionTranslator) reraise(inst *bytecode.Instruction) error {
 	e, err := variables.Realize(tx, tx.top(1))
 	if err != nil {
@@ -121,9 +123,10 @@ func (tx *InstructionTranslator) reraise(inst *bytecode.Instruction) error {
 	return r
 }
 
-// raiseVarargs implements RAISE_VARARGS. What finds no handler here is raised by CPython at the same place.
+// raiseVarargs implements RAISE_VARARGS. An exception without a handler here is raised by CPython at this place.
 //
-//	stack: [exc [cause]] --      arg: 0 raises the handled exception again
+//	stack: [exc [cause]] --      arg: number of operands; 0 raises the handled exception again
+//	breaks: GD0401
 func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error {
 	if inst.Arg == 0 {
 		h := tx.handledNow()
@@ -200,6 +203,7 @@ func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker, 
 // beforeWith implements BEFORE_WITH.
 //
 //	stack: manager -- exit value
+//	breaks: GD0201, and the codes of __enter__
 func (tx *InstructionTranslator) beforeWith(*bytecode.Instruction) error {
 	m, err := variables.Realize(tx, tx.pop())
 	if err != nil {
@@ -225,6 +229,7 @@ func (tx *InstructionTranslator) beforeWith(*bytecode.Instruction) error {
 // withExceptStart implements WITH_EXCEPT_START.
 //
 //	stack: exit lasti previous exc -- exit lasti previous exc result
+//	breaks: GD0201, and the codes of __exit__
 func (tx *InstructionTranslator) withExceptStart(*bytecode.Instruction) error {
 	e, err := variables.Realize(tx, tx.top(1))
 	if err != nil {

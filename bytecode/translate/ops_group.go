@@ -50,10 +50,11 @@ func (tx *InstructionTranslator) handledBy(want variables.VariableTracker) (func
 	return nil, exc.Break(exc.CallUnsupported, "except %s", variables.Describe(tx, want))
 }
 
-// checkEgMatch implements CHECK_EG_MATCH: what the clause takes is handled from then on.
+// checkEgMatch implements CHECK_EG_MATCH. From then on, the exception that the clause takes is handled.
 //
-//	stack: exc classes -- rest match      match None: the clause takes nothing, and rest is exc
-//	breaks: a group that came with the frame
+//	stack: exc classes -- rest match
+//	stack: exc classes -- exc None      the clause takes nothing
+//	breaks: GD0201
 func (tx *InstructionTranslator) checkEgMatch(*bytecode.Instruction) error {
 	want, err := variables.Realize(tx, tx.pop())
 	if err != nil {
@@ -105,7 +106,8 @@ func (tx *InstructionTranslator) nowHandling(e variables.VariableTracker) {
 
 // prepReraiseStar implements PREP_RERAISE_STAR.
 //
-//	stack: caught left -- exception-or-None      left: a list of what the clauses raised and what they did not take
+//	stack: caught left -- exception-or-None      left: what the clauses raised or did not take
+//	breaks: GD0401
 func (tx *InstructionTranslator) prepReraiseStar(*bytecode.Instruction) error {
 	left, err := variables.Unpack(tx, tx.pop())
 	if err != nil {

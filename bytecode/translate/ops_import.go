@@ -10,9 +10,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// importName implements IMPORT_NAME of modules that are imported already: then the statement only looks them up in sys.modules.
+// importName implements IMPORT_NAME of modules that sys.modules has already.
 //
-//	stack: level fromlist -- module
+//	stack: level fromlist -- module      arg: index of the name
+//	breaks: GD0201, GD0401
 func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 	fromlist, level := tx.pop(), tx.pop()
 	name := tx.d.code.Names[inst.Arg]
@@ -103,7 +104,8 @@ func (tx *InstructionTranslator) relativeName(name string, level int) (string, e
 
 // importFrom implements IMPORT_FROM: an attribute of the module, or its submodule of that name.
 //
-//	stack: module -- module value
+//	stack: module -- module value      arg: index of the name
+//	breaks: GD0202, GD0401
 func (tx *InstructionTranslator) importFrom(inst *bytecode.Instruction) error {
 	name := tx.d.code.Names[inst.Arg]
 	v, err := variables.GetAttr(tx, tx.top(1), name)

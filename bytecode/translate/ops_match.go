@@ -10,7 +10,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// matchKind implements MATCH_SEQUENCE and MATCH_MAPPING: what CPython reads from the flags of the subject's type.
+// matchKind implements MATCH_SEQUENCE, MATCH_MAPPING: what CPython reads from the flags of the subject's type.
+//
+//	stack: subject -- subject bool
+//	breaks: GD0207
 func (tx *InstructionTranslator) matchKind(inst *bytecode.Instruction) error {
 	class, err := variables.PythonType(tx, tx.top(1))
 	if err != nil {
@@ -27,6 +30,7 @@ func (tx *InstructionTranslator) matchKind(inst *bytecode.Instruction) error {
 // matchKeys implements MATCH_KEYS.
 //
 //	stack: subject keys -- subject keys values-or-None
+//	breaks: GD0207, GD0401
 func (tx *InstructionTranslator) matchKeys(*bytecode.Instruction) error {
 	v, err := variables.Realize(tx, tx.top(2))
 	if err != nil {
@@ -69,6 +73,7 @@ func (tx *InstructionTranslator) matchKeys(*bytecode.Instruction) error {
 // matchClass implements MATCH_CLASS.
 //
 //	stack: subject class names -- attributes-or-None      arg: how many of the patterns are positional
+//	breaks: GD0201, GD0202, GD0207, GD0401
 func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
 	names, class, subject := tx.pop(), tx.pop(), tx.pop()
 	cls, err := variables.Realize(tx, class)
