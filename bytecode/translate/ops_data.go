@@ -273,9 +273,10 @@ func (tx *InstructionTranslator) buildString(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// formatValue implements FORMAT_VALUE on known values with CPython's own text and on objects with special methods.
+// formatValue implements FORMAT_VALUE on known values whose text CPython computes, and on objects with special
+// methods.
 //
-//	stack: value [spec] -- text      arg: bits 0 and 1 name the conversion; bit 2: there is a spec
+//	stack: value [spec] -- text      arg: bits 0, 1: conversion; bit 2: spec
 //	breaks: GD0102, GD0207
 func (tx *InstructionTranslator) formatValue(inst *bytecode.Instruction) error {
 	spec := variables.VariableTracker(variables.StrConst(tx, ""))

@@ -123,7 +123,7 @@ func (tx *InstructionTranslator) reraise(inst *bytecode.Instruction) error {
 	return r
 }
 
-// raiseVarargs implements RAISE_VARARGS. An exception without a handler here is raised by CPython at this place.
+// raiseVarargs implements RAISE_VARARGS. CPython raises an exception that has no handler here.
 //
 //	stack: [exc [cause]] --      arg: number of operands; 0 raises the handled exception again
 //	breaks: GD0401
