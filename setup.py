@@ -8,6 +8,7 @@ from pathlib import Path
 from setuptools import Distribution, Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "build_backend"))
 
@@ -24,6 +25,17 @@ class Wheel(bdist_wheel):
             major, minor = native.glibc_needed(Path(self.bdist_dir))
             platform = f"manylinux_{major}_{minor}_{platform.removeprefix('linux_')}"
         return implementation, abi, platform
+
+
+class BuildPython(build_py):
+    """Copies the Python files. Those that an earlier build left and that are no longer there would get into the wheel."""
+
+    def run(self) -> None:
+        """Empties the place first."""
+        if not self.editable_mode:
+            for old in Path(self.build_lib).rglob("*.py"):
+                old.unlink()
+        super().run()
 
 
 class BuildNative(build_ext):
@@ -91,5 +103,5 @@ setup(
             extra_compile_args=native.C_FLAGS,
         )
     ],
-    cmdclass={"bdist_wheel": Wheel, "build_ext": BuildNative, "build_scripts": BuildTool},
+    cmdclass={"bdist_wheel": Wheel, "build_py": BuildPython, "build_ext": BuildNative, "build_scripts": BuildTool},
 )

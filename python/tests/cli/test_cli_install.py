@@ -88,3 +88,5 @@ def test_what_is_installed_is_all_there(installed):
     assert {"libgodynamo.so", "godynamo-embed", "py.typed", "_tools"} <= {p.name for p in package.iterdir()}
     ours = {p.relative_to(ROOT / "python" / "godynamo") for p in (ROOT / "python" / "godynamo").rglob("*.py")}
     assert ours == {p.relative_to(package) for p in package.rglob("*.py")}
+    (about,) = package.parent.glob("godynamo-*.dist-info")
+    assert "the godynamo authors" in (about / "licenses" / "LICENSE").read_text()
