@@ -23,7 +23,10 @@ get_name(PyObject *op, void *name)
             return Py_NewRef(own);
         }
     }
-    return PyObject_GetAttrString(wrapped_of(w), name);
+    PyObject *of = Py_NewRef(wrapped_of(w)); /* its hooks may set __wrapped__ */
+    PyObject *value = PyObject_GetAttrString(of, name);
+    Py_DECREF(of);
+    return value;
 }
 
 static int
@@ -139,7 +142,10 @@ PyMemberDef gd_callable_members[] = {
 PyObject *
 gd_callable_repr(PyObject *op)
 {
-    return PyUnicode_FromFormat("<optimized %R>", wrapped_of((gd_Callable *)op));
+    PyObject *of = Py_NewRef(wrapped_of((gd_Callable *)op)); /* as in get_name */
+    PyObject *text = PyUnicode_FromFormat("<optimized %R>", of);
+    Py_DECREF(of);
+    return text;
 }
 
 /* ---- copying and pickling, as functions do ---- */

@@ -115,6 +115,27 @@ class TestLooksLikeItsFunction:
         assert w.__wrapped__ is part and inspect.signature(w) == inspect.signature(part)
         assert not hasattr(w, "__name__") and w(4) == 5
 
+    def test_what_is_wrapped_may_be_replaced_while_it_is_asked(self) -> None:
+        class Replaces:
+            def __getattribute__(self, name: str) -> Any:
+                if name == "__name__":
+                    w.__wrapped__ = print
+                    raise AttributeError(name)
+                return object.__getattribute__(self, name)
+
+            def __getattr__(self, name: str) -> str:
+                return f"{type(self).__name__} has no {name}"  # after the only reference of W's is gone
+
+            def __repr__(self) -> str:
+                w.__wrapped__ = print
+                return f"{type(self).__name__}()"
+
+        w = _C.Callable(plain_importable)
+        w.__wrapped__ = Replaces()
+        assert w.__name__ == "Replaces has no __name__"
+        w.__wrapped__ = Replaces()
+        assert repr(w) == "<optimized Replaces()>"
+
     def test_only_functions_are_wrapped(self) -> None:
         for wrong in (len, 3, None, Holder, Holder().method):
             with pytest.raises(TypeError):
