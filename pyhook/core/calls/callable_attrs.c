@@ -1,10 +1,13 @@
-/* Attributes and methods of W: see calls/callable_attrs.h. Two tables say where each comes from. */
+/* Attributes and methods of W: see calls/callable_attrs.h. Two tables say where each comes from.
+ *
+ * Getters and methods return a new reference, NULL with an exception set. */
 #include "calls/callable_attrs.h"
 
 #include <stddef.h>
 
 #include "calls/callable.h"
 
+/* Borrowed from W: the object that was optimized, else W's function. */
 static PyObject *
 wrapped_of(gd_Callable *w)
 {
