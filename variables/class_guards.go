@@ -52,8 +52,8 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	}
 }
 
-// Overlooked is the break for a look-up that saw what a class holds really, where the frame has stored something else on it that is not
-// there yet; nil when there was none. The instruction that looked is not to be relied on: the translator asks after each one.
+// Overlooked is the break for a look-up that found what a class holds, although the frame has stored something else there: the store is an
+// effect, and has not run. It is nil when there was no such look-up. The translator asks after each instruction, and drops its result.
 func (w *World) Overlooked() error { return w.overlooked }
 
 // Metaclass returns type(class). It is guarded where it can be assigned.

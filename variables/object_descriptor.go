@@ -161,7 +161,7 @@ func storedClassAttr(tx Translator, class py.Object, name string) (VariableTrack
 	return nil, false
 }
 
-// heldByClass looks a name up on a class as TypeLookup does, for a caller that knows of what the program has stored there.
+// heldByClass looks a name up on a class as TypeLookup does, for a caller that has asked storedClassAttr as well.
 func heldByClass(tx Translator, class py.Object, name string) (py.Object, bool) {
 	w := tx.World()
 	before := w.overlooked

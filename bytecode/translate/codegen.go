@@ -88,8 +88,8 @@ type Codegen struct {
 	protecting bool
 	// effectsWait: see OutputGraph.effectsWait
 	effectsWait bool
-	looked      int  // events asked whether they can be seen
-	seen        bool // one of them can
+	looked      int  // events that making has looked at
+	seen        bool // one of them is visible
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -398,8 +398,8 @@ func (c *Codegen) as(kind calling, f func() error) error {
 	return f()
 }
 
-// making is the kind of the calls that make a value of the program's. The program itself makes none there: where something can be seen, an
-// exception that arrived at such a call would come between what are one operation and the next in CPython.
+// making is the kind of the calls that make a value, such as a cell or an iterator. The user's code has no such calls: after a visible event,
+// an exception that arrived at one would come between two instructions between which CPython looks for none.
 func (c *Codegen) making() calling {
 	events := c.out.events
 	c.seen = c.seen || slices.ContainsFunc(events[min(c.looked, len(events)):], c.out.visible)

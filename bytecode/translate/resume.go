@@ -698,9 +698,8 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	return fn, params, err
 }
 
-// places are the parameters of a resume function that are locals, in the order of the user's: those that are live, and, as ^slot, those in
-// front of them that the rest binds. These come as None and are deleted first: the order of the slots is that in which CPython lets go of
-// what a frame holds at its end.
+// places are the parameters of a resume function that are locals, in the order of the user's code: those that are live, and, as ^slot, those
+// before them that the rest binds. The latter come as None and are deleted first: CPython frees what a frame holds in the order of its slots.
 func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[int]bool) []int {
 	code, last, gaps := tx.d.code, -1, false
 	for i := range code.Locals {
