@@ -30,7 +30,7 @@ func (t *translation) beginTrace() {
 	t.settings.Clock = translate.NewClock()
 }
 
-// endTrace hands the trace what it says of the translation (godynamo._observe.trace.finished): what _runtime.translated is told, and the
+// endTrace hands the trace what it says of the translation (godynamo._observe.trace.finished): what _called/runtime.translated is told, and the
 // graph's whole text, the guards by part, and the times.
 func (t *translation) endTrace(status string, why error) {
 	if t.trace.IsNull() {

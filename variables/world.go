@@ -350,7 +350,7 @@ func (w *World) TorchFunctionModeActive(s *py.Scope) (bool, error) {
 	return r == py.True(), nil
 }
 
-// IsPure tells callables that may be called while translating (_runtime.is_pure_call).
+// IsPure tells callables that may be called while translating (_translator/kinds.py).
 func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 	r, err := s.Call(w.isPure, fn)
 	if err != nil {

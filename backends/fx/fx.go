@@ -1,5 +1,5 @@
 // Package fx hands whole graphs to Python backends: it writes the graph as flat rows, from which
-// godynamo._called.runtime.compile_fx builds a real torch.fx.GraphModule, calls the backend and checks what comes back.
+// godynamo._backends.compiling.compile_fx builds a real torch.fx.GraphModule, calls the backend and checks what comes back.
 package fx
 
 import (

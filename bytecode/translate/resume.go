@@ -698,8 +698,9 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	return fn, params, err
 }
 
-// places are the parameters of a resume function that are locals, in the order of the user's code: those that are live, and, as ^slot, those
-// before them that the rest binds. The latter come as None and are deleted first: CPython frees what a frame holds in the order of its slots.
+// places lists the locals that are parameters of a resume function, in the order of the user's code. ^slot stands for a local that is not
+// bound yet: the rest binds it, and it comes before a live one. The caller passes None for it, and the resume function deletes it first.
+// CPython frees what a frame holds in the order of its slots, so they must be the user's.
 func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[int]bool) []int {
 	code, last, gaps := tx.d.code, -1, false
 	for i := range code.Locals {

@@ -292,8 +292,10 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	} else {
 		err = h.run(tx, inst)
 	}
-	if overlooked := o.world.Overlooked(); overlooked != nil {
-		err = overlooked
+	if _, raises := err.(*exc.Observed); err == nil || raises { // what ends the translation ends it all the same
+		if overlooked := o.world.Overlooked(); overlooked != nil {
+			err = overlooked
+		}
 	}
 	if err != nil {
 		err = tx.failed(step, inst, h, err)

@@ -49,7 +49,6 @@ def ops() -> dict[Any, str]:
 
 _BUILTIN_NAMES: dict[Any, str] = {}
 
-
 for _name in dir(operator):
     _obj = getattr(operator, _name)
     if isinstance(_obj, types.BuiltinFunctionType):
@@ -66,10 +65,8 @@ for _name in dir(builtins):
 
 del _BUILTIN_NAMES[object]
 
-
 #: by identity: a metaclass may say what its classes hash to
 _NAMES_BY_ID = {id(_obj): _name for _obj, _name in _BUILTIN_NAMES.items()}
-
 
 _type_name: Any = type.__dict__["__qualname__"].__get__
 

@@ -34,7 +34,6 @@ _CALLABLE_TYPES = (
     torch._ops.OpOverload,
 )
 
-
 #: names of the package that captured code reads, imported when the first function is: reading one must not import it then
 ASKED_WITHIN = ("comptime", "error_on_graph_break", "is_dynamo_compiling", "is_exporting")
 
@@ -141,7 +140,6 @@ _OPAQUE_MODULES = tuple(
     "multiprocessing profiler backends _functorch nn.init _tensor_str".split()
 )
 
-
 # Of torch.fx, what torch's own functions ask about numbers that may be symbolic: Python's numbers are not (torch._check).
 _INLINED_MODULES = (
     "torch.nn.modules",
@@ -152,13 +150,10 @@ _INLINED_MODULES = (
     "torch.fx.experimental.symbolic_shapes",
 )
 
-
 #: modules whose Python functions have stand-ins, see _polyfills
 _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
 
-
 _cache: dict[Any, str] = {}
-
 
 #: of functions that a call of a function of torch's has made (a decorator's): they live no longer than the program holds them
 _cache_of_made: IdentityMap[Any, str] = IdentityMap()
@@ -238,7 +233,6 @@ def _classify(obj: Any, module: str) -> str:
 
 
 _OWN_INLINED = ("godynamo._polyfills", "godynamo.overrides", "godynamo._user.break_errors")
-
 
 #: the code of what functools.singledispatch gives
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]

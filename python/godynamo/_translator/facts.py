@@ -51,7 +51,6 @@ from .values import (
 
 _TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
 
-
 #: other types of immutable values that programs read and pass on: unions and aliases of typing, limits of dtypes, regular
 #: expressions
 _PLAIN_CONSTANTS = (
@@ -73,7 +72,6 @@ _PLAIN_CONSTANTS = (
     type(sys.version_info),
     type(sys.flags),
 )
-
 
 # What is told apart by identity: torch's singletons, and immutable values whose equality says less than all of them.
 _SINGLETONS = (
