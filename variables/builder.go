@@ -136,15 +136,15 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 		if opaqueClass(tx, obj) {
 			return nil, nil, unsupported(exc.UntrackedObject, "%s, class %s whose metaclass decides", src.Name(), py.TypeName(obj))
 		}
-		class, err := w.Classify(s, obj)
+		class, err := w.classified(s, obj)
 		if err != nil {
 			return nil, nil, err
 		}
-		if name, ok := w.BuiltinName(s, obj); ok && class == "" {
+		if name, ok := w.BuiltinName(s, obj); ok && class.own() {
 			return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil
 		}
-		if class != "" {
-			return NewTorch(obj, class, src), same(guards.KeepWeak), nil
+		if !class.own() {
+			return newTorch(obj, class, src), same(guards.KeepWeak), nil
 		}
 		return NewClass(obj, src), same(guards.KeepWeak), nil
 	}
@@ -187,12 +187,12 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	if py.IsSubtype(obj.Type(), w.PartialType) && inherits(tx, obj.Type(), w.PartialType, "__call__") {
 		return wrapPartial(tx, obj, src, ofType)
 	}
-	class, err := w.Classify(s, obj)
+	class, err := w.classified(s, obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	if class != "" {
-		return NewTorch(obj, class, src), same(guards.KeepStrong), nil
+	if !class.own() {
+		return newTorch(obj, class, src), same(guards.KeepStrong), nil
 	}
 	if v, err := wrapStandIn(tx, obj, src); v != nil || err != nil {
 		return v, same(guards.KeepStrong), err
@@ -421,12 +421,12 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 // translation, and a replaced __code__ needs one. Defaults and cells are guarded where they are read.
 func wrapFunction(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
-	class, err := w.Classify(s, obj)
+	class, err := w.classified(s, obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	if class != "" && class != "inline" {
-		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, tx.Output().Const(obj))}, nil
+	if !class.own() && class.kind != kindInline {
+		return newTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, tx.Output().Const(obj))}, nil
 	}
 	code, _ := s.FunctionField(obj, py.FuncCode)
 	g := guards.IDMatch(guards.NewFunctionFieldSource(src, guards.FuncCode), tx.Output().Const(code), guards.KeepWeak)
@@ -435,12 +435,12 @@ func wrapFunction(tx Translator, obj py.Object, src guards.Source, ofType []guar
 
 func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	w, s, out := tx.World(), tx.Scope(), tx.Output()
-	class, err := w.Classify(s, obj)
+	class, err := w.classified(s, obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	if class != "" {
-		return NewTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, out.Const(obj))}, nil
+	if !class.own() {
+		return newTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, out.Const(obj))}, nil
 	}
 	name, _ := w.BuiltinName(s, obj)
 	if self, ok := w.BoundSelf(s, obj); ok && obj.Kind() == py.MethodWrapper && (self.Kind() == py.GetSet || self.Kind() == py.Property) {

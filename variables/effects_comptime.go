@@ -2,7 +2,6 @@ package variables
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -11,7 +10,7 @@ import (
 // comptime is a call of godynamo.comptime or of one of its shorthands: Python's part runs now, with what is known of the frames at this
 // place, and nothing of it is left for later. It may ask for a graph break; what the user's function raises reaches the user.
 func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	name := strings.TrimPrefix(t.class, comptimeClass)
+	name := t.detail
 	s := tx.Scope()
 	module, err := s.Import("godynamo._translator.comptime")
 	if err != nil {
@@ -51,8 +50,6 @@ func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs [
 	}
 	return NoneConst(), nil
 }
-
-const comptimeClass = "comptime:"
 
 // plainKinds are immutable values that a snapshot shows although the program has not looked at them.
 var plainKinds = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes}

@@ -77,7 +77,7 @@ func (t *TorchVariable) transformed(tx Translator, args []VariableTracker, kwarg
 		return nil, err
 	}
 	parts := s.Items(r)
-	v := &TransformVariable{maker: NewTorch(parts[0], "transform", nil), name: py.GoString(parts[1])}
+	v := &TransformVariable{maker: newTorch(parts[0], classified{kind: kindTransform}, nil), name: py.GoString(parts[1])}
 	fields, err := Realize(tx, tx.Build(parts[2], guards.NewFunctionFieldSource(t.Src, guards.FuncClosure)))
 	if err != nil {
 		return nil, err
@@ -328,7 +328,7 @@ func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) 
 
 // take is a call of what takes a function and calls it: torch.func.vjp and jvp, torch.utils.checkpoint.checkpoint.
 func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	what := strings.TrimPrefix(t.class, "taker:")
+	what := t.detail
 	if what == "functional_call" {
 		return functionalCall(tx, args, kwargs)
 	}

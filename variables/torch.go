@@ -9,17 +9,26 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
+// classified is a callable's kind, and what more there is to say about this one.
+type classified struct {
+	kind   callableKind
+	detail string
+}
+
+// own tells a callable of the user's, which is run through.
+func (c classified) own() bool { return c.kind == "" }
+
 // TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating. What it is,
 // python/godynamo/_translator/callables.py says once per object and process.
 type TorchVariable struct {
 	Base
-	Fn    py.Object
-	class string // callables.classify's word
+	Fn py.Object
+	classified
 }
 
-// NewTorch returns the tracker of a torch callable.
-func NewTorch(fn py.Object, class string, src guards.Source) *TorchVariable {
-	return &TorchVariable{Base: Base{Src: src}, Fn: fn, class: class}
+// newTorch returns the tracker of a torch callable.
+func newTorch(fn py.Object, kind classified, src guards.Source) *TorchVariable {
+	return &TorchVariable{Base: Base{Src: src}, Fn: fn, classified: kind}
 }
 
 // Kind implements VariableTracker.
@@ -49,20 +58,20 @@ func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		return nil, observed(err)
 	}
 	// torch._C._VariableFunctions.rsub, torch.ops.aten.add.Tensor
-	if class, err := tx.World().Classify(tx.Scope(), v); err != nil || class != "" {
-		return NewTorch(v, class, constSource(tx, v, "___torch")), err
+	if class, err := tx.World().classified(tx.Scope(), v); err != nil || !class.own() {
+		return newTorch(v, class, constSource(tx, v, "___torch")), err
 	}
 	return attributeResult(tx, v, name)
 }
 
 // Call implements Caller.
 func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if tx.World().Calls > 0 && t.class != "graph_break" && !strings.HasPrefix(t.class, comptimeClass) {
+	if tx.World().Calls > 0 && t.kind != kindGraphBreak && t.kind != kindComptime {
 		python, err := holdsOpaque(tx, append(kwValues(kwargs), args...)...)
 		if err != nil {
 			return nil, err
 		}
-		if python || t.class == "state" {
+		if python || t.kind == kindState {
 			return PythonCall(tx, t, args, kwargs)
 		}
 	}
@@ -70,132 +79,16 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if err := mayMakeLeaf(tx, name, kwargs); err != nil {
 		return nil, err
 	}
-	switch {
-	case t.class == "from_numpy" && len(args) == 1 && len(kwargs) == 0:
-		return arrayTensor(tx, t.Fn, args[0])
-	case t.class == "op":
-		plain := func() (VariableTracker, error) { return t.callOp(tx, name, args, kwargs) }
-		if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
-			return r, err
-		}
-		return plain()
-	case t.class == "transform":
-		return makeTransform(tx, t, name, args, kwargs)
-	case t.class == "hop":
-		return t.hop(tx, args, kwargs)
-	case strings.HasPrefix(t.class, "taker:"):
-		return t.take(tx, args, kwargs)
-	case t.class == "transformed":
-		return t.transformed(tx, args, kwargs)
-	case t.class == "op:any":
-		return callAllowed(tx, t.Fn, name, args, kwargs)
-	case t.class == "substitute":
-		r, ok, err := callStandIn(tx, t.Fn, args, kwargs)
-		if err != nil || ok {
-			return r, err
-		}
-	case t.class == "fold":
-		return foldCall(tx, t.Fn, args, kwargs)
-	case t.class == "pure" || t.class == "stand_in":
-		var r VariableTracker
-		var err error
-		if t.class == "stand_in" {
-			r, _, err = callStandIn(tx, t.Fn, args, kwargs)
-		} else {
-			r, err = foldPure(tx, tx.World().callPure, append([]VariableTracker{NewConstant(t.Fn, nil)}, args...), kwargs)
-		}
-		if _, unknown := err.(*exc.Unsupported); !unknown {
-			return r, err
-		}
-		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
-	case t.class == "dispatch":
-		return t.dispatch(tx, args, kwargs)
-	case t.class == "constant":
-		return foldCall(tx, t.Fn, args, kwargs)
-	case t.class == "asked" && len(args)+len(kwargs) == 0:
-		return t.asked(tx)
-	case t.class == "state":
-		tx.Output().AddGuards(guards.GlobalState())
-		return foldCall(tx, t.Fn, args, kwargs)
-	case strings.HasPrefix(t.class, "modes_") && len(kwargs) == 0:
-		return t.modeCall(tx, name, args)
-	case t.class == "set_state" && len(kwargs) == 0:
-		if strings.HasPrefix(name, "torch.") {
-			if err := withoutModes(tx, name); err != nil {
-				return nil, err
-			}
-		}
-		return tx.Output().SwitchState(tx, t.Fn, name, args)
-	case t.class == "enter_state" && len(kwargs) == 0:
-		if err := tx.Output().EntersState(); err != nil {
-			return nil, err
-		}
-		return tx.Output().SwitchState(tx, t.Fn, name, args)
-	case t.class == "converted" && len(args) == 2:
-		return converted(tx, args[0], args[1])
-	case t.class == "recursive_repr" && len(args) == 1 && len(kwargs) == 0 && t.Src != nil:
-		return t.recursive(tx, args[0])
-	case t.class == "exc_info" && len(args)+len(kwargs) == 0:
-		return excInfo(tx)
-	case t.class == "current_exception" && len(args)+len(kwargs) == 0:
-		return currentException(tx)
-	case t.class == "type_hints" && len(args) == 1 && len(kwargs) == 0:
-		return typeHintsOf(tx, args[0])
-	case t.class == "signature" && len(args) == 1 && len(kwargs) == 0:
-		return signatureOf(tx, args[0])
-	case t.class == "log":
-		return callLogging(tx, t.Fn, args, kwargs)
-	case t.class == "warn":
-		return callWarn(tx, t.Fn, args, kwargs)
-	case t.class == "make_subclass":
-		return madeSubclass(tx, makeSubclass, args, kwargs)
-	case t.class == "handle_torch_function":
-		return handleTorchFunction(tx, args, kwargs)
-	case t.class == "torch_function_check":
-		return t.overloadCheck(tx, args)
-	case t.class == "true":
-		return BoolConst(!tx.World().Transparent || tx.World().optimized > 0), nil
-	case t.class == "false":
-		return BoolConst(false), nil
-	case t.class == "tracing": // nothing is translated while something traces
-		tx.Output().AddGuards(guards.GlobalState())
-		return BoolConst(false), nil
-	case t.class == "tensor_predicate":
-		plain := func() (VariableTracker, error) { return t.predicate(tx, name, args) }
-		if name != "torch.is_tensor" {
-			if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
-				return r, err
-			}
-		}
-		return plain()
-	case t.class == "later":
-		return nil, exc.Postpone(exc.Uninitialized, "%s", name)
-	case t.class == "graph_break" || t.class == "skip_frame":
-		return nil, t.asksToSplit(tx, name, args, kwargs)
-	case strings.HasPrefix(t.class, "region_"):
-		return t.region(tx, args)
-	case strings.HasPrefix(t.class, comptimeClass):
-		return t.comptime(tx, args, kwargs)
-	case t.class == "disabled":
-		return nil, unsupported(exc.Disabled, "%s", name)
-	case strings.HasPrefix(t.class, "disabled:"): // with the user's reason
-		return nil, unsupported(exc.Disabled, "%s (%s)", name, strings.TrimPrefix(t.class, "disabled:"))
-	case t.class == "forbidden":
-		return nil, unsupported(exc.CallUnsupported, "%s, marked with godynamo.forbid_in_graph", name)
-	case t.class == "stand_in_type":
-		return standInType(tx, arg(args, 0))
-	case t.class == "first":
-		if len(args) == 0 {
-			return nil, unsupported(exc.CallUnsupported, "%s", name)
-		}
-		return args[len(args)-1], nil
+	r, err := torchCalls[t.kind](tx, t, name, args, kwargs)
+	if r == nil && err == nil {
+		return nil, unsupported(exc.CallUnsupported, "%s", name)
 	}
-	return nil, unsupported(exc.CallUnsupported, "%s", name)
+	return r, err
 }
 
 // region is a call of one of _break_errors' functions: a region begins in the frame that calls, or in its caller's, or ends there.
 func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableTracker, error) {
-	if t.class == "region_end" {
+	if t.detail == "end" {
 		tx.EndRegion(1)
 		return NoneConst(), nil
 	}
@@ -204,7 +97,7 @@ func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableT
 		return nil, unsupported(exc.CallUnsupported, "error_on_graph_break of a flag that is not known")
 	}
 	up := 0
-	if t.class == "region_of_caller" {
+	if t.detail == "of_caller" {
 		up = 1
 	}
 	tx.BeginRegion(up, on == py.True())
@@ -218,7 +111,7 @@ func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableT
 			name += ": " + py.GoString(c)
 		}
 	}
-	if t.class == "skip_frame" {
+	if t.kind == kindSkipFrame {
 		return &exc.SkipFrame{Reason: name}
 	}
 	return unsupported(exc.ExplicitBreak, "%s", name)

@@ -77,7 +77,7 @@ func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTrac
 		return nil, unsupported(exc.CallUnsupported, "%s under a default device", name)
 	}
 	switch {
-	case t.class == "modes_push" && len(args) == 1:
+	case t.detail == "push" && len(args) == 1:
 		mode, err := Realize(tx, args[0])
 		if err != nil {
 			return nil, err
@@ -87,18 +87,18 @@ func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTrac
 		}
 		w.modes = append(w.modes, enteredMode{mode, tx.Output().Step()})
 		return NoneConst(), nil
-	case t.class == "modes_pop" && len(args) == 0 && len(w.modes) > 0:
+	case t.detail == "pop" && len(args) == 0 && len(w.modes) > 0:
 		last := len(w.modes) - 1
 		mode := w.modes[last].mode
 		w.modes = w.modes[:last:last]
 		return mode, nil
-	case t.class == "modes_number" && len(args) == 0:
+	case t.detail == "number" && len(args) == 0:
 		return IntConst(tx, len(w.modes)), nil
-	case t.class == "modes_at" && len(args) == 1:
+	case t.detail == "at" && len(args) == 1:
 		if i, ok := ConstInt(tx, mustRealize(tx, args[0])); ok && i >= 0 && i < len(w.modes) {
 			return w.modes[i].mode, nil
 		}
-	case t.class == "modes_active" && len(args) == 0:
+	case t.detail == "active" && len(args) == 0:
 		mode, err := activeMode(tx)
 		return BoolConst(mode != nil), err
 	}

@@ -359,9 +359,11 @@ func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 	return r == py.True(), nil
 }
 
-// Classify is callables.classify: what a callable of torch's or ours is to the translator, "" for others.
-func (w *World) Classify(s *py.Scope, obj py.Object) (string, error) {
-	return w.ask(s, w.classify, obj)
+// classified is callables.classify: what a callable is to the translator.
+func (w *World) classified(s *py.Scope, obj py.Object) (classified, error) {
+	word, err := w.ask(s, w.classify, obj)
+	kind, detail, _ := strings.Cut(word, ":")
+	return classified{callableKind(kind), detail}, err
 }
 
 // BuiltinName names a function or type of builtins ("len") or operator ("operator.add").

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"go/format"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,19 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheGeneratedFileIsOfTheseFacts(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", source))
-	require.NoError(t, err)
-	names, err := keys(string(text))
-	require.NoError(t, err)
-	want, err := format.Source(goFile(names))
-	require.NoError(t, err)
-	got, err := os.ReadFile(filepath.Join("..", "facts_gen.go"))
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(got), "run `make generate`")
+func TestTheGeneratedFilesAreOfTheseSources(t *testing.T) {
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join("..", f.source))
+		require.NoError(t, err)
+		want, err := f.formatted(string(text))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join("..", f.file))
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(got), "run `make generate`")
+	}
 }
 
-func TestKeysThatAreNoFields(t *testing.T) {
+func TestFactsThatAreNoFields(t *testing.T) {
 	for text, problem := range map[string]string{
 		"x = 1\n": "no function facts()",
 		"\ndef facts() -> dict:\n    return {}\n":                                             "gives no dict",
@@ -30,12 +29,25 @@ func TestKeysThatAreNoFields(t *testing.T) {
 		"\ndef facts() -> dict:\n    return {\n        \"ab\": 1,\n        \"ab\": 2,\n}\n":   "are one field",
 		"\ndef facts() -> dict:\n    return {\n        \"a_b\": 1,\n        \"a_b\": 2,\n}\n": "are one field",
 	} {
-		_, err := keys(text)
+		_, err := factNames(text)
 		assert.ErrorContains(t, err, problem)
 	}
 }
 
-func TestAFieldIsNamedAsGoNamesIt(t *testing.T) {
+func TestRowsThatAreNoKinds(t *testing.T) {
+	for text, problem := range map[string]string{
+		"x = 1\n": "no CallableKind",
+		"\nCallableKind = Literal[\n    \"op\",\n]\n":                                "not a word and what it means",
+		"\nCallableKind = Literal[\n    \"a:b\",  # two\n]\n":                        "not a word and what it means",
+		"\nCallableKind = Literal[\n    \"op\",  # one\n    \"op\",  # another\n]\n": "has two rows",
+	} {
+		_, err := callableKinds(text)
+		assert.ErrorContains(t, err, problem)
+	}
+}
+
+func TestNamesAreGos(t *testing.T) {
 	assert.Equal(t, "callableName", field("callable_name"))
 	assert.Equal(t, "ListType", field("ListType"))
+	assert.Equal(t, "kindRecursiveRepr", kindName("recursive_repr"))
 }

@@ -19,6 +19,7 @@ import torch.overrides
 
 from .._called import effects, runtime, torch_state
 from .._user import break_errors
+from .._user.callable_kinds import OWN, CallableKind, Classified, classified
 from . import higher, pure, torch_function
 from .callable_names import callable_name, ops
 from .identity_map import IdentityMap
@@ -39,19 +40,22 @@ ASKED_WITHIN = ("comptime", "error_on_graph_break", "is_dynamo_compiling", "is_e
 
 
 @functools.lru_cache(maxsize=1)
-def _special() -> dict[Any, str]:
+def _special() -> dict[Any, Classified]:
     """Callables whose meaning while translating is not the call itself."""
     import godynamo
 
-    table: dict[Any, str] = {}
+    table: dict[Any, Classified] = {}
 
-    def put(word: str, *paths: str) -> None:
+    def put(kind: CallableKind, *paths: str, detail: str = "") -> None:
         for path in paths:
             obj: Any = torch
             for part in path.split("."):
                 obj = getattr(obj, part, None)
             if obj is not None:
-                table[obj] = word
+                put_objects(kind, obj, detail=detail)
+
+    def put_objects(kind: CallableKind, *objects: Any, detail: str = "") -> None:
+        table.update(dict.fromkeys(objects, classified(kind, detail)))
 
     put(
         "state",
@@ -76,7 +80,7 @@ def _special() -> dict[Any, str]:
     put("set_state", *torch_state.SETTERS)
     put("transform", "vmap", *(f"func.{name}" for name in "grad grad_and_value jacrev jacfwd hessian".split()))
     for name in ("func.vjp", "func.jvp", "func.functional_call", "utils.checkpoint.checkpoint"):
-        put("taker:" + name.rsplit(".", 1)[1], name)
+        put("taker", name, detail=name.rsplit(".", 1)[1])
     put(
         "torch_function_check",
         "overrides.has_torch_function",
@@ -96,11 +100,11 @@ def _special() -> dict[Any, str]:
         "backends.mps.is_built",
     )
     put("asked", "distributed.is_available", "distributed.is_initialized", "_C._get_default_device")
-    put("modes_push", "_C._push_on_torch_function_stack")
-    put("modes_pop", "_C._pop_torch_function_stack")
-    put("modes_number", "_C._len_torch_function_stack")
-    put("modes_at", "_C._get_function_stack_at")
-    put("modes_active", "_C._is_torch_function_mode_enabled")
+    put("modes", "_C._push_on_torch_function_stack", detail="push")
+    put("modes", "_C._pop_torch_function_stack", detail="pop")
+    put("modes", "_C._len_torch_function_stack", detail="number")
+    put("modes", "_C._get_function_stack_at", detail="at")
+    put("modes", "_C._is_torch_function_mode_enabled", detail="active")
     put("from_numpy", "from_numpy")
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
     put("false", "jit.is_scripting", "_jit_internal.is_scripting")
@@ -108,28 +112,31 @@ def _special() -> dict[Any, str]:
     put("asked", "onnx.is_in_onnx_export")
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "is_signed", "numel")
-    table.update(dict.fromkeys(effects.LOGGING, "log"))
-    table[_warnings.warn] = "warn"
-    table[sys.exc_info] = "exc_info"
-    table[sys.exception] = "current_exception"
-    table[typing.get_type_hints] = "type_hints"
-    table[inspect.signature] = "signature"
-    table[torch_function.converted] = table[torch._tensor._convert] = "converted"
-    table[torch.Tensor._make_subclass] = "make_subclass"
-    table[torch.overrides.handle_torch_function] = "handle_torch_function"
-    table[torch_state.enter_functions_off] = "enter_state"
-    table[torch_state.enter_all_functions_off] = "enter_state"
-    table[torch_state.enter_inference_mode] = "enter_state"
-    table[torch_state.enter_record] = "enter_state"
-    table[torch_state.leave_entered] = "set_state"
-    table[torch.autograd.profiler.record_function.__init__] = "inline"
-    table[torch._jit_internal.is_scripting] = "false"
-    table[torch.nn.modules.lazy.LazyModuleMixin._infer_parameters] = "later"
-    table[godynamo.is_compiling] = "true"
-    table[godynamo.is_exporting] = "false"
-    table[godynamo.graph_break] = "graph_break"
-    table[godynamo.skip_frame] = "skip_frame"
-    table.update({fn: fn.__name__ for fn in break_errors.REGIONS})
+    put_objects("log", *effects.LOGGING)
+    put_objects("warn", _warnings.warn)
+    put_objects("exc_info", sys.exc_info)
+    put_objects("current_exception", sys.exception)
+    put_objects("type_hints", typing.get_type_hints)
+    put_objects("signature", inspect.signature)
+    put_objects("converted", torch_function.converted, torch._tensor._convert)
+    put_objects("make_subclass", torch.Tensor._make_subclass)
+    put_objects("handle_torch_function", torch.overrides.handle_torch_function)
+    put_objects(
+        "enter_state",
+        torch_state.enter_functions_off,
+        torch_state.enter_all_functions_off,
+        torch_state.enter_inference_mode,
+        torch_state.enter_record,
+    )
+    put_objects("set_state", torch_state.leave_entered)
+    put_objects("inline", torch.autograd.profiler.record_function.__init__)
+    put_objects("later", torch.nn.modules.lazy.LazyModuleMixin._infer_parameters)
+    put_objects("true", godynamo.is_compiling)
+    put_objects("false", godynamo.is_exporting)
+    put_objects("graph_break", godynamo.graph_break)
+    put_objects("skip_frame", godynamo.skip_frame)
+    for fn in break_errors.REGIONS:
+        put_objects("region", fn, detail=fn.__name__.removeprefix("region_"))
     return table
 
 
@@ -153,43 +160,43 @@ _INLINED_MODULES = (
 #: modules whose Python functions have stand-ins, see _polyfills
 _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
 
-_cache: dict[Any, str] = {}
+_cache: dict[Any, Classified] = {}
 
 #: of functions that a call of a function of torch's has made (a decorator's): they live no longer than the program holds them
-_cache_of_made: IdentityMap[Any, str] = IdentityMap()
+_cache_of_made: IdentityMap[Any, Classified] = IdentityMap()
 
 
-def classify(obj: Any) -> str:
-    """What a callable is to the translator: "" for the user's own, "inline", or a word TorchVariable.Call knows.
+def classify(obj: Any) -> Classified:
+    """What a callable is to the translator: OWN for the user's, or a row of CallableKind.
 
     Registered functions (allow_in_graph, disallow_in_graph, disable) are looked up each time, torch's own are cached.
     """
     if type(obj) is typing.NewType:
-        return "first"  # its call gives the argument
+        return classified("first")  # its call gives the argument
     if obj is torch._C._VariableFunctions:
-        return "namespace"
+        return classified("namespace")
     kind = type(obj)  # isinstance would ask obj for its __class__
     # HigherOrderOperator's metaclass is abc's, whose check crashes on types that CPython does not make ready (that of
     # code.co_positions() in 3.11).
     if not issubclass(kind, _CALLABLE_TYPES) and not type.__subclasscheck__(torch._ops.HigherOrderOperator, kind):
-        return ""
+        return OWN
     registered = runtime.registered_kind(obj)
     if registered:
-        return str(registered)
+        return registered
     if isinstance(obj, type):
-        return ""
+        return OWN
     cache: Any = _cache if kind is not types.FunctionType or obj.__closure__ is None else _cache_of_made
-    known = cache.get(obj)
+    known: Classified | None = cache.get(obj)
     if known is not None:
-        return str(known)
+        return known
     if isinstance(obj, types.FunctionType):
         # Not __module__, which functools.wraps copies: torch.compile's wrapper has the user's.
         module = obj.__globals__.get("__name__") or ""
     else:
         module = getattr(obj, "__module__", None) or ""
     word = _classify(obj, module)
-    if isinstance(obj, types.BuiltinFunctionType) and word == "":
-        return ""
+    if isinstance(obj, types.BuiltinFunctionType) and word == OWN:
+        return OWN
     if isinstance(obj, types.MethodWrapperType):
         return word  # it holds an object of the program's
     if not isinstance(obj, types.FunctionType) or module.split(".", 1)[0] == "torch":
@@ -197,39 +204,39 @@ def classify(obj: Any) -> str:
     return word
 
 
-def _classify(obj: Any, module: str) -> str:
+def _classify(obj: Any, module: str) -> Classified:
     special = _special().get(obj)
     if special:
         return special
     if obj in ops() or isinstance(obj, (torch._ops.OpOverloadPacket, torch._ops.OpOverload)):
-        return "op"
+        return classified("op")
     if isinstance(obj, torch._ops.HigherOrderOperator):
-        return "hop"
+        return classified("hop")
     if isinstance(obj, types.BuiltinFunctionType):
-        return ""
+        return OWN
     if isinstance(obj, types.FunctionType):
         if module == "godynamo.comptime":
-            return f"comptime:{obj.__name__[1:]}"
+            return classified("comptime", obj.__name__[1:])
         if module == "torch._dynamo.external_utils" and obj.__name__ == "is_compiling":
-            return "true"  # torch._dynamo.is_compiling, which need not be imported
+            return classified("true")  # torch._dynamo.is_compiling, which need not be imported
         if module == "godynamo" or module.startswith("godynamo."):
-            return "inline" if module.startswith(_OWN_INLINED) else "opaque"
+            return classified("inline" if module.startswith(_OWN_INLINED) else "opaque")
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
-            return "stand_in"
+            return classified("stand_in")
         if obj.__code__ is _DISPATCHING and _caches_plainly(obj):
-            return "dispatch"
+            return classified("dispatch")
         if obj.__code__ in _RECURSIVE:
-            return "recursive_repr"
+            return classified("recursive_repr")
         if module.startswith("torch._functorch.") and higher.is_made(obj):
-            return "transformed"
+            return classified("transformed")
         if pure.is_pure(obj, module):
-            return "pure"
+            return classified("pure")
         # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
         if module == "torch.functional":
-            return "op"
+            return classified("op")
         if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
-            return "opaque"
-    return ""
+            return classified("opaque")
+    return OWN
 
 
 _OWN_INLINED = ("godynamo._polyfills", "godynamo.overrides", "godynamo._user.break_errors")

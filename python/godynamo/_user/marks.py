@@ -34,7 +34,7 @@ def allow_in_graph(fn: F) -> F:
     >>> @godynamo.allow_in_graph
     ... def fused(x, y): ...
     """
-    return _each(fn, lambda f: registry.register(f, "op:any"))  # type: ignore[no-any-return]
+    return _each(fn, lambda f: registry.register(f, "allowed"))  # type: ignore[no-any-return]
 
 
 def disallow_in_graph(fn: F) -> F:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from .._core import core
 from . import registry
+from .callable_kinds import OWN, Classified, classified
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -19,7 +20,7 @@ F = TypeVar("F", bound=Function)
 class _Mode(contextlib.ContextDecorator):
     """A mode of this thread for the time of a ``with`` block or of a callable's calls."""
 
-    def __init__(self, mode: int, kind: str) -> None:
+    def __init__(self, mode: int, kind: Classified) -> None:
         self._mode = mode
         self._kind = kind
         self._before: list[int] = []
@@ -36,21 +37,21 @@ class _Mode(contextlib.ContextDecorator):
         return _in_mode(fn, self._mode, self._kind)  # type: ignore[no-any-return]
 
 
-def _in_mode(fn: Any, mode: int, kind: str) -> Any:
+def _in_mode(fn: Any, mode: int, kind: Classified) -> Any:
     from . import modules as _modules
 
     if isinstance(fn, (staticmethod, classmethod)):
         return type(fn)(_in_mode(fn.__func__, mode, kind))
     if _modules.is_module(fn):
         return _modules.handle(fn, _wrap(_modules.bound_call(fn), mode, kind), _Mode(mode, kind))
-    if isinstance(fn, type) and kind.startswith("disabled"):
+    if isinstance(fn, type) and mode == core.MODE_DISABLED:
         return _disabled_class(fn, mode, kind)
     if isinstance(fn, type) or not callable(fn):
         raise TypeError(f"a function, method or module is needed, not {fn!r}")
     return _wrap(fn, mode, kind)
 
 
-def _disabled_class(cls: type, mode: int, kind: str) -> type:
+def _disabled_class(cls: type, mode: int, kind: Classified) -> type:
     """The class itself: making an instance, and calling one that is a module, is not translated."""
     from . import modules as _modules
 
@@ -70,7 +71,7 @@ def is_disabled(handle: Any) -> bool:
     return isinstance(again, _Mode) and again._mode == core.MODE_DISABLED
 
 
-def _wrap(fn: Function, mode: int, kind: str) -> Function:
+def _wrap(fn: Function, mode: int, kind: Classified) -> Function:
     set_mode = core.set_mode
 
     def in_mode(*args: Any, **kwargs: Any) -> Any:
@@ -84,7 +85,7 @@ def _wrap(fn: Function, mode: int, kind: str) -> Function:
     if isinstance(in_mode, types.FunctionType):
         core.mark_skip(in_mode.__code__)
     if kind:
-        registry.register(in_mode, kind)
+        registry.mark(in_mode, kind)
     return in_mode
 
 
@@ -108,7 +109,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     """
     if not recursive:
         return skip(fn) if fn is not None else skip
-    mode = _Mode(core.MODE_DISABLED, f"disabled:{reason}" if reason else "disabled")
+    mode = _Mode(core.MODE_DISABLED, classified("disabled", reason or ""))
     return mode if fn is None else mode(fn)
 
 
@@ -135,7 +136,7 @@ def run(fn: Any = None) -> Any:
     >>> godynamo.run(f)(torch.ones(2))
     tensor([2., 2.])
     """
-    mode = _Mode(core.MODE_RUN_ONLY, "")
+    mode = _Mode(core.MODE_RUN_ONLY, OWN)
     return mode if fn is None else mode(fn)
 
 

@@ -8,14 +8,21 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .callable_kinds import OWN, CallableKind, Classified, classified
+
 # Keyed by address: looking up must not run a user's __hash__ or __eq__. What takes no weak reference (a builtin of
 # some C types) is held, so that its address stays its own.
-_kinds: dict[int, tuple[Callable[[], Any], str]] = {}
+_kinds: dict[int, tuple[Callable[[], Any], Classified]] = {}
 _substitutes: dict[int, tuple[Any, bool]] = {}
 
 
-def register(obj: Any, kind: str) -> None:
-    """Say what a callable is; kind is a word of callables.classify."""
+def register(obj: Any, kind: CallableKind) -> None:
+    """Say what a callable is."""
+    mark(obj, classified(kind))
+
+
+def mark(obj: Any, word: Classified) -> None:
+    """Say what a callable is, with what more there is to say of it."""
     key = id(obj)
 
     def drop(ref: weakref.ref[Any]) -> None:
@@ -28,7 +35,7 @@ def register(obj: Any, kind: str) -> None:
         ref: Callable[[], Any] = weakref.ref(obj, drop)
     except TypeError:
         ref = lambda: obj  # noqa: E731
-    _kinds[key] = (ref, kind)
+    _kinds[key] = (ref, word)
 
 
 def unregister(obj: Any) -> None:
@@ -38,33 +45,36 @@ def unregister(obj: Any) -> None:
         _substitutes.pop(id(obj), None)
 
 
-def kind_of(obj: Any) -> str:
-    """The word registered for this very object, here or by torch.compiler's functions of the same names, or ""."""
+def kind_of(obj: Any) -> Classified:
+    """What was registered for this very object, here or by torch.compiler's functions of the same names, or OWN."""
     row = _kinds.get(id(obj))
     if row is not None and row[0]() is obj:
         return row[1]
-    return _torch_mark(obj) if type(obj) is types.FunctionType else ""
+    return _torch_mark(obj) if type(obj) is types.FunctionType else OWN
 
 
-def _torch_mark(fn: types.FunctionType) -> str:
+def _torch_mark(fn: types.FunctionType) -> Classified:
     """What torch.compiler.disable, allow_in_graph, disallow_in_graph and assume_constant_result have said about a function."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # nothing has been said to torch
-        return ""
+        return OWN
     if fn.__module__ == _TAGGING and _tagged(fn) is not None:
-        return "substitute"
+        return classified("substitute")
     if fn.__module__ == "torch._dynamo.decorators" and fn.__name__ in ("graph_break", "skip_frame"):
-        return fn.__name__
+        return classified("graph_break" if fn.__name__ == "graph_break" else "skip_frame")
     if fn.__dict__.get("_torchdynamo_disable"):
-        reason = fn.__dict__.get("_torchdynamo_disable_msg")
-        return f"disabled:{reason}" if reason else "disabled"
+        return classified("disabled", str(fn.__dict__.get("_torchdynamo_disable_msg") or ""))
     if fn.__dict__.get("_dynamo_marked_constant") and not fn.__module__.startswith("torch"):
-        return "fold"
-    for table, word in (("_allowed_callable_ids", "op:any"), ("_disallowed_callable_ids", "opaque")):
+        return classified("fold")
+    marks: tuple[tuple[str, CallableKind], ...] = (
+        ("_allowed_callable_ids", "allowed"),
+        ("_disallowed_callable_ids", "opaque"),
+    )
+    for table, kind in marks:
         ids = getattr(getattr(rules, table, None), "function_ids", None)
         if ids and id(fn) in ids:
-            return word
-    return ""
+            return classified(kind)
+    return OWN
 
 
 # torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for itself which
