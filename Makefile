@@ -81,6 +81,7 @@ format: venv ## rewrite Go, C and Python in the house format
 generate: venv ## rewrite the generated files
 	PYTHON=$(PY) $(GO_ENV) go generate ./...
 	$(PY) scripts/api_page.py
+	$(PY) scripts/notices.py
 
 # Of the packages, those whose tests know the flag: another's would refuse it.
 golden: ## rewrite the golden files and docs/cli.md; read the diff

@@ -2,8 +2,8 @@
 
 ``_C`` is plain C (``pyhook/core/**/*.c``) compiled by setuptools; ``libgodynamo.so`` is ``go build -buildmode=c-shared``
 of ``cmd/godynamo-ext``; the command line tool, ``cmd/godynamo``, is pure Go. Neither library links libpython: Python's
-symbols come from the host process, so that one build serves
-a Python with and without a shared libpython. Go test binaries that embed CPython are the exception (``embed=True``).
+symbols come from the host process, so that one build serves a Python with and without a shared libpython. Go test
+binaries that embed CPython are the exception (``embed=True``).
 
 Nothing here imports anything but the standard library: it runs inside an isolated PEP 517 build.
 """
@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -219,11 +218,17 @@ def build_go_library(output: Path) -> None:
         temporary.with_suffix(".h").unlink(missing_ok=True)
 
 
+def package_version() -> str:
+    """The version, as the package's ``__version__`` has it."""
+    found = re.search(r'^__version__ = "([^"]+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
+    if found is None:
+        raise BuildError('python/godynamo/__init__.py has no line __version__ = "..."')
+    return found[1]
+
+
 def tool_command(output: Path) -> list[str]:
     """The command that writes the command line tool to output; it knows its version."""
-    with open(ROOT / "pyproject.toml", "rb") as file:
-        version = tomllib.load(file)["project"]["version"]
-    flags = f"-s -w -X github.com/godynamo/godynamo/internal/cli.Version={version}"
+    flags = f"-s -w -X github.com/godynamo/godynamo/internal/cli.Version={package_version()}"
     return [find_go(), "build", "-trimpath", "-ldflags", flags, "-o", str(output), TOOL_MAIN]
 
 

@@ -90,3 +90,4 @@ def test_what_is_installed_is_all_there(installed):
     assert ours == {p.relative_to(package) for p in package.rglob("*.py")}
     (about,) = package.parent.glob("godynamo-*.dist-info")
     assert "the godynamo authors" in (about / "licenses" / "LICENSE").read_text()
+    assert "Apache ECharts" in (about / "licenses" / "NOTICES").read_text()

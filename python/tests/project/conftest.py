@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import project_support  # noqa: F401 (the build backend and scripts are importable before a test file is)
+
 CONFTEST = Path(__file__).resolve().parent.parent / "conftest.py"
 
 
