@@ -225,6 +225,7 @@ def _child(program: str, *arguments: str) -> dict[str, float]:
     """The JSON line that a fresh interpreter prints. Raises RuntimeError with its stderr."""
     environment = {**os.environ, "PYTHONPATH": str(_PACKAGES)}
     environment.pop("GODYNAMO_LOGS", None)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode beside it
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
     )
