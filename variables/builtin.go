@@ -3,6 +3,7 @@ package variables
 import (
 	"strings"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -79,8 +80,8 @@ func init() {
 		"reversed":   positional(1, 1, builtinReversed),
 		"sorted":     builtinSorted,
 		"sum":        builtinSum,
-		"min":        extremum("min", CompareLt),
-		"max":        extremum("max", CompareGt),
+		"min":        extremum("min", opcode.CMP_LT),
+		"max":        extremum("max", opcode.CMP_GT),
 		"any":        positional(1, 1, anyAll(true)),
 		"all":        positional(1, 1, anyAll(false)),
 		"abs":        positional(1, 1, builtinAbs),
@@ -93,15 +94,17 @@ func init() {
 		"hash":       positional(1, 1, builtinHash),
 		"super":      positional(0, 2, builtinSuper),
 		"id":         nil,
-		"pow":        positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) { return operatorOrFold(tx, 8, a) }),
-		"divmod":     positional(2, 2, builtinDivmod),
+		"pow": positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) {
+			return operatorOrFold(tx, opcode.NB_POWER, a)
+		}),
+		"divmod": positional(2, 2, builtinDivmod),
 	}
 }
 
 // HandledBuiltin tells builtins whose calls on tracked values the translator does itself.
 func HandledBuiltin(name string) bool { return builtinHandlers[name] != nil }
 
-func operatorOrFold(tx Translator, op int, a []VariableTracker) (VariableTracker, error) {
+func operatorOrFold(tx Translator, op opcode.BinaryOp, a []VariableTracker) (VariableTracker, error) {
 	return Binary(tx, op, a[0], a[1])
 }
 
@@ -193,30 +196,22 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 	}
 	name = strings.Trim(name, "_")
 	if len(args) == 2 {
-		for i, n := range binarySpecial {
-			if n == name {
-				r, err := Binary(tx, i, args[0], args[1])
-				return r, true, err
-			}
-			if "i"+n == name {
-				r, err := Binary(tx, i+len(binaryNames), args[0], args[1])
-				return r, true, err
-			}
+		if op, ok := opcode.BinaryOpOf(name); ok {
+			r, err := Binary(tx, op, args[0], args[1])
+			return r, true, err
 		}
-		for i, n := range compareNames {
-			if n == name {
-				r, err := Compare(tx, i, args[0], args[1])
-				return r, true, err
-			}
+		if op, ok := opcode.CompareOpOf(name); ok {
+			r, err := Compare(tx, op, args[0], args[1])
+			return r, true, err
 		}
 		if name == "contains" {
 			in, err := Contains(tx, args[0], args[1])
 			return BoolConst(in), true, err
 		}
 		if name == "concat" || name == "iconcat" {
-			op := 0
+			op := opcode.NB_ADD
 			if name == "iconcat" {
-				op = len(binaryNames)
+				op = opcode.NB_INPLACE_ADD
 			}
 			r, err := Binary(tx, op, args[0], args[1])
 			return r, true, err
@@ -670,7 +665,7 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	}
 	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
 		var err error
-		acc, err = Binary(tx, 0, acc, it)
+		acc, err = Binary(tx, opcode.NB_ADD, acc, it)
 		return true, err
 	})
 	return acc, err
@@ -699,7 +694,7 @@ func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bo
 }
 
 // extremum is min or max of values whose comparison is known.
-func extremum(name string, op int) builtinHandler {
+func extremum(name string, op opcode.CompareOp) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		var key, def VariableTracker
 		for _, kw := range kwargs {

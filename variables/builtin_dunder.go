@@ -3,6 +3,7 @@ package variables
 import (
 	"strings"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
@@ -42,29 +43,23 @@ func callDunder(tx Translator, v VariableTracker, name string, args []VariableTr
 		case "delitem":
 			return NoneConst(), SetItem(tx, v, args[0], nil)
 		}
-		for op, n := range compareNames {
-			if n == bare {
-				w, err := Realize(tx, args[0])
-				if err != nil {
-					return nil, err
-				}
-				r, err := compareSlot(tx, op, v, w)
-				if r == nil && err == nil {
-					r = notImplemented(tx)
-				}
-				return r, err
-			}
-		}
-		for op, n := range binarySpecial {
-			inplace := strings.HasPrefix(bare, "i") && bare[1:] == n
-			if n != bare && !inplace {
-				continue
-			}
+		if op, ok := opcode.CompareOpOf(bare); ok {
 			w, err := Realize(tx, args[0])
 			if err != nil {
 				return nil, err
 			}
-			r, ok, err := containerOperator(tx, op, inplace, v, valueOf(w), v)
+			r, err := compareSlot(tx, op, v, w)
+			if r == nil && err == nil {
+				r = notImplemented(tx)
+			}
+			return r, err
+		}
+		if op, ok := opcode.BinaryOpOf(bare); ok {
+			w, err := Realize(tx, args[0])
+			if err != nil {
+				return nil, err
+			}
+			r, ok, err := containerOperator(tx, op.Plain(), op.Inplace(), v, valueOf(w), v)
 			if !ok && err == nil {
 				break // list.__add__ raises, dict.__or__ returns NotImplemented
 			}

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -110,7 +111,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		}
 		v = o.value
 		if c, ok := AsConstant(tx, v); ok && c.Kind() == py.Float { // a NaN is hashed by its address
-			if same, ok := py.Answered(tx.Scope().Compare(CompareEq, c, c)); !ok || same == py.True() {
+			if same, ok := py.Answered(tx.Scope().Compare(opcode.CMP_EQ, c, c)); !ok || same == py.True() {
 				return builtinHash(tx, []VariableTracker{v})
 			}
 			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))

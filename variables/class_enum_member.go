@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -165,11 +166,11 @@ func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, erro
 
 // memberOperand refuses a binary operator that the class of an enum member defines; ownText tells text % member, where the member's class
 // says what its text is.
-func memberOperand(tx Translator, n int, a, b VariableTracker) (ownText bool, err error) {
-	if memberMethod(tx, a, "__"+binarySpecial[n]+"__", false) != nil || memberMethod(tx, a, "__i"+binarySpecial[n]+"__", false) != nil || memberMethod(tx, b, "__r"+binarySpecial[n]+"__", false) != nil {
-		return false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownText bool, err error) {
+	if memberMethod(tx, a, n.Method(), false) != nil || memberMethod(tx, a, n.InplaceMethod(), false) != nil || memberMethod(tx, b, n.Reflected(), false) != nil {
+		return false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 	}
-	return binaryNames[n] == "mod" && hasOwnText(tx, b), nil
+	return n == opcode.NB_REMAINDER && hasOwnText(tx, b), nil
 }
 
 // hasOwnText tells members of enum classes that say what their text is.

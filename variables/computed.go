@@ -3,6 +3,7 @@ package variables
 import (
 	"strings"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -105,11 +106,11 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 
 // computedOperator is an arithmetic operator on numbers of which one is computed; false for others. Only what cannot raise is
 // computed: the exception would come before effects of the program that stand in front of it.
-func computedOperator(tx Translator, n int, a, b VariableTracker) (VariableTracker, bool, error) {
+func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
 	}
-	no := unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+	no := unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 	ka, ok := numberLetter(tx, a)
 	kb, ok2 := numberLetter(tx, b)
 	if !ok || !ok2 || ka == 'b' || kb == 'b' {
@@ -120,16 +121,16 @@ func computedOperator(tx Translator, n int, a, b VariableTracker) (VariableTrack
 		return nil, true, no
 	}
 	class := "float"
-	switch binaryNames[n] {
-	case "add", "sub", "mul":
-	case "truediv", "floordiv", "mod":
-		if k, ok := b.(*ConstantVariable); !ok || isZero(tx, k) || binaryNames[n] == "truediv" && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) {
+	switch n {
+	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
+	case opcode.NB_TRUE_DIVIDE, opcode.NB_FLOOR_DIVIDE, opcode.NB_REMAINDER:
+		if k, ok := b.(*ConstantVariable); !ok || isZero(tx, k) || n == opcode.NB_TRUE_DIVIDE && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) {
 			return nil, true, no
 		}
 	default:
 		return nil, true, no
 	}
-	if ka == 'i' && kb == 'i' && binaryNames[n] != "truediv" {
+	if ka == 'i' && kb == 'i' && n != opcode.NB_TRUE_DIVIDE {
 		class = "int"
 	}
 	operands := []VariableTracker{a, b}
@@ -141,7 +142,9 @@ func computedOperator(tx Translator, n int, a, b VariableTracker) (VariableTrack
 		return nil
 	})
 	if err == nil && class == "int" && la > 0 && lb > 0 {
-		v.limit = limited(map[string]int64{"add": la + lb, "sub": la + lb, "mul": la * lb, "floordiv": la + 1, "mod": lb}[binaryNames[n]], la, lb)
+		v.limit = limited(map[opcode.BinaryOp]int64{
+			opcode.NB_ADD: la + lb, opcode.NB_SUBTRACT: la + lb, opcode.NB_MULTIPLY: la * lb, opcode.NB_FLOOR_DIVIDE: la + 1, opcode.NB_REMAINDER: lb,
+		}[n], la, lb)
 	}
 	return v, true, err
 }
@@ -173,7 +176,7 @@ func isZero(tx Translator, k *ConstantVariable) bool {
 }
 
 // computedComparison is a comparison of numbers of which one is computed; false for others.
-func computedComparison(tx Translator, op int, a, b VariableTracker) (VariableTracker, bool, error) {
+func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
 	}
@@ -190,7 +193,7 @@ func computedComparison(tx Translator, op int, a, b VariableTracker) (VariableTr
 			return v, true, err
 		}
 	}
-	return nil, true, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
+	return nil, true, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
 }
 
 // computedUnary is + (0) or - (1) of a computed number.

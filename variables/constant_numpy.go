@@ -3,6 +3,7 @@ package variables
 import (
 	"slices"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -64,9 +65,9 @@ func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.O
 	case "unary":
 		return s.Unary(op, objs[0])
 	case "compare":
-		return s.Compare(op, objs[0], objs[1])
+		return s.Compare(opcode.CompareOp(op), objs[0], objs[1])
 	}
-	return s.Binary(op, objs[0], objs[1])
+	return s.Binary(opcode.BinaryOp(op), objs[0], objs[1])
 }
 
 // namesTypes guards the names of the user's classes that an error's text may have.
@@ -91,10 +92,11 @@ func operatorSpecials(kind string, op int) []string {
 	case kind == "unary":
 		return []string{"__" + unaryNames[op] + "__"}
 	case kind == "compare":
-		return []string{"__" + compareNames[op] + "__", "__" + compareNames[compareSwapped[op]] + "__", "__eq__"}
+		c := opcode.CompareOp(op)
+		return []string{c.Method(), c.Swapped().Method(), "__eq__"}
 	}
-	if n := op % len(binaryNames); binaryNames[n] != "mod" {
-		return []string{"__" + binarySpecial[n] + "__", "__r" + binarySpecial[n] + "__", "__i" + binarySpecial[n] + "__", "__index__"}
+	if n := opcode.BinaryOp(op).Plain(); n != opcode.NB_REMAINDER {
+		return []string{n.Method(), n.Reflected(), n.InplaceMethod(), "__index__"}
 	}
 	return nil // text % v prints
 }

@@ -3,6 +3,7 @@ package variables
 import (
 	"strings"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -377,7 +378,7 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	if unread || len(keyedNames(s, keyed)) > 0 {
 		real = keyed
 	}
-	r, err := s.Binary(6, format, real)
+	r, err := s.Binary(opcode.NB_REMAINDER, format, real)
 	if err != nil {
 		return nil, true, observed(err)
 	}

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -293,10 +294,13 @@ func setOf(tx Translator, v VariableTracker, frozen bool) (*SetVariable, error) 
 	return s, err
 }
 
-// setOperators: row of binaryNames → method of the set of stand-ins.
-var setOperators = map[string]string{"or_": "union", "and_": "intersection", "sub": "difference", "xor": "symmetric_difference"}
-
-var setInPlace = map[string]string{"or_": "update", "and_": "intersection_update", "sub": "difference_update", "xor": "symmetric_difference_update"}
+// setOperators are the methods of sets that operators and their augmented assignments are.
+var setOperators = map[opcode.BinaryOp]string{
+	opcode.NB_OR: "union", opcode.NB_INPLACE_OR: "update",
+	opcode.NB_AND: "intersection", opcode.NB_INPLACE_AND: "intersection_update",
+	opcode.NB_SUBTRACT: "difference", opcode.NB_INPLACE_SUBTRACT: "difference_update",
+	opcode.NB_XOR: "symmetric_difference", opcode.NB_INPLACE_XOR: "symmetric_difference_update",
+}
 
 // setLike tells operands of set operators: sets, frozensets, and key and item views.
 func setLike(v VariableTracker) bool {
@@ -312,8 +316,8 @@ func setLike(v VariableTracker) bool {
 }
 
 // setOperator is | & - ^ of sets and views; ok false where the operands are none. A view takes any iterable and gives a set.
-func setOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
-	method, ok := setOperators[binaryNames[n]]
+func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+	method, ok := setOperators[n]
 	if !ok || !(setLike(a) || setLike(b)) {
 		return nil, false, nil
 	}
@@ -323,11 +327,11 @@ func setOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (Vari
 		return nil, false, nil
 	}
 	if s, ok := a.(*SetVariable); ok && inplace && !s.frozen && !vb {
-		_, err := s.CallMethod(tx, setInPlace[binaryNames[n]], []VariableTracker{b}, nil)
+		_, err := s.CallMethod(tx, setOperators[n.InplaceOp()], []VariableTracker{b}, nil)
 		return s, true, err
 	}
 	if va || vb {
-		r, err := viewOperator(tx, binaryNames[n], a, b)
+		r, err := viewOperator(tx, n, a, b)
 		return r, true, err
 	}
 	left, err := setOf(tx, a, false)
@@ -340,13 +344,13 @@ func setOperator(tx Translator, n int, inplace bool, a, b VariableTracker) (Vari
 
 // viewOperator follows dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython 3.11, Objects/dictobject.c: the left operand
 // becomes a set, which is changed in place; an intersection walks the smaller of two views.
-func viewOperator(tx Translator, name string, a, b VariableTracker) (VariableTracker, error) {
-	if name != "and_" {
+func viewOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
+	if n != opcode.NB_AND {
 		left, err := freshSet(tx, a)
 		if err != nil {
 			return nil, err
 		}
-		_, err = left.CallMethod(tx, setInPlace[name], []VariableTracker{b}, nil)
+		_, err = left.CallMethod(tx, setOperators[n.InplaceOp()], []VariableTracker{b}, nil)
 		return left, err
 	}
 	if _, view := a.(*DictViewVariable); !view {

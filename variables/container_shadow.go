@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -260,7 +261,7 @@ func (v *ShadowVariable) SetItem(tx Translator, key, value VariableTracker) erro
 }
 
 // shadowOperator is an operator with such an object on a side; a: the left operand. nil: not one of these.
-func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
 	x, left := a.(*ShadowVariable)
 	if _, right := b.(*ShadowVariable); !left && !right {
 		return nil, false, nil
@@ -280,7 +281,7 @@ func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker
 	if err != nil {
 		return nil, true, err
 	}
-	if binaryNames[n] == "mul" {
+	if n == opcode.NB_MULTIPLY {
 		for _, o := range objs {
 			if k, ok := py.AsInt(o); o.Kind() == py.Int && (!ok || k > shadowLimit) {
 				return nil, true, unsupported(exc.TooLarge, "repetition")
@@ -288,16 +289,16 @@ func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker
 		}
 	}
 	if left && inplace {
-		name := "__i" + binarySpecial[n] + "__"
+		name := n.InplaceMethod()
 		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
 			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
 			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" { // in the words of the method, not the operator
-				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), n.Function(), Describe(tx, b))
 			}
 			return r, true, err
 		}
 	}
-	r, err := computeKnown(tx, "binary", op, objs...)
+	r, err := computeKnown(tx, "binary", int(op), objs...)
 	if err != nil {
 		return nil, true, observed(err)
 	}
@@ -306,7 +307,7 @@ func shadowOperator(tx Translator, op, n int, inplace bool, a, b VariableTracker
 }
 
 // compare is one rich comparison; nil where the type does not know the other operand.
-func (v *ShadowVariable) compare(tx Translator, op int, b VariableTracker) (VariableTracker, error) {
+func (v *ShadowVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
 	o, ok := AsConstant(tx, b)
 	real, err := v.contents(tx)
 	if s, is := b.(*ShadowVariable); is && err == nil {
@@ -316,7 +317,7 @@ func (v *ShadowVariable) compare(tx Translator, op int, b VariableTracker) (Vari
 	if err != nil || !ok {
 		return nil, err
 	}
-	r, err := tx.Scope().CallMethod(real, "__"+compareNames[op]+"__", o)
+	r, err := tx.Scope().CallMethod(real, op.Method(), o)
 	if err != nil {
 		return nil, observed(err)
 	}

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -83,7 +84,7 @@ func (o *ObjectVariable) unhashed(tx Translator) bool {
 	if !ok || c.Value.Kind() != py.Float && c.Value.Kind() != py.Complex {
 		return false
 	}
-	same, ok := py.Answered(tx.Scope().Compare(CompareEq, c.Value, c.Value))
+	same, ok := py.Answered(tx.Scope().Compare(opcode.CMP_EQ, c.Value, c.Value))
 	return !ok || same != py.True()
 }
 

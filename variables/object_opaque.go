@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -95,18 +96,14 @@ func isOpaque(v VariableTracker) bool {
 	return ok
 }
 
-// PythonBinary is a BINARY_OP done by Python; op counts as opcode.BinaryOp.
-func PythonBinary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
-	name := binaryNames[op%len(binaryNames)]
-	if op >= len(binaryNames) {
-		name = "i" + binarySpecial[op%len(binaryNames)]
-	}
-	return tx.Output().PythonOp(tx, name, []VariableTracker{a, b}, nil)
+// PythonBinary is a BINARY_OP done by Python.
+func PythonBinary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
+	return tx.Output().PythonOp(tx, op.Function(), []VariableTracker{a, b}, nil)
 }
 
 // PythonCompare is a rich comparison done by Python.
-func PythonCompare(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
-	return tx.Output().PythonOp(tx, compareNames[op], []VariableTracker{a, b}, nil)
+func PythonCompare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
+	return tx.Output().PythonOp(tx, op.Name(), []VariableTracker{a, b}, nil)
 }
 
 // PythonUnary is + (0), - (1), ~ (2) or not (3), done by Python.

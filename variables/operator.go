@@ -1,26 +1,16 @@
 package variables
 
 import (
-	"slices"
-
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// binaryRow names an NB_* operator: its operator-module function, the special method, the sign in messages.
-var binaryNames = [...]string{"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor"}
-var binarySpecial = [...]string{"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"}
-var binarySigns = [...]string{"+", "&", "//", "<<", "@", "*", "%", "|", "** or pow()", ">>", "-", "/", "^"}
-
-// Binary is a BINARY_OP; op counts as opcode.BinaryOp, in-place operators from 13 on. The order in which the operands' types are asked is
-// that of binary_op1 and binary_iop1 of CPython 3.11, Objects/abstract.c: numbers' slots first, then sequences' own.
-func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
-	inplace := op >= len(binaryNames)
-	n := op
-	if inplace {
-		n -= len(binaryNames)
-	}
-	if inplace && binaryNames[n] == "add" {
+// Binary is a BINARY_OP. The order in which the operands' types are asked is that of binary_op1 and binary_iop1 of CPython 3.11,
+// Objects/abstract.c: numbers' slots first, then sequences' own.
+func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
+	n, inplace := op.Plain(), op.Inplace()
+	if inplace && n == opcode.NB_ADD {
 		if added, err := concatUnseen(tx, a, b); added || err != nil {
 			return a, err
 		}
@@ -39,7 +29,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if (ta || tb) && !oa && !ob { // their items stay the objects they are
 		for _, v := range []VariableTracker{a, b} {
 			if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // which has no operators of its own, nor gets any
-				looksFor(tx, t.class, "__"+binarySpecial[n]+"__", "__r"+binarySpecial[n]+"__", "__i"+binarySpecial[n]+"__")
+				looksFor(tx, t.class, n.Method(), n.Reflected(), n.InplaceMethod())
 			}
 		}
 		if r, ok, err := containerOperator(tx, n, inplace, a, b, a); ok || err != nil {
@@ -55,7 +45,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 			if tooBig(tx, n, oa, ob) {
 				return nil, unsupported(exc.TooLarge, "constant of great size")
 			}
-			r, err := computeKnown(tx, "binary", op, oa, ob)
+			r, err := computeKnown(tx, "binary", int(op), oa, ob)
 			if err != nil {
 				return nil, observed(err)
 			}
@@ -64,7 +54,7 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	}
 	if isTensor(a) || isTensor(b) {
 		if o, ok := instance(a); ok && inplace {
-			m, err := o.slotMethod(tx, "__i"+binarySpecial[n]+"__")
+			m, err := o.slotMethod(tx, n.InplaceMethod())
 			if err != nil {
 				return nil, err
 			}
@@ -74,11 +64,11 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 				}
 			}
 		}
-		if r, ok, err := besideTensor(tx, a, b, "__"+binarySpecial[n]+"__", "__r"+binarySpecial[n]+"__"); ok || err != nil {
+		if r, ok, err := besideTensor(tx, a, b, n.Method(), n.Reflected()); ok || err != nil {
 			return r, err
 		}
 		if l, ok := a.(*ListVariable); !ok || !inplace || l == nil {
-			return tensorOperator(tx, binaryNames[n], inplace, a, b)
+			return tensorOperator(tx, n.Function(), inplace, a, b)
 		}
 	}
 	if r, ok, err := computedOperator(tx, n, a, b); ok || err != nil {
@@ -87,12 +77,12 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 	if r, ok, err := shadowOperator(tx, op, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}
-	if o, isObject := a.(*ObjectVariable); binaryNames[n] == "mod" && !(isObject && o.value != nil && o.overrides(tx, "__mod__", "__imod__", "__rmod__")) {
+	if o, isObject := a.(*ObjectVariable); n == opcode.NB_REMAINDER && !(isObject && o.value != nil && o.overrides(tx, "__mod__", "__imod__", "__rmod__")) {
 		if r, ok, err := percentFormat(tx, a, b); ok || err != nil {
 			return r, err
 		}
 	}
-	r, err := objectOperator(tx, binarySpecial[n], inplace, a, b)
+	r, err := objectOperator(tx, n.Name(), inplace, a, b)
 	if err != nil || r != nil {
 		return r, err
 	}
@@ -102,10 +92,10 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 				return v, err
 			}
 		}
-		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 	}
 	for _, v := range []VariableTracker{a, b} { // which repeats a sequence
-		if o, ok := v.(*ObjectVariable); ok && o.value != nil && binaryNames[n] == "mul" && o.overrides(tx, "__index__") {
+		if o, ok := v.(*ObjectVariable); ok && o.value != nil && n == opcode.NB_MULTIPLY && o.overrides(tx, "__index__") {
 			return nil, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
 		}
 	}
@@ -119,14 +109,14 @@ func Binary(tx Translator, op int, a, b VariableTracker) (VariableTracker, error
 }
 
 // walkedOperand is the right operand as a container's method sees it: list += b and dict |= b use the methods of b's class.
-func walkedOperand(n int, inplace bool, a, b VariableTracker) VariableTracker {
+func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) VariableTracker {
 	switch valueOf(a).(type) {
 	case *ListVariable, *DequeVariable:
-		if inplace && binaryNames[n] == "add" {
+		if inplace && n == opcode.NB_ADD {
 			return b
 		}
 	case *DictVariable:
-		if inplace && binaryNames[n] == "or_" {
+		if inplace && n == opcode.NB_OR {
 			return b
 		}
 	}
@@ -135,7 +125,7 @@ func walkedOperand(n int, inplace bool, a, b VariableTracker) VariableTracker {
 
 // onceRefused computes an operator on numbers, of which one has a class that has refused it, by the other's type: that takes an instance
 // of a subclass for the number it holds. What is an error is CPython's to say.
-func onceRefused(tx Translator, n int, a, b VariableTracker) (VariableTracker, bool, error) {
+func onceRefused(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
 	if !ok || !ok2 || !isReal(ha) || !isReal(hb) || tooBig(tx, n, ha, hb) {
@@ -148,7 +138,7 @@ func onceRefused(tx Translator, n int, a, b VariableTracker) (VariableTracker, b
 	if left.Kind() != py.Float && (ha.Kind() == py.Float || hb.Kind() == py.Float) {
 		return nil, false, nil // int's slot refuses floats
 	}
-	r, err := computeKnown(tx, "binary", n, ha, hb)
+	r, err := computeKnown(tx, "binary", int(n), ha, hb)
 	if err != nil {
 		return nil, false, nil
 	}
@@ -164,13 +154,13 @@ func isReal(o py.Object) bool {
 func printsBy(o py.Object) bool { return o.Kind() == py.Str || o.Kind() == py.Bytes }
 
 // heldOperator computes an operator on instances of subclasses of int, str, ... whose classes leave the operator as it is.
-func heldOperator(tx Translator, op, n int, a, b VariableTracker) (VariableTracker, bool, error) {
+func heldOperator(tx Translator, op, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
 	if !ok || !ok2 {
 		return nil, false, nil
 	}
-	if o, ok := b.(*ObjectVariable); ok && binaryNames[n] == "mod" && printsBy(ha) && !o.plainValue(tx) {
+	if o, ok := b.(*ObjectVariable); ok && n == opcode.NB_REMAINDER && printsBy(ha) && !o.plainValue(tx) {
 		return nil, false, unsupported(exc.OperatorUnsupported, "%s mod %s", Describe(tx, a), Describe(tx, b))
 	}
 	if tooBig(tx, n, ha, hb) {
@@ -184,7 +174,7 @@ func heldOperator(tx Translator, op, n int, a, b VariableTracker) (VariableTrack
 	if !ok || err != nil {
 		return nil, false, err
 	}
-	r, err := computeKnown(tx, "binary", op, oa, ob)
+	r, err := computeKnown(tx, "binary", int(op), oa, ob)
 	if err != nil {
 		return nil, false, observed(err)
 	}
@@ -193,12 +183,12 @@ func heldOperator(tx Translator, op, n int, a, b VariableTracker) (VariableTrack
 }
 
 // refuses tells instances of a subclass of a builtin type whose class has the operator's methods itself, once those gave NotImplemented.
-func refuses(tx Translator, n int, v VariableTracker) bool {
+func refuses(tx Translator, n opcode.BinaryOp, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	if !ok || o.value == nil {
 		return false
 	}
-	for _, name := range []string{"__" + binarySpecial[n] + "__", "__r" + binarySpecial[n] + "__", "__i" + binarySpecial[n] + "__"} {
+	for _, name := range []string{n.Method(), n.Reflected(), n.InplaceMethod()} {
 		if m, err := o.slotMethod(tx, name); err != nil || m != nil {
 			return true
 		}
@@ -215,31 +205,31 @@ func valueOf(v VariableTracker) VariableTracker {
 }
 
 // operandError is the TypeError of operands that no type takes.
-func operandError(tx Translator, n int, inplace bool, a, b VariableTracker) error {
+func operandError(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) error {
 	for _, v := range []VariableTracker{a, b} {
 		if _, member := enumMember(tx, v); member {
-			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 		}
 		if o, ok := v.(*ObjectVariable); ok && o.exc == nil && (o.value != nil || !tx.Scope().MadeOfObject(o.Class)) {
-			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 		}
 		switch v.(type) {
 		case *ObjectVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *ConstantVariable, *DequeVariable, *DictViewVariable:
 		default:
-			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), binaryNames[n], Describe(tx, b))
+			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 		}
 	}
-	if c, ok := valueOf(a).(*ConstantVariable); ok && binaryNames[n] == "mod" && printsBy(c.Value) {
+	if c, ok := valueOf(a).(*ConstantVariable); ok && n == opcode.NB_REMAINDER && printsBy(c.Value) {
 		return unsupported(exc.OperatorUnsupported, "%s %% %s", Describe(tx, a), Describe(tx, b))
 	}
 	switch left := valueOf(a).(type) {
 	case *ListVariable, *TupleVariable, *DequeVariable:
-		if binaryNames[n] == "add" {
+		if n == opcode.NB_ADD {
 			kind := map[string]string{"ListVariable": "list", "TupleVariable": "tuple", "NamedTupleVariable": "tuple", "DequeVariable": "deque"}[left.Kind()]
 			return typeError(tx, "can only concatenate "+kind+" (not \"\x00\") to "+kind, b)
 		}
 	case *ConstantVariable:
-		if binaryNames[n] == "add" {
+		if n == opcode.NB_ADD {
 			switch left.Value.Kind() {
 			case py.Str:
 				return typeError(tx, "can only concatenate str (not \"\x00\") to str", b)
@@ -248,21 +238,18 @@ func operandError(tx Translator, n int, inplace bool, a, b VariableTracker) erro
 			}
 		}
 	}
-	if binaryNames[n] == "mul" {
+	if n == opcode.NB_MULTIPLY {
 		for _, pair := range [][2]VariableTracker{{a, b}, {b, a}} {
 			if isRepeatable(valueOf(pair[0])) {
 				return typeError(tx, "can't multiply sequence by non-int of type '\x00'", pair[1])
 			}
 		}
 	}
-	sign := binarySigns[n]
+	op := n
 	if inplace {
-		sign += "="
-		if binaryNames[n] == "pow" {
-			sign = "**="
-		}
+		op = n.InplaceOp()
 	}
-	return typeError(tx, "unsupported operand type(s) for "+sign+": '\x00' and '\x00'", a, b)
+	return typeError(tx, "unsupported operand type(s) for "+op.InMessages()+": '\x00' and '\x00'", a, b)
 }
 
 func isRepeatable(v VariableTracker) bool {
@@ -303,8 +290,8 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 				return nil, false, nil
 			}
 		}
-		n := slices.Index(binarySpecial[:], special)
-		if n >= 0 && (tooBig(tx, n, own.Value, other) || tooBig(tx, n, other, own.Value)) {
+		n, known := opcode.BinaryOpOf(special)
+		if known && (tooBig(tx, n, own.Value, other) || tooBig(tx, n, other, own.Value)) {
 			return nil, false, unsupported(exc.TooLarge, "constant of great size")
 		}
 		got, err := tx.Scope().CallMethod(own.Value, name, other)
@@ -334,8 +321,9 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 
 // nativeSet is nativeSlot of sets, dicts and dicts' views.
 func nativeSet(tx Translator, special, name string, x, y VariableTracker) (VariableTracker, bool, error) {
-	n, inplace := slices.Index(binarySpecial[:], special), name == "__i"+special+"__"
-	if n < 0 {
+	n, known := opcode.BinaryOpOf(special)
+	inplace := name == n.InplaceMethod()
+	if !known {
 		return nil, false, nil
 	}
 	left, right := x, y
@@ -510,7 +498,7 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 }
 
 // containerOperator is an operator of Python's containers; owner is the left operand as the program has it.
-func containerOperator(tx Translator, n int, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {
+func containerOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {
 	if r, ok, err := setOperator(tx, n, inplace, a, b); ok || err != nil {
 		if _, same := a.(*SetVariable); same && r == a {
 			r = owner
@@ -522,7 +510,7 @@ func containerOperator(tx Translator, n int, inplace bool, a, b, owner VariableT
 			return r, ok, err
 		}
 	}
-	switch binaryNames[n] {
+	switch n.Function() {
 	case "add":
 		return concatenate(tx, inplace, a, b, owner)
 	case "mul":
@@ -540,8 +528,8 @@ func isSizeTuple(tx Translator, v VariableTracker) bool {
 
 // sizeOperator is + or * with a torch.Size among the operands: what it gives, and which items it refuses, is torch's choice of version
 // to version, so CPython computes it.
-func sizeOperator(tx Translator, n int, a, b VariableTracker) (VariableTracker, bool, error) {
-	if name := binaryNames[n]; name != "add" && name != "mul" {
+func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
+	if name := n.Function(); name != "add" && name != "mul" {
 		return nil, false, nil
 	}
 	x, known := AsConstant(tx, a)
@@ -553,7 +541,7 @@ func sizeOperator(tx Translator, n int, a, b VariableTracker) (VariableTracker, 
 		if _, isTuple, err := tupleItems(tx, b); !isTuple || err != nil {
 			return nil, false, err
 		}
-		return nil, false, unsupported(exc.OperatorUnsupported, "%s of a torch.Size and values that are not known", binaryNames[n])
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s of a torch.Size and values that are not known", n.Function())
 	}
 	r, err := tx.Scope().Binary(n, x, y)
 	if err != nil {
@@ -680,7 +668,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		if tooBig(tx, 5, x.Value, k) {
 			return nil, true, unsupported(exc.TooLarge, "constant of great size")
 		}
-		r, err := tx.Scope().Binary(5, x.Value, k)
+		r, err := tx.Scope().Binary(opcode.NB_MULTIPLY, x.Value, k)
 		if err != nil {
 			return nil, true, observed(err)
 		}
@@ -718,12 +706,12 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 }
 
 // tooBig keeps constant folding from making giants (2 ** 10**9, "a" * 10**9) while translating.
-func tooBig(tx Translator, n int, a, b py.Object) bool {
+func tooBig(tx Translator, n opcode.BinaryOp, a, b py.Object) bool {
 	if b.Kind() != py.Int {
 		return false
 	}
 	y, ok := py.AsInt(b)
-	switch binaryNames[n] {
+	switch n.Function() {
 	case "pow", "lshift":
 		return a.Kind() == py.Int && (!ok || y > 4096)
 	case "mul":

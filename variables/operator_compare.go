@@ -1,23 +1,10 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
-
-// Comparison numbers of COMPARE_OP.
-const (
-	CompareLt = iota
-	CompareLe
-	CompareEq
-	CompareNe
-	CompareGt
-	CompareGe
-)
-
-var compareNames = [...]string{"lt", "le", "eq", "ne", "gt", "ge"}
-var compareSymbols = [...]string{"<", "<=", "==", "!=", ">", ">="}
-var compareSwapped = [...]int{CompareGt, CompareGe, CompareEq, CompareNe, CompareLt, CompareLe}
 
 // Equal is PyObject_RichCompareBool(a, b, Py_EQ), which containers compare by: one object equals itself.
 func Equal(tx Translator, a, b VariableTracker) (bool, error) {
@@ -36,7 +23,7 @@ func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 			return true, nil
 		}
 	}
-	r, err := Compare(tx, CompareEq, a, b)
+	r, err := Compare(tx, opcode.CMP_EQ, a, b)
 	if err != nil {
 		return false, err
 	}
@@ -44,7 +31,7 @@ func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 }
 
 // Compare is a rich comparison: do_richcompare of CPython 3.11, Objects/object.c.
-func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	if err := tx.World().enter(); err != nil {
 		return nil, err
 	}
@@ -61,7 +48,7 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 	}
 	if oa, ok := AsConstant(tx, a); ok {
 		if ob, ok := AsConstant(tx, b); ok {
-			r, err := computeKnown(tx, "compare", op, oa, ob)
+			r, err := computeKnown(tx, "compare", int(op), oa, ob)
 			if err != nil {
 				return nil, observed(err)
 			}
@@ -69,27 +56,27 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 		}
 	}
 	for _, v := range []VariableTracker{a, b} {
-		if c, ok := enumMember(tx, v); ok && !plainMember(tx, c.Value, operatorSpecials("compare", op)...) {
-			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
+		if c, ok := enumMember(tx, v); ok && !plainMember(tx, c.Value, operatorSpecials("compare", int(op))...) {
+			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
 		}
 	}
 	if isTensor(a) || isTensor(b) {
-		if r, ok, err := besideTensor(tx, a, b, "__"+compareNames[op]+"__", "__"+compareNames[compareSwapped[op]]+"__"); ok || err != nil {
+		if r, ok, err := besideTensor(tx, a, b, op.Method(), op.Swapped().Method()); ok || err != nil {
 			return r, err
 		}
-		return tensorOperator(tx, compareNames[op], false, a, b)
+		return tensorOperator(tx, op.Name(), false, a, b)
 	}
 	if r, ok, err := computedComparison(tx, op, a, b); ok || err != nil {
 		return r, err
 	}
 	if !knownComparison(a) || !knownComparison(b) {
-		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), compareNames[op], Describe(tx, b))
+		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
 	}
 	type side struct {
-		op   int
+		op   opcode.CompareOp
 		x, y VariableTracker
 	}
-	sides := []side{{op, a, b}, {compareSwapped[op], b, a}}
+	sides := []side{{op, a, b}, {op.Swapped(), b, a}}
 	x, plain := a.(*TupleVariable)
 	y, named := b.(*TupleVariable)
 	if properSubclass(tx, b, a) || plain && named && x.class.IsNull() && !y.class.IsNull() {
@@ -104,14 +91,14 @@ func Compare(tx Translator, op int, a, b VariableTracker) (VariableTracker, erro
 			return nil, unsupported(exc.OperatorUnsupported, "sort of %s, whose comparison returns NotImplemented", py.TypeName(o.Class))
 		}
 	}
-	if op == CompareEq || op == CompareNe {
+	if op == opcode.CMP_EQ || op == opcode.CMP_NE {
 		same, err := Is(tx, a, b)
 		if err != nil {
 			return nil, err
 		}
-		return BoolConst(same == (op == CompareEq)), nil
+		return BoolConst(same == (op == opcode.CMP_EQ)), nil
 	}
-	return nil, typeError(tx, "'"+compareSymbols[op]+"' not supported between instances of '\x00' and '\x00'", a, b)
+	return nil, typeError(tx, "'"+op.Symbol()+"' not supported between instances of '\x00' and '\x00'", a, b)
 }
 
 // knownComparison tells kinds whose comparison compareSlot knows wholly.
@@ -156,11 +143,11 @@ func knownResult(tx Translator, o py.Object) VariableTracker {
 }
 
 // compareSlot is type(a).tp_richcompare(a, b, op): nil for NotImplemented.
-func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	if o, ok := instance(a); ok {
 		return o.compare(tx, op, b)
 	}
-	if c, ok := a.(*ClassVariable); ok && !tx.World().plainMetaclass(tx, c.Class, operatorSpecials("compare", op)...) {
+	if c, ok := a.(*ClassVariable); ok && !tx.World().plainMetaclass(tx, c.Class, operatorSpecials("compare", int(op))...) {
 		return nil, unsupported(exc.OperatorUnsupported, "comparison of class %s: its metaclass decides", py.TypeName(c.Class))
 	}
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
@@ -195,15 +182,15 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 			return compareConstants(tx, op, x.Value, y)
 		}
 	case *DictVariable:
-		if y, ok := b.(*DictVariable); ok && (op == CompareEq || op == CompareNe) {
+		if y, ok := b.(*DictVariable); ok && (op == opcode.CMP_EQ || op == opcode.CMP_NE) {
 			same, err := equalDicts(tx, x, y)
 			if err != nil {
 				return nil, err
 			}
-			return BoolConst(same == (op == CompareEq)), nil
+			return BoolConst(same == (op == opcode.CMP_EQ)), nil
 		}
 	case *MethodVariable:
-		if y, ok := b.(*MethodVariable); ok && (op == CompareEq || op == CompareNe) {
+		if y, ok := b.(*MethodVariable); ok && (op == opcode.CMP_EQ || op == opcode.CMP_NE) {
 			self, err := Is(tx, x.Self, y.Self)
 			if err != nil {
 				return nil, err
@@ -214,7 +201,7 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 					return nil, err
 				}
 			}
-			return BoolConst(same == (op == CompareEq)), nil
+			return BoolConst(same == (op == opcode.CMP_EQ)), nil
 		}
 	}
 	if setLike(a) && setLike(b) {
@@ -230,8 +217,8 @@ func compareSlot(tx Translator, op int, a, b VariableTracker) (VariableTracker, 
 }
 
 // compare is an instance's comparison: its class's own method, else object's, else that of the builtin type it extends.
-func (o *ObjectVariable) compare(tx Translator, op int, b VariableTracker) (VariableTracker, error) {
-	m, err := o.slotMethod(tx, "__"+compareNames[op]+"__")
+func (o *ObjectVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
+	m, err := o.slotMethod(tx, op.Method())
 	if err != nil {
 		return nil, err
 	}
@@ -239,20 +226,20 @@ func (o *ObjectVariable) compare(tx Translator, op int, b VariableTracker) (Vari
 		return unlessNotImplemented(tx, m, b)
 	}
 	if o.value != nil {
-		d, _ := tx.Scope().TypeLookup(o.Class, "__"+compareNames[op]+"__")
-		if !tx.World().IsObjectMethod(tx.Scope(), "__"+compareNames[op]+"__", d) {
+		d, _ := tx.Scope().TypeLookup(o.Class, op.Method())
+		if !tx.World().IsObjectMethod(tx.Scope(), op.Method(), d) {
 			return compareValue(tx, op, o.value, b)
 		}
 	}
 	switch op {
-	case CompareEq:
+	case opcode.CMP_EQ:
 		same, err := Is(tx, o, b)
 		if err != nil || !same {
 			return nil, err
 		}
 		return BoolConst(true), nil
-	case CompareNe:
-		r, err := o.compare(tx, CompareEq, b)
+	case opcode.CMP_NE:
+		r, err := o.compare(tx, opcode.CMP_EQ, b)
 		if err != nil || r == nil {
 			return nil, err
 		}
@@ -263,7 +250,7 @@ func (o *ObjectVariable) compare(tx Translator, op int, b VariableTracker) (Vari
 }
 
 // compareValue compares what an instance of a builtin type's subclass holds.
-func compareValue(tx Translator, op int, value, b VariableTracker) (VariableTracker, error) {
+func compareValue(tx Translator, op opcode.CompareOp, value, b VariableTracker) (VariableTracker, error) {
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
 		b = o.value
 	}
@@ -276,11 +263,11 @@ func compareValue(tx Translator, op int, value, b VariableTracker) (VariableTrac
 }
 
 // compareConstants is x's own comparison with y; nil for NotImplemented.
-func compareConstants(tx Translator, op int, x, y py.Object) (VariableTracker, error) {
-	if err := tx.World().computable(tx, []py.Object{x, y}, operatorSpecials("compare", op)...); err != nil {
+func compareConstants(tx Translator, op opcode.CompareOp, x, y py.Object) (VariableTracker, error) {
+	if err := tx.World().computable(tx, []py.Object{x, y}, operatorSpecials("compare", int(op))...); err != nil {
 		return nil, err
 	}
-	r, err := tx.Scope().CallMethod(x, "__"+compareNames[op]+"__", y)
+	r, err := tx.Scope().CallMethod(x, op.Method(), y)
 	if err != nil {
 		return nil, observed(err)
 	}
@@ -307,9 +294,9 @@ func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTrac
 
 // compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their lengths first, and
 // see what comparing their items makes of them: list_richcompare of CPython 3.11, Objects/listobject.c.
-func compareRows(tx Translator, op int, x, y *[]VariableTracker, lengthFirst bool) (VariableTracker, error) {
-	if lengthFirst && len(*x) != len(*y) && (op == CompareEq || op == CompareNe) {
-		return BoolConst(op == CompareNe), nil
+func compareRows(tx Translator, op opcode.CompareOp, x, y *[]VariableTracker, lengthFirst bool) (VariableTracker, error) {
+	if lengthFirst && len(*x) != len(*y) && (op == opcode.CMP_EQ || op == opcode.CMP_NE) {
+		return BoolConst(op == opcode.CMP_NE), nil
 	}
 	for i := 0; i < min(len(*x), len(*y)); i++ {
 		a, b := (*x)[i], (*y)[i]
@@ -323,8 +310,8 @@ func compareRows(tx Translator, op int, x, y *[]VariableTracker, lengthFirst boo
 		if i >= min(len(*x), len(*y)) {
 			break
 		}
-		if op == CompareEq || op == CompareNe {
-			return BoolConst(op == CompareNe), nil
+		if op == opcode.CMP_EQ || op == opcode.CMP_NE {
+			return BoolConst(op == opcode.CMP_NE), nil
 		}
 		return Compare(tx, op, (*x)[i], (*y)[i])
 	}
@@ -362,7 +349,7 @@ func equalDicts(tx Translator, x, y *DictVariable) (bool, error) {
 }
 
 // compareSets compares sets, frozensets and views as sets.
-func compareSets(tx Translator, op int, a, b VariableTracker) (VariableTracker, error) {
+func compareSets(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	x, err := setOf(tx, a, false)
 	if err != nil {
 		return nil, err

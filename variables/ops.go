@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -550,7 +551,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	stop, _ := py.AsInt(b[1])
 	step, ok := py.AsInt(b[2])
 	if far := int64(len(items)) + 1; !ok || step > far || step < -far { // one step leads out; the sum could overflow
-		backwards, err := s.Compare(CompareLt, b[2], s.Int(0))
+		backwards, err := s.Compare(opcode.CMP_LT, b[2], s.Int(0))
 		if err != nil {
 			return nil, observed(err)
 		}

@@ -13,6 +13,7 @@ package variables
 import (
 	"reflect"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -222,8 +223,8 @@ type Emitter interface {
 	Subscript()
 	StoreGlobal(name string)
 	DeleteGlobal(name string)
-	BinaryOp(op int)
-	CompareOp(op int)
+	BinaryOp(op opcode.BinaryOp)
+	CompareOp(op opcode.CompareOp)
 	UnaryOp(op int)
 	BuildTuple(n int)
 	BuildList(n int)

@@ -29,22 +29,6 @@ func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object, bool
 	return py.Object{}, exc.Break(exc.Reconstruct, "the inline backend takes no whole graph")
 }
 
-// binary maps functions of the operator module to BINARY_OP's argument.
-var binary = map[string]opcode.BinaryOp{
-	"add": opcode.NB_ADD, "and_": opcode.NB_AND, "floordiv": opcode.NB_FLOOR_DIVIDE, "lshift": opcode.NB_LSHIFT,
-	"matmul": opcode.NB_MATRIX_MULTIPLY, "mul": opcode.NB_MULTIPLY, "mod": opcode.NB_REMAINDER, "or_": opcode.NB_OR,
-	"pow": opcode.NB_POWER, "rshift": opcode.NB_RSHIFT, "sub": opcode.NB_SUBTRACT, "truediv": opcode.NB_TRUE_DIVIDE,
-	"xor": opcode.NB_XOR, "iadd": opcode.NB_INPLACE_ADD, "iand": opcode.NB_INPLACE_AND,
-	"ifloordiv": opcode.NB_INPLACE_FLOOR_DIVIDE, "ilshift": opcode.NB_INPLACE_LSHIFT,
-	"imatmul": opcode.NB_INPLACE_MATRIX_MULTIPLY, "imul": opcode.NB_INPLACE_MULTIPLY, "imod": opcode.NB_INPLACE_REMAINDER,
-	"ior": opcode.NB_INPLACE_OR, "ipow": opcode.NB_INPLACE_POWER, "irshift": opcode.NB_INPLACE_RSHIFT,
-	"isub": opcode.NB_INPLACE_SUBTRACT, "itruediv": opcode.NB_INPLACE_TRUE_DIVIDE, "ixor": opcode.NB_INPLACE_XOR,
-}
-
-var compare = map[string]opcode.CompareOp{
-	"lt": opcode.CMP_LT, "le": opcode.CMP_LE, "eq": opcode.CMP_EQ, "ne": opcode.CMP_NE, "gt": opcode.CMP_GT, "ge": opcode.CMP_GE,
-}
-
 var unary = map[string]int{"pos": 0, "neg": 1, "invert": 2}
 
 // EmitNode implements translate.Backend.
@@ -159,10 +143,10 @@ func operator(e translate.NodeEmitter, n *fxgraph.Node, name string) error {
 	}
 	if name == "getitem" {
 		e.BinarySubscr()
-	} else if op, ok := binary[name]; ok {
-		e.BinaryOp(int(op))
-	} else if op, ok := compare[name]; ok {
-		e.CompareOp(int(op))
+	} else if op, ok := opcode.BinaryOpOf(name); ok {
+		e.BinaryOp(op)
+	} else if op, ok := opcode.CompareOpOf(name); ok {
+		e.CompareOp(op)
 	} else if op, ok := unary[name]; ok {
 		e.UnaryOp(op)
 	} else {

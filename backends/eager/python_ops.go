@@ -1,6 +1,7 @@
 package eager
 
 import (
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -65,16 +66,17 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 }
 
 func init() {
-	for name := range binary {
-		instructions[name] = func(e translate.NodeEmitter, n *fxgraph.Node) error { return operator(e, n, name) }
+	names := []string{"getitem", "setitem"}
+	for op := opcode.NB_ADD; op.Valid(); op++ {
+		names = append(names, op.Function())
 	}
-	for name := range compare {
-		instructions[name] = func(e translate.NodeEmitter, n *fxgraph.Node) error { return operator(e, n, name) }
+	for op := opcode.CMP_LT; op.Valid(); op++ {
+		names = append(names, op.Name())
 	}
 	for name := range unary {
-		instructions[name] = func(e translate.NodeEmitter, n *fxgraph.Node) error { return operator(e, n, name) }
+		names = append(names, name)
 	}
-	for _, name := range []string{"getitem", "setitem"} {
+	for _, name := range names {
 		instructions[name] = func(e translate.NodeEmitter, n *fxgraph.Node) error { return operator(e, n, name) }
 	}
 }

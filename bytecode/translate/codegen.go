@@ -316,27 +316,27 @@ func (c *Codegen) newTemp() int {
 }
 
 // The plain ones of variables.Emitter and NodeEmitter.
-func (c *Codegen) LoadAttr(name string)     { c.emit(opcode.LOAD_ATTR, c.name(name)) }
-func (c *Codegen) StoreAttr(name string)    { c.emit(opcode.STORE_ATTR, c.name(name)) }
-func (c *Codegen) DeleteAttr(name string)   { c.emit(opcode.DELETE_ATTR, c.name(name)) }
-func (c *Codegen) StoreSubscr()             { c.emit(opcode.STORE_SUBSCR, 0) }
-func (c *Codegen) DeleteSubscr()            { c.emit(opcode.DELETE_SUBSCR, 0) }
-func (c *Codegen) Subscript()               { c.emit(opcode.BINARY_SUBSCR, 0) }
-func (c *Codegen) StoreGlobal(name string)  { c.emit(opcode.STORE_GLOBAL, c.name(name)) }
-func (c *Codegen) DeleteGlobal(name string) { c.emit(opcode.DELETE_GLOBAL, c.name(name)) }
-func (c *Codegen) BuildTuple(n int)         { c.emit(opcode.BUILD_TUPLE, n) }
-func (c *Codegen) BuildList(n int)          { c.emit(opcode.BUILD_LIST, n) }
-func (c *Codegen) BuildMap(n int)           { c.emit(opcode.BUILD_MAP, n) }
-func (c *Codegen) BuildSet(n int)           { c.emit(opcode.BUILD_SET, n) }
-func (c *Codegen) BuildSlice(n int)         { c.emit(opcode.BUILD_SLICE, n) }
-func (c *Codegen) ListAppend()              { c.emit(opcode.LIST_APPEND, 1) }
-func (c *Codegen) GetIter()                 { c.emit(opcode.GET_ITER, 0) }
-func (c *Codegen) PopTop()                  { c.emit(opcode.POP_TOP, 0) }
-func (c *Codegen) Copy(i int)               { c.emit(opcode.COPY, i) }
-func (c *Codegen) Swap(i int)               { c.emit(opcode.SWAP, i) }
-func (c *Codegen) BinaryOp(op int)          { c.emit(opcode.BINARY_OP, op) }
-func (c *Codegen) CompareOp(op int)         { c.emit(opcode.COMPARE_OP, op) }
-func (c *Codegen) BinarySubscr()            { c.emit(opcode.BINARY_SUBSCR, 0) }
+func (c *Codegen) LoadAttr(name string)          { c.emit(opcode.LOAD_ATTR, c.name(name)) }
+func (c *Codegen) StoreAttr(name string)         { c.emit(opcode.STORE_ATTR, c.name(name)) }
+func (c *Codegen) DeleteAttr(name string)        { c.emit(opcode.DELETE_ATTR, c.name(name)) }
+func (c *Codegen) StoreSubscr()                  { c.emit(opcode.STORE_SUBSCR, 0) }
+func (c *Codegen) DeleteSubscr()                 { c.emit(opcode.DELETE_SUBSCR, 0) }
+func (c *Codegen) Subscript()                    { c.emit(opcode.BINARY_SUBSCR, 0) }
+func (c *Codegen) StoreGlobal(name string)       { c.emit(opcode.STORE_GLOBAL, c.name(name)) }
+func (c *Codegen) DeleteGlobal(name string)      { c.emit(opcode.DELETE_GLOBAL, c.name(name)) }
+func (c *Codegen) BuildTuple(n int)              { c.emit(opcode.BUILD_TUPLE, n) }
+func (c *Codegen) BuildList(n int)               { c.emit(opcode.BUILD_LIST, n) }
+func (c *Codegen) BuildMap(n int)                { c.emit(opcode.BUILD_MAP, n) }
+func (c *Codegen) BuildSet(n int)                { c.emit(opcode.BUILD_SET, n) }
+func (c *Codegen) BuildSlice(n int)              { c.emit(opcode.BUILD_SLICE, n) }
+func (c *Codegen) ListAppend()                   { c.emit(opcode.LIST_APPEND, 1) }
+func (c *Codegen) GetIter()                      { c.emit(opcode.GET_ITER, 0) }
+func (c *Codegen) PopTop()                       { c.emit(opcode.POP_TOP, 0) }
+func (c *Codegen) Copy(i int)                    { c.emit(opcode.COPY, i) }
+func (c *Codegen) Swap(i int)                    { c.emit(opcode.SWAP, i) }
+func (c *Codegen) BinaryOp(op opcode.BinaryOp)   { c.emit(opcode.BINARY_OP, int(op)) }
+func (c *Codegen) CompareOp(op opcode.CompareOp) { c.emit(opcode.COMPARE_OP, int(op)) }
+func (c *Codegen) BinarySubscr()                 { c.emit(opcode.BINARY_SUBSCR, 0) }
 
 // UnaryOp writes + (0), - (1) or ~ (2).
 func (c *Codegen) UnaryOp(op int) {

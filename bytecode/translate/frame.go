@@ -8,6 +8,7 @@ package translate
 
 import (
 	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -94,8 +95,8 @@ type NodeEmitter interface {
 	LoadAttr(name string)
 	LoadMethod(name string)
 	PushNull()
-	BinaryOp(op int)
-	CompareOp(op int)
+	BinaryOp(op opcode.BinaryOp)
+	CompareOp(op opcode.CompareOp)
 	UnaryOp(op int)
 	BinarySubscr()
 	StoreSubscr()

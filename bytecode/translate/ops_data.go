@@ -93,7 +93,7 @@ func (tx *InstructionTranslator) deleteSubscr(*bytecode.Instruction) error {
 //	breaks: GD0207, GD0502
 func (tx *InstructionTranslator) binaryOp(inst *bytecode.Instruction) error {
 	rhs, lhs := tx.pop(), tx.pop()
-	v, err := variables.Binary(tx, inst.Arg, lhs, rhs)
+	v, err := variables.Binary(tx, opcode.BinaryOp(inst.Arg), lhs, rhs)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (tx *InstructionTranslator) binaryOp(inst *bytecode.Instruction) error {
 //	breaks: GD0207
 func (tx *InstructionTranslator) compareOp(inst *bytecode.Instruction) error {
 	rhs, lhs := tx.pop(), tx.pop()
-	v, err := variables.Compare(tx, inst.Arg, lhs, rhs)
+	v, err := variables.Compare(tx, opcode.CompareOp(inst.Arg), lhs, rhs)
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (tx *InstructionTranslator) pythonDeleteSubscr(*bytecode.Instruction) error
 
 func (tx *InstructionTranslator) pythonBinaryOp(inst *bytecode.Instruction) error {
 	b, a := tx.pop(), tx.pop()
-	v, err := variables.PythonBinary(tx, inst.Arg, a, b)
+	v, err := variables.PythonBinary(tx, opcode.BinaryOp(inst.Arg), a, b)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (tx *InstructionTranslator) pythonBinaryOp(inst *bytecode.Instruction) erro
 
 func (tx *InstructionTranslator) pythonCompareOp(inst *bytecode.Instruction) error {
 	b, a := tx.pop(), tx.pop()
-	v, err := variables.PythonCompare(tx, inst.Arg, a, b)
+	v, err := variables.PythonCompare(tx, opcode.CompareOp(inst.Arg), a, b)
 	if err != nil {
 		return err
 	}

@@ -316,7 +316,7 @@ func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	if st.entry.IsNull() {
 		return py.Object{}, nil
 	}
-	if same, err := o.scope.Compare(variables.CompareEq, st.entry, st.now); err != nil || same == py.True() {
+	if same, err := o.scope.Compare(opcode.CMP_EQ, st.entry, st.now); err != nil || same == py.True() {
 		return py.Object{}, err
 	}
 	if !o.opts.TakesApart {
@@ -375,7 +375,7 @@ func (o *OutputGraph) switchedUnscoped() bool {
 			left = e.modes
 		}
 		if !left.IsNull() && left != o.state.entry {
-			same, ok := py.Answered(o.scope.Compare(variables.CompareEq, left, o.state.entry))
+			same, ok := py.Answered(o.scope.Compare(opcode.CMP_EQ, left, o.state.entry))
 			if !ok || same != py.True() {
 				return true
 			}

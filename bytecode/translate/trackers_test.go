@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -102,9 +103,9 @@ func TestEveryTrackerAnswersOrAsksForABreak(t *testing.T) {
 				"iter":               func() error { _, err := variables.Unpack(tx, v); return err },
 				"len":                func() error { _, err := variables.Len(tx, v); return err },
 				"truth":              func() error { _, err := variables.Truth(tx, v); return err },
-				"binary":             func() error { _, err := variables.Binary(tx, 12, v, v); return err },
+				"binary":             func() error { _, err := variables.Binary(tx, opcode.NB_XOR, v, v); return err },
 				"unary":              func() error { _, err := variables.Unary(tx, 2, v); return err },
-				"compare":            func() error { _, err := variables.Compare(tx, 0, v, v); return err },
+				"compare":            func() error { _, err := variables.Compare(tx, opcode.CMP_LT, v, v); return err },
 				"as_python_constant": func() error { variables.AsConstant(tx, v); return nil },
 			}
 			for name, ask := range questions {

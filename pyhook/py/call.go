@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	python3 "github.com/DataDog/go-python3"
+
+	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
 // Name returns an interned str for s, one per scope.
@@ -263,8 +265,8 @@ func (s *Scope) DictSet(d Object, key string, v Object) {
 	}
 }
 
-// Binary evaluates an NB_* operator (opcode.BinaryOp) by CPython.
-func (s *Scope) Binary(op int, a, b Object) (Object, error) {
+// Binary evaluates an operator by CPython.
+func (s *Scope) Binary(op opcode.BinaryOp, a, b Object) (Object, error) {
 	return s.result(C.gdpy_binary(C.int(op), a.c(), b.c()))
 }
 
@@ -273,8 +275,8 @@ func (s *Scope) Unary(op int, a Object) (Object, error) {
 	return s.result(C.gdpy_unary(C.int(op), a.c()))
 }
 
-// Compare evaluates a rich comparison: < <= == != > >= are 0 to 5.
-func (s *Scope) Compare(op int, a, b Object) (Object, error) {
+// Compare evaluates a rich comparison.
+func (s *Scope) Compare(op opcode.CompareOp, a, b Object) (Object, error) {
 	return s.result(C.gdpy_compare(C.int(op), a.c(), b.c()))
 }
 

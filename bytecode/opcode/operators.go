@@ -1,0 +1,83 @@
+package opcode
+
+import "strings"
+
+// operatorNames are the operators in the names of special methods: __and__, __rand__, __iand__.
+var operatorNames = [...]string{
+	NB_ADD: "add", NB_AND: "and", NB_FLOOR_DIVIDE: "floordiv", NB_LSHIFT: "lshift", NB_MATRIX_MULTIPLY: "matmul", NB_MULTIPLY: "mul",
+	NB_REMAINDER: "mod", NB_OR: "or", NB_POWER: "pow", NB_RSHIFT: "rshift", NB_SUBTRACT: "sub", NB_TRUE_DIVIDE: "truediv", NB_XOR: "xor",
+}
+
+// comparisonNames are the comparisons in the names of special methods and of the operator module's functions.
+var comparisonNames = [...]string{CMP_LT: "lt", CMP_LE: "le", CMP_EQ: "eq", CMP_NE: "ne", CMP_GT: "gt", CMP_GE: "ge"}
+
+// swapped are the comparisons with their operands exchanged: a < b is b > a.
+var swapped = [...]CompareOp{CMP_LT: CMP_GT, CMP_LE: CMP_GE, CMP_EQ: CMP_EQ, CMP_NE: CMP_NE, CMP_GT: CMP_LT, CMP_GE: CMP_LE}
+
+// Name is the operator in the names of special methods, without the "i" of an augmented assignment: "and".
+func (b BinaryOp) Name() string { return operatorNames[b.Plain()] }
+
+// Method is the special method of the left operand, "__and__", also of an augmented assignment.
+func (b BinaryOp) Method() string { return "__" + b.Name() + "__" }
+
+// Reflected is the special method of the right operand, "__rand__".
+func (b BinaryOp) Reflected() string { return "__r" + b.Name() + "__" }
+
+// InplaceMethod is the special method of an augmented assignment, "__iand__".
+func (b BinaryOp) InplaceMethod() string { return "__i" + b.Name() + "__" }
+
+// InplaceOp is the augmented assignment's operator: NB_INPLACE_ADD for NB_ADD.
+func (b BinaryOp) InplaceOp() BinaryOp { return b.Plain() - NB_ADD + NB_INPLACE_ADD }
+
+// Function is the operator module's function: "and_", "iand", "add".
+func (b BinaryOp) Function() string {
+	switch name := b.Name(); {
+	case b.Inplace():
+		return "i" + name
+	case b == NB_AND || b == NB_OR: // keywords
+		return name + "_"
+	default:
+		return name
+	}
+}
+
+// InMessages is the operator as CPython's TypeErrors write it: "+", "+=", "** or pow()".
+func (b BinaryOp) InMessages() string {
+	if b == NB_POWER {
+		return "** or pow()"
+	}
+	return b.Symbol()
+}
+
+// BinaryOpOf is the operator of a function of the operator module, with or without its underscores: "and_", "__and__", "iand".
+func BinaryOpOf(function string) (BinaryOp, bool) {
+	b, ok := binaryOps[strings.Trim(function, "_")]
+	return b, ok
+}
+
+// Name is the operator module's function: "lt".
+func (c CompareOp) Name() string { return comparisonNames[c] }
+
+// Method is the special method: "__lt__".
+func (c CompareOp) Method() string { return "__" + c.Name() + "__" }
+
+// Swapped is the comparison with its operands exchanged: < for >.
+func (c CompareOp) Swapped() CompareOp { return swapped[c] }
+
+// CompareOpOf is the comparison of a function of the operator module, with or without underscores.
+func CompareOpOf(function string) (CompareOp, bool) {
+	c, ok := compareOps[strings.Trim(function, "_")]
+	return c, ok
+}
+
+// binaryOps and compareOps are the operators by function, without underscores.
+var binaryOps, compareOps = map[string]BinaryOp{}, map[string]CompareOp{}
+
+func init() {
+	for b := NB_ADD; b.Valid(); b++ {
+		binaryOps[strings.Trim(b.Function(), "_")] = b
+	}
+	for c := CMP_LT; c.Valid(); c++ {
+		compareOps[c.Name()] = c
+	}
+}
