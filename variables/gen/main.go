@@ -1,7 +1,7 @@
 // Command gen writes the Go files of package variables whose words are Python's, so that each word stands in one place:
 //
 //   - facts_gen.go: a field of factObjects for each key of the dict that facts() of python/godynamo/_translator/facts.py gives
-//   - callable_kinds_gen.go: a constant for each row of CallableKind in python/godynamo/_user/callable_kinds.py
+//   - torch_kinds_gen.go: a constant for each row of CallableKind in python/godynamo/_user/callable_kinds.py
 //
 // Run by `go generate ./variables`, in that folder.
 package main
@@ -20,7 +20,7 @@ type generated struct {
 
 var files = []generated{
 	{"../python/godynamo/_translator/facts.py", "facts_gen.go", factsFile},
-	{"../python/godynamo/_user/callable_kinds.py", "callable_kinds_gen.go", kindsFile},
+	{"../python/godynamo/_user/callable_kinds.py", "torch_kinds_gen.go", kindsFile},
 }
 
 func main() {
