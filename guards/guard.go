@@ -91,23 +91,8 @@ func (c CreateFn) String() string {
 	return kindTable[c].name
 }
 
-// TensorFields says what of a tensor is compared; the values are those of golib.h.
+// TensorFields says what of a tensor is compared: the Tensor* bits of kinds.table.
 type TensorFields = uint16
-
-// Fields of a tensor.
-const (
-	TensorType TensorFields = 1 << iota
-	TensorKeySet
-	TensorDType
-	TensorDevice
-	TensorRequiresGrad
-	TensorNDim
-	TensorSizes
-	TensorStrides
-
-	TensorAll      TensorFields = 255
-	TensorDistinct TensorFields = 256 // it is not one object with another tensor of this mark
-)
 
 // TensorArgs are the operands of TENSOR_MATCH. The metadata compared against is read from Example when the entry is made.
 type TensorArgs struct {

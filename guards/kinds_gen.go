@@ -167,3 +167,66 @@ var kindTable = [numCreateFns]kindInfo{
 	CreatePyCheck:            {"PY_CHECK", 8, (*GuardBuilder).PyCheck},
 	CreateGlobalState:        {"GLOBAL_STATE", 9, (*GuardBuilder).GlobalState},
 }
+
+// Flags of a node.
+const (
+	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on
+	FlagState    uint8 = 2 // TENSORS: torch's global state is compared too
+	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
+)
+
+// Fields of a tensor. TensorAll are those that one tensor has by itself.
+const (
+	TensorType         TensorFields = 1   // exact Python type
+	TensorKeySet       TensorFields = 2   // dispatch key set
+	TensorDType        TensorFields = 4   // scalar type
+	TensorDevice       TensorFields = 8   // device type and index
+	TensorRequiresGrad TensorFields = 16  // requires_grad
+	TensorNDim         TensorFields = 32  // number of dimensions
+	TensorSizes        TensorFields = 64  // the dimensions set in StaticSizes
+	TensorStrides      TensorFields = 128 // the dimensions set in StaticStrides
+	TensorDistinct     TensorFields = 256 // another object than each other tensor of this mark, where the node has DISTINCT
+
+	TensorAll TensorFields = 255
+)
+
+// Fields of functions, methods and exceptions.
+const (
+	FuncCode           FuncField = 0
+	FuncClosure        FuncField = 1
+	FuncDefaults       FuncField = 2
+	FuncKwDefaults     FuncField = 3
+	FuncGlobals        FuncField = 4
+	FuncName           FuncField = 5
+	FuncQualName       FuncField = 6
+	FuncDoc            FuncField = 7
+	FuncModule         FuncField = 8
+	FuncAnnotations    FuncField = 9
+	MethodSelf         FuncField = 10
+	MethodFunc         FuncField = 11
+	ExceptionArgs      FuncField = 12
+	ExceptionCause     FuncField = 13
+	ExceptionContext   FuncField = 14
+	ExceptionTraceback FuncField = 15
+
+	numFuncFields = 16
+)
+
+var funcFieldNames = [numFuncFields]string{
+	FuncCode:           "__code__",
+	FuncClosure:        "__closure__",
+	FuncDefaults:       "__defaults__",
+	FuncKwDefaults:     "__kwdefaults__",
+	FuncGlobals:        "__globals__",
+	FuncName:           "__name__",
+	FuncQualName:       "__qualname__",
+	FuncDoc:            "__doc__",
+	FuncModule:         "__module__",
+	FuncAnnotations:    "__annotations__",
+	MethodSelf:         "__self__",
+	MethodFunc:         "__func__",
+	ExceptionArgs:      "args",
+	ExceptionCause:     "__cause__",
+	ExceptionContext:   "__context__",
+	ExceptionTraceback: "__traceback__",
+}

@@ -40,14 +40,6 @@ func (o Op) String() string {
 // IsAccess reports whether the operation writes a register.
 func (o Op) IsAccess() bool { return o < numOps && opTable[o].access }
 
-// Flags of a node.
-const (
-	FlagPresent uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on
-	FlagState   uint8 = 2 // TENSORS: torch's global state is compared too
-
-	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
-)
-
 // Node is one step of a program. C packs it into 16 bytes and keeps Part apart, which nothing but a failure asks for.
 type Node struct {
 	Op    Op

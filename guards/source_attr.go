@@ -157,37 +157,9 @@ func (s *MroClassSource) text(p *printer) string {
 	return "___mro_class(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
-// FuncField is a part of a function, method or exception object.
-type FuncField int
-
-// The fields; the first ten are of functions, two of methods, the rest of exceptions. A missing __defaults__, __kwdefaults__,
+// FuncField is a part of a function, method or exception object: a row of kinds.table. A missing __defaults__, __kwdefaults__,
 // __closure__, __doc__, __module__ or field of an exception reads as None.
-const (
-	FuncCode FuncField = iota
-	FuncClosure
-	FuncDefaults
-	FuncKwDefaults
-	FuncGlobals
-	FuncName
-	FuncQualName
-	FuncDoc
-	FuncModule
-	FuncAnnotations
-	MethodSelf
-	MethodFunc
-	ExceptionArgs
-	ExceptionCause
-	ExceptionContext
-	ExceptionTraceback
-
-	numFuncFields
-)
-
-var funcFieldNames = [numFuncFields]string{
-	"__code__", "__closure__", "__defaults__", "__kwdefaults__", "__globals__",
-	"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__self__", "__func__", "args", "__cause__",
-	"__context__", "__traceback__",
-}
+type FuncField int
 
 // String is the attribute's name.
 func (f FuncField) String() string {

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "guards/ops_gen.h"
+
 #ifndef Py_PYTHON_H
 typedef struct _object PyObject;
 #endif
@@ -34,24 +36,9 @@ typedef struct {
     uint32_t b;    /* second operand: index of an inline cache, count, ... (per op) */
 } gd_node_spec;
 
-/* What of a tensor is compared (gd_tensor_spec.fields). */
-enum {
-    GD_TENSOR_TYPE = 1,            /* exact Python type */
-    GD_TENSOR_KEYSET = 2,          /* dispatch key set */
-    GD_TENSOR_DTYPE = 4,
-    GD_TENSOR_DEVICE = 8,
-    GD_TENSOR_REQUIRES_GRAD = 16,
-    GD_TENSOR_NDIM = 32,
-    GD_TENSOR_SIZES = 64,          /* the dims set in static_sizes */
-    GD_TENSOR_STRIDES = 128,       /* the dims set in static_strides */
-    GD_TENSOR_ALL = 255,
-    GD_TENSOR_DISTINCT =
-        256       /* not one object with another tensor of this mark; compared where the node has GD_FLAG_DISTINCT */
-};
-
 typedef struct {
     uint32_t reg;
-    uint16_t fields;
+    uint16_t fields; /* GD_TENSOR_*, guards/ops_gen.h */
     uint16_t reserved;
     uint64_t static_sizes;   /* bit i: size of dimension i is compared */
     uint64_t static_strides; /* bit i: stride of dimension i is compared */

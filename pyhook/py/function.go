@@ -6,27 +6,30 @@ import "C"
 
 import "unsafe"
 
-// Fields of a function object, in helpers.c's order.
+// FunctionPart is a field of a function object.
+type FunctionPart int
+
+// The fields.
 const (
-	FuncCode = iota
-	FuncGlobals
-	FuncClosure
-	FuncDefaults
-	FuncKwDefaults
-	FuncModule
-	FuncQualName
-	FuncName
+	FuncCode       FunctionPart = C.GDPY_FUNC_CODE
+	FuncGlobals    FunctionPart = C.GDPY_FUNC_GLOBALS
+	FuncClosure    FunctionPart = C.GDPY_FUNC_CLOSURE
+	FuncDefaults   FunctionPart = C.GDPY_FUNC_DEFAULTS
+	FuncKwDefaults FunctionPart = C.GDPY_FUNC_KWDEFAULTS
+	FuncModule     FunctionPart = C.GDPY_FUNC_MODULE
+	FuncQualName   FunctionPart = C.GDPY_FUNC_QUALNAME
+	FuncName       FunctionPart = C.GDPY_FUNC_NAME
 )
 
 // FunctionField reads a field of an exact function; false when it is NULL.
-func (s *Scope) FunctionField(f Object, field int) (Object, bool) {
+func (s *Scope) FunctionField(f Object, field FunctionPart) (Object, bool) {
 	v := s.take(C.gdpy_function_field(f.c(), C.int(field)))
 	return v, !v.IsNull()
 }
 
 // MethodParts returns __func__ and __self__ of a bound method.
 func (s *Scope) MethodParts(m Object) (fn, self Object) {
-	return s.take(C.gdpy_method_field(m.c(), 0)), s.take(C.gdpy_method_field(m.c(), 1))
+	return s.take(C.gdpy_method_field(m.c(), C.GDPY_METHOD_FUNC)), s.take(C.gdpy_method_field(m.c(), C.GDPY_METHOD_SELF))
 }
 
 // NewFunction makes a function over code, globals and a dict of builtins; closure is a tuple of cells or the zero Object.
@@ -80,32 +83,32 @@ func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(code.c(
 // TypeFact is a property of a type object's slots.
 type TypeFact int
 
-// The facts gdpy_type_flags tells.
+// The facts.
 const (
-	GenericGetAttr TypeFact = iota
-	GenericSetAttr
-	HeapType
-	HasIterNext
-	HasCall
-	IdentityHash
-	IdentityCompare
-	PlainMetaGetAttr
+	GenericGetAttr   TypeFact = C.GDPY_TYPE_GENERIC_GETATTR
+	GenericSetAttr   TypeFact = C.GDPY_TYPE_GENERIC_SETATTR
+	HeapType         TypeFact = C.GDPY_TYPE_HEAP
+	HasIterNext      TypeFact = C.GDPY_TYPE_HAS_ITERNEXT
+	HasCall          TypeFact = C.GDPY_TYPE_HAS_CALL
+	HasIter          TypeFact = C.GDPY_TYPE_HAS_ITER
+	IdentityHash     TypeFact = C.GDPY_TYPE_IDENTITY_HASH
+	IdentityCompare  TypeFact = C.GDPY_TYPE_IDENTITY_COMPARE
+	PlainMetaGetAttr TypeFact = C.GDPY_TYPE_PLAIN_META_GETATTR
 	// MatchesSequence, MatchesMapping and MatchesSelf are what match statements ask of a type: sequence and mapping patterns, and the
 	// classes whose one positional pattern is the subject itself.
-	MatchesSequence
-	MatchesMapping
-	MatchesSelf
-	HasIter
+	MatchesSequence TypeFact = C.GDPY_TYPE_MATCHES_SEQUENCE
+	MatchesMapping  TypeFact = C.GDPY_TYPE_MATCHES_MAPPING
+	MatchesSelf     TypeFact = C.GDPY_TYPE_MATCHES_SELF
 	// ObjectNew and ObjectInit: the slot behind __new__ or __init__ is object's.
-	ObjectNew
-	ObjectInit
+	ObjectNew  TypeFact = C.GDPY_TYPE_OBJECT_NEW
+	ObjectInit TypeFact = C.GDPY_TYPE_OBJECT_INIT
 	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is another.
-	WrapsGenericGetAttr
+	WrapsGenericGetAttr TypeFact = C.GDPY_TYPE_WRAPS_GENERIC_GETATTR
 	// IsAbstract: object.__new__ makes no instance of the class.
-	IsAbstract
+	IsAbstract TypeFact = C.GDPY_TYPE_IS_ABSTRACT
 	// HasSubscript: the type has the slot of a mapping's subscription, for which PyMapping_Check looks.
-	HasSubscript
+	HasSubscript TypeFact = C.GDPY_TYPE_HAS_SUBSCRIPT
 )
 
 // Is tells a fact of a type.
-func Is(typ Object, fact TypeFact) bool { return C.gdpy_type_flags(typ.c(), C.int(fact)) != 0 }
+func Is(typ Object, fact TypeFact) bool { return C.gdpy_type_is(typ.c(), C.int(fact)) != 0 }

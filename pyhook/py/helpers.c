@@ -267,8 +267,16 @@ PyObject *
 gdpy_function_field(PyObject *f, int field)
 {
     PyFunctionObject *fn = (PyFunctionObject *)f;
-    PyObject *fields[] = {fn->func_code,       fn->func_globals, fn->func_closure,  fn->func_defaults,
-                          fn->func_kwdefaults, fn->func_module,  fn->func_qualname, fn->func_name};
+    PyObject *fields[] = {
+        [GDPY_FUNC_CODE] = fn->func_code,
+        [GDPY_FUNC_GLOBALS] = fn->func_globals,
+        [GDPY_FUNC_CLOSURE] = fn->func_closure,
+        [GDPY_FUNC_DEFAULTS] = fn->func_defaults,
+        [GDPY_FUNC_KWDEFAULTS] = fn->func_kwdefaults,
+        [GDPY_FUNC_MODULE] = fn->func_module,
+        [GDPY_FUNC_QUALNAME] = fn->func_qualname,
+        [GDPY_FUNC_NAME] = fn->func_name,
+    };
     Py_XINCREF(fields[field]);
     return fields[field];
 }
@@ -276,7 +284,7 @@ gdpy_function_field(PyObject *f, int field)
 PyObject *
 gdpy_method_field(PyObject *m, int field)
 {
-    PyObject *v = field == 0 ? PyMethod_GET_FUNCTION(m) : PyMethod_GET_SELF(m);
+    PyObject *v = field == GDPY_METHOD_FUNC ? PyMethod_GET_FUNCTION(m) : PyMethod_GET_SELF(m);
     Py_INCREF(v);
     return v;
 }
@@ -419,43 +427,45 @@ reads_generically(PyTypeObject *t)
 }
 
 int
-gdpy_type_flags(PyObject *type, int what)
+gdpy_type_is(PyObject *type, int fact)
 {
     PyTypeObject *t = (PyTypeObject *)type;
-    switch (what) {
-    case 0:
+    switch (fact) {
+    case GDPY_TYPE_GENERIC_GETATTR:
         return t->tp_getattro == PyObject_GenericGetAttr;
-    case 1:
+    case GDPY_TYPE_GENERIC_SETATTR:
         return t->tp_setattro == PyObject_GenericSetAttr;
-    case 2:
+    case GDPY_TYPE_HEAP:
         return (t->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
-    case 3:
+    case GDPY_TYPE_HAS_ITERNEXT:
         return t->tp_iternext != NULL && t->tp_iternext != _PyObject_NextNotImplemented;
-    case 4:
+    case GDPY_TYPE_HAS_CALL:
         return t->tp_call != NULL;
-    case 5:
+    case GDPY_TYPE_IDENTITY_HASH:
         return t->tp_hash == PyBaseObject_Type.tp_hash;
-    case 6:
+    case GDPY_TYPE_IDENTITY_COMPARE:
         return t->tp_richcompare == PyBaseObject_Type.tp_richcompare;
-    case 7:
+    case GDPY_TYPE_PLAIN_META_GETATTR:
         return Py_TYPE(t)->tp_getattro == PyType_Type.tp_getattro;
-    case 8:
+    case GDPY_TYPE_MATCHES_SEQUENCE:
         return (t->tp_flags & Py_TPFLAGS_SEQUENCE) != 0;
-    case 9:
+    case GDPY_TYPE_MATCHES_MAPPING:
         return (t->tp_flags & Py_TPFLAGS_MAPPING) != 0;
-    case 10:
+    case GDPY_TYPE_MATCHES_SELF:
         return (t->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
-    case 11:
+    case GDPY_TYPE_HAS_ITER:
         return t->tp_iter != NULL;
-    case 12:
+    case GDPY_TYPE_OBJECT_NEW:
         return t->tp_new == PyBaseObject_Type.tp_new;
-    case 13:
+    case GDPY_TYPE_OBJECT_INIT:
         return t->tp_init == PyBaseObject_Type.tp_init;
-    case 15:
+    case GDPY_TYPE_IS_ABSTRACT:
         return (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0;
-    case 16:
+    case GDPY_TYPE_HAS_SUBSCRIPT:
         return t->tp_as_mapping != NULL && t->tp_as_mapping->mp_subscript != NULL;
-    default:
+    case GDPY_TYPE_WRAPS_GENERIC_GETATTR:
         return reads_generically(t);
+    default:
+        return 0;
     }
 }

@@ -6,7 +6,42 @@
 #include <Python.h>
 #include <stdint.h>
 
-/* Kinds told apart in one call; exact types only, subclasses are GDK_OTHER or the nearest *_SUB. Mirrored in kind.go. */
+/* Fields of a function and of a method. */
+enum {
+    GDPY_FUNC_CODE,
+    GDPY_FUNC_GLOBALS,
+    GDPY_FUNC_CLOSURE,
+    GDPY_FUNC_DEFAULTS,
+    GDPY_FUNC_KWDEFAULTS,
+    GDPY_FUNC_MODULE,
+    GDPY_FUNC_QUALNAME,
+    GDPY_FUNC_NAME,
+    GDPY_METHOD_FUNC = 0,
+    GDPY_METHOD_SELF,
+};
+
+/* What is asked of a type. */
+enum {
+    GDPY_TYPE_GENERIC_GETATTR,
+    GDPY_TYPE_GENERIC_SETATTR,
+    GDPY_TYPE_HEAP,
+    GDPY_TYPE_HAS_ITERNEXT,
+    GDPY_TYPE_HAS_CALL,
+    GDPY_TYPE_IDENTITY_HASH,
+    GDPY_TYPE_IDENTITY_COMPARE,
+    GDPY_TYPE_PLAIN_META_GETATTR,
+    GDPY_TYPE_MATCHES_SEQUENCE,
+    GDPY_TYPE_MATCHES_MAPPING,
+    GDPY_TYPE_MATCHES_SELF,
+    GDPY_TYPE_HAS_ITER,
+    GDPY_TYPE_OBJECT_NEW,
+    GDPY_TYPE_OBJECT_INIT,
+    GDPY_TYPE_WRAPS_GENERIC_GETATTR,
+    GDPY_TYPE_IS_ABSTRACT,
+    GDPY_TYPE_HAS_SUBSCRIPT,
+};
+
+/* Kinds told apart in one call; exact types only, subclasses are GDK_OTHER or the nearest *_SUB. kind.go has Go's names. */
 enum {
     GDK_NULL,
     GDK_NONE,
@@ -80,8 +115,8 @@ PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, P
 PyObject *gdpy_cell(PyObject *value); /* new cell holding value (borrowed) */
 PyObject *gdpy_cell_get(PyObject *cell); /* new or NULL */
 /* One field of a function: 0 code 1 globals 2 closure 3 defaults 4 kwdefaults 5 module 6 qualname 7 name. new or NULL */
-PyObject *gdpy_function_field(PyObject *f, int field);
-PyObject *gdpy_method_field(PyObject *m, int field); /* 0 func 1 self. new */
+PyObject *gdpy_function_field(PyObject *f, int field); /* a GDPY_FUNC_ number. New, or NULL where the field is NULL */
+PyObject *gdpy_method_field(PyObject *m, int field); /* a GDPY_METHOD_ number. New */
 long long gdpy_int(PyObject *o, int *overflow); /* of an int */
 PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset); /* T_OBJECT_EX member: new or NULL */
 int gdpy_member_is_slot(PyObject *descr); /* a member as __slots__ makes them, not one of C's */
@@ -98,8 +133,7 @@ PyObject *gdpy_false(void);
 PyObject *gdpy_none(void);
 PyObject *gdpy_ellipsis(void);
 PyObject *gdpy_cell_type(void);
-int gdpy_type_flags(PyObject *type, int what); /* 0: tp_getattro generic; 1: tp_setattro generic; 2: heap type;
-                                                             3: tp_iternext; 4: defines tp_call; 5: tp_hash is object's; 6: richcompare is object's; 7 type's own getattro is type's */
+int gdpy_type_is(PyObject *type, int fact); /* a GDPY_TYPE_ number; function.go says what they mean */
 
 /* ---- what may run the user's Python (run.c). New references, or NULL or -1 with an exception ---- */
 

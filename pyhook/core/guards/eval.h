@@ -8,34 +8,6 @@
 #include "cache/guarded_code.h"
 #include "torch/tensor_layout.h"
 
-/* Flags of a node; guards/program.go has the same. */
-enum {
-    GD_FLAG_PRESENT = 1, /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on */
-    GD_FLAG_STATE = 2,    /* TENSORS: torch's global state is compared too */
-    GD_FLAG_DISTINCT = 4, /* TENSORS: those marked GD_TENSOR_DISTINCT are distinct objects */
-};
-
-/* Fields of a function or method, guards.FuncField. */
-enum {
-    GD_FUNC_CODE,
-    GD_FUNC_CLOSURE,
-    GD_FUNC_DEFAULTS,
-    GD_FUNC_KWDEFAULTS,
-    GD_FUNC_GLOBALS,
-    GD_FUNC_NAME,
-    GD_FUNC_QUALNAME,
-    GD_FUNC_DOC,
-    GD_FUNC_MODULE,
-    GD_FUNC_ANNOTATIONS, /* a dict once somebody has asked for them, a tuple before */
-    GD_METHOD_SELF,
-    GD_METHOD_FUNC,
-    GD_EXCEPTION_ARGS,
-    GD_EXCEPTION_CAUSE,
-    GD_EXCEPTION_CONTEXT,
-    GD_EXCEPTION_TRACEBACK,
-    GD_FUNC_FIELDS
-};
-
 /* One tensor as it must be. Numbers are what the layout gives; `state` is set instead where only Python can tell. */
 typedef struct gd_tensor_check {
     PyTypeObject *type; /* of the example; kept through the entry's weak references */

@@ -111,4 +111,58 @@ enum {
     GD_OPERAND_COUNT,
 };
 
+/* Flags of a node. */
+enum {
+    /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on */
+    GD_FLAG_PRESENT = 1,
+    /* TENSORS: torch's global state is compared too */
+    GD_FLAG_STATE = 2,
+    /* TENSORS: those marked TensorDistinct are distinct objects */
+    GD_FLAG_DISTINCT = 4,
+};
+
+/* What of a tensor is compared (gd_tensor_spec.fields). GD_TENSOR_ALL: what one tensor has by itself. */
+enum {
+    /* exact Python type */
+    GD_TENSOR_TYPE = 1,
+    /* dispatch key set */
+    GD_TENSOR_KEYSET = 2,
+    /* scalar type */
+    GD_TENSOR_DTYPE = 4,
+    /* device type and index */
+    GD_TENSOR_DEVICE = 8,
+    /* requires_grad */
+    GD_TENSOR_REQUIRES_GRAD = 16,
+    /* number of dimensions */
+    GD_TENSOR_NDIM = 32,
+    /* the dimensions set in StaticSizes */
+    GD_TENSOR_SIZES = 64,
+    /* the dimensions set in StaticStrides */
+    GD_TENSOR_STRIDES = 128,
+    /* another object than each other tensor of this mark, where the node has DISTINCT */
+    GD_TENSOR_DISTINCT = 256,
+    GD_TENSOR_ALL = 255
+};
+
+/* Fields of functions, methods and exceptions, in this order. */
+enum {
+    GD_FUNC_CODE,
+    GD_FUNC_CLOSURE,
+    GD_FUNC_DEFAULTS,
+    GD_FUNC_KWDEFAULTS,
+    GD_FUNC_GLOBALS,
+    GD_FUNC_NAME,
+    GD_FUNC_QUALNAME,
+    GD_FUNC_DOC,
+    GD_FUNC_MODULE,
+    GD_FUNC_ANNOTATIONS,
+    GD_METHOD_SELF,
+    GD_METHOD_FUNC,
+    GD_EXCEPTION_ARGS,
+    GD_EXCEPTION_CAUSE,
+    GD_EXCEPTION_CONTEXT,
+    GD_EXCEPTION_TRACEBACK,
+    GD_FUNC_FIELDS
+};
+
 #endif
