@@ -26,54 +26,79 @@ var known *facts // one per process; guarded by the GIL
 // World is what one translation knows of the objects around it.
 type World struct {
 	*facts
-	scope   *py.Scope // the translation's
-	told    map[question]string
-	objects map[py.Object]VariableTracker
-	depth   int // nested calls of this package's operations; see enter
-	// identities are the key objects of values that are keys by identity
-	identities map[VariableTracker]py.Object
-	userHash   map[py.Object]userKey                    // key object → instance whose class hashes it
-	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
-	overlooked error                                    // see Overlooked
+	Settings
+	identity
+	classQuestions
+	modesAndStates
+	writes
+	scope *py.Scope // the translation's
+	told  map[question]string
+	depth int // nested calls of this package's operations; see enter
 	// standIns are the answers of callables.stand_in
 	standIns map[py.Object]replacement
-	looked   map[classLookup]bool // questions asked of classes, see class_guards.go
-	sorted   py.Object            // the class of what is being sorted, see sortedClass
-	enums    []py.Object          // enum classes whose members were reached
-	drew     bool                 // random numbers
-	// underDevice: a default device is set; see UnderDefaultDevice.
-	underDevice bool
-	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
-	handlersAside int
-	// replaced counts calls under way of modules whose tensors others stand in the place of (higher_functional_call.go).
-	replaced     int
-	modes        []enteredMode
-	nodeClass    map[*fxgraph.Node]py.Object  // subclasses of tensors
-	tensorStores map[string][]*TensorVariable // tensors the program has stored a Python attribute on, by its name
-	unseen       map[py.Object]*unseen        // lists and deques that were only added to
-	stored       []VariableTracker            // what the program has put into what the frame has
-	fixed        map[py.Object]bool           // classes that nobody changes
-	kinds        py.Object                    // _alike.Kinds, once asked
-	printing     map[VariableTracker]bool     // objects whose __repr__ is running, see TorchVariable.recursive
+	sorted   py.Object                // the class of what is being sorted, see sortedClass
+	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
+	kinds    py.Object                // _alike.Kinds, once asked
+}
+
+// Settings are what the user has asked for.
+type Settings struct {
 	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.
 	GuardNNModules bool
-	// Transparent: the program has not asked to be compiled, but for the callables of ours that it calls: optimized counts those being
-	// inlined.
+	// Transparent: the program has not asked to be compiled, but for the callables of ours that it calls.
 	Transparent bool
-	optimized   int
-	// PythonOps lets Python calls into the graph; Calls counts them so far.
+	// PythonOps lets Python calls into the graph.
 	PythonOps bool
-	Calls     int
-	// Writes counts changes of values and effects so far, Effects the latter alone, Fills those stores into empty cells of the program's
+}
+
+// identity is which tracker stands for which object.
+type identity struct {
+	objects map[py.Object]VariableTracker
+	// identities are the key objects of values that are keys by identity
+	identities map[VariableTracker]py.Object
+	userHash   map[py.Object]userKey // key object → instance whose class hashes it
+	nodeClass  map[*fxgraph.Node]py.Object
+}
+
+// classQuestions are what was asked of classes, and what the program has changed on them.
+type classQuestions struct {
+	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
+	overlooked error                                    // see Overlooked
+	looked     map[classLookup]bool                     // see class_guards.go
+	enums      []py.Object                              // enum classes whose members were reached
+	fixed      map[py.Object]bool                       // classes that nobody changes
+}
+
+// modesAndStates are torch's, as they are at this place of the program.
+type modesAndStates struct {
+	modes       []enteredMode
+	underDevice bool // a default device is set; see UnderDefaultDevice
+	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
+	handlersAside int
+	// replaced counts calls under way of modules whose tensors others stand in the place of (higher_functional_call.go).
+	replaced int
+	// optimized counts the calls under way of optimized callables.
+	optimized int
+	drew      bool // random numbers
+}
+
+// writes are what the program has changed so far.
+type writes struct {
+	// Writes counts changes of values and effects, Effects the latter alone, Fills those stores into empty cells of the program's
 	// among the Writes: nothing ends by such a store. Own counts those to values that the program made and that nothing outside has seen.
 	Writes, Effects, Fills, Own int
+	// Calls counts Python calls in the graph.
+	Calls int
 	// Asked counts questions about tensors that the graph computes.
-	Asked   Asked
-	watched [][]VariableTracker // what has been written to since each Watch
+	Asked Asked
 	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
-	Casts int
+	Casts        int
+	watched      [][]VariableTracker          // what has been written to since each Watch
+	stored       []VariableTracker            // what the program has put into what the frame has
+	tensorStores map[string][]*TensorVariable // tensors the program has stored a Python attribute on, by its name
+	unseen       map[py.Object]*unseen        // lists and deques that were only added to
 }
 
 // NewWorld starts a translation's world; the first one of a process asks Python for the facts.
@@ -85,10 +110,16 @@ func NewWorld(s *py.Scope) (*World, error) {
 		}
 		known = f
 	}
-	return &World{facts: known, scope: s, told: map[question]string{}, objects: map[py.Object]VariableTracker{}, standIns: map[py.Object]replacement{},
-		looked: map[classLookup]bool{}, fixed: map[py.Object]bool{}, unseen: map[py.Object]*unseen{},
-		printing: map[VariableTracker]bool{}, identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
-		classAttrs: map[py.Object]map[string]VariableTracker{}}, nil
+	return &World{
+		facts: known, scope: s, told: map[question]string{}, standIns: map[py.Object]replacement{}, printing: map[VariableTracker]bool{},
+		identity: identity{
+			objects: map[py.Object]VariableTracker{}, identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
+		},
+		classQuestions: classQuestions{
+			classAttrs: map[py.Object]map[string]VariableTracker{}, looked: map[classLookup]bool{}, fixed: map[py.Object]bool{},
+		},
+		writes: writes{unseen: map[py.Object]*unseen{}},
+	}, nil
 }
 
 func loadFacts(s *py.Scope) (*facts, error) {

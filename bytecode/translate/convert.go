@@ -137,8 +137,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if err != nil {
 		return nil, err
 	}
-	w.PythonOps, w.Transparent = opts.PythonOps, opts.Transparent
-	w.QueueEffects, w.GuardNNModules = opts.QueueEffects, opts.GuardNNModules
+	w.Settings = opts.Settings
 	o := newOutputGraph(s, w, f, opts, b, inst)
 	o.sawTensor = opts.TranslateEverything
 	code := f.Code

@@ -52,20 +52,17 @@ func (o *Origin) unbound(slots []py.Object) {
 
 // Options are the settings of one optimize() call that translating depends on.
 type Options struct {
-	NoPython       bool
-	TakesApart     bool // the backend traces operators down to what they are made of
-	Transparent    bool // the program has not asked for it: it is not compiling
-	FullGuards     bool // config.tensor_guards == "full", or a backend that takes whole graphs
-	QueueEffects   bool
-	GuardNNModules bool
-	ReuseLayers    bool // an equal layer is what an earlier one was, see layers
-	PythonOps      bool // Python calls go into the graph, where they would split the frame
-	CheckTypes     bool // what they return is checked where the program annotates it
-	MaxSteps       int  // instructions from one operation to the next, inlined ones included
-	InlineDepth    int
-	Explain        bool   // the result says what was captured, instruction by instruction
-	Clock          *Clock // measures the translation; nil: nobody asks
-	Steps          *Steps // is told what is run through; nil: nobody asks
+	variables.Settings
+	NoPython    bool
+	TakesApart  bool // the backend traces operators down to what they are made of
+	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
+	ReuseLayers bool // an equal layer is what an earlier one was, see layers
+	CheckTypes  bool // what they return is checked where the program annotates it
+	MaxSteps    int  // instructions from one operation to the next, inlined ones included
+	InlineDepth int
+	Explain     bool   // the result says what was captured, instruction by instruction
+	Clock       *Clock // measures the translation; nil: nobody asks
+	Steps       *Steps // is told what is run through; nil: nobody asks
 	// Allowed tells of a code object whether it may be translated or inlined (godynamo._translator.bisect); null: everything may.
 	Allowed py.Object
 	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.

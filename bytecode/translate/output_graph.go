@@ -45,76 +45,119 @@ type OutputGraph struct {
 	opts      *Options
 	backend   Backend
 	installer Installer
+	codegen   *Codegen
+	log       *SpeculationLog
 
-	graph     *fxgraph.Graph
+	graph  *fxgraph.Graph
+	guards guards.Collector
+
+	constants
+	tensorInputs
+	eventLog
+	progress
+	pieces
+	accounting
+	subgraphs
+	asked
+
+	python   pythonNodes
+	holders  holders
+	meta     *metaSession
+	sizes    *sizeSession
+	state    torchState
+	computed computedValues
+	layers   layers
+}
+
+// constants are the objects that guards and code name, by index.
+type constants struct {
 	pool      []py.Object
 	poolIndex map[py.Object]int
 	consts    []guards.Const
-	guards    guards.Collector
-	reads     []guards.Source // places read without a look at what they hold
+}
 
+// tensorInputs are the tensors of the frame, and what is known of the graph's values by node.
+type tensorInputs struct {
 	inputs     []*variables.TensorVariable
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
 	inputOf    map[*fxgraph.Node]*variables.TensorVariable
 	classOf    map[*fxgraph.Node]py.Object // of results that leave the graph as tensors of a subclass
-	python     pythonNodes
+	reads      []guards.Source             // places read without a look at what they hold
+	sawTensor  bool
+	hidden     bool                   // a tensor of the frame was changed where autograd does not see it; see HidesChange
+	cheap      map[*fxgraph.Node]bool // see cheapToCopy
+}
 
-	events   []*event
-	numSlots int
-	holders  holders
-	meta     *metaSession
-	sizes    *sizeSession
-
-	current       *InstructionTranslator // the translator that is running, for positions
-	freezing      map[variables.VariableTracker]bool
-	steps         int
-	stepsAtOp     int // steps when the last operation was added
+// eventLog is what the transformed function does, in program order.
+type eventLog struct {
+	events        []*event
+	numSlots      int
 	numOps        int
-	sawTensor     bool
-	inlined       []string
-	codes         map[py.Object]*decoded
-	codegen       *Codegen
-	root          *rootInfo
+	freezing      map[variables.VariableTracker]bool
+	storedGlobals map[string]variables.VariableTracker // what the program stored into the outermost frame's globals
+	generators    []*GeneratorVariable
 	strict        bool // effects split the frame; see effectsLost
-	log           *SpeculationLog
-	rootStep      int // step of the outermost frame that is running
+	materializing int  // > 0: effects go to objects being made real
+	lead          int  // events that run in front of a whole graph; see effectsLead
+	checked       int  // events up to the last place where CPython looks for signals
+	hasProtected  bool
 	left, counted int // events so far that leave a trace, and events looked at for it
 	leftBefore    int // left, when the step of the outermost frame began
 	leftStep      int // the first such step with this number
-	hasProtected  bool
-	hidden        bool                   // a tensor of the frame was changed where autograd does not see it; see HidesChange
-	checked       int                    // events up to the last place where CPython looks for signals
-	cheap         map[*fxgraph.Node]bool // see cheapToCopy
-	lead          int                    // events that run in front of a whole graph; see effectsLead
-	state         torchState
-	generators    []*GeneratorVariable
-	materializing int                                  // > 0: effects go to objects being made real
-	storedGlobals map[string]variables.VariableTracker // what the program stored into the outermost frame's globals
-	breaks        []*exc.Unsupported
-	breakLine     int
-	shown         int // variables kept for tracebacks so far
-	resumes       []string
-	account       *Account // with Options.Explain
-	result        *Result
-	computed      computedValues
-	foreseen      map[string]py.Object // answers so far, by question (foresee.go)
-	foreseenBy    map[*fxgraph.Node]bool
-	bodies        int     // functions being captured for an operation, see Body
-	inside        []*body // those that have been
-	numBodies     int     // and how many have been
-	tentative     int     // translations under way that may be taken back, see Tentative
-	layers        layers
-	apartMatters  bool // whether the backend takes operators apart has decided something
+}
+
+// progress is where the translation is.
+type progress struct {
+	current   *InstructionTranslator // the translator that is running
+	codes     map[py.Object]*decoded
+	root      *rootInfo
+	rootStep  int // step of the outermost frame that is running
+	steps     int
+	stepsAtOp int // steps when the last operation was added
+}
+
+// pieces are the frame's breaks and what goes on behind them.
+type pieces struct {
+	breaks    []*exc.Unsupported
+	breakLine int
+	resumes   []string
+	shown     int // variables kept for tracebacks so far
+}
+
+// accounting is what explanations and the caller are told.
+type accounting struct {
+	account *Account // with Options.Explain
+	inlined []string
+	result  *Result
+}
+
+// subgraphs are functions captured for an operation.
+type subgraphs struct {
+	bodies    int     // being captured, see Body
+	inside    []*body // those that have been
+	numBodies int     // and how many have been
+	tentative int     // translations under way that may be taken back, see Tentative
+}
+
+// asked is what questions about tensors and the backend have been answered.
+type asked struct {
+	foreseen     map[string]py.Object // answers so far, by question (foresee.go)
+	foreseenBy   map[*fxgraph.Node]bool
+	apartMatters bool // whether the backend takes operators apart has decided something
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
 	return &OutputGraph{
 		scope: s, world: w, frame: f, opts: o, backend: b, installer: i,
-		graph: fxgraph.NewGraph(), poolIndex: map[py.Object]int{},
-		tensorArgs: map[*variables.TensorVariable]*guards.TensorArgs{},
-		inputOf:    map[*fxgraph.Node]*variables.TensorVariable{},
-		freezing:   map[variables.VariableTracker]bool{},
-		codes:      map[py.Object]*decoded{}, account: newAccount(o),
+		graph:     fxgraph.NewGraph(),
+		constants: constants{poolIndex: map[py.Object]int{}},
+		tensorInputs: tensorInputs{
+			tensorArgs: map[*variables.TensorVariable]*guards.TensorArgs{},
+			inputOf:    map[*fxgraph.Node]*variables.TensorVariable{},
+		},
+		eventLog:   eventLog{freezing: map[variables.VariableTracker]bool{}},
+		progress:   progress{codes: map[py.Object]*decoded{}},
+		accounting: accounting{account: newAccount(o)},
 	}
 }
 
