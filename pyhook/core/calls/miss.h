@@ -4,7 +4,7 @@
 #define GD_MISS_H
 
 #include "pycompat.h"
-#include "calls/eval_frame.h"
+#include "calls/extent.h"
 #include "cache/frame_cache.h"
 #include "runtime.h"
 
