@@ -8,8 +8,9 @@
 #include "calls/census.h"
 #include "calls/miss.h"
 #include "calls/rerun.h"
-#include "runtime.h"
 #include "calls/tail_call.h"
+#include "interrupt.h"
+#include "runtime.h"
 
 /* ---- the user's own function ---- */
 
@@ -396,8 +397,12 @@ cleared_vectorcall(PyObject *Py_UNUSED(op), PyObject *const *Py_UNUSED(args), si
     return NULL;
 }
 
-PyObject *
-gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+/* ---- tail calls ---- */
+
+/* Calls a W of any kind to its end or its next tail call: what the vectorcall of a DIRECT one does before it follows
+ * tail calls. new, or NULL with an exception */
+static PyObject *
+call_once(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     if (GD_UNLIKELY(((gd_Callable *)op)->cache == NULL)) {
         return cleared_vectorcall(op, args, nargsf, kwnames);
@@ -405,10 +410,42 @@ gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *k
     return call(op, args, nargsf, kwnames);
 }
 
-PyObject *
-gd_callable_run_again(gd_Callable *w, PyObject *const *args, size_t nargs)
+/* The user's frame goes on in another: what the one that has ended holds is not its any more. */
+static void
+clear_frame(gd_TailCall *t)
 {
-    return finish(gd_py_thread_state(), w, GD_RUN_ORIGINAL_AGAIN, NULL, args, nargs, NULL);
+    PyObject *cleared = PyObject_CallMethod(t->frame, "clear", NULL);
+    if (cleared == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(cleared);
+    Py_CLEAR(t->frame);
+}
+
+PyObject *
+gd_run_tail_calls(PyObject *result)
+{
+    PyThreadState *tstate = gd_py_thread_state();
+    gd_TailCall *outer = gd_thread.tail;
+    while (result != NULL && Py_IS_TYPE(result, &gd_TailCall_Type)) {
+        gd_TailCall *t = (gd_TailCall *)result;
+        if (GD_UNLIKELY(t->frame != NULL)) {
+            clear_frame(t);
+        }
+        /* The rest of the frame has not begun, so its own code can raise what arrives now: at the first place where
+         * CPython looks. */
+        if (GD_UNLIKELY(gd_py_has_requests(tstate)) && !gd_thread.holds && gd_look_for_requests() < 0) {
+            gd_rerun_prepare(NULL, 1);
+            result = finish(tstate, t->w, GD_RUN_ORIGINAL_AGAIN, NULL, t->args, (size_t)Py_SIZE(t), NULL);
+            Py_DECREF(t);
+            continue;
+        }
+        gd_thread.tail = t;
+        result = call_once((PyObject *)t->w, t->args, (size_t)Py_SIZE(t), NULL);
+        Py_DECREF(t);
+    }
+    gd_thread.tail = outer;
+    return result;
 }
 
 /* ---- making ---- */
