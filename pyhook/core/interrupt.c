@@ -249,7 +249,7 @@ gd_leave_modes(void)
     PyErr_Restore(type, value, traceback);
 }
 
-/* ---- for Python ---- */
+/* ---- for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)

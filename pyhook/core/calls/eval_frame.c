@@ -13,8 +13,8 @@
 #include "calls/tail_call.h"
 #include "runtime.h"
 
-/* Runs the frame as it would run without us. A foreign hook may hand the frame back to ours (it was installed while ours
- * was): seen again, the frame goes to CPython. */
+/* Runs the frame as it would run without us: new, or NULL with an exception. A foreign hook may hand the frame back to
+ * ours (it was installed while ours was): seen again, the frame goes to CPython. */
 static PyObject *
 pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -29,8 +29,9 @@ pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* Runs the frame with no extent in force: what it calls is another compiler's business. Serving the frames that torch.compile hands
- * on, its own translation of them included, made the two translate each other's work without end. */
+/* The same with no extent in force: what the frame calls is another compiler's business. Serving the frames that
+ * torch.compile hands on, its own translation of them included, made the two translate each other's work without end.
+ * new */
 static PyObject *
 pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -42,7 +43,8 @@ pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* Asks Python once whether code is left alone by its kind of file (torch's, the standard library's, ours). */
+/* Asks Python once whether code is left alone by its kind of file (torch's, the standard library's, ours). The state of
+ * the code: borrowed, NULL without an exception where nothing can be asked. */
 static gd_ExtraState *
 ask_trace_rules(PyCodeObject *code)
 {
@@ -73,7 +75,7 @@ ask_trace_rules(PyCodeObject *code)
     return extra;
 }
 
-/* The counter of the reason why this frame goes to CPython, or -1; then *extra is its code's state. */
+/* The counter of the reason why this frame goes to CPython, or -1; then *extra is its code's state, borrowed. */
 static int
 early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_ExtraState **extra)
 {
@@ -151,7 +153,7 @@ serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd
     return how;
 }
 
-/* Runs a frame that is not worth a translation yet; see calls/heat.h. */
+/* Runs a frame that is not worth a translation yet; see calls/heat.h. new, or NULL with an exception */
 static PyObject *
 run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int heat)
 {
@@ -169,6 +171,7 @@ run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int h
     return result;
 }
 
+/* The eval-frame function: serves the frame or runs it. new, or NULL with an exception */
 static PyObject *
 eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -256,7 +259,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* ---- for Python ---- */
+/* ---- for Python: new references, NULL with an exception ---- */
 
 /* An extent entered from Python, on a list of its thread. */
 typedef struct gd_py_extent {

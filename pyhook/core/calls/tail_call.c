@@ -14,7 +14,7 @@ drop_args(gd_TailCall *t)
 }
 
 /* The eval-frame function for one frame: the rest of the user's function, which has taken references of its own to its
- * arguments. */
+ * arguments. new, or NULL with an exception */
 static PyObject *
 eval_handed_over(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -91,6 +91,8 @@ PyTypeObject gd_TailCall_Type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_dealloc = (destructor)tail_call_dealloc,
 };
+
+/* ---- for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 hand_over(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

@@ -32,7 +32,8 @@ PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObj
 /* The last argument of a tail call, borrowed; NULL without an exception for anything else. */
 PyObject *gd_tail_call_last(PyObject *value);
 
-/* What a transformed function returned, made final. One comparison where there is no tail call. Steals `result`. */
+/* What a transformed function returned, made final. One comparison where there is no tail call. Steals `result`; new,
+ * or NULL with an exception. */
 static inline PyObject *
 gd_finish_tail(PyObject *result)
 {
