@@ -7,6 +7,7 @@
 
 extern const gd_core_api *gd_core; /* set once by gdInit */
 
+/* As in gd_core_api: objects that they return are new. */
 int gdb_code_view(PyObject *code, gd_code_view *out);
 void gdb_code_view_release(gd_code_view *view);
 PyObject *gdb_code_new(const gd_code_spec *spec);

@@ -519,8 +519,8 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 const resumeInBlock = 2
 
 // callResume writes: return resume(stack values, live locals). After something that can be seen CPython looks for no signals before the next
-// call: the resume function is where requests are looked at then (core/calls/tail_call.c), and its own code raises what arrives at the next place of
-// CPython's. Elsewhere one more look changes nothing, and a plain call is faster: five breaks take 1.9 µs instead of 2.1
+// call: the resume function is where requests are looked at then (core/calls/callable.c), and its own code raises what arrives at the next
+// place of CPython's. Elsewhere one more look changes nothing, and a plain call is faster: five breaks take 1.9 µs instead of 2.1
 // (bench/alternate.py).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
 	kind := plainCalls

@@ -191,7 +191,7 @@ on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py
     return 0;
 }
 
-/* CPython's evaluation, as a hook: CALL does not enter Python functions by itself then. */
+/* CPython's evaluation, as a hook: CALL does not enter Python functions by itself then. Returns a new reference. */
 static PyObject *
 evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *frame, int throwflag)
 {

@@ -83,6 +83,8 @@ gd_golib_translate(const gd_golib_api *api, const gd_request *request, gd_reply 
     return 0;
 }
 
+/* ---- for Python: new references, NULL with an exception ---- */
+
 static PyObject *
 fork_generation(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {

@@ -169,6 +169,8 @@ gd_golib_get(void)
     return lib.usable ? &lib.api : NULL;
 }
 
+/* ---- for Python: new references, NULL with an exception ---- */
+
 static PyObject *
 golib_loaded(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {

@@ -1,10 +1,13 @@
 /* Exceptions that no operation raised: see interrupt.h. */
 #include "interrupt.h"
 
+#include "cache/extra_state.h"
 #include "torch/torch_state.h"
 
 #include <opcode.h>
 #include <signal.h>
+
+static PyObject *look; /* strong: a Python function that does nothing. CPython looks for requests where it begins. */
 
 /* Ends a hold for a while; what it returns goes to hold_again. */
 static int
@@ -42,6 +45,24 @@ gd_check_signals(void)
     }
     hold_again(held);
     return failed;
+}
+
+int
+gd_look_for_requests(void)
+{
+    if (PyErr_CheckSignals() < 0) { /* before `look`: a signal's handler is given the frame that runs now */
+        return -1;
+    }
+    PyObject *none = PyObject_CallNoArgs(look);
+    if (none == NULL) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_CLEAR(traceback); /* one frame: that of `look` */
+        PyErr_Restore(type, value, traceback);
+        return -1;
+    }
+    Py_DECREF(none);
+    return 0;
 }
 
 static int
@@ -228,7 +249,7 @@ gd_leave_modes(void)
     PyErr_Restore(type, value, traceback);
 }
 
-/* ---- for Python ---- */
+/* ---- for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
@@ -256,5 +277,10 @@ static PyMethodDef functions[] = {
 int
 gd_interrupt_init(PyObject *module)
 {
-    return PyModule_AddFunctions(module, functions);
+    if (PyModule_AddFunctions(module, functions) < 0) {
+        return -1;
+    }
+    PyObject *names = PyModule_GetDict(module);
+    look = PyRun_String("lambda: None", Py_eval_input, names, names);
+    return look != NULL ? gd_code_mark((PyCodeObject *)PyFunction_GET_CODE(look), GD_CODE_OURS) : -1;
 }

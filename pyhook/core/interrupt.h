@@ -36,6 +36,10 @@ gd_release_signals(int held)
 /* Runs the handlers of signals that have arrived, held back or not. 0, or -1 with an exception, which is noted. */
 int gd_check_signals(void);
 
+/* Has CPython look for requests: signals, another thread's exception, another thread that waits for the GIL. 0, or -1
+ * with an exception that came from outside. */
+int gd_look_for_requests(void);
+
 /* Whether the exception, normalized, came from outside of the operation that it left. All borrowed; traceback may be NULL. Its first entry is the
  * frame that ran the operation. What is found in it:
  *  - a frame that was called with its caller's frame as an argument, as CPython calls a signal handler and nothing else calls

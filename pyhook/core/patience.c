@@ -82,6 +82,8 @@ patience_new(double seconds)
     return p;
 }
 
+/* ---- for Python: new references, NULL with an exception ---- */
+
 static PyObject *
 let_signals_through(PyObject *Py_UNUSED(module), PyObject *after)
 {

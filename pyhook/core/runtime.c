@@ -1,4 +1,5 @@
-/* Settings, counters, callbacks, internal errors, headroom: see runtime.h. */
+/* Settings, counters, callbacks, internal errors, headroom: see runtime.h. What Python calls returns new references,
+ * NULL with an exception. */
 #include "runtime.h"
 
 #include "interrupt.h"

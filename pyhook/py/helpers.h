@@ -95,20 +95,20 @@ PyObject *gdpy_type(PyObject *o);                         /* borrowed */
 /* Instance attribute by storage alone: inline values or dict; runs no user code, makes no dict. new or NULL, never raises */
 PyObject *gdpy_instance_attr(PyObject *o, PyObject *name);
 PyObject *gdpy_instance_dict(PyObject *o); /* new reference to an existing dict, or NULL */
-PyObject *gdpy_made_dict(PyObject *o); /* the same, made where there is none yet */
+PyObject *gdpy_made_dict(PyObject *o); /* the same, made where there is none yet: new */
 int gdpy_has_instance_storage(PyObject *o); /* 1 when the type gives instances attributes */
 PyObject *gdpy_type_lookup(PyObject *type, PyObject *name); /* new or NULL, never raises (_PyType_Lookup) */
-/* Index in type.__mro__ of the class whose __dict__ has name, or -1. */
 PyObject *gdpy_mro(PyObject *type); /* new or NULL */
+/* Index in type.__mro__ of the class whose __dict__ has name, or -1. */
 int gdpy_mro_index(PyObject *type, PyObject *name);
 Py_ssize_t gdpy_seq_size(PyObject *o); /* of a list or tuple */
 void gdpy_seq_items(PyObject *o, PyObject **out); /* new references to all items of a list or tuple */
 Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room); /* new references */
 PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n); /* new; items borrowed */
-void gdpy_decref_all(PyObject **items, Py_ssize_t n);
+void gdpy_decref_all(PyObject **items, Py_ssize_t n); /* steals the items */
 /* The tuple (a, b, i, j), or with last (a, b, i, j, last); new; objects borrowed, last may be NULL */
 PyObject *gdpy_objects_ints(PyObject *a, PyObject *b, long i, long j, PyObject *last);
-PyObject *gdpy_list(PyObject **items, Py_ssize_t n);
+PyObject *gdpy_list(PyObject **items, Py_ssize_t n); /* new; items borrowed */
 const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL for unencodable */
 PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name,
                         const char *qualname, PyObject *module); /* new */
@@ -128,6 +128,7 @@ int gdpy_is_coroutine_code(PyObject *code);
 int gdpy_code_interns(PyObject *o);
 int gdpy_odd_attributes(PyObject *o);
 int gdpy_odd_keys(PyObject *dict);
+/* Immortal. */
 PyObject *gdpy_true(void);
 PyObject *gdpy_false(void);
 PyObject *gdpy_none(void);

@@ -11,7 +11,7 @@
 #endif
 
 /* CPython 3.11 keeps the attributes of most instances in a values array beside a keys table shared by the type
- * (Objects/dictobject.c, _PyObject_GetInstanceAttribute): asking for __dict__ would convert it for good. */
+ * (Objects/dictobject.c, _PyObject_GetInstanceAttribute): asking for __dict__ would convert it for good. new or NULL */
 static PyObject *
 inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
 {
@@ -31,6 +31,7 @@ inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
     return NULL;
 }
 
+/* borrowed, or NULL where there is no dict; *values: the inline values, or NULL. */
 static PyObject *
 existing_dict(PyObject *o, PyDictValues **values)
 {

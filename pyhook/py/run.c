@@ -27,6 +27,7 @@ gdpy_forget_error(void)
     }
 }
 
+/* result: stolen, and returned. */
 static PyObject *
 object(PyObject *result)
 {
@@ -187,8 +188,7 @@ quiet_repr(PyObject *o, int depth)
     return PyType_IsSubtype(Py_TYPE(o), owner) && quiet_inside(o, owner, depth + 1);
 }
 
-/* repr(o) for messages; the name of its type where repr(o) would run user code. o: borrowed; returns a new
- * reference. */
+/* repr(o) for messages; the name of its type where repr(o) would run user code. */
 PyObject *
 gdpy_repr(PyObject *o)
 {
@@ -262,11 +262,14 @@ gdpy_check_signals(void)
     return number(gdpy_signals != NULL ? gdpy_signals() : PyErr_CheckSignals());
 }
 
+/* new, or NULL with an exception */
 static PyObject *
 power(PyObject *a, PyObject *b)
 {
     return PyNumber_Power(a, b, Py_None);
 }
+
+/* new, or NULL with an exception */
 static PyObject *
 ipower(PyObject *a, PyObject *b)
 {

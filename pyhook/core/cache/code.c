@@ -134,12 +134,14 @@ gd_code_view_release(gd_code_view *view)
 
 /* ---- making ---- */
 
+/* new str of UTF-8, lone surrogates included; NULL with an exception */
 static PyObject *
 str_of(gd_bytes text)
 {
     return PyUnicode_DecodeUTF8(text.data != NULL ? text.data : "", (Py_ssize_t)text.len, "surrogatepass");
 }
 
+/* new tuple of interned str, or NULL with an exception */
 static PyObject *
 tuple_of(const gd_bytes *texts, int32_t n)
 {
@@ -159,6 +161,7 @@ tuple_of(const gd_bytes *texts, int32_t n)
     return tuple;
 }
 
+/* new bytes, or NULL with an exception */
 static PyObject *
 raw_of(gd_bytes raw)
 {
@@ -217,7 +220,7 @@ gd_code_new(const gd_code_spec *spec)
     return code;
 }
 
-/* ---- for tests ---- */
+/* ---- for Python: new references, NULL with an exception ---- */
 
 /* Reads a code object and makes it again from what was read: an equal one, not marked as ours. */
 static PyObject *

@@ -91,7 +91,7 @@ gd_code_mark(PyCodeObject *code, uint32_t flags)
     return 0;
 }
 
-/* ---- for Python ---- */
+/* ---- for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 code_flags(PyObject *Py_UNUSED(module), PyObject *code)

@@ -32,7 +32,7 @@ typedef struct {
 
 /* borrowed, or NULL where nothing hangs on the code. Raises nothing. */
 gd_ExtraState *gd_extra_get(PyCodeObject *code);
-/* The same, made when absent; NULL with an exception without memory. */
+/* The same, made when absent; borrowed, NULL with an exception without memory. */
 gd_ExtraState *gd_extra_make(PyCodeObject *code);
 
 /* The index. link: 0 or -1; unlink never fails. */

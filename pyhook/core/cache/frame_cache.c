@@ -1,4 +1,4 @@
-/* FrameCache and Root: see cache/frame_cache.h. */
+/* FrameCache and Root: see cache/frame_cache.h. What Python calls returns new references, NULL with an exception. */
 #include "cache/frame_cache.h"
 
 #include <stddef.h>
@@ -135,7 +135,7 @@ gd_frame_cache_add(gd_FrameCache *c, gd_GuardedCode *entry)
     return 0;
 }
 
-/* Removes the entry at index i and gives its reference to the caller. */
+/* Removes the entry at index i. new: the reference of the list */
 static gd_GuardedCode *
 take_entry(gd_FrameCache *c, uint32_t i)
 {

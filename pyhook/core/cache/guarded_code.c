@@ -190,7 +190,8 @@ verify(const gd_entry_spec *spec)
 
 /* ---- making ---- */
 
-/* Weak reference callback; self is a weak reference to the entry, so that the callback does not keep it. */
+/* Weak reference callback, returns a new None; self is a weak reference to the entry, so that the callback does not
+ * keep it. */
 static PyObject *
 object_died(PyObject *self, PyObject *reference)
 {
@@ -386,6 +387,7 @@ copy_array(const void *from, size_t n, size_t size)
     return to;
 }
 
+/* new tuple: the lines of the parts, each None where the spec has none; NULL with an exception */
 static PyObject *
 lines_or_nones(const gd_entry_spec *spec)
 {
@@ -479,7 +481,7 @@ gd_entry_invalidate(gd_GuardedCode *e)
     e->valid = 0;
 }
 
-/* ---- the type ---- */
+/* ---- the type: getters return new references, NULL with an exception ---- */
 
 static int
 entry_traverse(gd_GuardedCode *e, visitproc visit, void *arg)

@@ -8,12 +8,14 @@
 #include "calls/census.h"
 #include "calls/miss.h"
 #include "calls/rerun.h"
-#include "runtime.h"
 #include "calls/tail_call.h"
+#include "interrupt.h"
+#include "runtime.h"
 
 /* ---- the user's own function ---- */
 
-/* Calls the function as CPython would, with self before the arguments. Same contract as vectorcall. */
+/* Calls the function as CPython would, with self before the arguments. new, or NULL with an exception, as from any
+ * vectorcall */
 static PyObject *
 call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -50,7 +52,8 @@ call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kw
     return result;
 }
 
-/* The same inside an extent of the family. The frame of the function itself is not served again: its verdict is known. */
+/* The same inside an extent of the family: new. The frame of the function itself is not served again: its verdict is
+ * known. */
 static PyObject *
 call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -68,6 +71,7 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
  * calls slower under a hook, only one call in so many is made under it after that many that found nothing to serve. */
 #define GD_IDLE_CALLS 64
 
+/* The user's own function of such a frame: new, or NULL with an exception */
 static PyObject *
 call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -95,6 +99,7 @@ call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     return result;
 }
 
+/* Does with a call what gd_serve says in how. result: of a served call, stolen. new, or NULL with an exception */
 static __attribute__((noinline)) PyObject *
 finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObject *const *args, size_t nargsf,
        PyObject *kwnames)
@@ -137,7 +142,7 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     return result;
 }
 
-/* ---- calls ---- */
+/* ---- calls: their results are new references, NULL with an exception ---- */
 
 /* Makes the FrameCache fit the function's present code. 0, or -1 with an exception. */
 static int
@@ -152,7 +157,7 @@ renew_cache(gd_Callable *w)
 }
 
 /* Slots by the general way: keywords, defaults, *args, **kwargs. Every slot is held during the call, since a default may be
- * replaced meanwhile. */
+ * replaced meanwhile. new, or NULL with an exception */
 static PyObject *
 call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
            size_t nargsf, PyObject *kwnames)
@@ -231,7 +236,7 @@ give_kwargs(PyObject *dict)
 }
 
 /* A call without keywords of code with *args or **kwargs that fills its other slots by position: how modules are called.
- * Those slots are held by the caller. *done = 0 when the general way is to be taken. */
+ * Those slots are held by the caller. new, or NULL with an exception; *done = 0 when the general way is to be taken. */
 static inline PyObject *
 call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
           size_t nargsf, int *done)
@@ -277,7 +282,8 @@ call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject 
     return GD_LIKELY(how == GD_SERVED) ? result : finish(tstate, w, how, result, args, nargsf, NULL);
 }
 
-/* A call whose register array does not fit the stack frame, or that binds arguments. Kept out of the hot path's stack frame. */
+/* A call whose register array does not fit the stack frame, or that binds arguments: new, or NULL with an exception.
+ * Kept out of the hot path's stack frame. */
 static __attribute__((noinline)) PyObject *
 call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject *const *args, size_t nargsf,
              PyObject *kwnames)
@@ -301,8 +307,8 @@ call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObje
     return result;
 }
 
-/* The slow door: everything the hot path has no time to ask. NULL with an exception, or *done = 0 when the call may go on
- * (w->cache then fits the function's code). */
+/* The slow door: everything the hot path has no time to ask. The result of the call: new, or NULL with an exception;
+ * *done = 0 when the call may go on (w->cache then fits the function's code). */
 static __attribute__((noinline)) PyObject *
 slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames, int *done)
 {
@@ -341,7 +347,7 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     return NULL;
 }
 
-/* The hot path: arguments to registers, programs, the function of the entry that holds. */
+/* The hot path: arguments to registers, programs, the function of the entry that holds. new; NULL with an exception */
 static inline __attribute__((always_inline)) PyObject *
 call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -396,8 +402,12 @@ cleared_vectorcall(PyObject *Py_UNUSED(op), PyObject *const *Py_UNUSED(args), si
     return NULL;
 }
 
-PyObject *
-gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+/* ---- tail calls ---- */
+
+/* Calls a W of any kind to its end or its next tail call: what the vectorcall of a DIRECT one does before it follows
+ * tail calls. new, or NULL with an exception */
+static PyObject *
+call_once(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     if (GD_UNLIKELY(((gd_Callable *)op)->cache == NULL)) {
         return cleared_vectorcall(op, args, nargsf, kwnames);
@@ -405,10 +415,42 @@ gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *k
     return call(op, args, nargsf, kwnames);
 }
 
-PyObject *
-gd_callable_run_again(gd_Callable *w, PyObject *const *args, size_t nargs)
+/* The user's frame goes on in another: what the one that has ended holds is not its any more. */
+static void
+clear_frame(gd_TailCall *t)
 {
-    return finish(gd_py_thread_state(), w, GD_RUN_ORIGINAL_AGAIN, NULL, args, nargs, NULL);
+    PyObject *cleared = PyObject_CallMethod(t->frame, "clear", NULL);
+    if (cleared == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(cleared);
+    Py_CLEAR(t->frame);
+}
+
+PyObject *
+gd_run_tail_calls(PyObject *result)
+{
+    PyThreadState *tstate = gd_py_thread_state();
+    gd_TailCall *outer = gd_thread.tail;
+    while (result != NULL && Py_IS_TYPE(result, &gd_TailCall_Type)) {
+        gd_TailCall *t = (gd_TailCall *)result;
+        if (GD_UNLIKELY(t->frame != NULL)) {
+            clear_frame(t);
+        }
+        /* The rest of the frame has not begun, so its own code can raise what arrives now: at the first place where
+         * CPython looks. */
+        if (GD_UNLIKELY(gd_py_has_requests(tstate)) && !gd_thread.holds && gd_look_for_requests() < 0) {
+            gd_rerun_prepare(NULL, 1);
+            result = finish(tstate, t->w, GD_RUN_ORIGINAL_AGAIN, NULL, t->args, (size_t)Py_SIZE(t), NULL);
+            Py_DECREF(t);
+            continue;
+        }
+        gd_thread.tail = t;
+        result = call_once((PyObject *)t->w, t->args, (size_t)Py_SIZE(t), NULL);
+        Py_DECREF(t);
+    }
+    gd_thread.tail = outer;
+    return result;
 }
 
 /* ---- making ---- */
@@ -440,6 +482,7 @@ make(PyFunctionObject *function, PyObject *self, gd_Root *root, PyObject *wrappe
     return (PyObject *)w;
 }
 
+/* tp_new: new W, or NULL with an exception */
 static PyObject *
 callable_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
 {
@@ -522,7 +565,7 @@ gd_resume_new(PyObject *owner, PyObject *function)
     return make((PyFunctionObject *)function, NULL, root, NULL, GD_FRAME_RESUME);
 }
 
-/* ---- the type ---- */
+/* ---- the type: its slots return new references, NULL with an exception ---- */
 
 static int
 callable_traverse(gd_Callable *w, visitproc visit, void *arg)

@@ -35,12 +35,8 @@ PyObject *gd_resume_new(PyObject *owner, PyObject *function);
 /* The family of a Callable or Root. borrowed; NULL without an exception for anything else. */
 gd_Root *gd_root_of(PyObject *obj);
 
-/* Calls a W of any kind to its end or its next tail call: what the vectorcall of a DIRECT one does before it follows tail
- * calls. Same contract as vectorcall. */
-PyObject *gd_callable_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
-
-/* Runs the user's own code of a W, between gd_rerun_begin and gd_rerun_end (calls/rerun.h). new reference or NULL with an exception */
-PyObject *gd_callable_run_again(gd_Callable *w, PyObject *const *args, size_t nargs);
+/* Runs tail calls (calls/tail_call.h) until a value comes out. Steals `result`; new, or NULL with an exception. */
+PyObject *gd_run_tail_calls(PyObject *result);
 
 /* Adds the types and resume_new to the module. 0 or -1 */
 int gd_callable_init(PyObject *module);

@@ -8,6 +8,8 @@
 extern PyMethodDef gd_callable_methods[];
 extern PyMemberDef gd_callable_members[];
 extern PyGetSetDef gd_callable_getset[];
+
+/* tp_repr: new str, or NULL with an exception. */
 PyObject *gd_callable_repr(PyObject *op);
 
 #endif

@@ -507,7 +507,7 @@ gd_census_trace(PyObject *Py_UNUSED(obj), PyFrameObject *frame, int what, PyObje
     return 0;
 }
 
-/* ---- for Python ---- */
+/* ---- for Python: new references, NULL with an exception ---- */
 
 static void
 census_free(census *c)
@@ -585,6 +585,7 @@ counts_of(const tally *t)
     return out;
 }
 
+/* new: one row of what census_stop returns; NULL with an exception */
 static PyObject *
 row_of(const census *c, const tally *t)
 {

@@ -1,147 +1,37 @@
-/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a look at the frame's entries.
- *
- * Installing it makes CPython give up its C-stack-free Python calls (1.3 to 1.4 times slower call-heavy code, stack overflow at
- * 40,000 frames instead of none), so it is in force only while some thread is inside an extent.
+/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a look at the frame's entries. It
+ * is in force while some thread is inside an extent (calls/extent.h).
  */
 #include "calls/eval_frame.h"
 
-#include "calls/miss.h"
+#include "cache/extra_state.h"
 #include "calls/callable.h"
 #include "calls/census.h"
-#include "cache/extra_state.h"
+#include "calls/extent.h"
 #include "calls/heat.h"
+#include "calls/miss.h"
 #include "calls/rerun.h"
-#include "runtime.h"
 #include "calls/tail_call.h"
+#include "runtime.h"
 
-static struct {
-    int count;                    /* extents in force in the process */
-    int generation;               /* fork generation in which they were counted */
-    int suspended; /* stay out until the outermost extent ends (a thread ran short of C stack), or the hook is put back */
-    gd_py_eval_function previous; /* what the frames we do not serve are passed to */
-} hook = {.previous = _PyEval_EvalFrameDefault};
-
-static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag);
-
-/* ---- extents ---- */
-
-/* In a forked child the other threads are gone, and with them their extents: what is left is this thread's. */
-static void
-recount_after_fork(void)
-{
-    if (GD_UNLIKELY(hook.generation != gd_runtime.fork_generation)) {
-        hook.generation = gd_runtime.fork_generation;
-        hook.count = 0;
-        for (gd_extent *e = gd_thread.extent; e != NULL; e = e->outer) {
-            hook.count++;
-        }
-    }
-}
-
-static void
-install(PyThreadState *tstate, gd_extent *extent)
-{
-    extent->replaced = gd_py_get_eval(tstate);
-    extent->previous = hook.previous;
-    if (extent->replaced != eval_frame && !hook.suspended) {
-        hook.previous = extent->replaced;
-        gd_py_set_eval(tstate, eval_frame);
-        GD_COUNT(hook_installs);
-    }
-}
-
-/* Puts the previous function back, but only over ours: another hook that came later has ours as its own previous one. */
-static void
-uninstall(PyThreadState *tstate, const gd_extent *extent)
-{
-    if (hook.count == 0) {
-        hook.suspended = 0;
-    }
-    if (gd_py_get_eval(tstate) != eval_frame) {
-        return;
-    }
-    if (hook.count == 0) {
-        gd_py_set_eval(tstate, hook.previous);
-        hook.previous = _PyEval_EvalFrameDefault;
-    }
-    else if (extent->outer != NULL && extent->replaced != eval_frame) {
-        /* Inside an outer extent of this thread a foreign hook sits between the two: it gets its place back. */
-        gd_py_set_eval(tstate, extent->replaced);
-        hook.previous = extent->previous;
-    }
-}
-
-void
-gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent)
-{
-    recount_after_fork();
-    extent->root = (gd_Root *)Py_NewRef(root);
-    extent->outer = gd_thread.extent;
-    gd_thread.extent = extent;
-    hook.count++;
-    gd_heat_met();
-    install(tstate, extent);
-}
-
-void
-gd_extent_leave(PyThreadState *tstate, gd_extent *extent)
-{
-    recount_after_fork();
-    for (gd_extent **link = &gd_thread.extent; *link != NULL; link = &(*link)->outer) {
-        if (*link == extent) {
-            *link = extent->outer;
-            hook.count--;
-            uninstall(tstate, extent);
-            Py_DECREF(extent->root);
-            return;
-        }
-    }
-}
-
-int
-gd_hook_set_aside(PyThreadState *tstate)
-{
-    if (gd_py_get_eval(tstate) != eval_frame) {
-        return 0;
-    }
-    hook.suspended = 1;
-    gd_py_set_eval(tstate, hook.previous);
-    return 1;
-}
-
-void
-gd_hook_put_back(PyThreadState *tstate, int aside)
-{
-    recount_after_fork();
-    if (!aside || !hook.suspended) {
-        return; /* the outermost extent has ended meanwhile */
-    }
-    hook.suspended = 0;
-    if (hook.count > 0 && gd_py_get_eval(tstate) == hook.previous) {
-        gd_py_set_eval(tstate, eval_frame);
-    }
-}
-
-/* ---- the hook ---- */
-
-/* Runs the frame as it would run without us. A foreign hook may hand the frame back to ours (it was installed while ours
- * was): seen again, the frame goes to CPython. */
+/* Runs the frame as it would run without us: new, or NULL with an exception. A foreign hook may hand the frame back to
+ * ours (it was installed while ours was): seen again, the frame goes to CPython. */
 static PyObject *
 pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
     gd_thread_state *t = &gd_thread;
-    if (hook.previous == _PyEval_EvalFrameDefault || t->passing == frame) {
+    if (gd_hook.previous == _PyEval_EvalFrameDefault || t->passing == frame) {
         return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
     }
     _PyInterpreterFrame *outer = t->passing;
     t->passing = frame;
-    PyObject *result = hook.previous(tstate, frame, throwflag);
+    PyObject *result = gd_hook.previous(tstate, frame, throwflag);
     t->passing = outer;
     return result;
 }
 
-/* Runs the frame with no extent in force: what it calls is another compiler's business. Serving the frames that torch.compile hands
- * on, its own translation of them included, made the two translate each other's work without end. */
+/* The same with no extent in force: what the frame calls is another compiler's business. Serving the frames that
+ * torch.compile hands on, its own translation of them included, made the two translate each other's work without end.
+ * new */
 static PyObject *
 pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -153,7 +43,8 @@ pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* Asks Python once whether code is left alone by its kind of file (torch's, the standard library's, ours). */
+/* Asks Python once whether code is left alone by its kind of file (torch's, the standard library's, ours). The state of
+ * the code: borrowed, NULL without an exception where nothing can be asked. */
 static gd_ExtraState *
 ask_trace_rules(PyCodeObject *code)
 {
@@ -184,7 +75,7 @@ ask_trace_rules(PyCodeObject *code)
     return extra;
 }
 
-/* The counter of the reason why this frame goes to CPython, or -1; then *extra is its code's state. */
+/* The counter of the reason why this frame goes to CPython, or -1; then *extra is its code's state, borrowed. */
 static int
 early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_ExtraState **extra)
 {
@@ -262,7 +153,7 @@ serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd
     return how;
 }
 
-/* Runs a frame that is not worth a translation yet; see calls/heat.h. */
+/* Runs a frame that is not worth a translation yet; see calls/heat.h. new, or NULL with an exception */
 static PyObject *
 run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int heat)
 {
@@ -280,6 +171,7 @@ run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int h
     return result;
 }
 
+/* The eval-frame function: serves the frame or runs it. new, or NULL with an exception */
 static PyObject *
 eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -287,10 +179,8 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     GD_COUNT(hook_frames);
     int reason = early_exit(tstate, frame, throwflag, &extra);
     if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_TRANSLATE
-        && gd_py_get_eval(tstate) == eval_frame) {
+        && gd_hook_set_aside(tstate)) {
         /* Out of the way: without a hook CPython runs Python calls without C stack. */
-        hook.suspended = 1;
-        gd_py_set_eval(tstate, hook.previous);
         reason = GD_COUNT_hook_no_headroom;
     }
     if (reason >= 0) {
@@ -299,10 +189,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
             && reason != GD_COUNT_hook_ours) { /* those leave no frame for a reason of its own */
             gd_census_left(frame->f_code, reason);
         }
-        recount_after_fork();
-        if (hook.count == 0 && gd_py_get_eval(tstate) == eval_frame) {
-            gd_py_set_eval(tstate, hook.previous);
-        }
+        gd_hook_leave_unused(tstate);
         if (reason == GD_COUNT_hook_skip && extra != NULL && (extra->flags & GD_CODE_SKIP_TREE)) {
             return pass_on_tree(tstate, frame, throwflag);
         }
@@ -372,7 +259,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* ---- for Python ---- */
+/* ---- for Python: new references, NULL with an exception ---- */
 
 /* An extent entered from Python, on a list of its thread. */
 typedef struct gd_py_extent {
@@ -428,14 +315,13 @@ exit_extent(PyObject *Py_UNUSED(module), PyObject *arg)
 static PyObject *
 current_eval_frame_is_ours(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(gd_py_get_eval(gd_py_thread_state()) == eval_frame);
+    return PyBool_FromLong(gd_py_get_eval(gd_py_thread_state()) == gd_hook.ours);
 }
 
 static PyObject *
 hook_installed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    recount_after_fork();
-    return PyLong_FromLong(hook.count);
+    return PyLong_FromLong(gd_extent_count());
 }
 
 static PyMethodDef functions[] = {
@@ -452,5 +338,6 @@ static PyMethodDef functions[] = {
 int
 gd_eval_frame_init(PyObject *module)
 {
+    gd_hook.ours = eval_frame;
     return PyModule_AddFunctions(module, functions);
 }

@@ -4,7 +4,7 @@
 #define GD_MISS_H
 
 #include "pycompat.h"
-#include "calls/eval_frame.h"
+#include "calls/extent.h"
 #include "cache/frame_cache.h"
 #include "runtime.h"
 
@@ -39,7 +39,8 @@ gd_watched_call(gd_ExtraState *extra)
 int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,
                   PyFunctionObject *function, int kind, PyObject *const *slots, PyObject **result);
 
-/* Calls the function of an entry that needs the hook around it, or that takes over references. */
+/* Calls the function of an entry that needs the hook around it, or that takes over references. new, or NULL with an
+ * exception */
 PyObject *gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs,
                                   size_t n);
 

@@ -1,4 +1,4 @@
-/* See calls/module_handle.h. */
+/* See calls/module_handle.h. Slots and functions return new references, NULL with an exception. */
 #include "calls/module_handle.h"
 
 #include <stddef.h>

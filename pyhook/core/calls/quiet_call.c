@@ -1,3 +1,4 @@
+/* See calls/quiet_call.h. Slots return new references, NULL with an exception. */
 #include "calls/quiet_call.h"
 
 #include "interrupt.h"

@@ -25,7 +25,7 @@ gd_rerun_prepare(PyObject *place, int throws)
 
 /* ---- places ---- */
 
-/* The code of a level of the place, and the offset of its instruction there. */
+/* The code of a level of the place, borrowed, and the offset of its instruction there. */
 static PyCodeObject *
 level_at(const gd_rerun *r, Py_ssize_t level, int *offset)
 {

@@ -1,18 +1,7 @@
+/* TailCall and the references it hands over: see calls/tail_call.h. */
 #include "calls/tail_call.h"
 
-#include "cache/extra_state.h"
-#include "interrupt.h"
-#include "calls/rerun.h"
 #include "runtime.h"
-
-static PyObject *look; /* strong: a Python function that does nothing. CPython looks for requests where it begins. */
-
-typedef struct gd_TailCall {
-    PyObject_VAR_HEAD gd_Callable *w;     /* strong */
-    PyObject *
-        frame; /* strong: of the function that made it, where something holds its frame object (a traceback); or NULL */
-    PyObject *args[1]; /* strong, ob_size of them until they are handed over */
-} gd_TailCall;
 
 static void
 drop_args(gd_TailCall *t)
@@ -25,7 +14,7 @@ drop_args(gd_TailCall *t)
 }
 
 /* The eval-frame function for one frame: the rest of the user's function, which has taken references of its own to its
- * arguments. */
+ * arguments. new, or NULL with an exception */
 static PyObject *
 eval_handed_over(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -85,62 +74,6 @@ gd_tail_call_last(PyObject *value)
     return ((gd_TailCall *)value)->args[Py_SIZE(value) - 1];
 }
 
-/* The user's frame goes on in another: what the one that has ended holds is not its any more. */
-static void
-clear_frame(gd_TailCall *t)
-{
-    PyObject *cleared = PyObject_CallMethod(t->frame, "clear", NULL);
-    if (cleared == NULL) {
-        PyErr_Clear();
-    }
-    Py_XDECREF(cleared);
-    Py_CLEAR(t->frame);
-}
-
-/* Has CPython look for requests: signals, another thread's exception, another thread that waits for the GIL. 0, or -1 with an exception
- * that came from outside. A signal's handler is given the frame that runs now, so it comes before `look`. */
-static int
-look_for_requests(void)
-{
-    if (PyErr_CheckSignals() < 0) {
-        return -1;
-    }
-    PyObject *none = PyObject_CallNoArgs(look);
-    if (none == NULL) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        Py_CLEAR(traceback); /* one frame: that of `look` */
-        PyErr_Restore(type, value, traceback);
-        return -1;
-    }
-    Py_DECREF(none);
-    return 0;
-}
-
-PyObject *
-gd_run_tail_calls(PyObject *result)
-{
-    struct gd_TailCall *outer = gd_thread.tail;
-    while (result != NULL && Py_IS_TYPE(result, &gd_TailCall_Type)) {
-        gd_TailCall *t = (gd_TailCall *)result;
-        if (GD_UNLIKELY(t->frame != NULL)) {
-            clear_frame(t);
-        }
-        /* The rest of the frame has not begun, so its own code can raise what arrives now: at the first place where CPython looks. */
-        if (GD_UNLIKELY(gd_py_has_requests(gd_py_thread_state())) && !gd_thread.holds && look_for_requests() < 0) {
-            gd_rerun_prepare(NULL, 1);
-            result = gd_callable_run_again(t->w, t->args, (size_t)Py_SIZE(t));
-            Py_DECREF(t);
-            continue;
-        }
-        gd_thread.tail = t;
-        result = gd_callable_call((PyObject *)t->w, t->args, (size_t)Py_SIZE(t), NULL);
-        Py_DECREF(t);
-    }
-    gd_thread.tail = outer;
-    return result;
-}
-
 static void
 tail_call_dealloc(gd_TailCall *t)
 {
@@ -158,6 +91,8 @@ PyTypeObject gd_TailCall_Type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_dealloc = (destructor)tail_call_dealloc,
 };
+
+/* ---- for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 hand_over(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
@@ -180,10 +115,5 @@ static PyMethodDef functions[] = {
 int
 gd_tail_call_init(PyObject *module)
 {
-    if (PyType_Ready(&gd_TailCall_Type) < 0 || PyModule_AddFunctions(module, functions) < 0) {
-        return -1;
-    }
-    PyObject *names = PyModule_GetDict(module);
-    look = PyRun_String("lambda: None", Py_eval_input, names, names);
-    return look != NULL ? gd_code_mark((PyCodeObject *)PyFunction_GET_CODE(look), GD_CODE_OURS) : -1;
+    return PyType_Ready(&gd_TailCall_Type) < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -13,6 +13,13 @@
 
 #include "calls/callable.h"
 
+typedef struct gd_TailCall {
+    PyObject_VAR_HEAD gd_Callable *w; /* strong */
+    PyObject *
+        frame; /* strong: of the function that made it, where something holds its frame object (a traceback); or NULL */
+    PyObject *args[1]; /* strong, ob_size of them until they are handed over */
+} gd_TailCall;
+
 extern PyTypeObject gd_TailCall_Type;
 
 /* vectorcall of a W of kind RESUME: new TailCall, or NULL with an exception (keywords, no memory). */
@@ -25,10 +32,8 @@ PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObj
 /* The last argument of a tail call, borrowed; NULL without an exception for anything else. */
 PyObject *gd_tail_call_last(PyObject *value);
 
-/* Runs tail calls until a value comes out. Steals `result`; new reference or NULL with an exception. */
-PyObject *gd_run_tail_calls(PyObject *result);
-
-/* What a transformed function returned, made final. One comparison where there is no tail call. Steals `result`. */
+/* What a transformed function returned, made final. One comparison where there is no tail call. Steals `result`; new,
+ * or NULL with an exception. */
 static inline PyObject *
 gd_finish_tail(PyObject *result)
 {

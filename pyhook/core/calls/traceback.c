@@ -452,6 +452,8 @@ keep_all(PyFrameObject *shown, PyObject *code)
     return kept;
 }
 
+/* ---- for Python: new references, NULL with an exception ---- */
+
 /* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception again (None: the one that is
  * being handled), for which CPython adds no entry. The entry that the frame has already, the outermost one, is given what the frame still
  * holds: these variables, or all that it has where none are named. */

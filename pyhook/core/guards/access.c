@@ -30,7 +30,8 @@ gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *c
     return cache->value;
 }
 
-/* An OrderedDict has an order beside its table's that only its iterator tells. NULL when asking could run a key's __hash__. */
+/* new: an OrderedDict has an order beside its table's that only its iterator knows. NULL without an exception when that
+ * could run a key's __hash__, or without memory. */
 static PyObject *
 odict_iterator(PyObject *dict)
 {

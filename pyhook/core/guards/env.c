@@ -1,4 +1,5 @@
-/* See guards/env.h. Nothing here is on the hot path. */
+/* See guards/env.h. Nothing here is on the hot path. What Python calls returns new references, NULL
+ * with an exception. */
 #include "guards/env.h"
 #include "guards/eval.h"
 #include "guards/pure.h"
@@ -175,6 +176,7 @@ entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
     return NULL;
 }
 
+/* new tuple, or NULL with an exception */
 static PyObject *
 dims_tuple(const int64_t *dims, int n)
 {

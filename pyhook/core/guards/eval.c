@@ -36,6 +36,7 @@ keys_hold(PyObject *dict, PyObject *keys, gd_inline_cache *cache)
     return cache->value != NULL;
 }
 
+/* The i-th item of a list or tuple, from the end where i < 0. borrowed or NULL */
 static inline PyObject *
 item_at(PyObject *v, int32_t i)
 {
@@ -56,6 +57,7 @@ item_at(PyObject *v, int32_t i)
     return at >= 0 && at < n ? items[at] : NULL;
 }
 
+/* The value in the __dict__ of the i-th class of an MRO. borrowed or NULL */
 static inline PyObject *
 mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
 {
@@ -67,6 +69,7 @@ mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
     return dict != NULL ? gd_dict_lookup(dict, name, hash) : NULL;
 }
 
+/* The item that a tuple iterator yields after i others. borrowed or NULL */
 static inline PyObject *
 tuple_iter_item(PyObject *v, uint32_t i)
 {
@@ -89,7 +92,8 @@ tuple_iter_left(PyObject *v, uint32_t n)
     return (seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0) == (Py_ssize_t)n;
 }
 
-/* gd_instance_attr with its usual outcomes inline: the cache has the position among inline values, or the dict's tag. */
+/* gd_instance_attr with its usual outcomes inline: the cache has the position among inline values, or the dict's tag.
+ * borrowed or NULL */
 static inline PyObject *
 attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
 {

@@ -1,4 +1,4 @@
-/* Why a guard failed, in words and with both values, for recompile logs. */
+/* Why a guard failed, in words and with both values, for recompile logs. Texts are new str, NULL with an exception. */
 #include "guards/eval.h"
 #include "torch/torch_state.h"
 
@@ -8,7 +8,8 @@ static const char *const failure_texts[] = {
 #undef X
 };
 
-/* What a failed guard says: the value found now, and what it was when the guard was made; either may be NULL. */
+/* What a failed guard says: the value found now, and what it was when the guard was made; either may be NULL. A
+ * function that returns one gives its references to the caller. */
 typedef struct {
     PyObject *found, *was; /* strong str or NULL */
 } both;
@@ -26,13 +27,14 @@ drop(both *values)
     Py_CLEAR(values->was);
 }
 
+/* new */
 static PyObject *
 text_of(const char *s)
 {
     return PyUnicode_FromString(s);
 }
 
-/* What the constant of operand a was; a dead one is known by its address only. */
+/* What the constant of operand a was; a dead one is known by its address only. new */
 static PyObject *
 show_wanted(gd_GuardedCode *e, uint32_t a)
 {
@@ -40,7 +42,7 @@ show_wanted(gd_GuardedCode *e, uint32_t a)
     return constant != NULL ? gd_show_value(constant) : PyUnicode_FromFormat("the object at %p", e->consts[a]);
 }
 
-/* The name of a function, class, builtin or module, as NAME_MATCH reads it. */
+/* The name of a function, class, builtin or module, as NAME_MATCH reads it. new */
 static PyObject *
 name_of(PyObject *v)
 {
@@ -61,6 +63,7 @@ name_of(PyObject *v)
                                 : text_of("nothing");
 }
 
+/* The keys of a dict, or the object where it is none. new */
 static PyObject *
 keys_of(PyObject *v)
 {
@@ -71,7 +74,7 @@ keys_of(PyObject *v)
     return text;
 }
 
-/* How many items a tuple iterator has left. */
+/* How many items a tuple iterator has left. new */
 static PyObject *
 left_in(PyObject *v)
 {
@@ -83,15 +86,15 @@ left_in(PyObject *v)
     return PyUnicode_FromFormat("%zd", seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0);
 }
 
-/* The value of a check that looks whether something is there. */
+/* The value of a check that looks whether something is there. new */
 static PyObject *
 presence(int there)
 {
     return text_of(there ? "there" : "missing");
 }
 
-/* The predicate's own words for what it wants: the second argument of ___object(address, 'words')(place). NULL without an exception
- * where the text has another form. */
+/* The predicate's own words for what it wants: the second argument of ___object(address, 'words')(place). new; NULL
+ * without an exception where the text has another form. */
 static PyObject *
 predicate_words(PyObject *part)
 {
@@ -107,7 +110,7 @@ predicate_words(PyObject *part)
     return PyUnicode_Substring(part, from + 3, to - 1);
 }
 
-/* Two objects of one text get their addresses. */
+/* Two objects of one text get their addresses. values: stolen. */
 static both
 told_apart(both values, const void *found, const void *was)
 {
@@ -187,7 +190,7 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
     }
 }
 
-/* Fills in the template of the node's operation. v: what stood in its source register. */
+/* Fills in the template of the node's operation. v: what stood in its source register. new */
 static PyObject *
 expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *values)
 {
@@ -269,6 +272,7 @@ argument_name(PyObject *part, Py_ssize_t wanted)
     return text_of("a tensor");
 }
 
+/* Sizes or strides as a tuple is written. new */
 static PyObject *
 dims_text(const int64_t *dims, int n)
 {
@@ -348,7 +352,7 @@ field_by_python(const gd_tensor_check *c, PyObject *v, int field)
     return out;
 }
 
-/* The first tensor that differs, how, and both values. new */
+/* The first tensor that differs, how, and both values: text, *out and *tensor are new. */
 static PyObject *
 first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values, both *out, which *tensor)
 {
@@ -394,7 +398,7 @@ first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values
     return text_of(failure_texts[GD_OP_TENSORS]);
 }
 
-/* The tensor or the state that differs, found by looking again. */
+/* The tensor or the state that differs, found by looking again: text, *out and *tensor are new. */
 static PyObject *
 tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *tensor)
 {
@@ -440,6 +444,7 @@ failure_type(void)
     return type;
 }
 
+/* new GuardFailure of the text, or NULL with an exception */
 static PyObject *
 with_details(PyObject *text, PyObject *part, PyObject *reason, const both *values, const which *tensor, PyObject *line)
 {

@@ -629,7 +629,7 @@ gd_memo_drop(gd_GuardedCode *e)
     e->memo_wait = 0;
 }
 
-/* ---- for tests ---- */
+/* ---- for tests: new references, NULL with an exception ---- */
 
 static PyObject *
 guard_memo(PyObject *Py_UNUSED(module), PyObject *entry)

@@ -21,6 +21,7 @@ shortened(PyObject *text)
     return out;
 }
 
+/* The repr of a builtin that is_plain accepts. new, or NULL with an exception */
 static PyObject *
 show_plain(PyObject *v)
 {
@@ -67,8 +68,8 @@ brackets_of(PyObject *v)
     return PyTuple_CheckExact(v) ? "()" : PyList_CheckExact(v) ? "[]" : "{}";
 }
 
-/* An item of a container: one inside of it by its brackets alone, since how deep they go is the user's. Takes what a borrowed
- * reference gives: showing a value runs nothing that could let go of it. */
+/* An item of a container: one inside of it by its brackets alone, since how deep they go is the user's. v: borrowed,
+ * and not held, since showing a value runs nothing that could drop it. new, or NULL with an exception */
 static PyObject *
 show_item(PyObject *v)
 {
@@ -79,6 +80,7 @@ show_item(PyObject *v)
     return PyUnicode_FromFormat(container_size(v) > 0 ? "%c...%c" : "%c%c", brackets[0], brackets[1]);
 }
 
+/* new, or NULL with an exception */
 static PyObject *
 show_pair(PyObject *key, PyObject *value)
 {
@@ -89,7 +91,7 @@ show_pair(PyObject *key, PyObject *value)
     return out;
 }
 
-/* The item at *at as text, *at moved on; NULL at the end, or with an exception. */
+/* The item at *at as text, *at moved on: new; NULL at the end, or with an exception. */
 static PyObject *
 next_item(PyObject *v, Py_ssize_t *at)
 {
@@ -105,6 +107,7 @@ next_item(PyObject *v, Py_ssize_t *at)
     return i < Py_SIZE(v) ? show_item(PySequence_Fast_GET_ITEM(v, i)) : NULL;
 }
 
+/* The first items in brackets. new, or NULL with an exception */
 static PyObject *
 show_container(PyObject *v)
 {

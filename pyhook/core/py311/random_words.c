@@ -22,6 +22,8 @@ words_of(PyObject *object)
     return (char *)&((random_object *)object)->index;
 }
 
+/* ---- for Python: new references, NULL with an exception ---- */
+
 static PyObject *
 random_words(PyObject *Py_UNUSED(module), PyObject *object)
 {

@@ -324,6 +324,7 @@ view_of(PyObject *tensor, gd_tensor_view *out)
     return 1;
 }
 
+/* new: what tensor_view() returns; NULL with an exception */
 static PyObject *
 view_tuple(const gd_tensor_view *v)
 {
@@ -505,6 +506,8 @@ gd_tensor_field_text(int field, uint64_t raw)
     Py_XDECREF(text);
     return PyUnicode_FromFormat("%llu", (unsigned long long)raw);
 }
+
+/* ---- for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 tensor_view(PyObject *module, PyObject *tensor)

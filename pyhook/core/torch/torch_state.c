@@ -324,6 +324,7 @@ probe_autograd(state_reads *made, const uint8_t *bytes)
     return found == 1 && __builtin_popcount(made->autograd_mask) >= 2;
 }
 
+/* python: stolen, or NULL. Always 0. */
 static int
 add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
 {
@@ -526,7 +527,7 @@ gd_torch_state_equal(const void *taken)
     return 1;
 }
 
-/* A row's value in words: a switch is on or off, a dtype has a name. */
+/* A row's value in words: a switch is on or off, a dtype has a name. new, or NULL with an exception */
 static PyObject *
 row_text(int row, uint64_t value)
 {
