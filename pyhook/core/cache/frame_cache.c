@@ -88,9 +88,7 @@ static void
 cache_dealloc(gd_FrameCache *c)
 {
     PyObject_GC_UnTrack(c);
-    if (c->weakreflist != NULL) {
-        PyObject_ClearWeakRefs((PyObject *)c);
-    }
+    /* Out of the lists before a weak reference's callback runs, which must not find what is dying. */
     gd_extra_unlink(c->code, c);
     if (c->prev != NULL) {
         c->prev->next = c->next;
@@ -100,6 +98,9 @@ cache_dealloc(gd_FrameCache *c)
     }
     if (c->next != NULL) {
         c->next->prev = c->prev;
+    }
+    if (c->weakreflist != NULL) {
+        PyObject_ClearWeakRefs((PyObject *)c);
     }
     cache_tp_clear(c);
     Py_CLEAR(c->code);
@@ -203,9 +204,11 @@ cache_entries(gd_FrameCache *c, PyObject *Py_UNUSED(ignored))
 {
     Py_INCREF(c);
     gd_frame_cache_sweep(c);
-    PyObject *list = PyList_New(c->nentries);
+    PyObject *list = PyList_New(0); /* a finalizer that this runs may change the entries */
     for (uint32_t i = 0; list != NULL && i < c->nentries; i++) {
-        PyList_SET_ITEM(list, i, Py_NewRef(c->entries[i]));
+        if (PyList_Append(list, (PyObject *)c->entries[i]) < 0) {
+            Py_CLEAR(list);
+        }
     }
     Py_DECREF(c);
     return list;

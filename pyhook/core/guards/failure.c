@@ -403,23 +403,28 @@ static PyObject *
 tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *tensor)
 {
     const gd_guard_node *node = &e->nodes[at];
-    if (node->flags & GD_FLAG_STATE) {
-        PyObject *text = gd_torch_state_difference(e->torch_state, &out->found, &out->was);
-        tensor->field = text != NULL ? "state" : NULL;
-        if (text != NULL || PyErr_Occurred()) {
-            return text;
-        }
-    }
-    /* Held, since looking at some of them calls Python. */
+    /* Held, since what follows calls Python; no collection may end one before it is. */
+    int collects = PyGC_Disable();
     PyObject *values = PyTuple_New(node->b);
+    for (uint32_t i = 0; values != NULL && i < node->b; i++) {
+        PyTuple_SET_ITEM(values, i, Py_XNewRef(regs[e->tensors[node->a + i].reg]));
+    }
+    if (collects) {
+        PyGC_Enable();
+    }
     if (values == NULL) {
         return NULL;
     }
-    for (uint32_t i = 0; i < node->b; i++) {
-        PyTuple_SET_ITEM(values, i, Py_XNewRef(regs[e->tensors[node->a + i].reg]));
+    PyObject *text = NULL;
+    if (node->flags & GD_FLAG_STATE) {
+        text = gd_torch_state_difference(e->torch_state, &out->found, &out->was);
+        tensor->field = text != NULL ? "state" : NULL;
+        if (text != NULL || PyErr_Occurred()) {
+            Py_DECREF(values);
+            return text;
+        }
     }
-    PyObject *text =
-        first_difference(e->tensors + node->a, PyTuple_GET_ITEM(e->parts, e->node_parts[at]), values, out, tensor);
+    text = first_difference(e->tensors + node->a, PyTuple_GET_ITEM(e->parts, e->node_parts[at]), values, out, tensor);
     Py_DECREF(values);
     return text;
 }

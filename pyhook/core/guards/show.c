@@ -122,9 +122,7 @@ show_container(PyObject *v)
         if (i > 0) {
             PyUnicode_AppendAndDel(&text, PyUnicode_FromString(", "));
         }
-        if (text != NULL) {
-            PyUnicode_AppendAndDel(&text, item);
-        }
+        PyUnicode_AppendAndDel(&text, item); /* which releases it also where text is NULL */
     }
     if (text == NULL || PyErr_Occurred()) {
         Py_XDECREF(text);

@@ -57,10 +57,13 @@ set_layout(PyObject *module, PyObject *object)
     if (set == NULL) {
         return NULL;
     }
-    PyObject *places = PyBytes_FromStringAndSize(NULL, set->mask + 1);
-    PyObject *keys = places != NULL ? PyTuple_New(set->used) : NULL;
-    if (keys == NULL) {
-        Py_XDECREF(places);
+    PyObject *keys = NULL;
+    do { /* a finalizer that this runs may change the set; nothing does after it */
+        Py_XSETREF(keys, PyTuple_New(set->used));
+    } while (keys != NULL && PyTuple_GET_SIZE(keys) != set->used);
+    PyObject *places = keys != NULL ? PyBytes_FromStringAndSize(NULL, set->mask + 1) : NULL;
+    if (places == NULL) {
+        Py_XDECREF(keys);
         return NULL;
     }
     char *place = PyBytes_AS_STRING(places);

@@ -612,8 +612,10 @@ static int
 only_default_device(uint64_t entered)
 {
     static PyObject *at, *context;
-    if (context == NULL) {
+    if (at == NULL) {
         at = torch_attribute("_C._get_function_stack_at");
+    }
+    if (context == NULL) {
         context = at != NULL ? torch_attribute("utils._device.DeviceContext") : NULL;
     }
     int is = context != NULL;

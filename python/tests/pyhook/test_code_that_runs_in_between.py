@@ -1,0 +1,87 @@
+"""Finalizers and weak reference callbacks that run while the core makes an object."""
+
+import gc
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+from godynamo import _C
+
+
+@pytest.fixture
+def collects_at_once():
+    """Calls what it is given when the next container is allocated: from the finalizer of a cycle."""
+    before = gc.get_threshold()
+
+    def arm(act):
+        gc.collect()
+        gc.disable()
+
+        class Ends:
+            def __del__(self):
+                act()
+
+        cycle = Ends()
+        cycle.me = cycle
+        free = [[] for _ in range(500)]  # so that the next list is none of those CPython keeps for reuse
+        del cycle
+        gc.set_threshold(1, 1, 1)
+        gc.enable()
+        return free
+
+    yield arm
+    gc.set_threshold(*before)
+    gc.enable()
+
+
+# In a process of its own: under pytest other allocations come first.
+DROPPED_WHILE_LISTED = """
+import gc, godynamo, torch
+f = godynamo.optimize("eager")(lambda x: x + 1)
+for x in (torch.ones(2), torch.ones(2, 2), 3):
+    f(x)
+cache = f.cache
+gc.disable()
+class Ends:
+    def __del__(self):
+        cache.clear()
+cycle = Ends()
+cycle.me = cycle
+free = [[] for _ in range(500)]
+del cycle
+gc.set_threshold(1, 1, 1)
+gc.enable()
+entries = cache.entries()
+gc.disable()
+print(entries, cache.stats()["entries"])
+"""
+
+
+def test_entries_that_are_dropped_while_they_are_listed():
+    done = subprocess.run([sys.executable, "-c", DROPPED_WHILE_LISTED], capture_output=True, text=True)
+    assert done.stdout == "[] 0\n", done.stderr
+
+
+def test_a_set_that_grows_while_its_layout_is_read(collects_at_once):
+    numbers = set(range(100))
+    kept = collects_at_once(lambda: numbers.update(range(100_000)))
+    _, places, keys = _C.set_layout(numbers)
+    gc.disable()
+    assert kept
+    assert len(keys) == len(numbers) == 100_000
+    assert sum(map(bool, places)) == len(keys)
+
+
+def test_a_callback_does_not_meet_the_cache_that_dies():
+    def f(x):
+        return x
+
+    met = []
+    callable_ = _C.Callable(f)
+    dies = weakref.ref(callable_.cache, lambda _: met.append(_C.code_caches(f.__code__)))
+    del callable_
+    gc.collect()
+    assert dies() is None
+    assert met == [[]]
