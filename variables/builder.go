@@ -57,158 +57,22 @@ func wrapKnown(tx Translator, obj py.Object) VariableTracker {
 }
 
 func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
-	out, s, w := tx.Output(), tx.Scope(), tx.World()
-	typ := out.Const(obj.Type())
-	equals := func() []guards.Guard { return guards.EqualsMatch(src, typ, out.Const(obj)) }
-	same := func(keep guards.Keep) []guards.Guard {
-		return []guards.Guard{guards.IDMatch(src, out.Const(obj), keep)}
-	}
-	ofType := []guards.Guard{guards.TypeMatch(src, typ)}
+	typ := tx.Output().Const(obj.Type())
+	w := &wrapping{tx: tx, obj: obj, src: src, typ: typ, ofType: []guards.Guard{guards.TypeMatch(src, typ)}}
 	if py.Is(obj.Type(), py.HeapType) && opaqueClass(tx, obj.Type()) {
-		return nil, nil, unsupported(exc.UntrackedObject, "%s of type %s, whose metaclass decides", src.Name(), py.TypeName(obj.Type()))
+		return nil, nil, w.refused("%s of type %s, whose metaclass decides", py.TypeName(obj.Type()))
 	}
-	switch obj.Kind() {
-	case py.NoneKind, py.BoolKind, py.EllipsisKind, py.NotImplemented:
-		return NewConstant(obj, src), same(guards.KeepStrong), nil
-	case py.Int, py.Float, py.Complex, py.Str, py.Bytes:
-		return NewConstant(obj, src), equals(), nil
-	case py.FrozenSet:
-		if isImmutable(tx, obj) {
-			return wrapFrozenSet(tx, obj, src, equals())
-		}
-		if v, err := frozenFunctions(tx, obj, src); v != nil || err != nil {
-			return v, same(guards.KeepStrong), err
-		}
-	case py.Range:
-		return NewRangeObject(obj, src), equals(), nil
-	case py.Slice:
-		v, err := newSliceObject(tx, obj)
-		if err != nil {
-			return nil, nil, err
-		}
-		v.base().Src = src
-		return v, equals(), nil
-	case py.Tuple, py.List:
-		items := s.Items(obj)
-		vs := make([]VariableTracker, len(items))
-		for i, it := range items {
-			vs[i] = tx.Build(it, guards.NewIndexSource(src, i))
-		}
-		gs := append(ofType, guards.ListLength(src, typ, len(items)))
-		if obj.Kind() == py.Tuple {
-			return NewTuple(vs, src), gs, nil
-		}
-		return NewList(vs, src), gs, nil
-	case py.TupleSub:
-		if w.IsSingletonType(obj.Type()) { // sys.version_info
-			return NewConstant(obj, src), same(guards.KeepStrong), nil
-		}
-		return wrapTupleSubclass(tx, obj, src, ofType)
-	case py.Dict:
-		return wrapDict(tx, obj, src)
-	case py.DictSub:
-		if obj.Type() == w.OrderedDictType || obj.Type() == w.DefaultDictType {
-			return wrapDict(tx, obj, src)
-		}
-	case py.SetKind:
-		return wrapSet(tx, obj, src)
-	case py.Function:
-		return wrapFunction(tx, obj, src, ofType)
-	case py.Method:
-		fn, self := s.MethodParts(obj)
-		f := tx.Build(fn, guards.NewFunctionFieldSource(src, guards.MethodFunc))
-		me := tx.Build(self, guards.NewFunctionFieldSource(src, guards.MethodSelf))
-		return NewMethod(f, me, src), ofType, nil
-	case py.Module:
-		if hook, _ := s.TypeLookup(obj.Type(), "__getattribute__"); hook.Kind() == py.Function {
-			return nil, nil, unsupported(exc.UntrackedObject, "a module whose class reads attributes itself")
-		}
-		return NewModule(obj, src), []guards.Guard{guards.PyModuleMatch(src, out.Const(obj))}, nil
-	case py.Code:
-		return NewConstant(obj, src), same(guards.KeepWeak), nil
-	case py.Property: // a value where the class itself is asked; it has no weak references
-		return NewConstant(obj, src), same(guards.KeepStrong), nil
-	case py.Cell:
-		return NewRealCell(obj, src), ofType, nil
-	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.MethodWrapper, py.ClassMethodDescr:
-		return wrapCallable(tx, obj, src)
-	case py.TypeKind, py.TypeSub:
-		if opaqueClass(tx, obj) {
-			return nil, nil, unsupported(exc.UntrackedObject, "%s, class %s whose metaclass decides", src.Name(), py.TypeName(obj))
-		}
-		class, err := w.classified(s, obj)
-		if err != nil {
-			return nil, nil, err
-		}
-		if name, ok := w.BuiltinName(s, obj); ok && class.own() {
-			return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil
-		}
-		if !class.own() {
-			return newTorch(obj, class, src), same(guards.KeepWeak), nil
-		}
-		return NewClass(obj, src), same(guards.KeepWeak), nil
-	}
-	if w.IsTensor(obj) {
-		t, err := out.TensorInput(tx, obj, src)
-		return t, nil, err
-	}
-	switch obj.Type() {
-	case w.DequeType:
-		return wrapDeque(tx, obj, src)
-	case w.weakrefType:
-		return &WeakrefVariable{Base: Base{Src: src}, obj: obj}, ofType, nil
-	}
-	if w.isNumpyFunction(obj) {
-		return NewBuiltin(obj, "", src), same(guards.KeepStrong), nil
-	}
-	if w.isShadowType(obj.Type()) {
-		return wrapShadow(tx, obj, src, ofType)
-	}
-	if w.IsTorchConstant(obj.Type()) {
-		if w.IsSingletonType(obj.Type()) {
-			return NewConstant(obj, src), same(guards.KeepStrong), nil
-		}
-		text := s.Repr(obj)
-		if text == py.ReprFailed { // its __init__ is still running
-			return nil, nil, unsupported(exc.UntrackedObject, "%s, a %s that is not made yet", src.Name(), py.TypeName(obj.Type()))
-		}
-		equal := w.EqualTo(s, obj)
-		if same, ok := py.Answered(s.Call(equal, obj)); !ok || same != py.True() { // typing.Literal[[]] has no hash
-			return nil, nil, unsupported(exc.UntrackedObject, "%s, which does not equal itself", src.Name())
-		}
-		return NewConstant(obj, src), append(ofType, guards.PyCheck(src, out.Const(equal), "== "+text)), nil
-	}
-	if w.IsEnum(s, obj) {
-		return NewConstant(obj, src), append(ofType, same(guards.KeepWeak)...), nil
-	}
-	if fn := w.CallableFunction(obj); !fn.IsNull() {
-		return wrapOptimized(tx, obj, fn, src)
-	}
-	if py.IsSubtype(obj.Type(), w.PartialType) && inherits(tx, obj.Type(), w.PartialType, "__call__") {
-		return wrapPartial(tx, obj, src, ofType)
-	}
-	class, err := w.classified(s, obj)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !class.own() {
-		return newTorch(obj, class, src), same(guards.KeepStrong), nil
-	}
-	if v, err := wrapStandIn(tx, obj, src); v != nil || err != nil {
-		return v, same(guards.KeepStrong), err
-	}
-	if v, gs, ok, err := wrapSubclass(tx, obj, src, ofType); ok || err != nil {
-		return v, gs, err
-	}
-	switch obj.Kind() {
-	case py.Exception:
-		return NewObject(obj, src), ofType, nil
-	case py.Other:
-		if py.Is(obj.Type(), py.HeapType) && !py.Is(obj.Type(), py.HasIterNext) || w.PlainLayout(s, obj.Type()) {
-			return NewObject(obj, src), ofType, nil
+	if wrap, ok := wrapByKind[obj.Kind()]; ok {
+		if v, gs, err := wrap(w); v != nil || err != nil {
+			return v, gs, err
 		}
 	}
-	return nil, nil, unsupported(exc.UntrackedObject, "%s of type %s", src.Name(), py.TypeName(obj.Type()))
+	for _, wrap := range wrapByClass {
+		if v, gs, err := wrap(w); v != nil || err != nil {
+			return v, gs, err
+		}
+	}
+	return nil, nil, w.refused("%s of type %s", py.TypeName(obj.Type()))
 }
 
 func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {

@@ -22,53 +22,15 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if b, err = Realize(tx, b); err != nil {
 		return nil, err
 	}
-	_, ta := a.(*TupleVariable)
-	_, tb := b.(*TupleVariable)
-	_, oa := a.(*ObjectVariable)
-	_, ob := b.(*ObjectVariable)
-	if (ta || tb) && !oa && !ob { // their items stay the objects they are
-		for _, v := range []VariableTracker{a, b} {
-			if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // which has no operators of its own, nor gets any
-				looksFor(tx, t.class, n.Method(), n.Reflected(), n.InplaceMethod())
-			}
-		}
-		if r, ok, err := containerOperator(tx, n, inplace, a, b, a); ok || err != nil {
-			return r, err
-		}
+	if r, ok, err := tuplesOperator(tx, n, inplace, a, b); ok || err != nil {
+		return r, err
 	}
-	ownText, err := memberOperand(tx, n, a, b)
-	if err != nil {
-		return nil, err
-	}
-	if oa, ok := AsConstant(tx, a); ok && !ownText {
-		if ob, ok := AsConstant(tx, b); ok {
-			if tooBig(tx, n, oa, ob) {
-				return nil, unsupported(exc.TooLarge, "constant of great size")
-			}
-			r, err := computeKnown(tx, "binary", int(op), oa, ob)
-			if err != nil {
-				return nil, observed(err)
-			}
-			return immutableResult(tx, r)
-		}
+	if r, ok, err := constantOperator(tx, op, a, b); ok || err != nil {
+		return r, err
 	}
 	if isTensor(a) || isTensor(b) {
-		if o, ok := instance(a); ok && inplace {
-			m, err := o.slotMethod(tx, n.InplaceMethod())
-			if err != nil {
-				return nil, err
-			}
-			if m != nil {
-				if r, err := unlessNotImplemented(tx, m, b); err != nil || r != nil {
-					return r, err
-				}
-			}
-		}
-		if r, ok, err := besideTensor(tx, a, b, n.Method(), n.Reflected()); ok || err != nil {
+		if r, ok, err := operatorWithTensor(tx, n, inplace, a, b); ok || err != nil {
 			return r, err
-		}
-		if l, ok := a.(*ListVariable); !ok || !inplace || l == nil {
-			return tensorOperator(tx, n.Function(), inplace, a, b)
 		}
 	}
 	if r, ok, err := computedOperator(tx, n, a, b); ok || err != nil {
@@ -86,18 +48,8 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if err != nil || r != nil {
 		return r, err
 	}
-	if ra, rb := refuses(tx, n, a), refuses(tx, n, b); ra || rb {
-		if !ra || !rb { // the slot of the other operand's builtin type is left
-			if v, ok, err := onceRefused(tx, n, a, b); ok || err != nil {
-				return v, err
-			}
-		}
-		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
-	}
-	for _, v := range []VariableTracker{a, b} { // which repeats a sequence
-		if o, ok := v.(*ObjectVariable); ok && o.value != nil && n == opcode.NB_MULTIPLY && o.overrides(tx, "__index__") {
-			return nil, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
-		}
+	if r, ok, err := refusedOperator(tx, n, a, b); ok || err != nil {
+		return r, err
 	}
 	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), walkedOperand(n, inplace, a, b), a); ok || err != nil {
 		return r, err
@@ -106,6 +58,89 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 		return r, err
 	}
 	return nil, operandError(tx, n, inplace, a, b)
+}
+
+// tuplesOperator is an operator of tuples with builtin values: their items stay the objects they are.
+func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+	_, ta := a.(*TupleVariable)
+	_, tb := b.(*TupleVariable)
+	_, oa := a.(*ObjectVariable)
+	_, ob := b.(*ObjectVariable)
+	if !ta && !tb || oa || ob {
+		return nil, false, nil
+	}
+	for _, v := range []VariableTracker{a, b} {
+		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // which has no operators of its own, nor gets any
+			looksFor(tx, t.class, n.Method(), n.Reflected(), n.InplaceMethod())
+		}
+	}
+	return containerOperator(tx, n, inplace, a, b, a)
+}
+
+// constantOperator is an operator on two constants, which CPython computes.
+func constantOperator(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
+	ownText, err := memberOperand(tx, op.Plain(), a, b)
+	if err != nil {
+		return nil, false, err
+	}
+	oa, ok := AsConstant(tx, a)
+	if !ok || ownText {
+		return nil, false, nil
+	}
+	ob, ok := AsConstant(tx, b)
+	if !ok {
+		return nil, false, nil
+	}
+	if tooBig(tx, op.Plain(), oa, ob) {
+		return nil, false, unsupported(exc.TooLarge, "constant of great size")
+	}
+	r, err := computeKnown(tx, "binary", int(op), oa, ob)
+	if err != nil {
+		return nil, false, observed(err)
+	}
+	v, err := immutableResult(tx, r)
+	return v, true, err
+}
+
+// operatorWithTensor is an operator of which an operand is a tensor; false for list += tensor.
+func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+	if o, ok := instance(a); ok && inplace {
+		m, err := o.slotMethod(tx, n.InplaceMethod())
+		if err != nil {
+			return nil, false, err
+		}
+		if m != nil {
+			if r, err := unlessNotImplemented(tx, m, b); err != nil || r != nil {
+				return r, true, err
+			}
+		}
+	}
+	if r, ok, err := besideTensor(tx, a, b, n.Method(), n.Reflected()); ok || err != nil {
+		return r, true, err
+	}
+	if l, ok := a.(*ListVariable); ok && inplace && l != nil {
+		return nil, false, nil
+	}
+	r, err := tensorOperator(tx, n.Function(), inplace, a, b)
+	return r, true, err
+}
+
+// refusedOperator is an operator that the operands' own classes have refused, where builtin types below them are left.
+func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
+	if ra, rb := refuses(tx, n, a), refuses(tx, n, b); ra || rb {
+		if !ra || !rb { // the slot of the other operand's builtin type is left
+			if v, ok, err := onceRefused(tx, n, a, b); ok || err != nil {
+				return v, ok, err
+			}
+		}
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
+	}
+	for _, v := range []VariableTracker{a, b} { // which repeats a sequence
+		if o, ok := v.(*ObjectVariable); ok && o.value != nil && n == opcode.NB_MULTIPLY && o.overrides(tx, "__index__") {
+			return nil, false, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
+		}
+	}
+	return nil, false, nil
 }
 
 // walkedOperand is the right operand as a container's method sees it: list += b and dict |= b use the methods of b's class.

@@ -357,45 +357,20 @@ func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 
 // finalize turns the written instructions, the graph and the guards into the frame's result.
 func (o *OutputGraph) finalize(c *Codegen) error {
-	if o.idle() {
-		return o.nothingToCapture(true)
-	}
-	if err := o.abandoned(); err != nil {
+	if err := o.mayFinish(); err != nil {
 		return err
-	}
-	o.savesState()
-	if o.effectsLost() {
-		return errEffectsLost
-	}
-	if o.hasProtected && !o.backend.Inline() && !o.rerunnable() {
-		return errNotProtected
-	}
-	if o.switchedUnscoped() {
-		return errStateless
 	}
 	o.restoreState()
-	if err := c.graphCall(); err != nil {
-		return err
-	}
-	if err := c.writeRestores(); err != nil {
-		return err
-	}
-	if o.computed.handler != nil {
-		if err := o.computed.handler(); err != nil {
-			return err
-		}
-	}
-	if err := c.writeStateRestore(); err != nil {
+	if err := c.writeFinish(); err != nil {
 		return err
 	}
 	o.aliasGuards()
 	if o.numOps > 0 && (!o.backend.Inline() || o.meta != nil || o.sizes != nil) { // torch's modes are in what was computed
 		o.AddGuards(guards.GlobalState())
 	}
-	values := c.extras
 	clock := o.opts.Clock
 	clock.Begin(Guarding)
-	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), values, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), c.extras, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	clock.End()
 	if err != nil {
 		return err
@@ -404,25 +379,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	order := extraOrder(p.Extra)
 	clock.Begin(Lowering)
 	defer clock.End()
-	code := c.finish(order)
-	raw, err := bytecode.Lower(code, Version)
-	if err != nil {
-		return err
-	}
-	table := c.tracebackTable(code)
-	obj, err := o.installer.NewCode(o.scope, raw, c.consts)
-	if err != nil {
-		return err
-	}
-	var closure py.Object
-	if len(c.closure) > 0 {
-		cells := make([]py.Object, len(c.closure))
-		for i, v := range c.closure {
-			cells[i] = o.scope.NewCell(v)
-		}
-		closure = o.scope.Tuple(cells...)
-	}
-	fn, err := o.scope.NewFunction(obj, o.frame.Globals, o.frame.Builtins, closure, code.Name, code.QualName, py.Object{})
+	fn, table, err := c.transformed(order)
 	if err != nil {
 		return err
 	}
@@ -443,6 +400,67 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		Inlined: o.inlined, Reused: o.layers.reused, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
 	}
 	return errDone
+}
+
+// mayFinish tells why the translation must begin again, or gives nothing.
+func (o *OutputGraph) mayFinish() error {
+	if o.idle() {
+		return o.nothingToCapture(true)
+	}
+	if err := o.abandoned(); err != nil {
+		return err
+	}
+	o.savesState()
+	switch {
+	case o.effectsLost():
+		return errEffectsLost
+	case o.hasProtected && !o.backend.Inline() && !o.rerunnable():
+		return errNotProtected
+	case o.switchedUnscoped():
+		return errStateless
+	}
+	return nil
+}
+
+// writeFinish writes what stands around the user's operations: the graph's call in front, handlers and restores behind.
+func (c *Codegen) writeFinish() error {
+	if err := c.graphCall(); err != nil {
+		return err
+	}
+	if err := c.writeRestores(); err != nil {
+		return err
+	}
+	if handler := c.out.computed.handler; handler != nil {
+		if err := handler(); err != nil {
+			return err
+		}
+	}
+	return c.writeStateRestore()
+}
+
+// transformed makes the transformed function, which takes the guards' extra registers in this order, and its table of tracebacks.
+func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
+	o := c.out
+	code := c.finish(order)
+	raw, err := bytecode.Lower(code, Version)
+	if err != nil {
+		return py.Object{}, nil, err
+	}
+	table := c.tracebackTable(code)
+	obj, err := o.installer.NewCode(o.scope, raw, c.consts)
+	if err != nil {
+		return py.Object{}, nil, err
+	}
+	var closure py.Object
+	if len(c.closure) > 0 {
+		cells := make([]py.Object, len(c.closure))
+		for i, v := range c.closure {
+			cells[i] = o.scope.NewCell(v)
+		}
+		closure = o.scope.Tuple(cells...)
+	}
+	fn, err := o.scope.NewFunction(obj, o.frame.Globals, o.frame.Builtins, closure, code.Name, code.QualName, py.Object{})
+	return fn, table, err
 }
 
 // extraOrder sorts the handed-over values by register, as the C core takes them.

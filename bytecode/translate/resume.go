@@ -598,82 +598,24 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	code := src.Clone()
 	own := usesFrame(src)
 	params := tx.places(target, live)
-	place := make([]int, len(src.Locals))
-	for i := range place {
-		place[i] = -1
-	}
-	used := map[string]bool{}
-	for _, l := range src.Locals {
-		used[l.Name] = true
-	}
-	var locals []bytecode.Local
-	for p, i := range params {
-		i = max(i, ^i)
-		place[i] = p
-		locals = append(locals, bytecode.Local{Name: src.Locals[i].Name, Kind: opcode.CO_FAST_LOCAL})
-	}
-	shape := ""
-	first := len(locals)
-	for i, it := range stack {
-		kind := it.kind()
-		shape += string(kind)
-		if kind == 'N' || kind == 'L' {
-			continue
-		}
-		name := "___stack" + itoa(i)
-		for k := 1; used[name]; k++ {
-			name = "___stack" + itoa(i) + "_" + itoa(k)
-		}
-		used[name] = true
-		locals = append(locals, bytecode.Local{Name: name, Kind: opcode.CO_FAST_LOCAL})
-	}
-	argCount := len(locals)
-	for i, l := range src.Locals {
-		if place[i] < 0 {
-			place[i] = len(locals)
-			locals = append(locals, bytecode.Local{Name: l.Name, Kind: opcode.CO_FAST_LOCAL})
-		}
-	}
-	body := code.Instructions
-	goal := body[tx.d.index[target]]
-	prologue := []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
-	k := first
-	consts := tx.d.consts
-	push := func(op opcode.Op, arg int) { prologue = append(prologue, bytecode.New(op, arg).At(goal.Pos)) }
-	for p, slot := range params {
-		if slot < 0 {
-			push(opcode.DELETE_FAST, p)
-		}
-	}
-	for _, it := range stack {
-		switch kind := it.kind(); kind {
-		case 'N':
-			push(opcode.PUSH_NULL, 0)
-		case 'L':
-			push(opcode.LOAD_CONST, len(tx.d.consts))
-			consts = append(tx.d.consts[:len(tx.d.consts):len(tx.d.consts)], tx.Scope().Int(0))
-			code.NumConsts = len(consts)
-		default:
-			if it.rest != nil {
-				push(opcode.PUSH_NULL, 0)
-			}
-			push(opcode.LOAD_FAST, k)
-			push(opcode.DELETE_FAST, k) // no variable of ours among the frame's, and nothing held by one
-			k++
-			if kind == 'X' {
-				push(opcode.PUSH_EXC_INFO, 0)
-				push(opcode.POP_TOP, 0)
-			}
-		}
-	}
-	prologue = append(prologue, bytecode.NewJump(opcode.JUMP, goal).At(goal.Pos))
-	body = resumeBody(code, body, place)
+	locals, place := resumeLocals(src, params, stack)
+	first := len(params)
+	prologue, consts := tx.resumePrologue(code.Instructions[tx.d.index[target]], params, stack)
+	code.NumConsts = len(consts)
+	body := resumeBody(code, code.Instructions, place)
 	if len(stack) > 0 && stack[0].rest != nil {
 		body = stack[0].rest.callAfter(body, tx.d.index[inst], place, first)
 	}
 	body, consts = tx.keepingReraises(code, body, consts)
+	shape := ""
+	code.ArgCount, code.PosOnlyArgCount, code.KwOnlyArgCount = first, 0, 0
+	for _, it := range stack {
+		shape += string(it.kind())
+		if it.isParam() {
+			code.ArgCount++
+		}
+	}
 	code.Locals = locals
-	code.ArgCount, code.PosOnlyArgCount, code.KwOnlyArgCount = argCount, 0, 0
 	code.Flags = opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS
 	code.Instructions = append(prologue, body...)
 	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape, Computed: tx.computedParams(params, stack)}
@@ -696,6 +638,78 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, tx.out.frame.Builtins, py.Object{}, name, name, py.Object{})
 	})
 	return fn, params, err
+}
+
+// resumeLocals are the variables of a resume function: its parameters, one for each value of the stack, and the user's others; place is
+// where each of the user's has gone.
+func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []bytecode.Local, place []int) {
+	place = make([]int, len(src.Locals))
+	used := map[string]bool{}
+	for i, l := range src.Locals {
+		place[i] = -1
+		used[l.Name] = true
+	}
+	add := func(name string) { locals = append(locals, bytecode.Local{Name: name, Kind: opcode.CO_FAST_LOCAL}) }
+	for p, i := range params {
+		i = max(i, ^i)
+		place[i] = p
+		add(src.Locals[i].Name)
+	}
+	for i, it := range stack {
+		if !it.isParam() {
+			continue
+		}
+		name := "___stack" + itoa(i)
+		for k := 1; used[name]; k++ {
+			name = "___stack" + itoa(i) + "_" + itoa(k)
+		}
+		used[name] = true
+		add(name)
+	}
+	for i, l := range src.Locals {
+		if place[i] < 0 {
+			place[i] = len(locals)
+			add(l.Name)
+		}
+	}
+	return locals, place
+}
+
+// isParam tells values of the stack that are handed over; the others are made anew.
+func (it item) isParam() bool { return it.kind() != 'N' && it.kind() != 'L' }
+
+// resumePrologue unsets the variables that are unset at this place, fills the stack, and jumps to goal; it may need a constant more.
+func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int, stack []item) (prologue []*bytecode.Instruction, consts []py.Object) {
+	prologue = []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
+	consts = tx.d.consts
+	push := func(op opcode.Op, arg int) { prologue = append(prologue, bytecode.New(op, arg).At(goal.Pos)) }
+	for p, slot := range params {
+		if slot < 0 {
+			push(opcode.DELETE_FAST, p)
+		}
+	}
+	k := len(params)
+	for _, it := range stack {
+		switch kind := it.kind(); kind {
+		case 'N':
+			push(opcode.PUSH_NULL, 0)
+		case 'L':
+			push(opcode.LOAD_CONST, len(tx.d.consts))
+			consts = append(tx.d.consts[:len(tx.d.consts):len(tx.d.consts)], tx.Scope().Int(0))
+		default:
+			if it.rest != nil {
+				push(opcode.PUSH_NULL, 0)
+			}
+			push(opcode.LOAD_FAST, k)
+			push(opcode.DELETE_FAST, k) // no variable of ours among the frame's, and nothing held by one
+			k++
+			if kind == 'X' {
+				push(opcode.PUSH_EXC_INFO, 0)
+				push(opcode.POP_TOP, 0)
+			}
+		}
+	}
+	return append(prologue, bytecode.NewJump(opcode.JUMP, goal).At(goal.Pos)), consts
 }
 
 // places lists the locals that are parameters of a resume function, in the order of the user's code. ^slot stands for a local that is not
