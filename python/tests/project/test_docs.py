@@ -1,7 +1,8 @@
 """Every code block of the documents runs, and what stands below it is what it prints.
 
 ``python`` blocks of a page run one after the other in one process; a block without a language right below one is its output. In
-``console`` blocks lines behind ``$`` are commands, in a folder beside examples/, and what follows is their output, both streams.
+``console`` blocks lines after ``$`` are commands, in a folder that has examples/ and the page's ``python`` blocks as block_0.py,
+block_1.py, ...; what follows is their output, both streams.
 ``...`` in an output stands for anything. ``text`` blocks are free.
 """
 
@@ -25,6 +26,9 @@ LANGUAGES = {"", "python", "console", "text", "go", "c"}  # the last two show th
 #: what a page may tell a person to do that is no matter for a test of the page: other tests have it
 NOT_RUN = ("make ", "pip install ", "git clone ", "eval ")
 WHOLE_RUNS = ("godynamo bench --quick",)  # minutes
+#: what a page of the map may leave out of a path
+BASES = ("", "bytecode", "bytecode/translate", "variables", "guards", "fxgraph", "pyhook", "pyhook/core", "python/godynamo", "python/tests")
+PATH = re.compile(r"(?:[\w.-]+/)*[\w.-]+\.(?:go|c|h|py|toml|table|sh|json|txtar)|(?:python/tests|docs|scripts|bench)/[\w./-]+")
 MARK = "---- block {} of the page ----"
 
 
@@ -52,7 +56,8 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MECHANISMS = sorted((ROOT / "docs" / "mechanisms").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *MECHANISMS]
 WITH_PYTHON = [p for p in PAGES if any(b.language == "python" for b in blocks(p))]
 WITH_COMMANDS = [p for p in PAGES if any(b.language == "console" for b in blocks(p))]
 
@@ -82,6 +87,14 @@ def place(tmp_path):
     return tmp_path, environment
 
 
+def write_programs(page: Path, folder: Path) -> list[Block]:
+    """A file for each python block, since explanations name its lines."""
+    found = [b for b in blocks(page) if b.language == "python"]
+    for i, block in enumerate(found):
+        (folder / f"block_{i}.py").write_text(block.text)
+    return found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_blocks_say_what_they_are(page):
     unknown = {(b.line, b.language) for b in blocks(page)} - {
@@ -94,10 +107,7 @@ def test_blocks_say_what_they_are(page):
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda p: p.name)
 def test_python_blocks_run_and_print_what_the_page_says(page, place):
     folder, environment = place
-    found = [b for b in blocks(page) if b.language == "python"]
-    for i, block in enumerate(found):
-        # A file each: explanations name lines of the block.
-        (folder / f"block_{i}.py").write_text(block.text)
+    found = write_programs(page, folder)
     program = folder / "page.py"
     program.write_text(
         "import sys\n"
@@ -135,6 +145,7 @@ def commands(block: Block) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda p: p.name)
 def test_commands_run_and_print_what_the_page_says(page, place):
     folder, environment = place
+    write_programs(page, folder)
     targets = subprocess.run(["make", "-qp"], cwd=ROOT, capture_output=True, text=True).stdout
     for block in blocks(page):
         for command, output in commands(block) if block.language == "console" else ():
@@ -180,4 +191,16 @@ def test_links_of_the_documents_lead_somewhere():
 
 def test_documents_name_every_page_of_docs():
     text = (ROOT / "README.md").read_text()
-    assert [p.name for p in PAGES[1:] if f"docs/{p.name}" not in text] == []
+    assert [p.name for p in PAGES[1:] if p not in MECHANISMS and f"docs/{p.name}" not in text] == []
+    map_of_the_code = (ROOT / "docs" / "architecture.md").read_text()
+    assert [p.name for p in MECHANISMS if f"](mechanisms/{p.name})" not in map_of_the_code] == []
+
+
+def test_mechanisms_name_files_that_exist():
+    """What stands in backquotes and looks like a path is a file or folder of the repository, from its root or from one of BASES."""
+    wrong = []
+    for page in [ROOT / "docs" / "architecture.md", ROOT / "docs" / "style.md", *MECHANISMS]:
+        for name in re.findall(r"`([^`\s]+)`", FENCE.sub("", page.read_text())):
+            if PATH.fullmatch(name) and not any((ROOT / base / name).exists() for base in BASES):
+                wrong.append(f"{page.name}: {name}")
+    assert wrong == []
