@@ -54,13 +54,14 @@ test-heavy: build ## the tests that take minutes: memory over tens of thousands 
 bench: build ## eager, torch.compile and godynamo side by side: bench/results/latest.json
 	@$(PY) bench/run.py $(BENCH_ARGS)
 
-lint: lint-go lint-c lint-python ## gofmt, go vet, clang-format, ruff, mypy, stubtest
+lint: lint-go lint-c lint-python ## gofmt, go vet, staticcheck, clang-format, ruff, mypy, stubtest
 
 lint-go: venv
 	@unformatted="$$(gofmt -l $(GO_FILES))"; if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	CGO_ENABLED=0 go vet $(PURE)
 	$(GO_ENV) go vet $(CGO_PACKAGES)
 	$(GO_ENV) --embed go vet -tags pyembed $(CGO_PACKAGES)
+	$(GO_ENV) --embed go tool staticcheck -tags pyembed ./...
 
 lint-c: venv
 	$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)

@@ -47,7 +47,6 @@ var (
 	intType    = &pyType{name: "int"}
 	strType    = &pyType{name: "str"}
 	floatType  = &pyType{name: "float"}
-	boolType   = &pyType{name: "bool"}
 	noneType   = &pyType{name: "NoneType"}
 	rangeType  = &pyType{name: "range"}
 	listType   = &pyType{name: "list"}

@@ -150,7 +150,8 @@ func fromKeys(tx Translator, class py.Object, args []VariableTracker) (VariableT
 
 // lastArgument is the flag `last` of OrderedDict's own methods.
 func lastArgument(tx Translator, args []VariableTracker, at int, kwargs []Kw) (bool, error) {
-	for _, kw := range kwargs {
+	if len(kwargs) > 0 {
+		kw := kwargs[0]
 		if kw.Name != "last" || len(kwargs) > 1 {
 			return false, unsupported(exc.CallUnsupported, "OrderedDict method with %s", kw.Name)
 		}

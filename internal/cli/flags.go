@@ -70,12 +70,3 @@ func editDistance(a, b string) int {
 	}
 	return row[len(b)]
 }
-
-// notOneOf is the error for a name that is none of those offered.
-func notOneOf(what, name string, names []string) error {
-	near := Nearest(name, names)
-	if len(near) == 0 {
-		return Problemf("there is no %s %q; there are %s", what, name, strings.Join(names, ", "))
-	}
-	return Problemf("there is no %s %q; did you mean %s?", what, name, strings.Join(near, ", "))
-}

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 local variables are told apart well enough without type information, which would need CPython's headers
+
 package lint
 
 import (
