@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,8 @@ import (
 const (
 	root     = "../.."
 	maxLines = 900
+	// maxFunction is the longest function, in lines, but for tables.
+	maxFunction = 80
 )
 
 func packages(t *testing.T) []*Package {
@@ -126,6 +129,39 @@ func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
 	}
 }
 
+// rooms says which rooms of pyhook/core may include which others' headers; all may include those of the core itself.
+var rooms = map[string]string{
+	"calls":  "cache guards torch py311",
+	"cache":  "guards torch",
+	"guards": "torch py311",
+	"torch":  "",
+	"py311":  "guards",
+}
+
+// entry is the one header that rooms below it include as well: an entry is what guards are evaluated for.
+const entry = "cache/guarded_code.h"
+
+var included = regexp.MustCompile(`(?m)^#include "(([a-z0-9]+)/[^"]+)"`)
+
+func TestRoomsOfTheCoreIncludeOneWay(t *testing.T) {
+	for _, file := range sources(t, ".c", ".h") {
+		below, ok := strings.CutPrefix(file, "pyhook/core/")
+		room, _, nested := strings.Cut(below, "/")
+		if !ok || !nested {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		may, known := rooms[room]
+		assert.True(t, known, "%s is in no room", file)
+		for _, m := range included.FindAllStringSubmatch(string(text), -1) {
+			if m[2] != room && m[1] != entry {
+				assert.Contains(t, strings.Fields(may), m[2], "%s includes %s", file, m[1])
+			}
+		}
+	}
+}
+
 func TestFilesHaveOneTopic(t *testing.T) {
 	for _, file := range sources(t, ".go", ".c", ".h", ".py", ".pyi", ".sh") {
 		base := filepath.Base(file)
@@ -134,6 +170,28 @@ func TestFilesHaveOneTopic(t *testing.T) {
 		}
 		lines := countLines(t, filepath.Join(root, file))
 		assert.LessOrEqual(t, lines, maxLines, "%s has %d lines: a file with two topics is two files", file, lines)
+	}
+}
+
+// tables are functions that only fill tables, which may be long.
+var tables = []string{"fxgraph/shapes/table.go", "variables/torch_calls.go"}
+
+func TestFunctionsAreShort(t *testing.T) {
+	for _, file := range sources(t, ".go") {
+		if strings.Contains(file, "_gen.") || strings.HasSuffix(file, "_test.go") || slices.Contains(tables, file) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		begins, name := 0, ""
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(line, "func ") {
+				begins, name = i, line
+			} else if line == "}" && name != "" {
+				assert.LessOrEqual(t, i-begins+1, maxFunction, "%s:%d: %s: write it as the steps it takes", file, begins+1, name)
+				name = ""
+			}
+		}
 	}
 }
 

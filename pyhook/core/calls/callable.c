@@ -441,6 +441,7 @@ gd_run_tail_calls(PyObject *result)
          * CPython looks. */
         if (GD_UNLIKELY(gd_py_has_requests(tstate)) && !gd_thread.holds && gd_look_for_requests() < 0) {
             gd_rerun_prepare(NULL, 1);
+            gd_thread.tail = t; /* its frame takes the variables over here, too */
             result = finish(tstate, t->w, GD_RUN_ORIGINAL_AGAIN, NULL, t->args, (size_t)Py_SIZE(t), NULL);
             Py_DECREF(t);
             continue;
