@@ -337,3 +337,23 @@ def test_a_crash_and_a_hang_are_reported():
         assert judged(forever, timeout=2.0).kind == "hang"
     finally:
         judging.PLAIN_LIMIT = before
+
+
+REBOUND = """
+    for i in range(3):
+        try:
+            g = turns(x, 3)
+            x = next(g).clamp(-8, 8)
+            LOG.append("in")
+            sys.stdout.flush()
+        finally:
+            LOG.append("f")
+            continue
+    return x, y
+"""
+
+
+def test_a_frame_that_cpython_goes_on_with_owns_its_variables():
+    """A generator that a later turn rebinds is closed there, although CPython runs that turn after an arrival between two pieces."""
+    arrivals = tuple(("hit", "alloc", i / 150) for i in range(150))
+    assert judged(text(body=REBOUND, calls=arrivals)) is None
