@@ -354,6 +354,6 @@ REBOUND = """
 
 
 def test_a_frame_that_cpython_goes_on_with_owns_its_variables():
-    """A generator that a later turn rebinds is closed there, although CPython runs that turn after an arrival between two pieces."""
+    """A generator that a later turn rebinds is closed there, where CPython runs that turn after an arrival."""
     arrivals = tuple(("hit", "alloc", i / 150) for i in range(150))
     assert judged(text(body=REBOUND, calls=arrivals)) is None
