@@ -42,6 +42,11 @@ gdb_interrupted(void)
 {
     return gd_core->interrupted();
 }
+int
+gdb_mode_active(void)
+{
+    return gd_core->mode_active();
+}
 PyObject *
 gdb_resume_new(PyObject *owner, PyObject *function)
 {

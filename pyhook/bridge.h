@@ -16,6 +16,7 @@ int gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, Py
                     int32_t *failed);
 PyObject *gdb_resume_new(PyObject *owner, PyObject *function);
 int gdb_interrupted(void);
+int gdb_mode_active(void);
 void gdb_set_core(const gd_core_api *core);
 void gdb_fill_golib(gd_golib_api *out);
 

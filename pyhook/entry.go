@@ -109,6 +109,9 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	var entry py.Object
 	for attempt := 0; attempt < 2; attempt++ {
 		result, err = convert(s, f, int(req.nentries))
+		if err == nil && C.gdb_mode_active() != 0 { // none was when it began: an exception from outside has left torch's own entered
+			err = &exc.SkipFrame{Reason: "a mode of torch's was left entered", Later: true}
+		}
 		if err == nil {
 			var g *cache.GuardedCode
 			settings.Clock.Begin(translate.Installing)

@@ -5,6 +5,7 @@
 #include "cache/guarded_code.h"
 #include "interrupt.h"
 #include "torch/tensor_layout.h"
+#include "torch/torch_state.h"
 
 /* -> gd_core_api.entry_check */
 static int
@@ -50,6 +51,7 @@ const gd_core_api gd_core = {
     .python_returned = gd_python_returned,
     .check_signals = gd_check_signals,
     .interrupted = gd_interrupted,
+    .mode_active = gd_torch_mode_active,
 };
 
 int

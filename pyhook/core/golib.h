@@ -222,6 +222,8 @@ typedef struct {
     /* Whether an exception from outside has been noted, which the call raises whatever the reply, or that memory is out: the reply does not
      * count then either. */
     int (*interrupted)(void);
+    /* Whether a mode is in force that records or transforms operators. */
+    int (*mode_active)(void);
     /* New tuple: the remaining fields may grow; check `size`. */
 } gd_core_api;
 

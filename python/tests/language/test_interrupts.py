@@ -17,6 +17,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import BaseTorchFunctionMode
+from torch.utils._python_dispatch import BaseTorchDispatchMode
 
 import godynamo
 from godynamo import _C, graph_break
@@ -330,6 +331,31 @@ def test_modes_that_an_exception_has_left_entered():
         godynamo.optimize(no_block, backend=backend)(torch.ones(3), [])
     assert torch.is_grad_enabled()
     assert torch._C._len_torch_dispatch_stack() == torch._C._len_torch_function_stack() == 0
+
+
+def test_a_mode_left_entered_until_the_translation_is_over():
+    """What an exception left of torch's own code may leave the mode only when it is freed: no state to guard."""
+    left = []
+
+    def backend(gm, inputs):
+        mode = BaseTorchDispatchMode()
+        mode.__enter__()
+        left.append(mode)
+        return gm.forward
+
+    def fn(x):
+        return x + 1
+
+    x, f = torch.ones(3), godynamo.optimize(fn, backend=backend)
+    before = _C.counters()["internal_errors"]
+    try:
+        assert torch.equal(f(x), x + 1)
+    finally:
+        while torch._C._len_torch_dispatch_stack():
+            left.pop().__exit__(None, None, None)
+    assert f.cache.stats()["entries"] == 0
+    assert torch.equal(f(x), x + 1)
+    assert _C.counters()["internal_errors"] == before
 
 
 def test_symbolic_tracing_that_an_exception_has_left_on():
