@@ -1,5 +1,6 @@
-// Package backends turns captured graphs into something that runs. eager writes them inline, as instructions of the
-// transformed function; fx builds a torch.fx.GraphModule and hands it to any callable, torch's registered backends included.
+// Package backends turns captured graphs into runnable code. eager writes them inline, as instructions of the
+// transformed function; fx builds a torch.fx.GraphModule and passes it to any callable, including torch's
+// registered backends.
 package backends
 
 import (

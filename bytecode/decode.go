@@ -6,13 +6,13 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// maxExtended is how many EXTENDED_ARG may stand before an instruction: an argument has four bytes.
+// maxExtended is the maximum number of EXTENDED_ARG before an instruction: an argument has four bytes.
 const maxExtended = 3
 
-// Decode turns a code object into instructions of the dialect. Whatever is not what CPython's compiler could have
-// written (unknown opcodes, jumps between instructions, arguments out of range, code that runs off its end) is an error
-// that wraps ErrMalformed; so is code with specialized opcodes, which PyCode_GetCode never returns. ErrVersion is wrapped
-// when the version is not supported.
+// Decode turns a code object into instructions of the dialect. Code that CPython's compiler could not have
+// written (unknown opcodes, jumps between instructions, arguments out of range, code that runs off its end) is
+// an error that wraps ErrMalformed; so is code with specialized opcodes, which PyCode_GetCode never returns. An
+// unsupported version is an error that wraps ErrVersion.
 func Decode(raw *Raw, v Version) (*Code, error) {
 	table, err := tableFor(v)
 	if err != nil {
@@ -61,7 +61,7 @@ type decoder struct {
 	raw   *Raw
 	code  *Code
 
-	block  []Instruction // what code.Instructions points into: one allocation
+	block  []Instruction // backing array of code.Instructions: one allocation
 	starts []int32       // per code unit: 1 + index of the instruction that starts there (with its EXTENDED_ARGs), 0: none
 
 	lines   lineReader
@@ -96,7 +96,7 @@ func (d *decoder) run() error {
 	return nil
 }
 
-// count returns how many instructions there will be at most, so that none of them moves while the list grows.
+// count returns the maximum number of instructions, so that none moves while the list grows.
 func (d *decoder) count() int {
 	n := 0
 	for unit := 0; unit < len(d.starts); {
@@ -109,7 +109,7 @@ func (d *decoder) count() int {
 	return n
 }
 
-// instructions fills block and starts. A jump's index holds its target's code unit until jumps.
+// instructions fills block and starts. A jump's index holds its target's code unit until jumps runs.
 func (d *decoder) instructions() error {
 	start := -1 // code unit where the current instruction began: at its first EXTENDED_ARG or PRECALL
 	extended, extendedArg := 0, 0
@@ -166,8 +166,8 @@ func (d *decoder) instructions() error {
 	return nil
 }
 
-// checkUnit checks what can be said of an opcode by itself: that it is one, that its caches are there and empty, and that
-// a CALL follows its PRECALL.
+// checkUnit makes the checks on an opcode alone: that it exists, that its caches are complete and empty, and
+// that a CALL follows its PRECALL.
 func (d *decoder) checkUnit(form *opcode.Form, unit, next, precall, arg int) error {
 	if form.Real == opcode.INVALID || form.Real == opcode.CACHE {
 		return malformed("opcode %d at %d", d.raw.Code[2*unit], unit)
@@ -186,7 +186,7 @@ func (d *decoder) checkUnit(form *opcode.Form, unit, next, precall, arg int) err
 	return nil
 }
 
-// position sets pos to the position of a code unit. Units are asked for in order.
+// position sets pos to the position of a code unit. Units must be requested in order.
 func (d *decoder) position(unit int) error {
 	for d.lineEnd <= unit {
 		entry, ok, err := d.lines.next()
@@ -202,7 +202,7 @@ func (d *decoder) position(unit int) error {
 	return nil
 }
 
-// at returns the instruction that starts at a code unit, nil for none.
+// at returns the instruction that starts at a code unit, or nil if there is none.
 func (d *decoder) at(unit int) *Instruction {
 	if unit < 0 || unit >= len(d.starts) || d.starts[unit] == 0 {
 		return nil
@@ -223,8 +223,8 @@ func (d *decoder) jumps() error {
 	return nil
 }
 
-// regions gives each instruction its handler: one region for each row of the table, so that rows which only look alike
-// stay apart and come out of Lower as they were.
+// regions gives each instruction its handler: one region per row of the table, so that equal rows stay separate
+// and Lower writes them back unchanged.
 func (d *decoder) regions(entries []ExceptionEntry) error {
 	regions := make([]ExceptionRegion, len(entries))
 	for i, e := range entries {
@@ -244,7 +244,7 @@ func (d *decoder) regions(entries []ExceptionEntry) error {
 	return nil
 }
 
-// checkArg checks an argument against what it indexes.
+// checkArg checks an argument against the range of what it indexes.
 func (c *Code) checkArg(op opcode.Op, arg int) error {
 	limit := math.MaxInt32
 	index := arg
@@ -269,8 +269,8 @@ func (c *Code) checkArg(op opcode.Op, arg int) error {
 	return nil
 }
 
-// checkNumber checks arguments that are operators, counts and flags. The interpreter trusts them: it indexes a table by
-// BINARY_OP's, and the stack by those of COPY and SWAP.
+// checkNumber checks arguments that are operators, counts and flags. The interpreter trusts them: it indexes a
+// table with BINARY_OP's argument, and the stack with those of COPY and SWAP.
 func (c *Code) checkNumber(op opcode.Op, arg int) error {
 	low, high := 0, math.MaxInt32
 	switch op {

@@ -2,22 +2,22 @@ package bytecode
 
 import "github.com/godynamo/godynamo/bytecode/opcode"
 
-// DisInstruction is one row of dis.get_instructions: a real instruction of the version, EXTENDED_ARG and PRECALL
-// included, inline caches left out. What `argval` shows of constants and names is the caller's to look up.
+// DisInstruction is one row of dis.get_instructions: a real instruction of the version, including EXTENDED_ARG
+// and PRECALL but not inline caches. The caller looks up the constants and names that `argval` shows.
 type DisInstruction struct {
 	Opcode       int    // CPython's number
 	OpName       string // CPython's name
 	HasArg       bool
 	Arg          int // joined with the EXTENDED_ARGs before it; 0 without HasArg
 	Offset       int // in bytes, as in dis
-	StartsLine   int // the line that begins here, -1: none
+	StartsLine   int // the line that begins here, or -1
 	IsJumpTarget bool
-	Target       int // of jumps: where to, in bytes; -1 for others
+	Target       int // for jumps, the target in bytes; else -1
 	Pos          Position
 }
 
-// Disassemble lists a code object's instructions as dis.get_instructions(code) does. It asks less than Decode: unknown
-// opcodes and arguments out of range are listed, only tables that cannot be read are errors.
+// Disassemble lists a code object's instructions as dis.get_instructions(code) does. It is more lenient than
+// Decode: it lists unknown opcodes and arguments out of range; only unreadable tables are errors.
 func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 	table, err := tableFor(v)
 	if err != nil {
@@ -51,7 +51,7 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 			extended = arg
 		}
 		if form.Jump {
-			// dis counts from the end of the jump's own unit; no jump of 3.11 has caches.
+			// dis counts from the end of the jump's own unit; no jump in 3.11 has caches.
 			target := unit + 1 + arg
 			if form.Backward {
 				target = unit + 1 - arg
@@ -70,7 +70,8 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 	return rows, nil
 }
 
-// unitPositions spreads a line table over n code units: the position of each, and the line that begins there or -1.
+// unitPositions expands a line table to n code units: each unit's position, and the line that begins there or
+// -1.
 func unitPositions(entries []LineEntry, n int) (positions []Position, starts []int32) {
 	positions, starts = make([]Position, n), make([]int32, n)
 	for i := range positions {

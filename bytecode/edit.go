@@ -7,9 +7,10 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// AddLocal adds a local variable and returns its slot. The name gets a suffix when the code has such a variable already,
-// so that the user's own is never met. The slot comes before the free variables, which CPython wants last: slots from
-// there on move up by one, in all instructions as well. Slots the caller holds apart from the instructions move too.
+// AddLocal adds a local variable and returns its slot. If the name is taken, it gets a suffix, so that it never
+// collides with the user's variable. The slot comes before the free variables, which CPython wants last: slots
+// from there on move up by one, also in all instructions. Slot numbers that the caller holds elsewhere must be
+// adjusted by the caller.
 func (c *Code) AddLocal(name string) int {
 	taken := func(name string) bool {
 		return slices.ContainsFunc(c.Locals, func(l Local) bool { return l.Name == name })
@@ -34,8 +35,8 @@ func (c *Code) AddLocal(name string) int {
 	return slot
 }
 
-// AddName returns the index of a name in co_names, which it adds where it is missing. Names is copied first when it
-// must grow: it may be shared with a Raw.
+// AddName returns the index of a name in co_names and adds the name if it is missing. Names is copied before it
+// grows, since it may be shared with a Raw.
 func (c *Code) AddName(name string) int {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return i

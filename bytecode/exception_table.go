@@ -1,31 +1,31 @@
 package bytecode
 
-// The exception table of 3.11 and later (Objects/exception_handling_notes.txt) is a row of entries sorted by start, of
-// four numbers each, in code units:
+// The exception table of 3.11 and later (Objects/exception_handling_notes.txt) is a sequence of entries sorted
+// by start, each of four numbers in code units:
 //
 //	start  length  target  depth<<1 | lasti
 //
-// A number is written in groups of six bits, the highest first; bit 6 of a byte says that more follow, bit 7 is set on
-// the first byte of an entry (so that CPython can bisect).
+// A number is written in groups of six bits, highest first. Bit 6 of a byte means that more follow; bit 7 is
+// set on the first byte of an entry (so that CPython can bisect).
 
 const (
 	varintBits  = 6
 	varintMask  = 1<<varintBits - 1
 	varintMore  = 1 << varintBits
 	entryStart  = 0x80
-	maxUnits    = 1 << 30 // CPython's own bound of the numbers in an exception table
+	maxUnits    = 1 << 30 // CPython's own bound on the numbers in an exception table
 	maxVarBytes = 6
 )
 
-// ExceptionEntry is one row of an exception table: instructions at Start up to before End (code units) go to Target with
-// the stack cut to Depth.
+// ExceptionEntry is one row of an exception table: an exception at the instructions from Start up to but not
+// including End (code units) jumps to Target with the stack cut to Depth.
 type ExceptionEntry struct {
 	Start, End, Target, Depth int
 	Lasti                     bool
 }
 
-// DecodeExceptionTable reads a table. It checks the encoding and that rows are sorted and do not overlap; whether the
-// offsets are those of instructions is for Decode to see.
+// DecodeExceptionTable reads a table. It checks the encoding and that rows are sorted and do not overlap;
+// Decode checks that the offsets are at instructions.
 func DecodeExceptionTable(table []byte) ([]ExceptionEntry, error) {
 	if len(table) == 0 {
 		return nil, nil
@@ -73,8 +73,8 @@ func exceptionVarint(table []byte, at int, first bool) (value, next int, ok bool
 	return 0, 0, false
 }
 
-// EncodeExceptionTable writes a table. Rows must be sorted by start and not overlap; rows that cover nothing are left
-// out. All numbers must be below 2^30.
+// EncodeExceptionTable writes a table. Rows must be sorted by start and not overlap; empty rows are omitted.
+// All numbers must be below 2^30.
 func EncodeExceptionTable(entries []ExceptionEntry) []byte {
 	var table []byte
 	for _, e := range entries {
@@ -93,7 +93,7 @@ func EncodeExceptionTable(entries []ExceptionEntry) []byte {
 	return table
 }
 
-// appendExceptionVarint appends value; mark is set on its first byte.
+// appendExceptionVarint appends value; mark is set on the first byte.
 func appendExceptionVarint(table []byte, value int, mark byte) []byte {
 	shift := 0
 	for value>>(shift+varintBits) != 0 {

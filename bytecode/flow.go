@@ -15,8 +15,8 @@ func endsFlow(op opcode.Op) bool {
 	return false
 }
 
-// link numbers the instructions and checks that they form a list that flow can be followed in: no instruction twice,
-// targets and handlers in the list, nothing that runs off the end.
+// link numbers the instructions and checks that control flow can be followed through the list: no instruction
+// twice, targets and handlers in the list, and the last instruction ends the flow.
 func link(list []*Instruction) error {
 	for i, inst := range list {
 		if inst == nil {
@@ -45,17 +45,17 @@ func link(list []*Instruction) error {
 	return nil
 }
 
-// stackFlow is what following a code's control flow tells about its stack.
+// stackFlow computes a code's stack depths by following its control flow.
 type stackFlow struct {
 	list    []*Instruction
 	depths  []int32 // before each instruction; -1: not reached
 	max     int32
-	work    []int32                    // instructions reached and not yet followed
+	work    []int32                    // instructions reached but not yet followed
 	entries map[*ExceptionRegion]int32 // depths found for regions with DepthAtEntry
-	pending map[*ExceptionRegion]int32 // those not yet found: index of the region's first instruction
+	pending map[*ExceptionRegion]int32 // regions not yet in entries: index of the region's first instruction
 }
 
-// followStack computes the stack depths. The list must have been linked.
+// followStack computes the stack depths. The list must be linked.
 func followStack(list []*Instruction) (*stackFlow, error) {
 	f := &stackFlow{list: list, depths: make([]int32, len(list))}
 	for i, inst := range list {
@@ -75,7 +75,8 @@ func followStack(list []*Instruction) (*stackFlow, error) {
 	if err := f.drain(); err != nil {
 		return nil, err
 	}
-	// A region's entry may be reached only through another region's handler, so this takes as many rounds as they nest.
+	// A region's entry may be reached only through another region's handler, so this takes as many rounds as
+	// regions nest.
 	for progress := true; progress; {
 		progress = false
 		for r, first := range f.pending {
@@ -97,7 +98,7 @@ func followStack(list []*Instruction) (*stackFlow, error) {
 	return f, f.checkEntries()
 }
 
-// reach notes that the stack is depth high at an instruction.
+// reach records a stack depth at an instruction.
 func (f *stackFlow) reach(index int32, depth int) error {
 	switch {
 	case depth > maxUnits:
@@ -113,7 +114,7 @@ func (f *stackFlow) reach(index int32, depth int) error {
 	return malformed("instruction %d (%v): stack depth %d on one way, %d on another", index, f.list[index].Op, f.depths[index], depth)
 }
 
-// drain follows all instructions that wait.
+// drain follows all pending instructions.
 func (f *stackFlow) drain() error {
 	for len(f.work) > 0 {
 		index := f.work[len(f.work)-1]
@@ -153,7 +154,7 @@ func (f *stackFlow) follow(index int32) error {
 	return f.reach(index+1, depth+pushes-pops)
 }
 
-// checkEntries checks regions whose depth was found late against all their instructions.
+// checkEntries checks the instructions of regions whose depth was found during the flow.
 func (f *stackFlow) checkEntries() error {
 	if f.entries == nil {
 		return nil
@@ -166,7 +167,7 @@ func (f *stackFlow) checkEntries() error {
 	return nil
 }
 
-// regionDepth returns a region's depth; 0 for a region that nothing reaches.
+// regionDepth returns a region's depth, or 0 for an unreachable region.
 func (f *stackFlow) regionDepth(r *ExceptionRegion) int {
 	if r.Depth >= 0 {
 		return r.Depth
@@ -174,8 +175,9 @@ func (f *stackFlow) regionDepth(r *ExceptionRegion) int {
 	return int(f.entries[r])
 }
 
-// StackDepths returns the height of the value stack before each instruction, -1 where no instruction leads, in the order
-// of code.Instructions. It fails where two ways lead to different heights, or an instruction needs more than there is.
+// StackDepths returns the height of the value stack before each instruction in the order of code.Instructions,
+// or -1 for an unreachable one. It fails if two paths lead to different heights or an instruction needs more
+// values than there are.
 func StackDepths(code *Code) ([]int, error) {
 	if err := link(code.Instructions); err != nil {
 		return nil, err
@@ -191,7 +193,7 @@ func StackDepths(code *Code) ([]int, error) {
 	return depths, nil
 }
 
-// Reachable returns the instructions that control may reach from the first one, see ReachableFrom.
+// Reachable returns the instructions that control may reach from the first one; see ReachableFrom.
 func Reachable(code *Code) map[*Instruction]bool {
 	if len(code.Instructions) == 0 {
 		return map[*Instruction]bool{}
@@ -199,8 +201,8 @@ func Reachable(code *Code) map[*Instruction]bool {
 	return ReachableFrom(code, code.Instructions[0])
 }
 
-// ReachableFrom returns the instructions that control may reach from one on, by jumps and by exceptions: every instruction of a region is
-// taken to be able to raise. Targets must be in the list.
+// ReachableFrom returns the instructions that control may reach from first, by jumps and by exceptions: every
+// instruction in a region is assumed to raise. Targets must be in the list.
 func ReachableFrom(code *Code, first *Instruction) map[*Instruction]bool {
 	list := code.Instructions
 	reached := make(map[*Instruction]bool, len(list))
@@ -255,14 +257,15 @@ func (s LocalSet) Slots() []int {
 	return slots
 }
 
-// slotUse says what an instruction does with the slots first..last-1.
+// slotUse is an instruction's use of the slots first..last-1.
 type slotUse struct {
 	first, last  int
 	reads, write bool
 }
 
-// slotUseOf returns the slots an instruction reads or writes. Cells are read by whatever goes through them: what matters
-// is the slot that holds the cell. DELETE_FAST reads because it raises for an unbound slot.
+// slotUseOf returns the slots an instruction reads or writes. Instructions that go through a cell read its
+// slot, since only the slot that holds the cell matters. DELETE_FAST reads because it raises for an unbound
+// slot.
 func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	one := slotUse{first: inst.Arg, last: inst.Arg + 1}
 	switch inst.Op {
@@ -280,10 +283,11 @@ func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	return one
 }
 
-// Liveness returns, for every instruction, the slots that may be read from it on before they are written: what a
-// function of the rest of the frame must be given. An exception may come before or after an instruction's own write, so
-// what a handler reads is live throughout its region. Code that looks at frames (locals, eval) reads more than this
-// shows. Targets must be in the list. The sets share one array and must not be changed.
+// Liveness returns, for every instruction, the slots that may be read from it on before they are written: the
+// slots that a function for the rest of the frame needs. An exception may come before or after an instruction's
+// own write, so slots that a handler reads are live throughout its region. Code that inspects frames (locals,
+// eval) reads more than this shows. Targets must be in the list. The sets share one array and must not be
+// changed.
 func Liveness(code *Code) map[*Instruction]LocalSet {
 	list, words := code.Instructions, (len(code.Locals)+63)/64
 	number(list)
@@ -333,7 +337,7 @@ func (s LocalSet) update(other LocalSet) bool {
 	return changed
 }
 
-// apply turns the set after an instruction into the one before it.
+// apply turns the set after an instruction into the set before it.
 func (s LocalSet) apply(use slotUse) {
 	for slot := max(use.first, 0); slot < use.last && slot>>6 < len(s); slot++ {
 		if use.write {

@@ -1,7 +1,8 @@
-// Package bytecode has CPython code objects as data: it decodes them into one dialect of instructions, analyses and
-// edits them, and lowers them again for a given Python version. It holds no Python object and needs no CPython.
+// Package bytecode represents CPython code objects as data: it decodes them into one dialect of instructions,
+// analyzes and edits them, and lowers them for a given Python version. It holds no Python object and needs no
+// CPython.
 //
-// The dialect is CPython 3.11's instruction set without what only the interpreter's layout needs:
+// The dialect is CPython 3.11's instruction set without the parts that exist only for the interpreter's layout:
 //
 //	EXTENDED_ARG, CACHE   gone; Arg is the whole argument, lowering writes both again
 //	PRECALL               gone; lowering writes one before each CALL
@@ -10,11 +11,12 @@
 //	exception table       a Handler at each instruction
 //	line table            a Pos at each instruction
 //
-// Decode and Lower are inverse: Lower(Decode(raw)) is raw again, byte for byte, for all code CPython's compiler writes. (The
-// stack size alone may come out smaller, where a handler's `try` has nothing in it and CPython counts the handler.)
+// Decode and Lower are inverse: Lower(Decode(raw)) equals raw, byte for byte, for all code CPython's compiler
+// writes. (Only the stack size may be smaller, if a handler's `try` is empty and CPython counts the handler.)
 //
-// Two pairs must stay neighbours when code is edited, because the interpreter looks at the next instruction: KW_NAMES and
-// its CALL, and YIELD_VALUE and its RESUME (RESUME 2 or 3 there is how gen.throw() finds what the frame awaits).
+// Two pairs must stay adjacent when code is edited, because the interpreter looks at the next instruction:
+// KW_NAMES and its CALL, and YIELD_VALUE and its RESUME (RESUME 2 or 3 is how gen.throw() finds the awaited
+// object).
 package bytecode
 
 import (
@@ -30,10 +32,10 @@ type Version struct{ Major, Minor int }
 // String returns the version as "3.11".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// ErrVersion is wrapped by the error for a Python version that has no opcode table.
+// ErrVersion is wrapped by the error for a Python version without an opcode table.
 var ErrVersion = errors.New("unsupported Python version")
 
-// ErrMalformed is wrapped by every error about a code object or instruction list that cannot be one.
+// ErrMalformed is wrapped by every error about an invalid code object or instruction list.
 var ErrMalformed = errors.New("malformed code")
 
 // malformed makes an error that wraps ErrMalformed.
@@ -49,27 +51,27 @@ func tableFor(v Version) (*opcode.Table, error) {
 	return nil, fmt.Errorf("%w: %v", ErrVersion, v)
 }
 
-// Position is a place in the source file. Lines count from 1 (a module's first instruction has line 0), columns from 0
-// in UTF-8 bytes; -1 means unknown. Both NoPosition and the zero Position mean that there is no place at all.
+// Position is a place in the source file. Lines count from 1 (a module's first instruction has line 0), columns
+// from 0 in UTF-8 bytes; -1 means unknown. Both NoPosition and the zero Position mean no place at all.
 type Position struct{ Line, EndLine, Col, EndCol int32 }
 
-// NoPosition is the place of instructions that have none.
+// NoPosition is the position of instructions without one.
 var NoPosition = Position{-1, -1, -1, -1}
 
 // Known reports whether the position names at least a line.
 func (p Position) Known() bool { return p.Line >= 0 && p != Position{} }
 
-// LinePosition is the place of an instruction of which only the line is known.
+// LinePosition is the position of an instruction with only a known line.
 func LinePosition(line int) Position { return Position{int32(line), int32(line), -1, -1} }
 
-// Raw is a code object as CPython holds it. Constants stay with the caller, which knows them by index; NumConsts bounds
-// the indices. The slices are read, never written, and nothing keeps them beyond a call, except that Decode's Code and
-// Lower's Raw share the strings and the Names slice.
+// Raw is a code object as CPython holds it. Constants stay with the caller, which identifies them by index;
+// NumConsts bounds the indices. The slices are never written, and nothing keeps them after a call, except that
+// Decode's Code and Lower's Raw share the strings and the Names slice.
 type Raw struct {
 	Name, QualName, Filename        string
 	Code, LineTable, ExceptionTable []byte
 	Flags, FirstLine                int
-	ArgCount                        int // positional parameters, the positional-only ones included
+	ArgCount                        int // positional parameters, including positional-only ones
 	PosOnlyArgCount                 int
 	KwOnlyArgCount                  int
 	StackSize                       int
@@ -78,21 +80,22 @@ type Raw struct {
 	LocalsPlusKinds                 []byte // opcode.CO_FAST_*
 }
 
-// Instruction is one instruction of the dialect. Instructions refer to each other by pointer; a pointer belongs to one
-// Code and stands in its list once.
+// Instruction is one instruction of the dialect. Instructions refer to each other by pointer; a pointer belongs
+// to one Code and is in its list once.
 type Instruction struct {
 	Op  opcode.Op
 	Arg int // meaning per opcode: constant index, name index (LOAD_GLOBAL: shifted left by one, bit 0 pushes NULL), slot, count; 0 for jumps
 
-	Target *Instruction // jumps only: where to
-	// Offset is where the instruction (not the EXTENDED_ARGs before it) was in the code it was decoded from, in code
-	// units of two bytes; after Lower, where it was written. -1 for instructions that have been in no code yet.
+	Target *Instruction // target of a jump; else nil
+	// Offset is the place of the instruction (not of the EXTENDED_ARGs before it), in code units of two bytes:
+	// in the code it was decoded from, or after Lower in the written code. -1 for instructions that have never
+	// been in any code.
 	Offset      int
 	Pos         Position
-	NoInterrupt bool             // JUMP: a jump back does not look at the eval breaker (used inside await and yield from)
-	Handler     *ExceptionRegion // innermost exception-table region that covers it; nil: none
+	NoInterrupt bool             // JUMP: a backward jump ignores the eval breaker (inside await and yield from)
+	Handler     *ExceptionRegion // innermost exception-table region that covers it, or nil
 
-	index int32 // position in Code.Instructions while an analysis runs: scratch, set anew by each
+	index int32 // position in Code.Instructions during an analysis: scratch, recomputed by each
 }
 
 // New returns an instruction that is in no code yet and has no place in the source.
@@ -125,18 +128,19 @@ func (inst *Instruction) String() string {
 // IsJump reports whether the instruction has a target.
 func (inst *Instruction) IsJump() bool { return inst.Op.ArgKind() == opcode.ArgJump }
 
-// ExceptionRegion is one row of the exception table. All instructions of a row share it by pointer. When regions nest,
-// an instruction names the innermost alone: CPython uses one row, and what the outer handler is to see it gets from the
-// code of the inner handler, which is covered by the outer region itself.
+// ExceptionRegion is one row of the exception table. All instructions in a row share its pointer. If regions
+// nest, an instruction refers only to the innermost: CPython uses one row, and the outer handler gets its
+// exceptions from the inner handler's code, which is itself covered by the outer region.
 type ExceptionRegion struct {
 	Target *Instruction // the handler's first instruction
-	// Depth is the height the value stack is cut to before the handler runs. DepthAtEntry lets Lower find it: the height
-	// before the region's first instruction, which is right when nothing of the region stands before its entry.
+	// Depth is the height to which the value stack is cut before the handler runs. With DepthAtEntry, Lower
+	// uses the height before the region's first instruction, which is right if the region's entry is its first
+	// instruction.
 	Depth int
 	Lasti bool // the raising instruction's offset is pushed below the exception, for RERAISE to restore
 }
 
-// DepthAtEntry as an ExceptionRegion's Depth means: as high as the stack is at the region's first instruction.
+// DepthAtEntry as an ExceptionRegion's Depth means the stack's height at the region's first instruction.
 const DepthAtEntry = -1
 
 // HandlerDepth returns the stack height at the handler's first instruction: cut to Depth, then the offset (Lasti) and
@@ -158,17 +162,17 @@ type Local struct {
 type Code struct {
 	Name, QualName, Filename string
 	FirstLine, Flags         int
-	ArgCount                 int // positional parameters, the positional-only ones included
+	ArgCount                 int // positional parameters, including positional-only ones
 	PosOnlyArgCount          int
 	KwOnlyArgCount           int
-	StackSize                int // as decoded; Lower computes it anew
+	StackSize                int // as decoded; Lower recomputes it
 	NumConsts                int
 	Names                    []string
 	Locals                   []Local // localsplus
 	Instructions             []*Instruction
 }
 
-// NumArgSlots returns how many of the first Locals are filled by a call: all parameters, *args and **kwargs included.
+// NumArgSlots returns how many of the first Locals a call fills: all parameters, including *args and **kwargs.
 func (c *Code) NumArgSlots() int {
 	n := c.ArgCount + c.KwOnlyArgCount
 	if c.Flags&opcode.CO_VARARGS != 0 {
@@ -223,7 +227,7 @@ func number(list []*Instruction) {
 	}
 }
 
-// isNumbered reports whether inst stands in list at its index.
+// isNumbered reports whether inst is in list at its index.
 func isNumbered(list []*Instruction, inst *Instruction) bool {
 	return int(inst.index) < len(list) && list[inst.index] == inst
 }

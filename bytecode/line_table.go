@@ -2,8 +2,8 @@ package bytecode
 
 import "math"
 
-// The line table of 3.11 and later (Objects/locations.md) is a row of entries, each for one to eight code units. An
-// entry starts with a byte 0x80 | form<<3 | units-1; what follows depends on the form:
+// The line table of 3.11 and later (Objects/locations.md) is a sequence of entries, each for one to eight code
+// units. An entry starts with a byte 0x80 | form<<3 | units-1; the rest depends on the form:
 //
 //	0..9   one byte:  column = form*8 + bits 4..6, end column = column + bits 0..3; same line, ends on it
 //	10..12 two bytes: column, end column; line + (form-10), ends on it
@@ -11,8 +11,8 @@ import "math"
 //	14     svarint line delta, varint lines to the end line, varint column+1, varint end column+1 (0: unknown)
 //	15     nothing: no location; the line counted from stays
 //
-// Lines are counted from the entry before, the first from co_firstlineno. A varint has six bits a byte, the lowest
-// first, bit 6 says that more follow; an svarint has the sign in bit 0.
+// Each line is relative to the entry before, the first to co_firstlineno. A varint has six bits per byte,
+// lowest first; bit 6 means that more follow. An svarint has the sign in bit 0.
 const (
 	formShortLast = 9
 	formOneLine   = 10
@@ -22,7 +22,7 @@ const (
 	formNone      = 15
 
 	maxEntryUnits = 8
-	// Limits of the short forms, from CPython's writer: the same choice must be made for tables to come out equal.
+	// Limits of the short forms, from CPython's writer: the tables are equal only if the same forms are chosen.
 	shortColumns    = 80
 	shortWidth      = 16
 	oneLineColumns  = 128
@@ -127,7 +127,7 @@ func (r *lineReader) moveLine() bool {
 	return ok
 }
 
-// DecodeLineTable reads a whole table; lines count from firstLine (co_firstlineno).
+// DecodeLineTable reads a whole table; lines are relative to firstLine (co_firstlineno).
 func DecodeLineTable(table []byte, firstLine int) ([]LineEntry, error) {
 	r := lineReader{table: table, line: int64(firstLine)}
 	var entries []LineEntry
@@ -143,7 +143,7 @@ func DecodeLineTable(table []byte, firstLine int) ([]LineEntry, error) {
 	}
 }
 
-// EncodeLineTable writes entries as CPython's compiler would, one for each (more for one above eight units).
+// EncodeLineTable writes entries as CPython's compiler would, one per entry (more if it has above eight units).
 func EncodeLineTable(entries []LineEntry, firstLine int) []byte {
 	w := newLineWriter(firstLine, len(entries))
 	for _, e := range entries {
@@ -158,7 +158,7 @@ type lineWriter struct {
 	line  int32
 }
 
-// newLineWriter returns a writer with room for about n entries: three bytes are what most entries take.
+// newLineWriter returns a writer with room for about n entries: most take three bytes.
 func newLineWriter(firstLine, n int) lineWriter {
 	return lineWriter{make([]byte, 0, 3*n), int32(firstLine)}
 }
@@ -180,7 +180,7 @@ func (w *lineWriter) entry(units int, pos Position) {
 	}
 	delta := pos.Line - w.line
 	w.line = pos.Line
-	// An end before the beginning cannot be written; the line alone is what is left of such a position.
+	// An end before the start cannot be written; of such a position only the line is kept.
 	oneLine := pos.EndLine <= pos.Line
 	if oneLine && (pos.Col < 0 || pos.EndCol < 0 || pos.EndLine < pos.Line) {
 		w.head(formNoColumn, units)

@@ -4,9 +4,10 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// Lower writes code for a Python version: jump forms and distances, EXTENDED_ARG, PRECALL, inline caches, exception and
-// line table, and the stack size that control flow gives. Instructions keep their order; each one's Offset becomes its
-// place in the written code. On an error (it wraps ErrMalformed or ErrVersion) nothing is changed.
+// Lower writes code for a Python version: jump forms and distances, EXTENDED_ARG, PRECALL, inline caches,
+// exception and line tables, and the stack size computed from control flow. Instructions keep their order; each
+// one's Offset becomes its place in the written code. On an error (it wraps ErrMalformed or ErrVersion) nothing
+// changes.
 //
 // Not every instruction list can be lowered: jumps other than JUMP and POP_JUMP_IF_* must go forward, since 3.11 has no
 // backward form of them.
@@ -50,8 +51,8 @@ func Lower(code *Code, v Version) (*Raw, error) {
 
 // layout is where and how one instruction is written.
 type layout struct {
-	start    int32 // first code unit: of its PRECALL, or of its first EXTENDED_ARG
-	arg      int32 // of jumps: the distance
+	start    int32 // first code unit, of its PRECALL or first EXTENDED_ARG if any
+	arg      int32 // for jumps: the distance
 	opcode   uint8 // CPython's number
 	extended uint8 // EXTENDED_ARGs
 	caches   uint8
@@ -60,7 +61,7 @@ type layout struct {
 	precall  bool
 }
 
-// units is how many code units the instruction takes.
+// units is the number of code units the instruction takes.
 func (l *layout) units() int32 {
 	n := int32(l.extended) + 1 + int32(l.caches)
 	if l.precall {
@@ -69,7 +70,8 @@ func (l *layout) units() int32 {
 	return n
 }
 
-// precallCaches is PRECALL's inline cache in 3.11, the one version that has it; a test compares it with the table.
+// precallCaches is PRECALL's inline cache in 3.11, the only version with PRECALL; a test compares it with the
+// table.
 const precallCaches = 1
 
 // lowering is the state of one Lower.
@@ -81,7 +83,8 @@ type lowering struct {
 	units  int32 // of the whole code
 }
 
-// choose picks each instruction's opcode. Whether a jump goes back depends on the order alone, not on the layout.
+// choose picks each instruction's opcode. Whether a jump goes backward depends only on the order, not on the
+// layout.
 func (w *lowering) choose() error {
 	hasPrecall := w.table.Encodings[opcode.PRECALL].Known
 	for i, inst := range w.code.Instructions {
@@ -126,7 +129,7 @@ func (w *lowering) checkArg(i int, inst *Instruction) error {
 	return w.code.checkArg(inst.Op, inst.Arg)
 }
 
-// extendedFor is how many EXTENDED_ARG an argument needs.
+// extendedFor is the number of EXTENDED_ARGs that an argument needs.
 func extendedFor(arg int32) uint8 {
 	switch {
 	case arg < 1<<8:
@@ -139,8 +142,9 @@ func extendedFor(arg int32) uint8 {
 	return 3
 }
 
-// relax places the instructions. It starts from jumps without EXTENDED_ARG and makes those longer that do not reach,
-// until all do: lengths only grow, so this ends, with the shortest code that has this order.
+// relax places the instructions. It starts with jumps without EXTENDED_ARG and lengthens those that do not
+// reach their target, until all do. Lengths only grow, so this terminates, with the shortest code for this
+// order.
 func (w *lowering) relax() error {
 	for grown := true; grown; {
 		grown = false
@@ -170,7 +174,7 @@ func (w *lowering) relax() error {
 	return nil
 }
 
-// write fills code and tables of raw and sets the instructions' offsets.
+// write fills in raw's code and tables and sets the instructions' offsets.
 func (w *lowering) write(raw *Raw) {
 	precall := w.table.Encodings[opcode.PRECALL].Forward
 	out := make([]byte, 0, 2*w.units)

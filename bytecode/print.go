@@ -9,12 +9,12 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// Print writes a listing of the code, one instruction a line:
+// Print writes a listing of the code, one instruction per line:
 //
 //	line  >> index  OPCODE  arg (what it names)  ! handler
 //
-// The line is shown where it changes, >> marks targets of jumps and handlers. Targets are list indexes, so that a listing
-// of code that was never lowered reads the same as after. consts gives the text of a constant; nil shows none.
+// The line is shown when it changes; >> marks targets of jumps and handlers. Targets are list indexes, so that
+// a listing reads the same before and after lowering. consts returns the text of a constant; nil shows none.
 func Print(w io.Writer, code *Code, consts func(int) string) {
 	out := bufio.NewWriter(w)
 	defer out.Flush()
@@ -48,7 +48,7 @@ func Print(w io.Writer, code *Code, consts func(int) string) {
 	}
 }
 
-// Text is one instruction as Print has it, without its place: "LOAD_FAST 0 (x)".
+// Text returns one instruction as in Print, without its place: "LOAD_FAST 0 (x)".
 func Text(code *Code, inst *Instruction, consts func(int) string) string {
 	text := inst.Op.String()
 	if inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil {
@@ -76,7 +76,7 @@ func regionText(code *Code, r *ExceptionRegion) string {
 	return text
 }
 
-// argText says what an instruction's argument names, in parentheses; "" for plain numbers.
+// argText returns the name of an instruction's argument, in parentheses; "" for plain numbers.
 func argText(code *Code, inst *Instruction, consts func(int) string) string {
 	text := ""
 	switch inst.Op.ArgKind() {

@@ -6,19 +6,20 @@ import (
 	op "github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// stackUse is how an opcode uses the value stack: how many values it needs on top, and how many it leaves in their place.
-// A value that is only looked at counts on both sides. popArg and pushArg are added once per unit of the argument.
+// stackUse is an opcode's use of the value stack: how many values it needs on top, and how many it leaves in
+// their place. A value that it only reads counts on both sides. popArg and pushArg are added once per unit of
+// the argument.
 type stackUse struct {
 	known                      bool
 	pop, popArg, push, pushArg int8
-	jumpPush                   int8 // values left when it jumps, where that differs
-	jumps                      bool // jumpPush is meant
+	jumpPush                   int8 // values left when it jumps, if different
+	jumps                      bool // jumpPush applies
 	popMore, pushMore          func(arg int) int
 }
 
 func fixed(pop, push int8) stackUse { return stackUse{known: true, pop: pop, push: push} }
 
-// counted is for opcodes that take arg values (perArg each) below `pop` others.
+// counted is for opcodes that take arg values (popArg each) below `pop` others.
 func counted(pop, popArg, push, pushArg int8) stackUse {
 	return stackUse{known: true, pop: pop, popArg: popArg, push: push, pushArg: pushArg}
 }
@@ -27,7 +28,8 @@ func jumping(pop, push, jumpPush int8) stackUse {
 	return stackUse{known: true, pop: pop, push: push, jumpPush: jumpPush, jumps: true}
 }
 
-// stackUses is the dialect's: CALL has PRECALL's part in it. TestStackEffect compares it with dis.stack_effect.
+// stackUses is for the dialect: CALL includes PRECALL's effect. TestStackEffect compares it with
+// dis.stack_effect.
 var stackUses = [op.NumOps]stackUse{
 	op.NOP:    fixed(0, 0),
 	op.RESUME: fixed(0, 0),
@@ -120,7 +122,7 @@ var stackUses = [op.NumOps]stackUse{
 	op.MATCH_CLASS:    fixed(3, 1),
 
 	op.RAISE_VARARGS:     counted(0, 1, 0, 0),
-	op.RERAISE:           counted(1, 1, 0, 1), // looks at the saved offset below the exception when arg is 1
+	op.RERAISE:           counted(1, 1, 0, 1), // reads the saved offset below the exception when arg is 1
 	op.PUSH_EXC_INFO:     fixed(1, 2),
 	op.CHECK_EXC_MATCH:   fixed(2, 2),
 	op.CHECK_EG_MATCH:    fixed(2, 2),
@@ -130,7 +132,7 @@ var stackUses = [op.NumOps]stackUse{
 	op.WITH_EXCEPT_START: fixed(4, 5), // __exit__, saved offset, the exception before, this exception
 	op.BEFORE_ASYNC_WITH: fixed(1, 2),
 
-	// What is sent in lies on the stack when a generator goes on: dis counts that at the frame's entry instead.
+	// The sent value is on the stack when a generator resumes; dis counts it at the frame's entry instead.
 	op.RETURN_GENERATOR:    fixed(0, 1),
 	op.YIELD_VALUE:         fixed(1, 1),
 	op.ASYNC_GEN_WRAP:      fixed(1, 1),
@@ -142,8 +144,8 @@ var stackUses = [op.NumOps]stackUse{
 	op.END_ASYNC_FOR:       fixed(2, 0),
 }
 
-// StackUse returns how many values the instruction needs on top of the stack and how many are there in their place
-// afterwards, when it goes on or when it jumps. Instructions that are not of the dialect use none.
+// StackUse returns how many values the instruction needs on top of the stack and how many replace them, for
+// falling through or for jumping. Instructions outside the dialect use none.
 func StackUse(inst *Instruction, jump bool) (pops, pushes int) {
 	use := &stackUses[inst.Op]
 	pops = int(use.pop) + int(use.popArg)*inst.Arg
@@ -160,8 +162,8 @@ func StackUse(inst *Instruction, jump bool) (pops, pushes int) {
 	return pops, pushes
 }
 
-// StackEffect returns by how much the instruction makes the stack higher, when it goes on or when it jumps. It is
-// dis.stack_effect but for CALL (PRECALL's part is in it) and RETURN_GENERATOR (+1).
+// StackEffect returns by how much the instruction grows the stack, for falling through or for jumping. It
+// equals dis.stack_effect except for CALL (which includes PRECALL) and RETURN_GENERATOR (+1).
 func StackEffect(inst *Instruction, jump bool) int {
 	pops, pushes := StackUse(inst, jump)
 	return pushes - pops

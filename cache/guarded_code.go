@@ -1,8 +1,8 @@
-// Package cache turns a finished translation into an entry of a frame's cache: it checks that the entry is sound, has it made, and
-// tries its guards on the very frame they were built from before any later call may meet it.
+// Package cache turns a finished translation into an entry of a frame's cache: it checks that the entry is sound,
+// makes it, and tries its guards on the very frame they were built from, before any later call can use it.
 //
-// The entries themselves live in C (pyhook/core/cache): a hit must not enter Go, and a forked
-// child must find them. C is reached through Installer, which pyhook implements.
+// The entries themselves live in C (pyhook/core/cache): a hit must not enter Go, and a forked child must find them. Go
+// calls C through Installer, which pyhook implements.
 package cache
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// GuardedCode is one translation of one code object and the guards that say when it serves.
+// GuardedCode is one translation of one code object, with the guards that decide when it serves a call.
 type GuardedCode struct {
-	Function py.Object       // of the transformed code; zero: run the user's own (nothing to capture)
+	Function py.Object       // the transformed code's; zero: run the user's own (nothing to capture)
 	OrigCode py.Object       // the user's code object
 	Program  *guards.Program // its constants index Pool
 	Pool     []py.Object
@@ -23,24 +23,24 @@ type GuardedCode struct {
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
 	Shown    [][]ShownLocal // of each chain
-	Nth      []int          // of each chain: how often its instruction runs before
-	Done     []bool         // of each chain: an exception from outside is raised in place of its operation, which must not run again
-	// Operations of the compiled graph and their user frames: where the graph raises, the failed one's are shown.
+	Nth      []int          // for each chain: how often its instruction runs before
+	Done     []bool         // for each chain: an exception from outside replaces its operation, which must not run again
+	// Operations of the compiled graph and their user frames: if the graph raises, those of the failed operation are
+	// shown.
 	Operations []Operation
-	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace when it raises.
-	// HandsOver: the rest of a frame, which takes over the references to its arguments.
-	// Catches: it hands what its native instruction raises to a resume function.
-	// Watches: the user's own code, which looks at the interpreter itself.
+	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace if it raises. HandsOver: a
+	// resumed frame, which takes over the references to its arguments. Catches: it passes its native instruction's
+	// exception to a resume function. Watches: the user's own code, which inspects the interpreter.
 	NeedsHook, Rerun, HandsOver, Catches, Watches bool
 	Info                                          py.Object // dict that explain() shows
 }
 
-// TracebackRow says which user frames the code units Start .. End-1 of the transformed code stand for.
+// TracebackRow maps the code units Start .. End-1 of the transformed code to user frames.
 type TracebackRow struct {
 	Start, End, Chain int
 	// Drop, Graph and Protected are GD_TB_DROP, GD_TB_GRAPH and GD_TB_PROTECTED of core/golib.h.
 	Drop, Graph, Protected bool
-	// Place is the chain where the user's own code raises what came from outside: gd_tb_row.place.
+	// Place is the chain at which the user's code raises an exception that came from outside: gd_tb_row.place.
 	Place int
 }
 
@@ -50,15 +50,15 @@ type Level struct {
 	Lasti, Line   int
 }
 
-// ShownLocal is a variable of a chain's outermost frame as a traceback shows it: its index, and the transformed function's variable with
-// its value, or -1 and the value.
+// ShownLocal is a variable of a chain's outermost frame in a traceback: its index, and the transformed function's
+// variable with its value, or -1 and the value.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object
 }
 
-// Operation is a node of the graph that the backend was given, or of a graph that an operation was given as a function: its name there, and the
-// index of its chain. Outside: how many levels of the chain are not the function's; 0 for the backend's graph.
+// Operation is a node of the backend's graph, or of a graph that an operation takes as a function: its name there, and
+// the index of its chain. Outside: how many levels of the chain are outside the function; 0 for the backend's graph.
 type Operation struct {
 	Name           string
 	Chain, Outside int
@@ -68,14 +68,14 @@ type Operation struct {
 type Installer interface {
 	// Make returns the entry, a new reference.
 	Make(s *py.Scope, g *GuardedCode) (py.Object, error)
-	// Check runs an entry's program on a frame: the index of the failed node, or -1.
+	// Check runs an entry's program on a frame and returns the index of the failed node, or -1.
 	Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error)
 }
 
-// ErrGuardFails is wrapped by the error for guards that fail on their own frame: a bug of the translator's.
+// ErrGuardFails is wrapped by the error for guards that fail on their own frame: a bug in the translator.
 var ErrGuardFails = errors.New("the guards fail on the frame they were built from")
 
-// Validate checks what C would have to trust.
+// Validate checks everything that C relies on.
 func (g *GuardedCode) Validate() error {
 	if err := g.Program.Verify(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (g *GuardedCode) Validate() error {
 	return nil
 }
 
-// Install makes the entry and tries it on the frame it was built from. The entry is a new reference, the caller's.
+// Install makes the entry and tries it on the frame it was built from. The caller owns the entry, a new reference.
 func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, globals py.Object) (py.Object, error) {
 	if err := g.Validate(); err != nil {
 		return py.Object{}, err
@@ -127,7 +127,7 @@ func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, glob
 	return py.Object{}, err
 }
 
-// part is the text of the guard that node belongs to: the recompile reason when it fails.
+// part returns the text of the guard that node belongs to: the recompile reason if it fails.
 func (g *GuardedCode) part(node int) string {
 	if node < 0 || node >= len(g.Program.Nodes) {
 		return "?"

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Table returns the graph as FX's print_tabular does: one row a node, with its kind, name, target and operands.
+// Table returns the graph as FX's print_tabular prints it: a row per node with its kind, name, target and
+// operands.
 func (g *Graph) Table() string {
 	rows := [][]string{{"opcode", "name", "target", "args", "kwargs"}}
 	for _, n := range g.nodes {
@@ -34,14 +35,14 @@ func (g *Graph) Table() string {
 	return out.String()
 }
 
-// infix are the functions of the operator module that have a sign.
+// infix maps functions of the operator module to their infix operator.
 var infix = map[string]string{
 	"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@", "and_": "&", "or_": "|",
 	"xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">=",
 }
 
-// Code returns the graph as the Python function it stands for. It is to be read: constants that have no form in Python's source are
-// printed as they print themselves.
+// Code returns the graph as an equivalent Python function. It is for reading: a constant without a source form
+// is printed as its repr.
 func (g *Graph) Code() string {
 	var inputs []string
 	var body strings.Builder
@@ -105,7 +106,7 @@ func keywords(kwargs []Kwarg, between, open, end string) string {
 	return open + strings.Join(parts, ", ") + end
 }
 
-// code prints an operand as Python's source would have it.
+// code prints an operand in Python source form.
 func code(a Arg) string {
 	list := func(items []Arg) string {
 		var parts []string

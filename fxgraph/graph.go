@@ -1,17 +1,18 @@
-// Package fxgraph is the graph of one translated frame: FX's nodes as plain data. It knows of no Python object; where an
-// operand or a target is one, it holds the object's index in the translation's constant pool and its printed form.
+// Package fxgraph is the graph of one translated frame: FX's nodes as plain data. It holds no Python objects:
+// an operand or target that is one is represented by its index in the translation's constant pool and its
+// printed form.
 //
-// The text of a graph is FX's own:
+// The text of a graph is FX's:
 //
 //	graph():
 //	    %x : [num_users=1] = placeholder[target=x]
 //	    %add : [num_users=1] = call_function[target=operator.add](args = (%x, 1), kwargs = {})
 //	    return (add,)
 //
-// (print.go; constants are printed by repr, where FX uses str). Dump adds pool indices, user stacks and flags, and Parse reads
-// both forms back (parse.go).
+// (print.go; constants are printed by repr, where FX uses str). Dump adds pool indices, user stacks and flags.
+// Parse reads both forms back (parse.go).
 //
-// The package never runs an operation, looks at a value or asks Python anything.
+// The package never runs an operation, inspects a value or calls Python.
 package fxgraph
 
 import (
@@ -22,7 +23,7 @@ import (
 // OpKind is one of FX's node kinds.
 type OpKind uint8
 
-// The kinds, as FX has them.
+// The kinds, in FX's order.
 const (
 	Placeholder OpKind = iota
 	GetAttr
@@ -45,9 +46,9 @@ func (k OpKind) String() string {
 // NoPool is the pool index of a target or literal that is known by its text alone.
 const NoPool = -1
 
-// Target is what a node calls or reads. Text is what the graph prints: a qualified name ("torch.relu", "operator.add") for
-// CallFunction, the method's name, the dotted path of a module or attribute, the name of an input. Pool is the
-// callable's index in the constant pool for CallFunction, else NoPool.
+// Target is the callable or value that a node calls or reads. Text is its printed form: a qualified name
+// ("torch.relu", "operator.add") for CallFunction, the method's name, the dotted path of a module or attribute,
+// the name of an input. Pool is the callable's index in the constant pool for CallFunction, else NoPool.
 type Target struct {
 	Pool int
 	Text string
@@ -65,7 +66,8 @@ type Lit struct {
 // List is a Python list of operands.
 type List struct{ Items []Arg }
 
-// Tuple is a Python tuple of operands; Size says that the program's was a torch.Size, which few operations tell from a tuple.
+// Tuple is a Python tuple of operands. Size: the original was a torch.Size, which few operations distinguish
+// from a tuple.
 type Tuple struct {
 	Items []Arg
 	Size  bool
@@ -88,10 +90,11 @@ type Frame struct {
 	Name string // the function's name
 	File string
 	Line int // from 1; 0 when unknown
-	Col  int // from 0, of a Python operation; not in the text form
+	Col  int // from 0, for a Python operation; not in the text form
 }
 
-// Node is one operation. Graph's methods make nodes and keep Users and Index; operands are changed by SetArgs only.
+// Node is one operation. Graph's methods create nodes and maintain users and Index; only SetArgs changes
+// operands.
 type Node struct {
 	Op     OpKind
 	Name   string // unique in the graph, a Python identifier
@@ -99,29 +102,31 @@ type Node struct {
 	Args   []Arg
 	Kwargs []Kwarg
 	Stack  []Frame // user frames, innermost first
-	// Inplace says that the call may change one of its operands: never dead, never moved. Whoever adds the node sets it.
+	// Inplace: the call may change one of its operands, so it is never dead and never moved. Set by the code
+	// that adds the node.
 	Inplace bool
-	// State says that the call switches a mode of torch's (grad mode, autocast): it stays, and changes no operand.
+	// State: the call switches one of torch's modes (grad mode, autocast). It is never removed and changes no
+	// operand.
 	State bool
-	// Item says that the node takes one of the results of an operation that has several: no operation of its own.
+	// Item: the node selects one result of an operation with several; it is not an operation itself.
 	Item bool
-	// Several says that an output gives a sequence: a tuple, a list or a named tuple of one operation.
+	// Several: the output is a sequence: a tuple, a list or a named tuple returned by one operation.
 	Several bool
-	// Index is the position in Graph.Nodes(); -1 when the node was erased.
+	// Index is the position in Graph.Nodes(), or -1 once the node is erased.
 	Index int
-	users map[*Node]int // user -> number of operands that are this node
+	users map[*Node]int // user -> number of its operands that are this node
 }
 
 // NumUsers is the number of distinct nodes that use this one.
 func (n *Node) NumUsers() int { return len(n.users) }
 
-// UsedBy tells whether user has this node among its operands.
+// UsedBy reports whether user has this node among its operands.
 func (n *Node) UsedBy(user *Node) bool { return n.users[user] > 0 }
 
 // String returns the node's name.
 func (n *Node) String() string { return n.Name }
 
-// Graph is a list of nodes in execution order. The zero value is not usable: NewGraph.
+// Graph is a list of nodes in execution order. The zero value is not usable; see NewGraph.
 type Graph struct {
 	nodes []*Node
 	names namespace
@@ -130,11 +135,12 @@ type Graph struct {
 // NewGraph returns an empty graph.
 func NewGraph() *Graph { return &Graph{names: newNamespace()} }
 
-// Nodes returns the nodes in execution order; Nodes()[n.Index] == n. The slice is the graph's own: do not change it.
+// Nodes returns the nodes in execution order; Nodes()[n.Index] == n. The slice belongs to the graph: do not
+// change it.
 func (g *Graph) Nodes() []*Node { return g.nodes }
 
-// Placeholder adds a graph input. Its name is made from name, which stays as the target. An input may be added when it is
-// first met; PlaceholdersFirst brings them to the front.
+// Placeholder adds a graph input. Its name is derived from name, which is kept as the target. An input may be
+// added when it is first used; PlaceholdersFirst moves the inputs to the front.
 func (g *Graph) Placeholder(name string) *Node {
 	return g.add(Placeholder, Target{NoPool, name}, nil, nil)
 }
@@ -144,7 +150,7 @@ func (g *Graph) GetAttr(path string) *Node {
 	return g.add(GetAttr, Target{NoPool, path}, nil, nil)
 }
 
-// CallFunction adds a call of a callable of the pool. The graph keeps args and kwargs.
+// CallFunction adds a call of a callable from the pool. The graph keeps args and kwargs.
 func (g *Graph) CallFunction(target Target, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallFunction, target, args, kwargs)
 }
@@ -159,12 +165,12 @@ func (g *Graph) CallModule(path string, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallModule, Target{NoPool, path}, args, kwargs)
 }
 
-// Output ends the graph with its result. Backends get a tuple always: aot_eager refuses anything else.
+// Output ends the graph with its result. Backends always get a tuple: aot_eager refuses anything else.
 func (g *Graph) Output(value Arg) *Node {
 	return g.add(Output, Target{NoPool, "output"}, []Arg{value}, nil)
 }
 
-// OutputNode returns the output node, nil while there is none.
+// OutputNode returns the output node, or nil if there is none yet.
 func (g *Graph) OutputNode() *Node {
 	if k := len(g.nodes); k > 0 && g.nodes[k-1].Op == Output {
 		return g.nodes[k-1]
@@ -189,7 +195,7 @@ func (g *Graph) StartWith(n *Node) {
 	g.renumber()
 }
 
-// SetArgs replaces a node's operands and keeps the users of the old and new ones right.
+// SetArgs replaces a node's operands and updates the users of the old and new ones.
 func (g *Graph) SetArgs(n *Node, args []Arg, kwargs []Kwarg) {
 	n.EachInput(func(in *Node) {
 		if in.users[n]--; in.users[n] == 0 {
@@ -205,7 +211,7 @@ func (g *Graph) SetArgs(n *Node, args []Arg, kwargs []Kwarg) {
 	})
 }
 
-// EachInput calls f for every operand that is a node, as often as it occurs.
+// EachInput calls f for every operand that is a node, once per occurrence.
 func (n *Node) EachInput(f func(*Node)) {
 	for _, a := range n.Args {
 		EachNode(a, f)

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// namespace gives each node a name of its own, by FX's rules (torch.fx.graph._Namespace, 2.15): the base name from the target,
-// then base_1, base_2; Python's keywords and builtins are never names. testdata/names.txt has FX's answers.
+// namespace gives each node a unique name by FX's rules (torch.fx.graph._Namespace, 2.15): the base name
+// derived from the target, then base_1, base_2; never a Python keyword or builtin. testdata/names.txt has the
+// names FX chooses.
 type namespace struct {
 	used  map[string]bool
 	count map[string]int // last number given for a base
@@ -16,7 +17,7 @@ func newNamespace() namespace {
 	return namespace{used: map[string]bool{}, count: map[string]int{}}
 }
 
-// targetName is what a node is named after, before it is made unique.
+// targetName returns the name that a node gets from its target, before it is made unique.
 func targetName(op OpKind, t Target) string {
 	name := t.Text
 	switch op {
@@ -30,8 +31,8 @@ func targetName(op OpKind, t Target) string {
 	return snakeCase(name)
 }
 
-// functionName is the __name__ of the callable that a qualified name prints: its last part, for an overload of
-// torch.ops (torch.ops.aten.add.Tensor) the last two.
+// functionName returns the __name__ of the callable with a qualified name: its last part, or the last two for
+// an overload in torch.ops (torch.ops.aten.add.Tensor).
 func functionName(qualified string) string {
 	if op, ok := strings.CutPrefix(qualified, "^"); ok { // a Python operation: ^getattr(), ^<PyObjectCall>()
 		return strings.Trim(op, "<>()")
@@ -49,7 +50,7 @@ func functionName(qualified string) string {
 	return qualified[last+1:]
 }
 
-// snakeCase puts _ between a lower-case and an upper-case ASCII letter and lowers all.
+// snakeCase puts _ between a lower-case and an upper-case ASCII letter and lowers everything.
 func snakeCase(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -81,7 +82,8 @@ func (ns *namespace) create(candidate string) string {
 	return candidate
 }
 
-// claim marks a name that a text gave as used; false when it was, and for names that create never gives.
+// claim marks a name read from a text as used. It returns false if the name was used already or is one create
+// never returns.
 func (ns *namespace) claim(name string) bool {
 	if ns.used[name] || illegalNames[name] {
 		return false
@@ -92,7 +94,7 @@ func (ns *namespace) claim(name string) bool {
 	return true
 }
 
-// legalName replaces each run of characters that no ASCII identifier has by one underscore.
+// legalName replaces each run of characters that are illegal in an ASCII identifier with one underscore.
 func legalName(s string) string {
 	var b strings.Builder
 	illegal := false
@@ -114,7 +116,7 @@ func legalName(s string) string {
 	return name
 }
 
-// splitNumber takes "relu_12" apart. A number too large for an int is part of the base.
+// splitNumber splits "relu_12" into "relu" and 12. A number too large for an int is part of the base.
 func splitNumber(name string) (base string, num int, ok bool) {
 	i := len(name)
 	for i > 0 && isDigit(name[i-1]) {
@@ -136,7 +138,8 @@ func isWord(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// isIdentifier tells whether s could be a name or target part: ASCII letters, digits and _, no digit first.
+// isIdentifier reports whether s could be a name or target part: ASCII letters, digits and _, not starting with
+// a digit.
 func isIdentifier(s string) bool {
 	if s == "" || isDigit(s[0]) {
 		return false

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Parse reads what String or Dump wrote. Dump's text gives the same graph; String's gives one with NoPool everywhere, where a
-// constant that prints like a list, tuple, dict or slice is read as one. The error names the line, from 1. A graph that Parse returns
-// passes Lint.
+// Parse reads the output of String or Dump. Dump's text yields the same graph. String's yields one with NoPool
+// everywhere, and a constant that prints like a list, tuple, dict or slice is read as one. Errors contain the
+// line, from 1. A graph that Parse returns passes Lint.
 func Parse(text string) (*Graph, error) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if lines[0] != plainHeader && lines[0] != dumpHeader {
@@ -34,9 +34,9 @@ func Parse(text string) (*Graph, error) {
 type parser struct {
 	graph  *Graph
 	byName map[string]*Node
-	users  map[*Node]int // as the text says
+	users  map[*Node]int // counts in the text
 	pool   bool
-	rest   string // of the line
+	rest   string // rest of the line
 	bare   bool
 }
 
@@ -168,7 +168,7 @@ func (p *parser) operands(op OpKind) ([]Arg, []Kwarg, error) {
 	return args, kwargs, p.expect("})")
 }
 
-// arg reads one operand; end closes what it stands in.
+// arg reads one operand; end closes the construct it is in.
 func (p *parser) arg(end byte) (Arg, error) {
 	if strings.HasPrefix(p.rest, "%") && !p.bare {
 		p.rest = p.rest[1:]
@@ -191,7 +191,7 @@ func (p *parser) arg(end byte) (Arg, error) {
 	case p.pool:
 		return value, err
 	case err == nil && value != nil:
-		// "(1)" and "{1, 2}" are constants: only what prints the same again is a structure.
+		// "(1)" and "{1, 2}" are constants: a structure must print the same text again.
 		if pr := (printer{bare: p.bare}); pr.reprint(value) == raw {
 			return value, nil
 		}
@@ -230,7 +230,8 @@ func (p *parser) literal(end byte) (Arg, error) {
 	return lit, nil
 }
 
-// structure reads a list, tuple, dict or slice; nil without an error when a plain text without pool index stands there.
+// structure reads a list, tuple, dict or slice. It returns nil without an error for a plain text without a pool
+// index.
 func (p *parser) structure(raw string) (Arg, error) {
 	rest, open := p.rest, ""
 	for _, o := range []string{"[", "(", "{", "slice("} {
@@ -264,7 +265,7 @@ func (p *parser) structure(raw string) (Arg, error) {
 	return nil, nil
 }
 
-// items reads up to and with end.
+// items reads up to and including end.
 func (p *parser) items(end byte) ([]Arg, error) {
 	var items []Arg
 	for {
@@ -312,7 +313,7 @@ func (p *parser) dict() (Arg, error) {
 	return d, p.expect("}")
 }
 
-// text reads a constant's or target's text.
+// text reads the text of a constant or target.
 func (p *parser) text(end byte) (string, error) {
 	if strings.HasPrefix(p.rest, "$") {
 		quoted, err := strconv.QuotedPrefix(p.rest[1:])
@@ -333,8 +334,8 @@ func (p *parser) text(end byte) (string, error) {
 
 var closers = map[byte]byte{'(': ')', '[': ']', '{': '}'}
 
-// scanText finds where a text ends: at a comma, an @, end or two spaces and a # outside brackets and quotes, or with the line. ok
-// is false for brackets that do not match and quotes left open.
+// scanText finds the end of a text: a comma, an @, end, or two spaces and a # outside brackets and quotes, or
+// the end of the line. ok is false for mismatched brackets and unclosed quotes.
 func scanText(s string, end byte) (length int, ok bool) {
 	var open []byte
 	for i := 0; i < len(s); i++ {

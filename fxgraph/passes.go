@@ -2,8 +2,9 @@ package fxgraph
 
 import "fmt"
 
-// Lint checks what every user of a graph relies on: positions, unique identifier names, operands that come before their user
-// and belong to this graph, exact user counts, shapes of nodes per kind, one output at the end. The error names the node.
+// Lint checks the properties that every user of a graph relies on: positions, unique identifier names, operands
+// that belong to this graph and come before their user, exact user counts, valid operands for each kind, one
+// output at the end. Errors name the node.
 func (g *Graph) Lint() error {
 	names := map[string]bool{}
 	users := map[*Node]map[*Node]int{}
@@ -150,9 +151,10 @@ func sameUsers(have, want map[*Node]int) error {
 	return nil
 }
 
-// EliminateDeadCode erases nodes that nobody uses, from the end, so that what only fed them goes too. Inputs, the output and
-// nodes marked Inplace stay, and those impure tells to keep (random draws, prints, unknown callables: the caller knows,
-// the graph does not). It returns how many went. Names of erased nodes stay taken.
+// EliminateDeadCode erases nodes without users, from the end, so that nodes used only by erased ones go as
+// well. Inputs, the output, nodes marked Inplace and nodes for which impure returns true (random draws, prints,
+// unknown callables: only the caller knows them) stay. It returns the number of erased nodes. Names of erased
+// nodes stay taken.
 func (g *Graph) EliminateDeadCode(impure func(*Node) bool) int {
 	erased := 0
 	for i := len(g.nodes) - 1; i >= 0; i-- {
@@ -170,7 +172,7 @@ func (g *Graph) EliminateDeadCode(impure func(*Node) bool) int {
 	return erased
 }
 
-// Erase takes out a node without users; an error when it has some or is not in the graph.
+// Erase removes a node without users; it fails if the node has users or is not in the graph.
 func (g *Graph) Erase(n *Node) error {
 	if n.Index < 0 || n.Index >= len(g.nodes) || g.nodes[n.Index] != n {
 		return fmt.Errorf("fxgraph: %%%s is not in the graph", n.Name)
@@ -197,8 +199,8 @@ func (g *Graph) renumber() {
 	g.nodes = kept
 }
 
-// PlaceholdersFirst brings the inputs to the front, both groups in their old order. What is built from the graph (a
-// torch.fx.Graph, its signature) expects that; while translating an input is added where it is first met.
+// PlaceholdersFirst moves the inputs to the front; inputs and other nodes keep their order. A torch.fx.Graph
+// built from the graph, and its signature, expect that; during translation an input is added at its first use.
 func (g *Graph) PlaceholdersFirst() {
 	sorted := make([]*Node, 0, len(g.nodes))
 	for _, n := range g.nodes {
@@ -217,8 +219,8 @@ func (g *Graph) PlaceholdersFirst() {
 	}
 }
 
-// ReplaceAllUsesWith makes every user of old use repl instead; repl itself, when it is one of them, keeps old. It returns the
-// number of users changed.
+// ReplaceAllUsesWith makes every user of old use repl instead, except repl itself. It returns the number of
+// users changed.
 func (g *Graph) ReplaceAllUsesWith(old, repl *Node) int {
 	changed := 0
 	for _, user := range g.nodes {
@@ -247,7 +249,7 @@ func replace(a Arg, old, repl *Node) Arg {
 	})
 }
 
-// Copy adds a call like n, on what of says in the place of the nodes that n is called on.
+// Copy adds a call like n, with each node among its operands replaced by of(node).
 func (g *Graph) Copy(n *Node, of func(*Node) *Node) *Node {
 	args := make([]Arg, len(n.Args))
 	for i, a := range n.Args {
@@ -262,7 +264,7 @@ func (g *Graph) Copy(n *Node, of func(*Node) *Node) *Node {
 	return c
 }
 
-// MapNodes is a copy of an operand with f's answers in the place of its nodes.
+// MapNodes returns a copy of an operand with each node n replaced by f(n).
 func MapNodes(a Arg, f func(*Node) *Node) Arg {
 	each := func(items []Arg) []Arg {
 		out := make([]Arg, len(items))

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// The two headers tell the forms apart.
+// The header distinguishes the two forms.
 const (
 	plainHeader = "graph():"
 	dumpHeader  = "graph(pool):"
 )
 
-// String returns the graph as FX prints it. Two things differ from FX: a constant is printed by its repr, and what would not
-// read back (a text with an open bracket, say) is quoted as $"...".
+// String returns the graph as FX prints it, with two differences: a constant is printed by its repr, and a text
+// that would not read back (one with an open bracket, say) is quoted as $"...".
 func (g *Graph) String() string { return g.print(false) }
 
-// Dump returns the text with everything in it: after each constant and each called function its pool index (2@7), after a
-// node its flags and user stack as a comment. Parse gives an equal graph.
+// Dump returns the text with all details: the pool index after each constant and called function (2@7), and
+// each node's flags and user stack as a comment. Parse returns an equal graph.
 func (g *Graph) Dump() string { return g.print(true) }
 
-// Format returns a node's line as String prints it.
+// Format returns a node's line as printed by String.
 func (n *Node) Format() string {
 	p := printer{}
 	p.node(n)
@@ -48,7 +48,7 @@ func (g *Graph) print(pool bool) string {
 type printer struct {
 	strings.Builder
 	pool bool // print pool indices
-	bare bool // nodes without %, as FX prints what a graph returns
+	bare bool // nodes without %, as FX prints a graph's results
 }
 
 func (p *printer) node(n *Node) {
@@ -82,7 +82,7 @@ func (p *printer) node(n *Node) {
 	p.WriteString("})")
 }
 
-// arg prints an operand; end is the byte that closes what it stands in (0: the line's end).
+// arg prints an operand; end is the byte that closes the construct it is in (0: end of line).
 func (p *printer) arg(a Arg, end byte) {
 	switch x := a.(type) {
 	case *Node:
@@ -135,7 +135,8 @@ func (p *printer) items(items []Arg, end byte) {
 	p.WriteByte(end)
 }
 
-// text prints a constant's or target's text, quoted when the parser would not find its end or take it for something else.
+// text prints the text of a constant or target, quoted if the parser would not find its end or would misread
+// it.
 func (p *printer) text(s string, end byte) {
 	if !readsBack(s, end) {
 		p.WriteString("$" + strconv.Quote(s))
@@ -144,7 +145,8 @@ func (p *printer) text(s string, end byte) {
 	p.WriteString(s)
 }
 
-// readsBack tells whether the scanner, started on s with what follows it, stops exactly behind it and takes it for a text.
+// readsBack reports whether the scanner, started on s and the text after it, stops exactly after s and reads it
+// as a text.
 func readsBack(s string, end byte) bool {
 	if s == "" || s[0] == '%' || s[0] == '$' || strings.ContainsAny(s, "\n\r@") || strings.TrimSpace(s) != s {
 		return false

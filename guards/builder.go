@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// GuardBuilder turns guards into parts. A frame has two, one for the guards on locals and one for the rest, as the seed
-// has; both feed one CheckFunctionManager.
+// GuardBuilder turns guards into parts. A frame has two builders, one for the guards on locals and one for the
+// rest, as TorchDynamo has; both feed one CheckFunctionManager.
 type GuardBuilder struct {
 	manager *CheckFunctionManager
 }
 
-// create runs the method of the guard's kind. A kind that is none of the table is a malformed guard: this translation ends
-// here, not at the next call.
+// create runs the method for the guard's kind. A kind missing from the table is a malformed guard: it ends this
+// translation now, not at the next call.
 func (b *GuardBuilder) create(g Guard) error {
 	if g.CreateFn <= 0 || g.CreateFn >= numCreateFns {
 		return fmt.Errorf("guards: %q has no GuardBuilder method (kind %d)", g.Name, g.CreateFn)
@@ -35,7 +35,7 @@ type check struct {
 	a, b  operand
 }
 
-// operand is a number, or something that gets one.
+// operand is a number, or something that is numbered later.
 type operand struct {
 	class  operandClass
 	number uint32
@@ -56,7 +56,8 @@ func register(s Source) operand         { return operand{class: operandReg, src:
 // ref prints the guarded place.
 func (b *GuardBuilder) ref(g Guard) string { return g.Origin.text(b.manager.printer) }
 
-// add appends a part. stage orders parts on one place: a type is checked before what depends on it.
+// add appends a part. stage orders the parts on one place: a type is checked before the checks that depend on
+// it.
 func (b *GuardBuilder) add(g Guard, stage int, text string, checks ...check) error {
 	b.manager.parts = append(b.manager.parts, &part{guard: g, stage: stage, text: text, checks: checks})
 	return nil
@@ -69,7 +70,7 @@ func present(flag bool) uint8 {
 	return 0
 }
 
-// negated prints a condition that is wanted or not.
+// negated prints a condition, or its negation if want is false.
 func negated(want bool, text string) string {
 	if want {
 		return text
@@ -125,7 +126,7 @@ func (b *GuardBuilder) TypeHasAttr(g Guard) error {
 		check{op: OpTypeHasAttr, flags: present(g.Args.Flag), a: named(g.Args.Str)})
 }
 
-// EqualsMatch is the method of EQUALS_MATCH: `y == 2` where Python's == gives the verdict, a helper where it would not.
+// EqualsMatch is the method of EQUALS_MATCH: `y == 2` if Python's == decides it correctly, a helper otherwise.
 func (b *GuardBuilder) EqualsMatch(g Guard) error {
 	return b.add(g, 1, equalsText(b.ref(g), g.Args.Obj), check{op: OpEquals, a: literal(g.Args.Obj)})
 }
@@ -138,8 +139,9 @@ func (b *GuardBuilder) ConstantMatch(g Guard) error {
 	return b.EqualsMatch(g)
 }
 
-// equalsText prints an equality that == decides as the EQUALS node does, once the type is checked. Where it does not (nan,
-// the two zeros, complex, containers whose items could be of other types), ___equals compares part by part.
+// equalsText prints an equality. Once the type is checked, the text uses == if == decides as the EQUALS node
+// does. Otherwise (nan, the two zeros, complex, containers whose items could have other types) ___equals
+// compares part by part.
 func equalsText(ref string, c Const) string {
 	text := c.Text
 	if !isLiteral(text) {
@@ -150,7 +152,7 @@ func equalsText(ref string, c Const) string {
 		if len(fields) == 2 {
 			fields = append(fields, "1")
 		}
-		// Ranges are equal when they give the same numbers; the program may ask for the bounds.
+		// Ranges are equal when they yield the same numbers, but the user's code may read the bounds.
 		return fmt.Sprintf("%[1]s == %[2]s and (%[1]s.start, %[1]s.stop, %[1]s.step) == (%[3]s)", ref, text, strings.Join(fields, ", "))
 	}
 	number, err := strconv.ParseFloat(text, 64)
@@ -225,13 +227,14 @@ func (b *GuardBuilder) GradMode(g Guard) error {
 		check{op: OpGradMode, flags: present(g.Args.Flag)})
 }
 
-// quiet adds a guard of QuietAt's family. The node's flags, and the text, say how many of these the entry has.
+// quiet adds a guard of QuietAt's family. The node's flags and the text hold the number of such guards in the
+// entry.
 func (b *GuardBuilder) quiet(g Guard, at, slot string, c check) error {
 	c.flags = b.manager.places
 	return b.add(g, 1, fmt.Sprintf("not ___ends_in_code(%s, %s, %d%s)", b.ref(g), at, c.flags, slot), c)
 }
 
-// Quiet is the method of QUIET. A value that is pinned otherwise, such as a tensor, needs none.
+// Quiet is the method of QUIET. A value pinned by another guard, such as a tensor, needs no check.
 func (b *GuardBuilder) Quiet(g Guard) error {
 	if b.manager.pinned[g.Name] {
 		return nil
@@ -292,7 +295,7 @@ func (b *GuardBuilder) TensorMatch(g Guard) error {
 	return nil
 }
 
-// GlobalState is the method of GLOBAL_STATE: the final check compares the state in any case.
+// GlobalState is the method of GLOBAL_STATE: the final check always compares the state.
 func (b *GuardBuilder) GlobalState(g Guard) error {
 	b.manager.stateLine = g.Line
 	b.manager.needsState = true

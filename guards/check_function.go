@@ -12,26 +12,26 @@ import (
 
 // Options choose what CheckFunctionManager checks and how it prints.
 type Options struct {
-	GuardNNModules bool     // check what is inside nn.Modules too; off, those guards are left out, as the seed has it
+	GuardNNModules bool     // also check the inside of nn.Modules; off, those guards are left out, as in TorchDynamo
 	SlotNames      []string // names of the slots; a global of the same name is then printed G['name']
-	// Reads are places the program read without asking what they hold: that they can be read is checked, where no guard and no
-	// value does so anyway.
+	// Reads are places the frame read without depending on their value. The program checks that they can be
+	// read, unless a guard or a value reads them already.
 	Reads []Source
 }
 
 // CheckFunctionManager turns all guards of a translation into one Program and one text.
 //
-// Parts stand in the order they are checked: `___guarded_code.valid`, then the others, small rank first and a part after the
-// parts on what its value is read from, then the tensors with torch's global state. The order depends on the set alone,
-// not on the order the guards were made in.
+// Parts are in the order they are checked: `___guarded_code.valid` first, then the others by ascending rank,
+// each after the parts on the places its value is read from, and last the tensors with torch's global state.
+// The order depends only on the set, not on the order the guards were made in.
 type CheckFunctionManager struct {
 	numSlots   int
 	printer    *printer
 	parts      []*part
 	tensors    []Guard
 	needsState bool
-	places     uint8           // guards of QuietAt's family
-	pinned     map[string]bool // places whose value is a tensor, or equal to a constant
+	places     uint8           // number of guards of QuietAt's family
+	pinned     map[string]bool // places whose value is checked to be a tensor or to equal a constant
 	stateLine  UserLine
 	kinds      []byte
 	program    *Program
@@ -46,15 +46,16 @@ type part struct {
 
 	cost    int     // see cost()
 	order   int     // position by cost alone
-	waiting int     // parts that must come before and have not come yet
-	next    []*part // parts that wait for this one
+	waiting int     // prerequisites not yet emitted
+	next    []*part // parts that wait for this part
 }
 
 // validText is the first part.
 const validText = "___guarded_code.valid"
 
-// NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources whose value the
-// transformed function takes as parameters after the slots, in order. A malformed guard is an error here, at once.
+// NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources whose values
+// the transformed function takes as parameters after the slots, in order. A malformed guard is reported here,
+// at once.
 func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Options) (*CheckFunctionManager, error) {
 	all := sortedGuards(set.Guards())
 	all = slices.DeleteFunc(all, func(g Guard) bool {
@@ -82,10 +83,11 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	return m, nil
 }
 
-// maxPlaces is how many places a translation takes into account for one object (1 + HELD in core/guards/end.c).
+// maxPlaces is the largest number of places that a translation counts for one object (1 + HELD in
+// core/guards/end.c).
 const maxPlaces = 7
 
-// countQuiet counts the guards on values that the frame drops, and finds the values that need none.
+// countQuiet counts the guards on values that the frame drops, and finds the values that need no such guard.
 func (m *CheckFunctionManager) countQuiet(all []Guard) {
 	for i := range all {
 		if _, quiet := quietFamily[all[i].CreateFn]; quiet && m.places < maxPlaces {
@@ -108,7 +110,7 @@ func (m *CheckFunctionManager) countQuiet(all []Guard) {
 	}
 }
 
-// describe adds a guard's line to Program.Kinds, for the part that is being written.
+// describe adds a guard's line to Program.Kinds, for the current part.
 func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
 	if m.kinds == nil {
 		m.kinds = make([]byte, 0, 96*(len(m.parts)+len(m.tensors)+1))
@@ -133,7 +135,8 @@ func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
 // Text is the whole condition: executable Python in the environment of godynamo._called.guard_env.
 func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
 
-// sortedGuards are the guards in Guard.Compare's order. Pointers are sorted: a Guard is many words.
+// sortedGuards returns the guards in Guard.Compare's order. It sorts pointers because a Guard is many words
+// long.
 func sortedGuards(set []Guard) []Guard {
 	pointers := make([]*Guard, len(set))
 	for i := range set {
@@ -147,7 +150,7 @@ func sortedGuards(set []Guard) []Guard {
 	return out
 }
 
-// newPrinter finds the roots and decides which of them the text can call by their bare names.
+// newPrinter finds the roots and decides which of them the text can print as bare names.
 func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
 	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{}, texts: map[Source]string{}}
 	locals := map[string]bool{}
@@ -192,8 +195,8 @@ func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
 	return p
 }
 
-// dropDuplicates removes parts with a text that was there before: they check the same thing. Of two kinds that give one
-// text (TYPE_MATCH, and LIST_LENGTH's own), the earlier stays.
+// dropDuplicates removes parts whose text occurred before: they check the same thing. If two kinds print the
+// same text (TYPE_MATCH, and the type check of LIST_LENGTH), the earlier stays.
 func (m *CheckFunctionManager) dropDuplicates() {
 	seen := map[string]bool{}
 	m.parts = slices.DeleteFunc(m.parts, func(p *part) bool {
@@ -239,7 +242,7 @@ func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error)
 	return e.finish()
 }
 
-// unseen are the places of opts.Reads that the tensor check does not read.
+// unseen returns the places in opts.Reads that the tensor check does not read.
 func (m *CheckFunctionManager) unseen(opts Options) []Source {
 	read := map[string]bool{}
 	for _, g := range m.tensors {
@@ -256,7 +259,7 @@ func (m *CheckFunctionManager) unseen(opts Options) []Source {
 	return out
 }
 
-// final writes the tensor check, which compares torch's global state with it.
+// final writes the tensor check, which also compares torch's global state.
 func (m *CheckFunctionManager) final(e *emitter) error {
 	if len(m.tensors) == 0 && !m.needsState {
 		return nil
@@ -291,8 +294,8 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 	return nil
 }
 
-// sorted orders the parts: by rank and depth, but after the parts they rest on. Parts that rest on each other are an error: left
-// out, they would make an entry serve frames it was not made for.
+// sorted orders the parts by rank and depth, but each after its prerequisites. A cycle of prerequisites is an
+// error: leaving those parts out would let the entry serve frames it was not made for.
 func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	for i, p := range m.parts {
 		p.order, p.cost = i, cost(p)
@@ -312,7 +315,8 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	at := map[string][]*part{} // by place
 	for i, p := range m.parts {
 		p.order, p.waiting, p.next = i, 0, nil
-		// What is said of two places is no condition for looking below one of them: `a is not a[0]` would wait for itself.
+		// A check on two places is no prerequisite for reading below one of them: `a is not a[0]` would wait
+		// for itself.
 		if p.guard.Origin != nil && p.guard.Args.Other == nil {
 			at[p.guard.Name] = append(at[p.guard.Name], p)
 		}
@@ -346,7 +350,7 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	return out, nil
 }
 
-// cost is a part's rank, plus what fetching its value takes; a part of a later stage costs what its kind costs or more.
+// cost is a part's rank plus the cost of fetching its value; a later stage raises it.
 func cost(p *part) int {
 	depth := 0
 	if p.guard.Origin != nil {
@@ -357,8 +361,8 @@ func cost(p *part) int {
 	return kindTable[p.guard.CreateFn].rank + p.stage + 2*depth
 }
 
-// prerequisites are the parts that must hold before p's value is looked at: earlier stages on the same place, and those on
-// the nearest place below it that has any (which in turn wait for theirs).
+// prerequisites are the parts that must hold before p's value is read: earlier stages on the same place, and
+// the parts on the nearest base place that has any (which in turn wait for theirs).
 func prerequisites(p *part, at map[string][]*part) []*part {
 	if p.guard.Origin == nil {
 		return nil
@@ -376,8 +380,8 @@ func prerequisites(p *part, at map[string][]*part) []*part {
 	return out
 }
 
-// nearest are the parts on the nearest place below src that has any. A Source that only changes the family of its base is the
-// same place under the same name.
+// nearest returns the parts on src's nearest base place that has any. A Source that only changes the family of
+// its base is the same place with the same name.
 func nearest(src Source, at map[string][]*part) []*part {
 	for s := src.Base(); s != nil; s = s.Base() {
 		if s.Name() == src.Name() {
@@ -404,13 +408,13 @@ func (q *partQueue) Pop() any {
 	return last
 }
 
-// errTooLarge ends a translation whose guards do not fit a program: the frame is left to CPython.
+// errTooLarge ends a translation whose guards do not fit into one program: CPython runs the frame.
 func errTooLarge(what string, n int) error {
 	return &exc.SkipFrame{Code: exc.TooLarge, Reason: fmt.Sprintf("guards: %d %s are too many for one program", n, what), Always: true}
 }
 
-// CheckFresh runs the program on the very frame it was made from: a guard that fails there would never hold, and the
-// translation is to be left out at once. h and slots are as for Program.Eval.
+// CheckFresh runs the program on the very frame it was made from. A guard that fails there would never hold, so
+// the translation must be discarded at once. h and slots are as for Program.Eval.
 func (m *CheckFunctionManager) CheckFresh(h Heap, slots []Value) error {
 	if failed, ok := m.program.Eval(h, slots); !ok {
 		return fmt.Errorf("guards: %q fails on the frame it was made from", m.program.FailedPart(failed))

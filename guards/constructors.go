@@ -22,9 +22,9 @@ func IDMatch(src Source, obj Const, keep Keep) Guard {
 	return on(src, CreateIDMatch, "", Args{Obj: obj, Keep: keep})
 }
 
-// EqualsMatch holds when v has exactly typ and equals val, part by part: 2, 2.0 and True differ, 0.0 and -0.0 differ, nan
-// equals nan. val must be an exact None, bool, int, float, complex, str, bytes, Ellipsis, range, or a tuple, frozenset or
-// slice of these. No code of the user's runs.
+// EqualsMatch holds when v has exactly type typ and equals val, part by part: 2, 2.0 and True differ, 0.0 and
+// -0.0 differ, nan equals nan. val must be an exact None, bool, int, float, complex, str, bytes, Ellipsis,
+// range, or a tuple, frozenset or slice of these. The check never runs the user's code.
 func EqualsMatch(src Source, typ, val Const) []Guard {
 	return []Guard{TypeMatch(src, typ), on(src, CreateEqualsMatch, "", Args{Obj: val})}
 }
@@ -50,13 +50,13 @@ func NameMatch(src Source, name string) Guard {
 	return on(src, CreateNameMatch, name, Args{Str: name})
 }
 
-// HasAttr holds when the instance itself has (or lacks) the attribute: its class is not looked at, no descriptor or
-// __getattr__ runs.
+// HasAttr holds when the instance itself has (or lacks) the attribute: its class is ignored and no descriptor
+// or __getattr__ runs.
 func HasAttr(src Source, name string, present bool) Guard {
 	return on(src, CreateHasAttr, name, Args{Str: name, Flag: present})
 }
 
-// TypeHasAttr holds when a class of the type's MRO has (or none has) the attribute. The value of src is a type.
+// TypeHasAttr holds when a class in the type's MRO has (or none has) the attribute. The value of src is a type.
 func TypeHasAttr(src Source, name string, present bool) Guard {
 	return on(src, CreateTypeHasAttr, name, Args{Str: name, Flag: present})
 }
@@ -71,18 +71,18 @@ func TupleIteratorLen(src Source, n int) Guard {
 	return on(src, CreateTupleIteratorLen, "", Args{N: n})
 }
 
-// DictKeys holds for an object of exactly typ, a dict class, with the same keys in the same order. keys is a tuple of n.
-// Keys compare part by part when of exact builtin types, by identity else.
+// DictKeys holds for an object of exactly typ, a dict class, with the same keys in the same order. keys is a
+// tuple of n. Keys of exact builtin types are compared part by part, others by identity.
 func DictKeys(src Source, typ, keys Const, n int) Guard {
 	return on(src, CreateDictKeys, "", Args{Obj: typ, Keep: KeepWeak, Obj2: keys, N: n})
 }
 
-// ODictKeys is DictKeys for OrderedDict, which keeps an order of its own.
+// ODictKeys is DictKeys for OrderedDict, which keeps its own order.
 func ODictKeys(src Source, typ, keys Const, n int) Guard {
 	return on(src, CreateODictKeys, "", Args{Obj: typ, Keep: KeepWeak, Obj2: keys, N: n})
 }
 
-// DictContains holds when the dict's own storage has (or lacks) key.
+// DictContains holds when the dict's own storage contains (or lacks) key.
 func DictContains(src Source, key Const, present bool) Guard {
 	return on(src, CreateDictContains, "#"+strconv.Itoa(key.Index), Args{Obj: key, Flag: present})
 }
@@ -92,7 +92,7 @@ func DictLength(src Source, n int) Guard {
 	return on(src, CreateDictLength, "", Args{N: n})
 }
 
-// WeakrefAlive holds when the referent read by a GlobalWeakRefSource lives.
+// WeakrefAlive holds when the referent read by a GlobalWeakRefSource is alive.
 func WeakrefAlive(src Source) Guard { return on(src, CreateWeakrefAlive, "", Args{}) }
 
 // NNModule holds when v is the module obj.
@@ -121,8 +121,8 @@ func NNModuleParamNames(src Source, keys Const) Guard {
 	return on(src, CreateNNModuleParamNames, "", Args{Obj: keys})
 }
 
-// ObjectMutation holds when v is obj and no attribute was set or deleted since the entry was made. obj must have a
-// __dict__ (an nn.Module has): making the entry fails else.
+// ObjectMutation holds when v is obj and no attribute was set or deleted since the entry was made. obj must
+// have a __dict__ (an nn.Module has one); otherwise making the entry fails.
 func ObjectMutation(src Source, obj Const) Guard {
 	return on(src, CreateObjectMutation, "", Args{Obj: obj, Keep: KeepWeak})
 }
@@ -132,20 +132,23 @@ func GradMode(enabled bool) Guard {
 	return process(CreateGradMode, "", Args{Flag: enabled})
 }
 
-// TensorMatch compares a tensor's metadata. Two for one place are merged.
+// TensorMatch compares a tensor's metadata. Two guards on one place are merged.
 func TensorMatch(src Source, t *TensorArgs) Guard {
 	return on(src, CreateTensorMatch, "", Args{Tensor: t})
 }
 
-// GlobalState compares torch's global state although no tensor is checked: grad mode, dispatch keys, modes, autocast, ...
+// GlobalState compares torch's global state even if no tensor is checked: grad mode, dispatch keys, modes,
+// autocast, ...
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
 // quietFamily are the guards on values that a frame drops.
 var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {}, CreateQuietIndex: {}}
 
-// QuietName holds when what v has under name, an instance in its own storage or a dict, can be replaced and ends without code of the
-// program's: it has none, it is held elsewhere too, or neither it nor what it alone holds has a __del__ or a watching weak reference. Held
-// elsewhere means: by more references than an entry has guards of this family, since all of those may go.
+// QuietName holds when the value that v stores under name (an instance in its own storage, or a dict) can be
+// dropped without running the user's code. That is so if there is no value, if other references keep it alive,
+// or if neither it nor anything that it alone holds has a __del__ or a weak reference with a callback. Other
+// references count only if there are more of them than the entry has guards of this family, since the frame may
+// drop all of those.
 func QuietName(src Source, name string) Guard {
 	return on(src, CreateQuietName, name, Args{Str: name})
 }
@@ -158,17 +161,18 @@ func QuietKey(src Source, key Const) Guard {
 // Quiet is QuietName for the value of a variable.
 func Quiet(src *LocalSource) Guard { return on(src, CreateQuiet, "", Args{}) }
 
-// QuietSlot is QuietName for a member that __slots__ has made, at a byte offset.
+// QuietSlot is QuietName for a __slots__ member at a byte offset.
 func QuietSlot(src Source, name string, offset int) Guard {
 	return on(src, CreateQuietSlot, name, Args{Str: name, N: offset})
 }
 
-// QuietIndex is QuietName for an item of a list or deque; what a cell holds is its item 0.
+// QuietIndex is QuietName for an item of a list or deque; the contents of a cell are its item 0.
 func QuietIndex(src Source, i int) Guard {
 	return on(src, CreateQuietIndex, strconv.Itoa(i), Args{N: i})
 }
 
-// QuietAt is the guard of this family for the place that src reads; false for places that nothing is stored into one by one.
+// QuietAt returns the guard of this family for the place that src reads, or false for a kind of place that
+// cannot be assigned individually.
 func QuietAt(src Source) (Guard, bool) {
 	switch s := src.(type) {
 	case *AttrSource:
@@ -198,8 +202,8 @@ func NoAlias(a, b Source) Guard {
 	return on(a, CreateNoAlias, b.Name(), Args{Other: b})
 }
 
-// PyCheck calls a Python predicate of ours with the value: the slow way, for what no other kind can say. text is what the
-// guard text calls it.
+// PyCheck calls one of our Python predicates with the value. It is slow, and only for conditions that no other
+// kind expresses. text names the predicate in the guard text.
 func PyCheck(src Source, callable Const, text string) Guard {
 	return on(src, CreatePyCheck, text, Args{Obj: callable, Str: text})
 }

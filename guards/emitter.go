@@ -5,8 +5,8 @@ import "fmt"
 // emitter writes a program: it numbers registers, constants and caches. A place is fetched once, by the first part that
 // needs it.
 //
-// Values to be handed over get the registers right after the builtins, in order, so that they ascend whatever the parts
-// fetch first; a value that is a slot, or stands in the list twice, is copied there.
+// Values passed to the transformed function get the registers right after the builtins, in order, so that they
+// ascend whatever order the parts fetch in. A value that is a slot, or that is listed twice, is copied there.
 type emitter struct {
 	program  *Program
 	regs     map[string]uint32 // place → register that holds it
@@ -15,7 +15,8 @@ type emitter struct {
 	nextReg  int
 }
 
-// constKey: one constant may be needed strong here and by address there; the stronger keep serves both.
+// constKey identifies a constant. If one use needs it strong and another only by address, the stronger keep
+// serves both.
 type constKey struct {
 	index int
 	name  string
@@ -61,7 +62,7 @@ func (e *emitter) node(n Node) {
 	e.program.Nodes = append(e.program.Nodes, n)
 }
 
-// part writes the checks of a part, and before them what fetches its value.
+// part writes the nodes that fetch the part's value, then its checks.
 func (e *emitter) part(p *part) error {
 	var src uint32
 	if p.guard.Origin != nil {
@@ -106,7 +107,7 @@ func (e *emitter) register(s Source) (uint32, error) {
 	return reg, nil
 }
 
-// slot is a register that holds its place from the start.
+// slot returns a register that holds its place from the start.
 func (e *emitter) slot(n int) (uint32, error) {
 	if n < 0 || n >= e.program.NumSlots+2 {
 		return 0, fmt.Errorf("guards: slot %d of a frame with %d", n, e.program.NumSlots)
@@ -153,7 +154,7 @@ func (e *emitter) operand(o operand) (uint32, error) {
 	return o.number, nil
 }
 
-// constant numbers a constant; asked for twice, the stronger keep holds.
+// constant returns the number of a constant; for a repeated request, the stronger keep wins.
 func (e *emitter) constant(key constKey, keep Keep) uint32 {
 	if i, ok := e.consts[key]; ok {
 		if use := &e.program.Consts[i]; keep < use.Keep {
@@ -167,7 +168,8 @@ func (e *emitter) constant(key constKey, keep Keep) uint32 {
 	return i
 }
 
-// values hands the values over: fetches those that no guard fetched, copies those that have another register.
+// values puts the values into their registers: fetches those no guard has fetched, copies those in another
+// register.
 func (e *emitter) values(values []Source, p *printer) error {
 	for i, v := range values {
 		want := uint32(e.program.NumSlots + 2 + i)
@@ -187,7 +189,8 @@ func (e *emitter) values(values []Source, p *printer) error {
 	return nil
 }
 
-// finish checks the sizes and returns the program; parts that got no node (a value that is a slot) leave no trace.
+// finish checks the sizes and returns the program; a part without nodes (a value that is a slot) leaves no
+// trace.
 func (e *emitter) finish() (*Program, error) {
 	p := e.program
 	p.NumRegs = e.nextReg

@@ -1,8 +1,8 @@
 package guards
 
-// Eval runs the program as pyhook/core/guards/eval.c does: it returns the index of the first node that fails and false, or
-// -1 and true. The program has been verified. Calls of Python count as done after one sweep, as in C, but are not made
-// twice here: an abstract heap has no code that could change it in between.
+// Eval runs the program as pyhook/core/guards/eval.c does: it returns the index of the first node that fails
+// and false, or -1 and true. The program has been verified. C may repeat a sweep after a node that called
+// Python; Eval never does, because no code can change an abstract heap in between.
 func (p *Program) Eval(h Heap, slots []Value) (failedNode int, ok bool) {
 	if len(slots) != p.NumSlots {
 		return 0, false
@@ -28,7 +28,7 @@ func (p *Program) Eval(h Heap, slots []Value) (failedNode int, ok bool) {
 	return -1, true
 }
 
-// FailedPart is the text of the part a node belongs to.
+// FailedPart returns the text of the part that a node belongs to.
 func (p *Program) FailedPart(node int) string {
 	if node < 0 || node >= len(p.Nodes) {
 		return ""
@@ -50,7 +50,7 @@ func (e *evaluation) konst(i uint32) Value {
 	return v
 }
 
-// fetch gives the value an access node loads.
+// fetch returns the value that an access node loads.
 func (e *evaluation) fetch(n *Node) (Value, bool) {
 	v := e.regs[n.Src]
 	switch n.Op {
@@ -119,7 +119,7 @@ func at(items []Value, i int) (Value, bool) {
 	return items[i], true
 }
 
-// holds decides a check node.
+// holds evaluates a check node.
 func (e *evaluation) holds(n *Node) bool {
 	v := e.regs[n.Src]
 	want := n.Flags&FlagPresent != 0

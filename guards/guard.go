@@ -1,5 +1,5 @@
-// Package guards says what a translation assumed about the frame it was made from, and turns that into something that can
-// be checked before every later call.
+// Package guards records what a translation assumed about the frame it was made from, and turns those
+// assumptions into a program that is checked before every later call.
 //
 //	Source        where a value comes from: x, x.weight, G['torch'], x[0]            source*.go
 //	Guard         one assumption about one Source: its type, its identity, ...       guard.go, constructors.go
@@ -8,9 +8,9 @@
 //	CheckFunctionManager  all guards → one Program and one text                      check_function.go
 //	Program       16-byte nodes over registers; verified, then run by C              program.go, eval.go
 //
-// The kinds and operations are rows of kinds.table. The package is pure: it knows neither C nor Python, and names Python
-// objects by their index in the translation's constant pool. It never evaluates anything on real objects; eval.go is the
-// reference that pyhook/core/guards/eval.c is tested against.
+// The kinds and operations are rows of kinds.table. The package is pure: it uses neither C nor Python, and
+// refers to Python objects by their index in the translation's constant pool. It never evaluates anything on
+// real objects; eval.go is the reference that pyhook/core/guards/eval.c is tested against.
 package guards
 
 //go:generate go run ./gen
@@ -27,13 +27,14 @@ type Const struct {
 	ID    uint64 // address, as id() gives it
 }
 
-// UserLine is the line of the user's program that was translated when a guard was made. The zero value is "not known".
+// UserLine is the line of the user's program that was being translated when a guard was made. The zero value
+// means unknown.
 type UserLine struct {
 	File string
 	Line int
 }
 
-// GuardSource says what family of place a guarded value comes from.
+// GuardSource is the family of places that a guarded value comes from.
 type GuardSource int
 
 // The families. The NN_MODULE ones may be left unguarded (Options.GuardNNModules).
@@ -44,12 +45,12 @@ const (
 	SourceGlobalNNModule
 	SourceConstant
 	SourceRandomValue
-	SourcePolyfill // inside godynamo's own stand-ins for C code: nobody changes it, nothing there is guarded
+	SourcePolyfill // inside godynamo's own replacements for C code: nobody changes it, nothing in it is guarded
 )
 
 var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT", "RANDOM_VALUE", "POLYFILL"}
 
-// String gives Dynamo's spelling.
+// String returns Dynamo's spelling.
 func (s GuardSource) String() string {
 	if s < 0 || int(s) >= len(guardSourceNames) {
 		return "UNKNOWN"
@@ -63,18 +64,19 @@ func (s GuardSource) IsNNModule() bool { return s == SourceLocalNNModule || s ==
 // IsLocal reports whether the value is reached from the frame's locals.
 func (s GuardSource) IsLocal() bool { return s == SourceLocal || s == SourceLocalNNModule }
 
-// Keep says how an entry keeps an object that its program names.
+// Keep is how an entry keeps an object that its program refers to.
 type Keep int
 
-// What C does, see golib.h. A weakly kept object that dies makes the entry invalid; one that takes no weak reference is
-// held instead. KeepOwner: an earlier check names an object that keeps this one alive.
+// The C side is in golib.h. If a weakly kept object dies, the entry becomes invalid; an object that cannot be
+// weakly referenced is held strongly. KeepOwner: an earlier check refers to an object that keeps this object
+// alive.
 const (
 	KeepStrong Keep = iota
 	KeepWeak
 	KeepOwner
 )
 
-// CreateFn is a kind of guard, that is a method of GuardBuilder. The zero value is none.
+// CreateFn is a kind of guard, that is, a method of GuardBuilder. The zero value is no kind.
 type CreateFn int
 
 type kindInfo struct {
@@ -83,7 +85,7 @@ type kindInfo struct {
 	create func(*GuardBuilder, Guard) error
 }
 
-// String gives Dynamo's spelling: TYPE_MATCH.
+// String returns Dynamo's spelling: TYPE_MATCH.
 func (c CreateFn) String() string {
 	if c <= 0 || c >= numCreateFns {
 		return "UNKNOWN"
@@ -91,7 +93,7 @@ func (c CreateFn) String() string {
 	return kindTable[c].name
 }
 
-// TensorFields says what of a tensor is compared: the Tensor* bits of kinds.table.
+// TensorFields selects the fields of a tensor that are compared: the Tensor* bits of kinds.table.
 type TensorFields = uint16
 
 // TensorArgs are the operands of TENSOR_MATCH. The metadata compared against is read from Example when the entry is made.
@@ -102,7 +104,7 @@ type TensorArgs struct {
 	StaticStrides uint64 // bit i: stride of dimension i is compared; needs TensorStrides
 }
 
-// Args are a guard's operands; which of them count depends on its kind.
+// Args are a guard's operands; its kind decides which of them are used.
 type Args struct {
 	Obj, Obj2 Const
 	Keep      Keep
@@ -118,13 +120,13 @@ type Guard struct {
 	Name     string      // of the place: Origin.Name(), or "" for the whole process
 	Source   GuardSource // of the place
 	CreateFn CreateFn
-	Key      string // tells apart guards of one kind on one name: HASATTR's attribute
+	Key      string // distinguishes guards of one kind on one name: HASATTR's attribute
 	Origin   Source // nil for guards of the whole process
 	Args     Args
 	Line     UserLine
 }
 
-// GuardID is what makes a guard the same as another: comparable, so usable as a map key.
+// GuardID is a guard's identity, usable as a map key.
 type GuardID struct {
 	Name     string
 	Source   GuardSource
@@ -140,13 +142,14 @@ func (g *Guard) id() GuardID { return GuardID{g.Name, g.Source, g.CreateFn, g.Ke
 // IsNNModule reports whether the guard is about the inside of an nn.Module.
 func (g Guard) IsNNModule() bool { return g.Source.IsNNModule() }
 
-// At returns the guard marked as made while line was translated.
+// At returns the guard with line as the line it was made for.
 func (g Guard) At(line UserLine) Guard {
 	g.Line = line
 	return g
 }
 
-// Compare orders guards whatever order they were made in: by family, length of the name, name, kind, key.
+// Compare orders guards by family, length of the name, name, kind and key, independent of the order they were
+// made in.
 func (g Guard) Compare(other Guard) int { return g.compare(&other) }
 
 func (g *Guard) compare(other *Guard) int {

@@ -3,17 +3,17 @@ package guards
 // Value is an object of a Heap: a comparable handle; equal handles are one object.
 type Value any
 
-// Heap is what the reference evaluator knows of Python objects. Its methods look and never run code; ok is false where there
-// is nothing, or the object is of another kind than asked about.
+// Heap is the reference evaluator's view of Python objects. Its methods never run code; ok is false if the
+// value is missing or the object is of another kind than the method is for.
 type Heap interface {
 	Globals() Value
 	Builtins() Value
 	Valid() bool               // the entry's own flag
-	Const(i int) (Value, bool) // constant of the program; false when it died
+	Const(i int) (Value, bool) // constant of the program; false once it died
 	None() Value
 	Type(v Value) Value // exact type
 	InstanceAttr(v Value, name Value) (Value, bool)
-	InstanceDict(v Value) (Value, bool) // where it exists
+	InstanceDict(v Value) (Value, bool) // if it exists
 	ModuleDict(v Value) (Value, bool)
 	Slot(v Value, name Value, offset int) (Value, bool)
 	TypeLookup(t Value, name Value) (found Value, ok, isType bool)
@@ -27,14 +27,14 @@ type Heap interface {
 	FuncField(v Value, field FuncField) (Value, bool)
 	Cell(v Value) (contents Value, empty, isCell bool)
 	Referent(v Value) (Value, bool) // of a weak reference: None once it died
-	Watched(v Value) bool           // whether its end may run code
-	EndsInCode(v, at Value) bool    // what v alone has under a name, a key or, an int, at an index
+	Watched(v Value) bool           // whether destroying it may run code
+	EndsInCode(v, at Value) bool    // the same for what only v holds at a name, a key or, if an int, an index
 	IsName(v, name Value) bool      // whether __name__ of a function, class or module is name
 	Equal(a, b Value) bool          // part by part, types included
 	ParamNames(v Value) ([]Value, bool)
 	Unchanged(v Value) bool // since the entry was made
 	GradEnabled() bool
 	StateEqual() bool              // torch's global state is that of the entry
-	Tensor(v Value, spec int) bool // v is as tensor row spec of the program says
+	Tensor(v Value, spec int) bool // v matches the program's tensor row spec
 	Call(predicate, v Value) bool
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// quote gives a Python string literal of s, as repr() would for plain ASCII text.
+// quote returns s as a Python string literal, as repr() would for plain ASCII text.
 func quote(s string) string {
 	if isPlain(s) {
 		return "'" + s + "'"
@@ -38,7 +38,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// isPlain reports whether s is printable ASCII in which nothing takes a backslash.
+// isPlain reports whether s is printable ASCII that needs no backslash.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '\'' || c == '\\' {
@@ -66,7 +66,8 @@ func isIdentifier(s string) bool {
 var keywords = nameSet(`False None True and as assert async await break class continue def del elif else except finally for
 	from global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
-// reserved are the names the text itself uses; a variable of that name is printed as L['name'] or G['name'].
+// reserved are the names the text itself uses; a variable with such a name is printed as L['name'] or
+// G['name'].
 var reserved = nameSet(`G L inf nan range slice frozenset type list len Ellipsis`)
 
 func nameSet(words string) map[string]bool {
@@ -77,7 +78,7 @@ func nameSet(words string) map[string]bool {
 	return set
 }
 
-// isReserved reports whether the text uses the name for something of its own.
+// isReserved reports whether the text uses the name for its own purposes.
 func isReserved(name string) bool { return reserved[name] || strings.HasPrefix(name, "___") }
 
 // member prints an attribute.
@@ -88,12 +89,12 @@ func member(base Source, name string, p *printer) string {
 	return instanceAttr(base, name, p)
 }
 
-// instanceAttr prints what the instance itself has.
+// instanceAttr prints an attribute of the instance itself.
 func instanceAttr(base Source, name string, p *printer) string {
 	return "___instance_attr(" + printed(base, p) + ", " + quote(name) + ")"
 }
 
-// constText prints a constant so that the text can be executed: as its literal, or as a look-up in the entry's pool.
+// constText prints a constant as executable text: as its literal, or as a look-up in the entry's pool.
 func constText(c Const) string {
 	if isLiteral(c.Text) {
 		return c.Text
@@ -101,15 +102,16 @@ func constText(c Const) string {
 	return "___object(" + strconv.FormatUint(c.ID, 10) + ")"
 }
 
-// isLiteral reports whether text is a repr that reads back as the value: numbers, strings, bytes, None, True, False,
-// Ellipsis, inf, nan, and tuples, frozensets, ranges and slices of these. Anything else, `<object at ...>` and shortened
-// texts included, is none.
+// isLiteral reports whether text is a repr that reads back as the value: numbers, strings, bytes, None, True,
+// False, Ellipsis, inf, nan, and tuples, frozensets, ranges and slices of these. Any other text, such as
+// `<object at ...>` or a shortened repr, is not a literal.
 func isLiteral(text string) bool {
 	s := literalScanner{text: text}
 	return s.value(0) && s.at == len(text)
 }
 
-// literalScanner reads one literal by recursive descent; depth is bounded since texts come from the user's values.
+// literalScanner reads one literal by recursive descent. Depth is bounded, since the texts come from the user's
+// values.
 type literalScanner struct {
 	text string
 	at   int
@@ -153,7 +155,7 @@ func (s *literalScanner) value(depth int) bool {
 	return s.match(numberText)
 }
 
-// items reads values up to the closing text; a tuple of one has a comma after it, and must.
+// items reads values up to the closing text; a tuple of one item must have a comma after it.
 func (s *literalScanner) items(depth int, closing string, tuple bool) bool {
 	for n := 1; ; n++ {
 		if !s.value(depth + 1) {
@@ -189,15 +191,15 @@ func (s *literalScanner) str() bool {
 	return false
 }
 
-// numberText is repr() of an int, a float or an imaginary number; sumText what stands in the parentheses of other complex
-// numbers.
+// numberText is repr() of an int, a float or an imaginary number; sumText is the parenthesized form of other
+// complex numbers.
 var (
 	realText   = `(?:inf|nan|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-][0-9]+)?)`
 	numberText = regexp.MustCompile(`^-?` + realText + `j?`)
 	sumText    = regexp.MustCompile(`^\(-?` + realText + `[+-]` + realText + `j\)`)
 )
 
-// match reads what the expression matches here.
+// match consumes the text that the expression matches here.
 func (s *literalScanner) match(re *regexp.Regexp) bool {
 	found := re.FindString(s.text[s.at:])
 	s.at += len(found)

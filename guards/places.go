@@ -2,8 +2,8 @@ package guards
 
 import "slices"
 
-// Places finds what has been said of a place and of all that is read from it, in logs that only grow. It reads each log once, when it is
-// asked first, and then what was added.
+// Places finds the guards and reads on a place and on all places read from it, in logs that only grow. The
+// first query reads each log; later ones read only the new entries.
 type Places struct {
 	at            map[string]int32
 	all           []place
@@ -11,16 +11,16 @@ type Places struct {
 	guards, reads int // entries of the logs that have been read
 }
 
-// place is a node of the tree of places; numbers are indices, less one, so that 0 is none.
+// place is a node of the tree of places. Its numbers are indices plus one, so that 0 means none.
 type place struct {
-	below, beside int32 // first of the places read from it, next one read from the same
-	guards, reads int32 // last of the sayings
+	below, beside int32 // first of the places read from it, next place read from the same base
+	guards, reads int32 // last of its sayings (see saying)
 }
 
 type saying struct{ entry, before int32 }
 
-// Below lists the guards on src and on what is read from it, those that compare it with others included, and the reads of such places, each
-// in the order of its log.
+// Below lists the guards on src and on places read from it, including guards that compare such a place with
+// another, and the reads of such places, each in the order of its log.
 func (p *Places) Below(src Source, gs []Guard, reads []Source) (guards []Guard, read []Source) {
 	if p.at == nil {
 		p.at = make(map[string]int32, len(gs))

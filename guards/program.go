@@ -40,7 +40,8 @@ func (o Op) String() string {
 // IsAccess reports whether the operation writes a register.
 func (o Op) IsAccess() bool { return o < numOps && opTable[o].access }
 
-// Node is one step of a program. C packs it into 16 bytes and keeps Part apart, which nothing but a failure asks for.
+// Node is one step of a program. C packs it into 16 bytes and stores Part separately, since only a failure
+// reads it.
 type Node struct {
 	Op    Op
 	Flags uint8
@@ -50,8 +51,8 @@ type Node struct {
 	A, B  uint32
 }
 
-// ConstUse is a constant of a program. Index is that of the translation's pool, or -1 for a str made when the program is
-// installed: an interned Name.
+// ConstUse is a constant of a program. Index is its index in the translation's pool, or -1 for Name, a str that
+// is created and interned when the program is installed.
 type ConstUse struct {
 	Index int
 	Keep  Keep
@@ -67,11 +68,11 @@ type TensorSpec struct {
 	Example       Const
 }
 
-// Program is what C runs before a translation serves a call.
+// Program is the code that C runs before a translation serves a call.
 //
-// Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins dict, the rest are
-// written by access nodes, each once and before it is read. A node that cannot do its work (an attribute that is not there)
-// fails like a check. The first node is VALID, a TENSORS node is the last.
+// Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins dict.
+// Access nodes write the rest, each once and before it is read. An access node that fails (a missing attribute)
+// fails like a check. The first node is VALID; a TENSORS node comes last.
 type Program struct {
 	Nodes     []Node
 	NumSlots  int
@@ -85,14 +86,14 @@ type Program struct {
 	Extra     []uint32 // registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
 }
 
-// Limits that keep every operand inside its field with room to spare; a translation over them is left to CPython. A module
-// takes some 8 to 20 registers and twice as many parts.
+// Limits that keep every operand inside its field with room to spare; a translation that exceeds them is left
+// to CPython. An nn.Module takes some 8 to 20 registers and twice as many parts.
 const (
 	maxRegs  = 1 << 22 // C has 24 bits
 	maxParts = 1 << 24
 )
 
-// Verify checks all that C relies on. A program that fails is never installed.
+// Verify checks everything C relies on. A program that fails is never installed.
 func (p *Program) Verify() error {
 	if p.NumSlots < 0 || p.NumRegs < p.NumSlots+2 || p.NumRegs > maxRegs {
 		return fmt.Errorf("guards: %d registers for %d slots", p.NumRegs, p.NumSlots)
@@ -126,7 +127,7 @@ func (p *Program) Verify() error {
 type verifier struct {
 	p       *Program
 	written []bool
-	caches  []bool // used by a node already: a cache belongs to one node
+	caches  []bool // already used by a node: a cache belongs to one node
 	part    uint32
 }
 
@@ -163,7 +164,7 @@ func (v *verifier) node(i int, n *Node) error {
 	return nil
 }
 
-// read allows a register that is written by then. A frame without slots still has register 0: the globals.
+// read accepts a register that has been written. A frame without slots still has register 0: the globals.
 func (v *verifier) read(reg uint32) error {
 	if uint64(reg) >= uint64(v.p.NumRegs) || !v.written[reg] {
 		return fmt.Errorf("register %d is read before it is written", reg)

@@ -1,18 +1,19 @@
 package guards
 
-// Rebase says of one place what was said of another: sources and guards below from become those below to. It makes each source once.
+// Rebase rewrites sources and guards from one place to another: those below from become those below to. Each
+// source is made once.
 type Rebase struct {
 	from string
 	to   Source
 	done map[Source]Source
 }
 
-// NewRebase returns the change of from into to.
+// NewRebase returns the Rebase that replaces from by to.
 func NewRebase(from, to Source) *Rebase {
 	return &Rebase{from: from.Name(), to: to, done: map[Source]Source{}}
 }
 
-// Source is s with from replaced by to: s itself where it is not read from from.
+// Source returns s with from replaced by to, or s itself if it is not read from from.
 func (r *Rebase) Source(s Source) Source {
 	if s == nil {
 		return nil
@@ -22,7 +23,7 @@ func (r *Rebase) Source(s Source) Source {
 	}
 	out := s
 	switch base := s.Base(); {
-	case isFamily(s): // which is called like its base
+	case isFamily(s): // has its base's name
 		if b := r.Source(base); b != base {
 			out = onBase(s, b)
 		}
@@ -37,7 +38,7 @@ func (r *Rebase) Source(s Source) Source {
 	return out
 }
 
-// Guard is g with its places changed; false for sources of a kind that cannot be (see onBase).
+// Guard returns g with its places rewritten, or false if a source's kind cannot be rewritten (see onBase).
 func (r *Rebase) Guard(g Guard) (Guard, bool) {
 	if g.Origin == nil {
 		return g, true
@@ -67,7 +68,8 @@ func isFamily(s Source) bool {
 	return false
 }
 
-// onBase is a source like s that is read from base; nil for kinds without one that is free to choose.
+// onBase returns a source like s that is read from base, or nil if sources of this kind have a fixed base or
+// none.
 func onBase(s, base Source) Source {
 	if base == nil {
 		return nil

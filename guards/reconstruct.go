@@ -2,7 +2,8 @@ package guards
 
 import "fmt"
 
-// Reconstructor emits instructions that load a value. Each method says its stack effect; names are the program's.
+// Reconstructor emits instructions that load a value. Each method's comment is its stack effect; names are from
+// the user's code.
 type Reconstructor interface {
 	LoadSlot(slot int, name string) error // -- value
 	LoadGlobal(name string) error         // -- value of the frame's globals
@@ -15,7 +16,7 @@ type Reconstructor interface {
 	LoadCellContents() error              // cell -- contents
 	Subscript() error                     // container key -- container[key]
 	Call(nargs int) error                 // callable arg... -- result
-	// LoadHelper loads a function of godynamo._called.guard_env by its name there: type_lookup, instance_dict, ...
+	// LoadHelper loads a function of godynamo._called.guard_env by its name: type_lookup, instance_dict, ...
 	LoadHelper(name string) error // -- function
 	LoadRandomValue(i int) error  // -- i-th random value of the call
 }
@@ -28,7 +29,7 @@ func Reconstruct(s Source, r Reconstructor) error {
 	return s.reconstruct(r)
 }
 
-// steps runs emitting calls up to the first error.
+// steps runs the emitting calls, up to the first error.
 func steps(calls ...func() error) error {
 	for _, call := range calls {
 		if err := call(); err != nil {

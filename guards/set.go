@@ -2,12 +2,13 @@ package guards
 
 import "slices"
 
-// Set is a persistent set of guards in the order they were added. The zero value is empty. Adding and uniting cost O(1)
-// and leave the operands as they were; duplicates are removed when the set is read, and the reading is kept.
+// Set is a persistent set of guards in the order they were added. The zero value is empty. Add and Union cost
+// O(1) and do not change their operands. Duplicates are removed when the set is first read, and that result is
+// cached.
 type Set struct{ root *setNode }
 
-// setNode is a leaf (guard) or the union of two sets. Nodes are shared between sets and never change, but for flat, the
-// remembered reading.
+// setNode is a leaf (guard) or the union of two sets. Nodes are shared between sets and never change, except
+// for flat and index, the cached result of reading.
 type setNode struct {
 	guard       *Guard
 	left, right *setNode
@@ -18,7 +19,7 @@ type setNode struct {
 // NewSet returns the set of the given guards.
 func NewSet(gs ...Guard) Set { return Set{}.Add(gs...) }
 
-// Add returns the set with gs added. A TENSOR_MATCH for a place that has one is merged with it.
+// Add returns the set with gs added. A second TENSOR_MATCH for a place is merged with the first.
 func (s Set) Add(gs ...Guard) Set {
 	for i := range gs {
 		g := gs[i]
@@ -27,7 +28,7 @@ func (s Set) Add(gs ...Guard) Set {
 	return s
 }
 
-// Union returns the set of the guards of s and of the others.
+// Union returns the union of s and the others.
 func (s Set) Union(others ...Set) Set {
 	for _, o := range others {
 		switch {
@@ -41,12 +42,12 @@ func (s Set) Union(others ...Set) Set {
 	return s
 }
 
-// Collector gathers the guards of a translation, which are thousands, most of them said many times: what is there is found by its identity
-// and nothing is allocated for it. The zero value is empty.
+// Collector gathers the guards of a translation: thousands, most of them repeated many times. A repeated guard
+// is found by its identity, without an allocation. The zero value is empty.
 type Collector struct {
 	flat    []Guard
 	index   map[GuardID]int
-	tensors []Guard // TENSOR_MATCH for places that have one; their operands may still change, so they are merged in the end
+	tensors []Guard // repeated TENSOR_MATCH for a place; their operands may still change, so Set merges them
 }
 
 // Add adds gs; see Set.Add.
@@ -66,7 +67,7 @@ func (c *Collector) Add(gs ...Guard) {
 	}
 }
 
-// Set is the set of what has been added so far; it may be read until the next Add.
+// Set returns the set of what has been added so far; it is valid until the next Add.
 func (c *Collector) Set() Set {
 	if c.index == nil {
 		return Set{}
@@ -81,7 +82,8 @@ func (c *Collector) Set() Set {
 	return Set{&setNode{flat: flat, index: c.index}}
 }
 
-// Said are the distinct guards so far in the order of adding, without the merging of TENSOR_MATCH; the caller must not change the slice.
+// Said returns the distinct guards so far in the order of adding, without merging TENSOR_MATCH guards; the
+// caller must not change the slice.
 func (c *Collector) Said() []Guard { return c.flat }
 
 // Len is the number of distinct guards.
@@ -94,7 +96,7 @@ func (s Set) Each(f func(Guard)) {
 	}
 }
 
-// Contains reports whether a guard of the same identity is in the set.
+// Contains reports whether the set has a guard with the same identity.
 func (s Set) Contains(g Guard) bool {
 	if s.root == nil {
 		return false
@@ -104,7 +106,7 @@ func (s Set) Contains(g Guard) bool {
 	return ok
 }
 
-// Guards are the distinct guards in the order of adding; the caller must not change the slice.
+// Guards returns the distinct guards in the order of adding; the caller must not change the slice.
 func (s Set) Guards() []Guard {
 	if s.root == nil {
 		return nil
@@ -115,7 +117,7 @@ func (s Set) Guards() []Guard {
 	return s.root.flat
 }
 
-// flatten reads the tree with a stack of its own: a set grown one by one is a chain as deep as it is long.
+// flatten reads the tree with an explicit stack: a set grown one by one is a chain as deep as it is long.
 func (n *setNode) flatten() {
 	index := map[GuardID]int{}
 	var flat []Guard
@@ -124,7 +126,7 @@ func (n *setNode) flatten() {
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if top.guard == nil { // a leaf met twice is a guard met twice
+		if top.guard == nil { // a leaf reached twice is a guard found twice
 			if seen[top] {
 				continue
 			}
@@ -157,7 +159,7 @@ func addGuard(flat []Guard, index map[GuardID]int, g *Guard) []Guard {
 	return flat
 }
 
-// merge compares what either compares; the example is t's. Neither operand changes.
+// merge compares every field that t or o compares; the example is t's. Neither operand changes.
 func (t *TensorArgs) merge(o *TensorArgs) *TensorArgs {
 	if t == nil {
 		return o

@@ -2,19 +2,21 @@ package guards
 
 import "strconv"
 
-// Source says where a value comes from, in terms of the frame. It is immutable and has three readers: the guard program
-// (which fetches the value into a register), Reconstruct (instructions that load it again), and the guard text.
+// Source is the place a value comes from, in terms of the frame. It is immutable and has three uses: the guard
+// program (which fetches the value into a register), Reconstruct (instructions that load it again), and the
+// guard text.
 //
-// Name is a Python expression that gives the value in the environment of godynamo._called.guard_env: locals by name, G for the
-// globals dict, ___cells for cells. Two Sources with the same Name are the same place.
+// Name is a Python expression that evaluates to the value in the environment of godynamo._called.guard_env:
+// locals by name, G for the globals dict, ___cells for cells. Two Sources with the same Name are the same
+// place.
 type Source interface {
 	Name() string
 	GuardSource() GuardSource
-	Base() Source // what it is read from; nil at a root
+	Base() Source // source it is read from; nil at a root
 	isSource()
-	// text is Name with the printer's choices, e.g. globals without G[...].
+	// text is Name adapted to the printer, e.g. globals without G[...].
 	text(p *printer) string
-	// fetch writes the nodes that load the value, given that of Base; see emitter.
+	// fetch writes the nodes that load the value, given the register of Base's value; see emitter.
 	fetch(e *emitter, base uint32) (uint32, error)
 	reconstruct(r Reconstructor) error
 }
@@ -27,8 +29,8 @@ type printer struct {
 	texts   map[Source]string
 }
 
-// printed is s.text(p), made once: a path as deep as a module tree is would print each place above it again. Without a printer it is
-// the name.
+// printed returns s.text(p), cached: otherwise a path as deep as a module tree would print each place above it
+// again. Without a printer it returns the name.
 func printed(s Source, p *printer) string {
 	if p == nil {
 		return s.Name()
@@ -41,7 +43,7 @@ func printed(s Source, p *printer) string {
 	return text
 }
 
-// origin holds what every Source has: its printed name is made once.
+// origin holds what every Source has. The printed name is made once.
 type origin struct {
 	base   Source
 	name   string
@@ -53,7 +55,7 @@ func (o *origin) GuardSource() GuardSource { return o.family }
 func (o *origin) Base() Source             { return o.base }
 func (o *origin) isSource()                {}
 
-// from is the origin of a source read from base.
+// from returns the origin of a source read from base.
 func from(base Source) origin { return origin{base: base, family: base.GuardSource()} }
 
 // LocalSource is a slot of the frame: an argument, or the cell of a free variable.
@@ -108,13 +110,13 @@ func NewGlobalsSource() *GlobalsSource {
 
 func (s *GlobalsSource) text(*printer) string { return s.name }
 
-// BuiltinSource is a builtin that no global hides.
+// BuiltinSource is a builtin that no global shadows.
 type BuiltinSource struct {
 	origin
 	Builtin string
 }
 
-// NewBuiltinSource returns builtins[name]; reading it fails once the globals have that name.
+// NewBuiltinSource returns builtins[name]; reading it fails once the globals define that name.
 func NewBuiltinSource(name string) *BuiltinSource {
 	return &BuiltinSource{origin{name: "___builtin(" + quote(name) + ")", family: SourceGlobal}, name}
 }
@@ -124,7 +126,8 @@ func (s *BuiltinSource) text(*printer) string { return s.name }
 // CellSource is the contents of a cell.
 type CellSource struct{ origin }
 
-// NewCellSource returns the contents of the cell at base. Over a slot, the printed name is the variable's.
+// NewCellSource returns the contents of the cell at base. If base is a slot, the printed name is the
+// variable's.
 func NewCellSource(base Source) *CellSource {
 	s := &CellSource{from(base)}
 	if local, ok := base.(*LocalSource); ok {
@@ -146,14 +149,14 @@ func (s *CellSource) text(p *printer) string {
 	return printed(s.base, p) + ".cell_contents"
 }
 
-// ConstSource is an object that the entry holds: a type or a function the translation went through.
+// ConstSource is an object that the entry holds: a type or a function that the translation went through.
 type ConstSource struct {
 	origin
 	Const Const
 }
 
-// NewConstSource returns the object c, which the entry keeps weakly where it can. text says what it is in words; the
-// printed name carries it beside the address, since the text must be executable.
+// NewConstSource returns the object c, which the entry keeps weakly if possible. text describes it in words;
+// the printed name contains text next to the address, since the name must be executable.
 func NewConstSource(c Const, text string) *ConstSource {
 	name := "___object(" + strconv.FormatUint(c.ID, 10)
 	if text != "" {
@@ -162,7 +165,8 @@ func NewConstSource(c Const, text string) *ConstSource {
 	return &ConstSource{origin{name: name + ")", family: SourceConstant}, c}
 }
 
-// NewPolyfillSource returns an object of godynamo's own stand-ins for C code: neither it nor what is read from it is guarded.
+// NewPolyfillSource returns an object of godynamo's own replacements for C code: neither it nor anything read
+// from it is guarded.
 func NewPolyfillSource(c Const) *ConstSource {
 	s := NewConstSource(c, "___polyfill")
 	s.family = SourcePolyfill
@@ -171,7 +175,8 @@ func NewPolyfillSource(c Const) *ConstSource {
 
 func (s *ConstSource) text(*printer) string { return s.name }
 
-// RandomValueSource is the i-th random number the program drew. No guard can be on it: it is made anew by every call.
+// RandomValueSource is the i-th random number that the user's code drew. It cannot be guarded, because every
+// call draws a new one.
 type RandomValueSource struct {
 	origin
 	Index int
@@ -184,7 +189,7 @@ func NewRandomValueSource(i int) *RandomValueSource {
 
 func (s *RandomValueSource) text(*printer) string { return s.name }
 
-// familySource changes the GuardSource of a place and nothing else.
+// familySource changes only the GuardSource of a place.
 type familySource struct{ origin }
 
 func (s *familySource) text(p *printer) string { return printed(s.base, p) }
@@ -205,7 +210,7 @@ func NewNNModuleSource(base Source) *NNModuleSource {
 	return s
 }
 
-// NotNNModuleSource takes that mark off.
+// NotNNModuleSource removes that mark.
 type NotNNModuleSource struct{ familySource }
 
 // NewNotNNModuleSource returns base, unmarked.

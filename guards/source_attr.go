@@ -2,8 +2,8 @@ package guards
 
 import "strconv"
 
-// AttrSource is an attribute kept by an instance itself, in its inline values or its __dict__. No descriptor, property or
-// __getattr__ is looked at; the translator has guarded that the class has none.
+// AttrSource is an attribute stored by an instance itself, in its inline values or its __dict__. Descriptors,
+// properties and __getattr__ are ignored; the translator has guarded that the class has none.
 type AttrSource struct {
 	origin
 	Attr    string
@@ -13,8 +13,8 @@ type AttrSource struct {
 // NewAttrSource returns the instance attribute base.name.
 func NewAttrSource(base Source, name string) *AttrSource { return newAttrSource(base, name, false) }
 
-// NewShadowingAttrSource returns the instance attribute base.name where the class has the name too: the text says which of the
-// two is meant, or it would find the class's once the instance's is gone.
+// NewShadowingAttrSource returns the instance attribute base.name if the class has the same name. The text must
+// be explicit, because base.name would find the class's attribute once the instance's is deleted.
 func NewShadowingAttrSource(base Source, name string) *AttrSource {
 	return newAttrSource(base, name, true)
 }
@@ -38,7 +38,7 @@ type ModuleAttrSource struct {
 	Attr string
 }
 
-// NewModuleAttrSource returns base.name from the module's dict; a module's __getattr__ is not asked.
+// NewModuleAttrSource returns base.name from the module's dict; a module's __getattr__ is not called.
 func NewModuleAttrSource(base Source, name string) *ModuleAttrSource {
 	s := &ModuleAttrSource{from(base), name}
 	s.name = s.text(nil)
@@ -47,20 +47,20 @@ func NewModuleAttrSource(base Source, name string) *ModuleAttrSource {
 
 func (s *ModuleAttrSource) text(p *printer) string { return member(s.base, s.Attr, p) }
 
-// SlotSource is a member that __slots__ or C has made.
+// SlotSource is a member defined by __slots__ or by C code.
 type SlotSource struct {
 	origin
 	Attr   string
-	Offset int // in bytes; checked against the class's member descriptor before anything is read
+	Offset int // in bytes; checked against the class's member descriptor before any read
 	raw    bool
 }
 
-// NewSlotSource returns base.name, which lies at the byte offset.
+// NewSlotSource returns base.name, stored at the byte offset.
 func NewSlotSource(base Source, name string, offset int) *SlotSource {
 	return newSlotSource(base, name, offset, false)
 }
 
-// NewRawSlotSource is NewSlotSource for a class with a __getattribute__ of its own, which the text does not run.
+// NewRawSlotSource is NewSlotSource for a class with its own __getattribute__, which the text does not run.
 func NewRawSlotSource(base Source, name string, offset int) *SlotSource {
 	return newSlotSource(base, name, offset, true)
 }
@@ -79,7 +79,7 @@ func (s *SlotSource) text(p *printer) string {
 	return member(s.base, s.Attr, p)
 }
 
-// InstanceDictSource is the __dict__ of an instance, made by looking as CPython makes it.
+// InstanceDictSource is the __dict__ of an instance. Reading it creates the dict, as in CPython.
 type InstanceDictSource struct{ origin }
 
 // NewInstanceDictSource returns base.__dict__.
@@ -105,7 +105,8 @@ func NewTypeSource(base Source) *TypeSource {
 
 func (s *TypeSource) text(p *printer) string { return "type(" + printed(s.base, p) + ")" }
 
-// TypeAttrSource is what a type's MRO gives for a name, raw: functions unbound, descriptors as they are.
+// TypeAttrSource is the raw result of looking a name up in a type's MRO: functions unbound, descriptors as they
+// are.
 type TypeAttrSource struct {
 	origin
 	Attr string
@@ -146,7 +147,7 @@ type MroClassSource struct {
 	Index int
 }
 
-// NewMroClassSource returns base.__mro__[i], whatever the metaclass says of it.
+// NewMroClassSource returns base.__mro__[i]; the metaclass is not consulted.
 func NewMroClassSource(base Source, i int) *MroClassSource {
 	s := &MroClassSource{from(base), i}
 	s.name = s.text(nil)
@@ -157,8 +158,8 @@ func (s *MroClassSource) text(p *printer) string {
 	return "___mro_class(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
-// FuncField is a part of a function, method or exception object: a row of kinds.table. A missing __defaults__, __kwdefaults__,
-// __closure__, __doc__, __module__ or field of an exception reads as None.
+// FuncField is a field of a function, method or exception object: a row of kinds.table. A missing __defaults__,
+// __kwdefaults__, __closure__, __doc__, __module__ or exception field reads as None.
 type FuncField int
 
 // String is the attribute's name.

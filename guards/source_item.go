@@ -2,8 +2,9 @@ package guards
 
 import "strconv"
 
-// GetItemSource is a dict's value for a key, from the dict's own storage: __missing__ and an overridden __getitem__ are not
-// asked. Keys are pure: str, int, bool, None, tuples of these, or objects compared by identity (types, enum members).
+// GetItemSource is a dict's value for a key, read from the dict's own storage: __missing__ and an overridden
+// __getitem__ are not called. Keys are pure: str, int, bool, None, tuples of these, or objects compared by
+// identity (types, enum members).
 type GetItemSource struct {
 	origin
 	Key Const
@@ -20,7 +21,7 @@ func (s *GetItemSource) text(p *printer) string {
 	return printed(s.base, p) + "[" + constText(s.Key) + "]"
 }
 
-// ODictGetItemSource is GetItemSource for a dict subclass: the printed form goes around its __getitem__.
+// ODictGetItemSource is GetItemSource for a dict subclass: the printed form bypasses its __getitem__.
 type ODictGetItemSource struct{ GetItemSource }
 
 // NewODictGetItemSource returns dict.__getitem__(base, key).
@@ -68,7 +69,7 @@ func (s *DictKeySource) text(p *printer) string {
 	return "list(" + printed(s.base, p) + ")[" + strconv.Itoa(s.Index) + "]"
 }
 
-// TupleIteratorGetItemSource is the i-th item a tuple iterator has still to give.
+// TupleIteratorGetItemSource is the i-th item that a tuple iterator has not yet returned.
 type TupleIteratorGetItemSource struct {
 	origin
 	Index int
@@ -100,10 +101,10 @@ func NewGlobalWeakRefSource(name string) *GlobalWeakRefSource {
 
 func (s *GlobalWeakRefSource) text(p *printer) string { return printed(s.base, p) + "()" }
 
-// ReferentSource is what a weak reference refers to; None once that died.
+// ReferentSource is the referent of a weak reference; None once it died.
 type ReferentSource struct{ origin }
 
-// NewReferentSource returns the referent of the weak reference at base, whatever a subclass has under __call__.
+// NewReferentSource returns the referent of the weak reference at base; a subclass's __call__ is ignored.
 func NewReferentSource(base Source) *ReferentSource {
 	s := &ReferentSource{from(base)}
 	s.name = s.text(nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// instructions writes Python operations as the instructions they stand for; others call their function. Operands are loaded by
-// the row itself.
+// instructions writes Python operations as their instructions; other operations call their function. Each row
+// loads its operands itself.
 var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) error{
 	"getattr": func(e translate.NodeEmitter, n *fxgraph.Node) error { return operator(e, n, "getattr") },
 	"setattr": func(e translate.NodeEmitter, n *fxgraph.Node) error {
@@ -81,7 +81,7 @@ func init() {
 	}
 }
 
-// display writes a new container and what all operands add to it.
+// display writes a new container and the instructions that add all operands to it.
 func display(build func(e translate.NodeEmitter, n int), add func(e translate.NodeEmitter, i int)) func(translate.NodeEmitter, *fxgraph.Node) error {
 	return func(e translate.NodeEmitter, node *fxgraph.Node) error {
 		build(e, 0)
@@ -95,7 +95,7 @@ func display(build func(e translate.NodeEmitter, n int), add func(e translate.No
 	}
 }
 
-// text is a name among the operands.
+// text returns a name given as an operand.
 func text(e translate.NodeEmitter, a fxgraph.Arg) string {
 	return py.GoString(e.PoolObject(a.(fxgraph.Lit).Pool))
 }
@@ -108,14 +108,14 @@ func value(e translate.NodeEmitter, emit func(), args ...fxgraph.Arg) error {
 	return nil
 }
 
-// effect writes an instruction without a result; the node's is None.
+// effect writes an instruction without a result; the node's value is None.
 func effect(e translate.NodeEmitter, emit func(), args ...fxgraph.Arg) error {
 	err := value(e, emit, args...)
 	e.LoadConst(py.None())
 	return err
 }
 
-// unpack writes UNPACK_SEQUENCE and puts the items, the first of which is on top then, into a tuple.
+// unpack writes UNPACK_SEQUENCE and collects the items, the first of which is now on top, into a tuple.
 func unpack(e translate.NodeEmitter, n *fxgraph.Node) error {
 	if err := e.LoadArg(n.Args[0]); err != nil {
 		return err
@@ -132,14 +132,14 @@ func unpack(e translate.NodeEmitter, n *fxgraph.Node) error {
 	return nil
 }
 
-// swap exchanges the top of the stack with its i-th value.
+// swap exchanges the top of the stack and its i-th value.
 func swap(e translate.NodeEmitter, i int) {
 	if i > 1 {
 		e.Swap(i)
 	}
 }
 
-// pythonOp writes a node whose target is a Python operation's; name as in _python_ops.
+// pythonOp writes a node whose target is a Python operation, named as in _python_ops.
 func pythonOp(e translate.NodeEmitter, n *fxgraph.Node, name string) error {
 	if emit, ok := instructions[name]; ok {
 		return emit(e, n)

@@ -1,5 +1,6 @@
-// Package fx hands whole graphs to Python backends: it writes the graph as flat rows, from which
-// godynamo._backends.compiling.compile_fx builds a real torch.fx.GraphModule, calls the backend and checks what comes back.
+// Package fx passes whole graphs to Python backends. It writes the graph as flat rows, from which
+// godynamo._backends.compiling.compile_fx builds a real torch.fx.GraphModule; compile_fx then calls the backend
+// and checks the result.
 package fx
 
 import (
@@ -30,7 +31,7 @@ func (*Backend) Inline() bool { return false }
 // Name implements translate.Backend.
 func (b *Backend) Name() string { return b.name }
 
-// EmitNode implements translate.Backend; never asked.
+// EmitNode implements translate.Backend; it is never called.
 func (*Backend) EmitNode(translate.NodeEmitter, *fxgraph.Node) error {
 	return exc.Break(exc.Reconstruct, "backend takes whole graphs")
 }

@@ -1,17 +1,18 @@
-// Package opcode holds what each supported CPython says of its own bytecode: opcodes, their numbers, inline caches,
-// jumps and operators. The tables are generated from dumps of CPython's `opcode` and `dis` (gen/dump.py, gen/main.go).
+// Package opcode holds each supported CPython's bytecode metadata: opcodes, their numbers, inline caches, jumps
+// and operators. The tables are generated from dumps of CPython's `opcode` and `dis` (gen/dump.py,
+// gen/main.go).
 //
-// Op is one enumeration for all versions. It has the real opcodes under CPython's names and the few opcodes of the
-// dialect that package bytecode decodes to: JUMP and POP_JUMP_IF_*, which stand for the forward and the backward form.
-// Code outside bytecode meets only the dialect; a Table is for decoding and lowering.
+// Op is one enumeration for all versions. It has the real opcodes under CPython's names and the few opcodes of
+// the dialect that package bytecode decodes to: JUMP and POP_JUMP_IF_*, which represent both the forward and
+// the backward form. Code outside bytecode sees only the dialect; a Table is for decoding and lowering.
 package opcode
 
 import "fmt"
 
 //go:generate go run ./gen .
 
-// Op is an opcode of any version or of the dialect. Its number is ours, not CPython's, and may change from build to
-// build: keep names in files, never numbers.
+// Op is an opcode of any version or of the dialect. Its number is ours, not CPython's, and may change from
+// build to build: store names in files, never numbers.
 type Op uint16
 
 // String returns CPython's name of the opcode.
@@ -22,7 +23,7 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op(%d)", uint16(o))
 }
 
-// ArgKind returns what the opcode's argument names.
+// ArgKind returns the kind of the opcode's argument.
 func (o Op) ArgKind() ArgKind {
 	if int(o) < len(argKinds) {
 		return argKinds[o]
@@ -30,7 +31,7 @@ func (o Op) ArgKind() ArgKind {
 	return ArgNone
 }
 
-// ArgKind says what an opcode's argument names.
+// ArgKind is the kind of an opcode's argument.
 type ArgKind uint8
 
 const (
@@ -39,7 +40,7 @@ const (
 	ArgConst                  // index into co_consts
 	ArgName                   // index into co_names; LOAD_GLOBAL has it shifted left by one
 	ArgLocal                  // index into the localsplus slots
-	ArgFree                   // index into the localsplus slots, of a cell or free variable
+	ArgFree                   // index into the localsplus slots, for a cell or free variable
 	ArgCompare                // a CompareOp
 	ArgJump                   // a jump's distance
 )
@@ -47,7 +48,7 @@ const (
 // BinaryOp is the argument of BINARY_OP.
 type BinaryOp int
 
-// Symbol returns the operator as written in a program: "+", "+=".
+// Symbol returns the operator as written in source code: "+", "+=".
 func (b BinaryOp) Symbol() string {
 	if b.Valid() {
 		return binarySymbols[b]
@@ -63,10 +64,10 @@ func (b BinaryOp) String() string {
 	return fmt.Sprintf("BinaryOp(%d)", int(b))
 }
 
-// Valid reports whether CPython knows the operator.
+// Valid reports whether CPython has the operator.
 func (b BinaryOp) Valid() bool { return b >= 0 && int(b) < len(binarySymbols) }
 
-// Inplace reports whether the operator is an augmented assignment's.
+// Inplace reports whether the operator belongs to an augmented assignment.
 func (b BinaryOp) Inplace() bool { return b >= NB_INPLACE_ADD && b.Valid() }
 
 // Plain returns the operator without the assignment: NB_ADD for NB_INPLACE_ADD.
@@ -80,10 +81,10 @@ func (b BinaryOp) Plain() BinaryOp {
 // CompareOp is the argument of COMPARE_OP.
 type CompareOp int
 
-// Valid reports whether CPython knows the comparison.
+// Valid reports whether CPython has the comparison.
 func (c CompareOp) Valid() bool { return c >= 0 && int(c) < len(compareSymbols) }
 
-// Symbol returns the comparison as written in a program.
+// Symbol returns the comparison as written in source code.
 func (c CompareOp) Symbol() string {
 	if c.Valid() {
 		return compareSymbols[c]
@@ -94,17 +95,17 @@ func (c CompareOp) Symbol() string {
 // String returns the comparison's symbol.
 func (c CompareOp) String() string { return c.Symbol() }
 
-// Form is one opcode of one version, as decoding needs it. The zero Form is no opcode of that version.
+// Form is one opcode of one version, for decoding. The zero Form is no opcode of that version.
 type Form struct {
 	Real        Op    // under CPython's name
 	Op          Op    // what it decodes to
 	Caches      uint8 // inline cache entries that follow it, in code units
 	Jump        bool  // its argument is a distance from the end of the instruction
 	Backward    bool  // the distance is counted back
-	NoInterrupt bool  // jumps back without looking at the eval breaker
+	NoInterrupt bool  // jumps back without checking the eval breaker
 }
 
-// Encoding is one opcode of the dialect as lowering needs it: CPython's numbers, -1 where there is none.
+// Encoding is one opcode of the dialect, for lowering: CPython's numbers, or -1 if there is none.
 type Encoding struct {
 	Known                          bool
 	Forward, Backward, NoInterrupt int16 // Forward: also the number of an opcode that does not jump
@@ -119,7 +120,7 @@ type Table struct {
 	Encodings    [NumOps]Encoding
 }
 
-// For returns the table of a Python version, nil where the version is not supported. Tables are constant.
+// For returns the table of a Python version, or nil if the version is not supported. Tables are constant.
 func For(major, minor int) *Table {
 	for _, t := range tables {
 		if t.Major == major && t.Minor == minor {

@@ -2,22 +2,22 @@ package opcode
 
 import "strings"
 
-// operatorNames are the operators in the names of special methods: __and__, __rand__, __iand__.
+// operatorNames are the operators' names in special methods: __and__, __rand__, __iand__.
 var operatorNames = [...]string{
 	NB_ADD: "add", NB_AND: "and", NB_FLOOR_DIVIDE: "floordiv", NB_LSHIFT: "lshift", NB_MATRIX_MULTIPLY: "matmul", NB_MULTIPLY: "mul",
 	NB_REMAINDER: "mod", NB_OR: "or", NB_POWER: "pow", NB_RSHIFT: "rshift", NB_SUBTRACT: "sub", NB_TRUE_DIVIDE: "truediv", NB_XOR: "xor",
 }
 
-// comparisonNames are the comparisons in the names of special methods and of the operator module's functions.
+// comparisonNames are the comparisons' names in special methods and the operator module.
 var comparisonNames = [...]string{CMP_LT: "lt", CMP_LE: "le", CMP_EQ: "eq", CMP_NE: "ne", CMP_GT: "gt", CMP_GE: "ge"}
 
 // swapped are the comparisons with their operands exchanged: a < b is b > a.
 var swapped = [...]CompareOp{CMP_LT: CMP_GT, CMP_LE: CMP_GE, CMP_EQ: CMP_EQ, CMP_NE: CMP_NE, CMP_GT: CMP_LT, CMP_GE: CMP_LE}
 
-// Name is the operator in the names of special methods, without the "i" of an augmented assignment: "and".
+// Name is the operator's name in special methods, without the "i" of an augmented assignment: "and".
 func (b BinaryOp) Name() string { return operatorNames[b.Plain()] }
 
-// Method is the special method of the left operand, "__and__", also of an augmented assignment.
+// Method is the special method of the left operand, "__and__", also for an augmented assignment.
 func (b BinaryOp) Method() string { return "__" + b.Name() + "__" }
 
 // Reflected is the special method of the right operand, "__rand__".
@@ -41,7 +41,7 @@ func (b BinaryOp) Function() string {
 	}
 }
 
-// InMessages is the operator as CPython's TypeErrors write it: "+", "+=", "** or pow()".
+// InMessages is the operator as in CPython's TypeErrors: "+", "+=", "** or pow()".
 func (b BinaryOp) InMessages() string {
 	if b == NB_POWER {
 		return "** or pow()"
@@ -49,7 +49,8 @@ func (b BinaryOp) InMessages() string {
 	return b.Symbol()
 }
 
-// BinaryOpOf is the operator of a function of the operator module, with or without its underscores: "and_", "__and__", "iand".
+// BinaryOpOf returns the operator for a function of the operator module, with or without underscores: "and_",
+// "__and__", "iand".
 func BinaryOpOf(function string) (BinaryOp, bool) {
 	b, ok := binaryOps[strings.Trim(function, "_")]
 	return b, ok
@@ -61,10 +62,10 @@ func (c CompareOp) Name() string { return comparisonNames[c] }
 // Method is the special method: "__lt__".
 func (c CompareOp) Method() string { return "__" + c.Name() + "__" }
 
-// Swapped is the comparison with its operands exchanged: < for >.
+// Swapped is the comparison for exchanged operands: < for >.
 func (c CompareOp) Swapped() CompareOp { return swapped[c] }
 
-// CompareOpOf is the comparison of a function of the operator module, with or without underscores.
+// CompareOpOf returns the comparison for a function of the operator module, with or without underscores.
 func CompareOpOf(function string) (CompareOp, bool) {
 	c, ok := compareOps[strings.Trim(function, "_")]
 	return c, ok

@@ -9,13 +9,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Account says, for explain, which of the user's instructions a finished translation captured. All of its methods do nothing on nil.
+// Account records, for explain, which of the user's instructions a translation captured. All its methods do
+// nothing on nil.
 type Account struct {
 	Translated []CodeUnits    // symbolically executed, by code object
 	Calls      [][]ChainLevel // places of torch's operations in the graph, outermost frame first
-	Python     []PythonCall   // instructions that the graph leaves to CPython
-	// Native are the code units Start .. End-1 of the transformed code that stand for the one instruction of the user that
-	// CPython runs there; its code is zero where there is none.
+	Python     []PythonCall   // instructions that run as Python operations in the graph
+	// Native is the user's instruction that runs in CPython after a break, and Start .. End-1 are its code
+	// units in the transformed code; its code is zero if there is none.
 	Native     CodeUnit
 	Start, End int
 	Copies     []Copy
@@ -26,7 +27,7 @@ type Account struct {
 	native []*bytecode.Instruction
 }
 
-// CodeUnits are instructions of one code object, by their first code unit, sorted.
+// CodeUnits are instructions of one code object, each by its first code unit, sorted.
 type CodeUnits struct {
 	Code  py.Object
 	Units []int
@@ -45,13 +46,14 @@ type PythonCall struct {
 	Callee string
 }
 
-// NodePlace is a node of the graph and the user's stack at its operation, innermost first; nil for a graph input.
+// NodePlace is a node of the graph and the user's stack at its operation, innermost first; nil for a graph
+// input.
 type NodePlace struct {
 	Node  *fxgraph.Node
 	Stack []exc.Frame
 }
 
-// Copy says what the copied instructions of a resume function's code are in the user's code: pairs of code units.
+// Copy maps the instructions copied into a resume function's code to the user's code: pairs of code units.
 type Copy struct {
 	Code, Original py.Object
 	Units          [][2]int
@@ -71,14 +73,14 @@ func put(m map[py.Object]map[int]bool, code py.Object, unit int) {
 	m[code][unit] = true
 }
 
-// translated notes an instruction that has been executed symbolically.
+// translated records an instruction that was executed symbolically.
 func (a *Account) translated(tx *InstructionTranslator, inst *bytecode.Instruction) {
 	if a != nil && !tx.hidden {
 		put(a.steps, tx.d.object, inst.Offset)
 	}
 }
 
-// pythonForm notes an instruction that becomes a Python operation.
+// pythonForm records an instruction that becomes a Python operation.
 func (a *Account) pythonForm(tx *InstructionTranslator, inst *bytecode.Instruction) {
 	if a != nil && !tx.hidden {
 		put(a.python, tx.d.object, inst.Offset)
@@ -86,7 +88,7 @@ func (a *Account) pythonForm(tx *InstructionTranslator, inst *bytecode.Instructi
 	}
 }
 
-// pythonCalls notes a Python operation of the instruction that tx runs, and its callee.
+// pythonCalls records that the current instruction of tx is a Python operation, and its callee.
 func (a *Account) pythonCalls(tx *InstructionTranslator, callee string) {
 	if a == nil || tx == nil || tx.inst == nil {
 		return
@@ -103,7 +105,7 @@ func (a *Account) pythonCalls(tx *InstructionTranslator, callee string) {
 	}
 }
 
-// nativeIs notes the instruction that a split leaves to CPython and what was written for it.
+// nativeIs records the instruction that runs in CPython after a graph break, and the code written for it.
 func (a *Account) nativeIs(tx *InstructionTranslator, inst *bytecode.Instruction, written []*bytecode.Instruction) {
 	if a != nil {
 		a.Native = CodeUnit{tx.d.object, inst.Offset}
@@ -111,7 +113,8 @@ func (a *Account) nativeIs(tx *InstructionTranslator, inst *bytecode.Instruction
 	}
 }
 
-// copying is called before a resume function's code is lowered; what it returns, with the code object made.
+// copying is called before a resume function's code is lowered; the function it returns is called with the new
+// code object.
 func (a *Account) copying(code *bytecode.Code) func(s *py.Scope, made, original py.Object) {
 	if a == nil {
 		return func(*py.Scope, py.Object, py.Object) {}
@@ -131,7 +134,7 @@ func (a *Account) copying(code *bytecode.Code) func(s *py.Scope, made, original 
 	}
 }
 
-// done is the account once the transformed code has been lowered.
+// done completes the account once the transformed code has been lowered.
 func (a *Account) done(o *OutputGraph) *Account {
 	if a == nil {
 		return nil

@@ -9,11 +9,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Tensors from outside may be one object, or views of one another, in the next call if not in this one. What an operation in place does to
-// more than the values of the one is then seen on the other: its sizes where they are one object (a guard says that they are not), and whether
-// it requires gradients also where they are views (the frame is split in front of the question).
+// Two input tensors may be the same object, or views of one another, in the next call even if not in this one.
+// If an in-place operation changes more than the values of one, that shows on the other: changed sizes if they
+// are one object (a guard excludes that), a changed requires_grad also if they are views (the graph breaks
+// before requires_grad is read).
 
-// changesMetadata tells whether an operation, of the events from one on, may change sizes or flags of a tensor in place.
+// changesMetadata reports whether an operation among the events from `from` on may change a tensor's sizes or
+// flags in place.
 func (o *OutputGraph) changesMetadata(from int) bool {
 	for _, e := range o.events[from:] {
 		if n := e.node; n != nil && n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
@@ -40,20 +42,21 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 		}
 		switch {
 		case !after && !switchesGradFlag(n):
-		case after != requires, t.Example.IsNull() || t.Changed: // what is computed may require gradients because this does
+		case after != requires, t.Example.IsNull() || t.Changed: // results may inherit the flag
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// switchesGradFlag tells operations that can take the flag away.
+// switchesGradFlag reports whether an operation can clear requires_grad.
 func switchesGradFlag(n *fxgraph.Node) bool {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	return name == "requires_grad_" || name == "detach_"
 }
 
-// gradFlagAfter tells whether the tensor that n changes may require gradients afterwards. known: that is the one tensor it changes.
+// gradFlagAfter reports whether the tensor that n changes may require gradients afterwards. known: changed is
+// that tensor, and the only one.
 func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool, error) {
 	if !switchesGradFlag(n) {
 		plain := true
@@ -85,11 +88,12 @@ func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool,
 	return m.RequiresGrad, nil
 }
 
-// HidesChange implements variables.Output. AOTAutograd computes gradients from what is saved when the graph begins and ends:
-//   - A tensor that requires gradients and is changed in no_grad mode, in a graph of which autograd records operations: the backward pass
-//     computes some of these again from the changed tensor, and raises nothing where one of them has saved what is changed (torch 2.15,
-//     aot_eager: y = w * x; w.add_(1) in no_grad; (y * w).sum()).
-//   - Tensor.data has a version counter of its own; the graph's change counts on the tensor's.
+// HidesChange implements variables.Output. AOTAutograd computes gradients from values saved at the graph's
+// start and end:
+//   - A tensor that requires gradients and is changed in no_grad mode, in a graph with operations that autograd
+//     records: the backward pass recomputes some of them from the changed tensor, and raises no error if one of them
+//     has saved a value that changed (torch 2.15, aot_eager: y = w * x; w.add_(1) in no_grad; (y * w).sum()).
+//   - Tensor.data has its own version counter; the graph's change counts on the tensor's.
 func (o *OutputGraph) HidesChange(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
 	input, data := o.firstInput(t.Node, 0)
 	if input == nil || o.ownStorage(t.Node, 0) {
@@ -111,7 +115,7 @@ func (o *OutputGraph) HidesChange(tx variables.Translator, t *variables.TensorVa
 	return false, nil
 }
 
-// seesHidden refuses an operation that autograd records after such a change.
+// seesHidden refuses an operation that autograd records after such a hidden change.
 func (o *OutputGraph) seesHidden(operation string) error {
 	if !o.hidden {
 		return nil
@@ -123,7 +127,7 @@ func (o *OutputGraph) seesHidden(operation string) error {
 	return err
 }
 
-// dataOf returns the tensor of the frame that a node reads as Tensor.data; nil for other nodes.
+// dataOf returns the frame's tensor that a node reads Tensor.data from; nil for other nodes.
 func (o *OutputGraph) dataOf(n *fxgraph.Node) *variables.TensorVariable {
 	if n.Target.Text != "builtins.getattr" || !isLiteral(n.Args[1], "'data'") {
 		return nil
@@ -132,8 +136,8 @@ func (o *OutputGraph) dataOf(n *fxgraph.Node) *variables.TensorVariable {
 	return o.inputOf[of]
 }
 
-// firstInput follows first operands to a tensor of the frame. data: on the way is Tensor.data. nil where there is none within a few
-// operations.
+// firstInput follows first operands to a tensor of the frame. data: the path reads Tensor.data. nil if there is
+// none within a few operations.
 func (o *OutputGraph) firstInput(n *fxgraph.Node, depth int) (input *variables.TensorVariable, data bool) {
 	if t := o.inputOf[n]; t != nil {
 		return t, false
@@ -149,7 +153,7 @@ func (o *OutputGraph) firstInput(n *fxgraph.Node, depth int) (input *variables.T
 	return input, data || o.dataOf(n) != nil
 }
 
-// recorded reports whether an operation so far may have run in grad mode, where the mode is off now.
+// recorded reports whether an operation so far may have run in grad mode, given that the mode is off now.
 func (o *OutputGraph) recorded() bool {
 	if o.state.entry.IsNull() { // no mode is switched, and none records now
 		return false

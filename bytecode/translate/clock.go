@@ -6,10 +6,11 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Phase is a part of a translation whose time is told apart. What is no other phase's is Translating: the symbolic run itself.
+// Phase is a part of a translation that is timed separately. Time outside other phases is Translating: the
+// symbolic run.
 type Phase uint8
 
-// The phases, in the order in which they end.
+// The phases, in the order they end.
 const (
 	Translating Phase = iota
 	Decoding
@@ -24,28 +25,28 @@ var phaseNames = [numPhases]string{"translate", "decode", "guards", "backend", "
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Clock measures what a translation spends its time on, by phase and by the user's functions. All of its methods do nothing on nil,
-// so that a translation nobody traces is not measured.
+// Clock measures a translation's time by phase and by the user's functions. All its methods do nothing on nil,
+// so that an untraced translation is not measured.
 //
-// Times are told by the innermost thing that runs: what a phase takes is not in the function that it stands in.
+// Time counts for the innermost activity: a phase's time is not part of the function during which it runs.
 type Clock struct {
-	Attempts  int        // how often the frame was begun
-	ResumedAt int        // the line that the rest of a frame goes on with
-	Calls     []CallTime // by path; a parent stands in front of its callees
+	Attempts  int        // how often the frame was started
+	ResumedAt int        // the line at which a resumed frame continues
+	Calls     []CallTime // by path; a caller comes before its callees
 	phases    [numPhases]time.Duration
 	paths     map[callPath]int
-	running   []*time.Duration // where the time of what runs goes, innermost last
-	since     time.Time        // when the innermost began to run, or to run again
-	callees   []int            // paths of the functions that run, innermost last
+	running   []*time.Duration // counters of the current activities, innermost last
+	since     time.Time        // when the innermost began or resumed
+	callees   []int            // paths of the running functions, innermost last
 }
 
-// CallTime is a function at one path of calls: the user's own frame (Parent -1), or one inlined below another.
+// CallTime is a function at one call path: the user's frame (Parent -1), or a function inlined into another.
 type CallTime struct {
 	Parent     int // index of the caller
 	Name, File string
 	Line       int            // the function's first
-	Count      int            // how often it was run through, restarts included
-	Self       *time.Duration // a cell of its own: it is counted up while Calls grows
+	Count      int            // how often it ran, restarts included
+	Self       *time.Duration // a separate allocation: it is updated while Calls grows
 }
 
 type callPath struct {
@@ -53,7 +54,7 @@ type callPath struct {
 	code   py.Object
 }
 
-// maxPaths bounds what a translation keeps of paths; what is below is its caller's time.
+// maxPaths bounds the recorded paths; the time of deeper ones counts for the caller.
 const maxPaths = 2000
 
 // NewClock starts measuring.
@@ -83,14 +84,14 @@ func (c *Clock) Begin(p Phase) {
 	}
 }
 
-// End ends the phase begun last, and what stands in it.
+// End ends the phase begun last.
 func (c *Clock) End() {
 	if c != nil {
 		c.end()
 	}
 }
 
-// enter starts a function's frame, or goes on with it; leave ends that.
+// enter starts or resumes a function's frame; leave ends that.
 func (c *Clock) enter(tx *InstructionTranslator) {
 	parent := -1
 	if n := len(c.callees); n > 0 {
@@ -120,7 +121,7 @@ func (c *Clock) leave() {
 	c.end()
 }
 
-// Phases are the times so far, by Phase. Those of functions are Translating's too.
+// Phases returns the times so far, by Phase. Those of functions count as Translating.
 func (c *Clock) Phases() [numPhases]time.Duration {
 	out := c.phases
 	for i := range c.Calls {

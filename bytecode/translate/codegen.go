@@ -15,33 +15,33 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// Operands of local instructions are written with the space they belong to and get their slots at the end, when it is
-// known how many values the guards hand over.
+// Operands of local instructions carry the space they belong to and get their slots at the end, when it is
+// known how many values the guards pass.
 const (
 	spaceSlot    = iota << 24 // parameters: the frame's slots
 	spaceExtra                // parameters: values the guards have fetched
-	spaceTemp                 // values computed here; numbered once a value, folded into few slots by liveness
-	spaceClosure              // closure cells of the generated function: what marshal refuses in co_consts
+	spaceTemp                 // values computed here; one number per value, folded into few slots by liveness
+	spaceClosure              // closure cells of the generated function: constants that marshal refuses in co_consts
 	spaceMask    = 0xff << 24
 )
 
-// row marks instructions [start, end) with a chain; -1 ends at the next row.
+// mark attaches a chain to the instructions from start up to the next mark.
 type mark struct {
 	start int
 	chain *chain
 	drop  bool
 	graph bool
-	// protected: when this raises, the user's code runs again in CPython; see OutputGraph.protect
+	// protected: if this raises, CPython runs the user's code again; see OutputGraph.protect
 	protected bool
 }
 
-// calling says what CPython does after a call that is written: see core/calls/quiet_call.h.
+// calling selects how CPython behaves after a call that is written: see core/calls/quiet_call.h.
 type calling int
 
 const (
 	plainCalls calling = iota
-	quietCalls         // it looks for no signal: what was done cannot be done again, and a block of the user's would not see it
-	heldCalls          // nor while the call runs
+	quietCalls         // no check for signals: the call cannot be repeated, and the user's block would not see one
+	heldCalls          // no check while the call runs either
 )
 
 func (k calling) name() string {
@@ -51,7 +51,7 @@ func (k calling) name() string {
 	return "quiet_calls"
 }
 
-// Codegen (PyCodegen) writes the transformed function: the events in order, then the end of the frame.
+// Codegen (PyCodegen) writes the transformed function: the events in order, then the frame's end.
 type Codegen struct {
 	out       *OutputGraph
 	list      []*bytecode.Instruction
@@ -69,26 +69,26 @@ type Codegen struct {
 	numTemps  int
 	pos       bytecode.Position
 	marks     []mark
-	ends      []int                  // where an operation or effect is over: behind its last instruction
+	ends      []int                  // indexes after the last instruction of each operation or effect
 	foreseen  []written              // operations that the guards have run
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
-	catches   bool // hands what the native instruction raises to a resume function
-	// letGo is the place of the native instruction of a split, -1 without one: values nobody needs any more are let go in front of
-	// it, as the user's code has let go of them.
+	catches   bool // passes an exception of the native instruction to a resume function
+	// letGo is the index of the native instruction at a graph break, or -1: dead values are released before it,
+	// because the user's code has released them by then.
 	letGo int
-	// caught is the temp of what the native instruction raised, catch the call of the resume function that handles it: by then this
-	// frame, which the exception's traceback keeps, holds nothing.
+	// caught is the temp for the native instruction's exception, catch the call of the resume function that
+	// handles it. At that call this frame, which the exception's traceback keeps alive, holds nothing.
 	caught   int
 	catch    *bytecode.Instruction
 	putsBack putBackRegion
-	leadEnd  int // instructions of the events in front of the first operation
+	leadEnd  int // instructions of the events before the first operation
 	calls    calling
-	// protecting: nothing that is written can be seen from outside before the last protected operation is over
+	// protecting: no effect is visible from outside before the last protected operation has finished
 	protecting bool
 	// effectsWait: see OutputGraph.effectsWait
 	effectsWait bool
-	looked      int  // events that making has looked at
+	looked      int  // events that making has examined
 	seen        bool // one of them is visible
 }
 
@@ -106,7 +106,7 @@ func (c *Codegen) emit(op opcode.Op, arg int) *bytecode.Instruction {
 	return inst
 }
 
-// at sets the user position that the following instructions stand for.
+// at sets the user position of the following instructions.
 func (c *Codegen) at(ch *chain, drop bool) {
 	if ch == nil {
 		return
@@ -138,8 +138,8 @@ func (c *Codegen) name(s string) int {
 	return i
 }
 
-// LoadConst implements variables.Emitter: what marshal takes sits in co_consts, all else in a closure cell, where the
-// garbage collector sees it.
+// LoadConst implements variables.Emitter. Objects that marshal accepts go into co_consts, others into a closure
+// cell, where the garbage collector sees them.
 func (c *Codegen) LoadConst(o py.Object) {
 	if marshals(c.out.scope, o) {
 		i, ok := c.constIdx[o]
@@ -160,7 +160,7 @@ func (c *Codegen) LoadConst(o py.Object) {
 	c.emit(opcode.LOAD_DEREF, spaceClosure|i)
 }
 
-// isConstant tells tuples that are loaded as the constants they are.
+// isConstant reports whether a tuple is loaded as a constant.
 func isConstant(s *py.Scope, t *variables.TupleVariable) bool {
 	return !t.Real().IsNull() && marshals(s, t.Real())
 }
@@ -170,7 +170,7 @@ func marshals(s *py.Scope, o py.Object) bool {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Bytes, py.EllipsisKind, py.Code:
 		return true
 	case py.Str:
-		return !py.CodeInterns(o) // what the program computed is another object than the literal of that text
+		return !py.CodeInterns(o) // a computed str is another object than the literal with that text
 	case py.Tuple:
 		for _, it := range s.Items(o) {
 			if !marshals(s, it) {
@@ -182,8 +182,8 @@ func marshals(s *py.Scope, o py.Object) bool {
 	return false
 }
 
-// onlyOne tells values of which there is one object, so that a guard on the value is one on the object. Of other constants that the frame has
-// the next call may have an equal one.
+// onlyOne reports whether there is only one object with this value, so that a guard on the value pins the
+// object. For other constants from the frame, the next call may have an equal object.
 func onlyOne(o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.EllipsisKind, py.Code:
@@ -258,7 +258,7 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 	return exc.Break(exc.Reconstruct, "%s", v.Kind())
 }
 
-// loadSource loads a value that the guards have fetched: a slot, or a further parameter.
+// loadSource loads a value that the guards have fetched: a slot or an extra parameter.
 func (c *Codegen) loadSource(src guards.Source) error {
 	switch s := src.(type) {
 	case *guards.LocalSource:
@@ -315,7 +315,7 @@ func (c *Codegen) newTemp() int {
 	return c.numTemps - 1
 }
 
-// The plain ones of variables.Emitter and NodeEmitter.
+// Methods of variables.Emitter and NodeEmitter that write one instruction.
 func (c *Codegen) LoadAttr(name string)          { c.emit(opcode.LOAD_ATTR, c.name(name)) }
 func (c *Codegen) StoreAttr(name string)         { c.emit(opcode.STORE_ATTR, c.name(name)) }
 func (c *Codegen) DeleteAttr(name string)        { c.emit(opcode.DELETE_ATTR, c.name(name)) }
@@ -343,7 +343,7 @@ func (c *Codegen) UnaryOp(op int) {
 	c.emit([]opcode.Op{opcode.UNARY_POSITIVE, opcode.UNARY_NEGATIVE, opcode.UNARY_INVERT}[op], 0)
 }
 
-// PushNull implements variables.Emitter: what sits below a callable.
+// PushNull implements variables.Emitter: it writes the NULL below a callable.
 func (c *Codegen) PushNull() {
 	if c.calls != plainCalls {
 		c.LoadConst(c.core(c.calls.name()))
@@ -363,8 +363,8 @@ func (c *Codegen) LoadMethod(name string) {
 	c.emit(opcode.LOAD_METHOD, c.name(name))
 }
 
-// Call writes a call of the callable below nargs arguments, the last len(kwnames) of them by keyword. NULL sits below
-// the callable.
+// Call writes a call of the callable below nargs arguments, the last len(kwnames) of them by keyword. NULL is
+// below the callable.
 func (c *Codegen) Call(nargs int, kwnames []string) {
 	var names py.Object
 	if len(kwnames) > 0 {
@@ -390,7 +390,7 @@ func (c *Codegen) Call(nargs int, kwnames []string) {
 	c.emit(opcode.CALL, nargs)
 }
 
-// as writes what f writes with calls of another kind.
+// as runs f with another kind of calls.
 func (c *Codegen) as(kind calling, f func() error) error {
 	before := c.calls
 	c.calls = max(kind, before)
@@ -398,8 +398,8 @@ func (c *Codegen) as(kind calling, f func() error) error {
 	return f()
 }
 
-// making is the kind of the calls that make a value, such as a cell or an iterator. The user's code has no such calls: after a visible event,
-// an exception that arrived at one would come between two instructions between which CPython looks for none.
+// making is the kind of calls that make a value, such as a cell or an iterator. The user's code has no such calls: after
+// a visible event, an exception arriving at one would come between two instructions between which CPython never checks.
 func (c *Codegen) making() calling {
 	events := c.out.events
 	c.seen = c.seen || slices.ContainsFunc(events[min(c.looked, len(events)):], c.out.visible)
@@ -410,7 +410,7 @@ func (c *Codegen) making() calling {
 	return plainCalls
 }
 
-// core is an object of the core's module. One that is missing ends the translation as a bug of ours.
+// core returns an object of the core's module. If it is missing, that is a bug of ours, and it panics.
 func (c *Codegen) core(name string) py.Object {
 	m, err := c.out.scope.Import("godynamo._C")
 	if err == nil {
@@ -491,7 +491,7 @@ func (c *Codegen) LoadPool(i int) { c.LoadConst(c.out.pool[i]) }
 // PoolObject implements NodeEmitter.
 func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 
-// runEvents writes all events. A backend that takes whole graphs gets its call first; the effects follow in order.
+// runEvents writes all events. A whole graph is called first; effects follow in order.
 func (c *Codegen) runEvents() error {
 	c.effectsWait = c.out.effectsWait()
 	if c.out.backend.Inline() {
@@ -507,7 +507,7 @@ func (c *Codegen) runEvents() error {
 				c.out.state.sealRegion()
 			}
 			if i <= last && c.putsBack.saved {
-				c.out.runsAgain(e) // the random state is put back, and the user's code draws the numbers again
+				c.out.runsAgain(e) // the random state is restored, and the user's code draws the numbers again
 			}
 			if err := c.runEvent(e); err != nil {
 				return err
@@ -526,7 +526,7 @@ func (c *Codegen) runEvents() error {
 		if e.node != nil && c.leadEnd < 0 {
 			c.leadEnd = len(c.list)
 		}
-		if c.out.numOps == 0 && e.node != nil && e.node.State { // there is no graph that would switch it
+		if c.out.numOps == 0 && e.node != nil && e.node.State { // no graph will switch it
 			if err := c.switchState(e); err != nil {
 				return err
 			}
@@ -540,8 +540,8 @@ func (c *Codegen) runEvents() error {
 	return nil
 }
 
-// lookForSignals writes a jump back, and over it: CPython looks for signals there, and after calls of C. Without it, one that arrives
-// during the last operation of a block would be seen outside of the block.
+// lookForSignals writes a backward jump and a jump past it: CPython checks for signals there and after calls of C. Without
+// it, a signal during the last operation of a block would be raised outside the block.
 func (c *Codegen) lookForSignals() {
 	back, over := bytecode.NewJump(opcode.JUMP, nil).At(c.pos), bytecode.New(opcode.NOP, 0).At(c.pos)
 	start := bytecode.NewJump(opcode.JUMP, back).At(c.pos)
@@ -550,7 +550,7 @@ func (c *Codegen) lookForSignals() {
 	c.list = append(c.list, start, past, back, over)
 }
 
-// switchState writes the call of a node that switches a mode of torch.
+// switchState writes the call for a node that switches one of torch's modes.
 func (c *Codegen) switchState(e *event) error {
 	c.at(e.chain, false)
 	err := c.as(quietCalls, func() error {
@@ -568,7 +568,7 @@ func (c *Codegen) switchState(e *event) error {
 	return err
 }
 
-// runEvent writes one event. What nothing reads any more behind it is let go of there (tidy).
+// runEvent writes one event. Values without later reads are released after it (tidy).
 func (c *Codegen) runEvent(e *event) error {
 	start := len(c.list)
 	if err := c.writeEvent(e); err != nil {
@@ -581,7 +581,7 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
-// stateAt is the snapshot to restore if an event that is not an operation raises. A delayed event may run under other modes than its source line.
+// stateAt is the snapshot to restore if a non-operation raises. A delayed event may run under other modes than its line.
 func (c *Codegen) stateAt(e *event) py.Object {
 	switch {
 	case !e.state.IsNull() || e.inBlock:
@@ -613,7 +613,7 @@ func (c *Codegen) writeEvent(e *event) error {
 		switch {
 		case c.protecting:
 		case c.effectsWait && e.effect():
-			kind = heldCalls // print looks for signals by itself
+			kind = heldCalls // print checks for signals itself
 		case c.effectsWait || e.inBlock:
 			kind = quietCalls
 		case !e.effect():
@@ -638,7 +638,7 @@ func (c *Codegen) writeEvent(e *event) error {
 	stays := c.out.stays(e)
 	kind := plainCalls
 	if e.node.State || e.protected && stays {
-		kind = quietCalls // what would put the mode back begins after it; a change that stays must not be met by a second run
+		kind = quietCalls // the mode is restored only after it; a second run must not repeat a lasting change
 	}
 	err := c.as(kind, func() error {
 		return c.restoring(e.state, func() error {
@@ -652,11 +652,11 @@ func (c *Codegen) writeEvent(e *event) error {
 	if err != nil {
 		return err
 	}
-	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy drops it when nothing loads it
+	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy drops it if nothing loads it
 	return nil
 }
 
-// finish lowers what was written into a code object. order gives, for each parameter after the slots, the index in extras.
+// finish makes the code object. order has, for each parameter after the slots, its index in extras.
 func (c *Codegen) finish(order []int) *bytecode.Code {
 	f := c.out
 	temps := c.tidy()

@@ -8,8 +8,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Snapshot implements variables.Translator: (frames, rows, examples, guards). A frame, innermost first, is (code, line, offset in bytes or
-// -1, ((variable, view), ...), views of its stack); rows are those of the graph so far, examples its inputs or None by row.
+// Snapshot implements variables.Translator: (frames, rows, examples, guards). A frame, innermost first, is
+// (code, line, offset in bytes or -1, ((variable, view), ...), views of its stack). rows are those of the graph
+// so far; examples has, for each row, an example of the input or None.
 func (tx *InstructionTranslator) Snapshot() (py.Object, error) {
 	s, o := tx.Scope(), tx.out
 	var frames []py.Object

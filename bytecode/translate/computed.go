@@ -10,19 +10,20 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Values that each call computes anew (variables.ComputedVariable). Inline they are computed at their places. A whole graph takes them
-// as inputs, so their events run in front of it: nothing but other such values and what the frame was given is read there. Random
-// numbers are drawn too early then. That shows when the graph raises, so the generators are put back, and the user's code runs from
-// its start; where it cannot, numbers that the program draws behind an operation split the frame.
+// Values recomputed by each call (variables.ComputedVariable). In inline code they are computed in place. A
+// whole graph takes them as inputs, so their events run before it and may read only other such values and the
+// frame's inputs. Random numbers are then drawn too early. That shows if the graph raises, so the generators
+// are restored and the user's code runs from its start; if it cannot, drawing a number after an operation
+// breaks the graph.
 
-// computedValues is what an OutputGraph keeps of them.
+// computedValues is an OutputGraph's state for them.
 type computedValues struct {
 	numbers    map[*fxgraph.Node]*variables.ComputedVariable // placeholders of a graph that is written inline
 	nodeOf     map[*variables.ComputedVariable]*fxgraph.Node
 	tensors    map[*fxgraph.Node]*variables.Slot // inputs of a whole graph
 	examples   map[*fxgraph.Node]py.Object
-	generators []variables.VariableTracker // of the frame that were drawn from
-	handler    func() error                // writes what puts them back
+	generators []variables.VariableTracker // of the frame, that were drawn from
+	handler    func() error                // writes the handler that restores the generators
 }
 
 // WholeGraph implements variables.Output.
@@ -57,7 +58,7 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 	return e.slot, nil
 }
 
-// readyAtStart tells values that are there before anything of the program has run.
+// readyAtStart reports whether a value exists before any of the frame's code runs.
 func readyAtStart(v variables.VariableTracker) bool {
 	switch v.(type) {
 	case *variables.ConstantVariable, *variables.ComputedVariable:
@@ -90,8 +91,8 @@ func (o *OutputGraph) ComputedInput(slot *variables.Slot, example py.Object) *va
 	return variables.NewTensor(n)
 }
 
-// number is the operand of an operation for a computed number; nil for other values. An error where its value would decide more than the
-// result's data.
+// number returns the graph operand for a computed number; nil for other values. It fails if the number's value
+// would affect more than the result's data.
 func (o *OutputGraph) number(tx variables.Translator, operation string, v variables.VariableTracker) (fxgraph.Arg, error) {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
@@ -117,7 +118,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string, v variab
 	return n, nil
 }
 
-// computedExample is a value like what a placeholder of a computed value gets.
+// computedExample returns an example of the value that a placeholder of a computed value gets.
 func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bool, err error) {
 	if x, ok := o.computed.numbers[n]; ok {
 		example, err = o.scope.Call(x.Type, o.scope.Int(1))
@@ -140,7 +141,8 @@ func (c *Codegen) loadComputed(n *fxgraph.Node) bool {
 	return false
 }
 
-// computeEarly writes, in front of the call of a whole graph, what computes its inputs. The result are the temps of the generators' states.
+// computeEarly writes, before the call of a whole graph, the code that computes its inputs. It returns the
+// temps of the generators' states.
 func (c *Codegen) computeEarly() ([]int, error) {
 	var states []int
 	for _, g := range c.out.computed.generators {
@@ -179,7 +181,7 @@ func (c *Codegen) callComputed(name string, load func() error, nargs int) error 
 	return nil
 }
 
-// putBack writes the handler of the instructions from start on that puts the generators back and raises again.
+// putBack writes the handler for the instructions from start on. It restores the generators and raises again.
 func (c *Codegen) putBack(start int, states []int) {
 	if len(states) == 0 {
 		return
@@ -218,7 +220,7 @@ func (o *OutputGraph) MadeHere(src guards.Source) bool {
 	return local.Slot >= len(params) || o.root.code.Locals[params[local.Slot]].Kind&opcode.CO_FAST_FREE == 0
 }
 
-// computedParams are the parameters of a resume function, by number, that hold computed values.
+// computedParams returns the parameters of a resume function, by number, that hold computed values.
 func (tx *InstructionTranslator) computedParams(params []int, stack []item) []int {
 	var out []int
 	n := 0

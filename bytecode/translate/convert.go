@@ -13,27 +13,27 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// errEffectsLost asks for another attempt, split at effects.
+// errEffectsLost requests another attempt that breaks the graph at effects.
 var errEffectsLost = errors.New("effects would be lost")
 
-// errTakenApart asks for another attempt: the backend has turned out to trace the graph's operators.
+// errTakenApart requests another attempt: the backend turned out to trace the graph's operators.
 var errTakenApart = errors.New("a backend that traces operators")
 
-// errStateless asks for another attempt, without switches of torch's modes in the graph.
+// errStateless requests another attempt, without switches of torch's modes in the graph.
 var errStateless = errors.New("a graph that switches modes and cannot run again")
 
-// errNotProtected asks for another attempt, without operations inside try and with.
+// errNotProtected requests another attempt, without operations inside try and with.
 var errNotProtected = errors.New("a graph that cannot run again")
 
-// maxRestarts bounds how often one frame is translated anew; each restart has one more entry in the log.
+// maxRestarts bounds how often one frame is retranslated; each restart has one more entry in the log.
 const maxRestarts = 100
 
-// Converter translates one frame; cacheSize is the number of translations the frame has already.
+// Converter translates one frame; cacheSize is the number of translations the frame already has.
 type Converter func(s *py.Scope, f *Frame, cacheSize int) (*Result, error)
 
-// ConvertFrameAssert returns the converter for a backend. With oneGraph the first graph break is its error; without, frames are
-// split. Its errors: *exc.Unsupported (a break), *exc.SkipFrame, *exc.Raised and *py.Error (to the user), anything else is
-// a bug.
+// ConvertFrameAssert returns the converter for a backend. With oneGraph, the first graph break is returned as
+// its error; otherwise the graph is broken. Errors: *exc.Unsupported (a break), *exc.SkipFrame, *exc.Raised and
+// *py.Error (for the user); any other error is a bug.
 func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst Installer) Converter {
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
 		if err := unsupportedKind(s, f); err != nil {
@@ -83,7 +83,8 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 	}
 }
 
-// ConvertFrame proxies to ConvertFrameAssert and turns a break where the frame cannot be split into "run in CPython".
+// ConvertFrame wraps ConvertFrameAssert. If the frame cannot resume after a break, the whole frame runs in
+// CPython.
 func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
 	convert := ConvertFrameAssert(compilerFn, false, opts, inst)
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
@@ -97,7 +98,7 @@ func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
 	}
 }
 
-// unsupportedKind recognises code that is never translated, up front.
+// unsupportedKind recognizes code that is never translated.
 func unsupportedKind(s *py.Scope, f *Frame) error {
 	flags := codeFlags(s, f.Code)
 	switch {
@@ -111,7 +112,7 @@ func unsupportedKind(s *py.Scope, f *Frame) error {
 	return nil
 }
 
-// allowed asks Options.Allowed.
+// allowed calls Options.Allowed.
 func (o *Options) allowed(s *py.Scope, code py.Object) (bool, error) {
 	if o.Allowed.IsNull() {
 		return true, nil
@@ -174,7 +175,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	return o.result, nil
 }
 
-// symbolicLocals makes one VariableBuilder call per bound variable of the frame, in the order of its variables.
+// symbolicLocals calls VariableBuilder once for each bound variable of the frame, in order.
 func (tx *InstructionTranslator) symbolicLocals() {
 	f, root := tx.out.frame, tx.out.root
 	place := func(i int, obj py.Object, read bool) variables.VariableTracker {
@@ -238,7 +239,8 @@ func (tx *InstructionTranslator) symbolicLocals() {
 // maxSearched is the length up to which an argument is searched for tensors.
 const maxSearched = 1000
 
-// holdsTensor tells tensors, modules, tuples, lists and dicts with one of them in them, and generators, which may have some.
+// holdsTensor reports whether obj is, or directly contains, a tensor or a module. Generators count, since they
+// may yield one.
 func (o *OutputGraph) holdsTensor(obj py.Object) bool {
 	switch obj.Kind() {
 	case py.Tuple, py.List:
@@ -268,8 +270,8 @@ func (o *OutputGraph) isTensorOrModule(obj py.Object) bool {
 	return o.world.IsTensor(obj) || t == o.world.GeneratorType || !o.world.NNModule.IsNull() && py.IsSubtype(t, o.world.NNModule)
 }
 
-// slotNames names the slots: the arguments, then the free variables whose cells follow them; a resume function's parameters by
-// their own names.
+// slotNames names the slots: the arguments, then the free variables whose cells follow them. The names of a
+// resume function's parameters are those in its code.
 func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 	if f.Origin != nil {
 		v, ok := py.Answered(s.GetAttr(f.Code, "co_varnames"))
@@ -304,7 +306,7 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 		if u, ok := err.(*exc.Unsupported); ok {
 			return exc.Skip(u)
 		}
-		return err // another attempt, split where what is returned was raised
+		return err // another attempt, breaking where the returned exception was raised
 	}
 	c := newCodegen(o)
 	o.codegen = c
@@ -320,8 +322,8 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 	return o.finalize(c)
 }
 
-// nothingToCapture: neither a tensor among the arguments nor an operation of torch was met. The verdict holds for these
-// argument types, never for the code object.
+// nothingToCapture ends a frame without a tensor among the arguments or a torch operation. The verdict holds
+// for these argument types, never for the code object.
 func (o *OutputGraph) nothingToCapture(hook bool) error {
 	var set guards.Set
 	root := o.root
@@ -338,8 +340,8 @@ func (o *OutputGraph) nothingToCapture(hook bool) error {
 	return errDone
 }
 
-// raisesFirst is the end of a frame that is known to raise before anything is captured: where its guards hold, the user's own code
-// runs, and its traceback, frames and variables are CPython's.
+// raisesFirst ends a frame that is known to raise before anything is captured. If its guards hold, CPython runs
+// the user's code, so that traceback, frames and variables are CPython's.
 func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 	o := tx.out
 	if o.idle() {
@@ -365,7 +367,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		return err
 	}
 	o.aliasGuards()
-	if o.numOps > 0 && (!o.backend.Inline() || o.meta != nil || o.sizes != nil) { // torch's modes are in what was computed
+	if o.numOps > 0 && (!o.backend.Inline() || o.meta != nil || o.sizes != nil) { // results depend on torch's modes
 		o.AddGuards(guards.GlobalState())
 	}
 	clock := o.opts.Clock
@@ -402,7 +404,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	return errDone
 }
 
-// mayFinish tells why the translation must begin again, or gives nothing.
+// mayFinish returns why the translation must start again, or nil.
 func (o *OutputGraph) mayFinish() error {
 	if o.idle() {
 		return o.nothingToCapture(true)
@@ -422,7 +424,8 @@ func (o *OutputGraph) mayFinish() error {
 	return nil
 }
 
-// writeFinish writes what stands around the user's operations: the graph's call in front, handlers and restores behind.
+// writeFinish writes the code around the user's operations: the graph's call before them, handlers and restores
+// after.
 func (c *Codegen) writeFinish() error {
 	if err := c.graphCall(); err != nil {
 		return err
@@ -438,7 +441,8 @@ func (c *Codegen) writeFinish() error {
 	return c.writeStateRestore()
 }
 
-// transformed makes the transformed function, which takes the guards' extra registers in this order, and its table of tracebacks.
+// transformed makes the transformed function, which takes the guards' extra registers in this order, and its
+// traceback table.
 func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 	o := c.out
 	code := c.finish(order)
@@ -463,7 +467,7 @@ func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 	return fn, table, err
 }
 
-// extraOrder sorts the handed-over values by register, as the C core takes them.
+// extraOrder sorts the extra values by register, as the C core expects.
 func extraOrder(regs []uint32) []int {
 	order := make([]int, len(regs))
 	for i := range order {
@@ -477,7 +481,7 @@ func extraOrder(regs []uint32) []int {
 	return order
 }
 
-// AsUnsupported finds the graph break behind an error.
+// AsUnsupported finds the graph break in an error.
 func AsUnsupported(err error, out **exc.Unsupported) bool {
 	switch e := err.(type) {
 	case *exc.Unsupported:

@@ -9,42 +9,44 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Equal layers. A module is called, its code runs symbolically, and what it captured is kept as a layer: the operations, the result, and what
-// the translation has guarded of the module so far. All that a translation knows of an object of the frame it has guarded, so those guards,
-// asked about another module of the class, tell whether its code would do the same: they are compiled once and run by the C core, like an
-// entry's. Where they hold, the operations are added again on the other module's tensors, the guards are said of it, and none of its
-// code is run.
+// Equal layers. When a module is called, its code runs symbolically; the captured operations, the result and
+// the guards made on the module so far are kept as a layer. Everything that a translation knows about an object
+// of the frame is guarded. So those guards, evaluated on another module of the class, decide whether its code
+// would do the same; they are compiled once and run by the C core, like an entry's. If they hold, the
+// operations are added again on the other module's tensors, the guards are added for it, and its code does not
+// run.
 //
-// What guards do not tell is compared or excluded: the operands, and the metadata asked of computed ones (variables.Pairing); what the program
-// has changed, which must be the same for both and none of the module's; torch's modes; handlers of exceptions around the call; tensors that the
-// frame knows by another name.
+// Everything that guards do not cover is compared or excluded: the operands, and the metadata read from
+// computed ones (variables.Pairing); objects that the user's code has changed, which must be the same for both
+// and not part of the module; torch's modes; exception handlers around the call; tensors that the frame also
+// reaches by another name.
 
-// layers are the calls of modules captured so far.
+// layers are the module calls captured so far.
 type layers struct {
 	byClass map[py.Object]*classLayers
 	places  guards.Places
-	apart   int // guards said that two places hold different objects
+	apart   int // number of guards that two places hold different objects
 	reused  int
 }
 
-// classLayers are those of one class's modules. What they look like is asked once there are enough of them.
+// classLayers are the layers of one class's modules. They are sorted into kinds once there are enough of them.
 type classLayers struct {
-	met     int // calls
+	met     int // number of calls
 	large   bool
-	calls   []*layer // not looked at yet
+	calls   []*layer // not sorted into kinds yet
 	kinds   map[int]*equalLayers
-	useless int // checks that were compiled, less those that have served
+	useless int // checks compiled, minus those that have been used
 }
 
-// equalLayers are those of modules that look alike, the last first.
+// equalLayers are the layers of modules of one kind, most recent first.
 type equalLayers struct {
 	met  int
 	list []*layer
 }
 
-// A check is a guard program that is made and run, so it is compiled for the third module of a kind, and for layers of few operations, which
-// larger ones consist of, for the sixteenth; a kind keeps few calls, which differ in their operands; and a class whose modules look alike and are
-// not is given up.
+// A check is a guard program that must be built and run. It is compiled for the third module of a kind, or for
+// the sixteenth if the layer has few operations (larger layers contain those). A kind keeps few layers, which
+// differ in their operands. A class whose modules look alike but differ is given up.
 const (
 	checkFrom        = 3
 	smallLayer       = 4
@@ -53,7 +55,7 @@ const (
 	maxUselessChecks = 4
 )
 
-// met counts a call of a module of a class.
+// met counts a call of a module of this class.
 func (l *layers) met(class py.Object) *classLayers {
 	c := l.byClass[class]
 	if c == nil {
@@ -67,7 +69,7 @@ func (l *layers) met(class py.Object) *classLayers {
 	return c
 }
 
-// like gives the layers of modules that look like m; nil as long as there are too few of the class.
+// like returns the layers of modules of m's kind; nil while there are too few of the class.
 func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
 	if c.useless >= maxUselessChecks || c.met < checkFrom || !c.large && c.met < checkSmallFrom {
 		return nil
@@ -84,7 +86,7 @@ func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLa
 	return c.kind(o, m)
 }
 
-// kind counts a module of a kind; nil for one that looks like no other.
+// kind counts a module of a kind; nil for a module unlike any other.
 func (c *classLayers) kind(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
 	kind := o.world.KindOf(o.scope, m.Obj)
 	if kind < 0 {
@@ -112,13 +114,14 @@ type layer struct {
 	args     []variables.VariableTracker
 	kwargs   []variables.Kw
 	result   variables.VariableTracker
-	from, to int // its operations, among the events
+	from, to int // its operations, as a range of events
 	inlined  []string
 	asked    variables.Asked
-	apart    bool // its code has asked whether two places hold one object
+	apart    bool // its code has checked whether two places hold one object
 	modes    py.Object
 	at       *chain // of the call
-	// writes to what the frame has, so far; handlers of exceptions around it; the state they go back to
+	// number of writes to the frame's objects so far; exception handlers around the call; the state they
+	// restore
 	writes  int
 	inside  bool
 	handled bool
@@ -128,7 +131,7 @@ type layer struct {
 	differs bool // it cannot be compared
 }
 
-// layerCheck is what has to hold of a module for a layer to be its own.
+// layerCheck is the condition under which a layer applies to another module.
 type layerCheck struct {
 	Check
 	guards  []guards.Guard
@@ -167,14 +170,15 @@ func (o *OutputGraph) CallModule(tx variables.Translator, m *variables.ObjectVar
 	return result, err
 }
 
-// layersMayBeEqual tells whether what a module's code does follows here from its operands and from what is guarded of it.
+// layersMayBeEqual reports whether the effect of a module's code depends only on its operands and on guarded
+// properties.
 func (o *OutputGraph) layersMayBeEqual(tx *InstructionTranslator) bool {
 	w := o.world
 	return o.opts.ReuseLayers && o.opts.GuardNNModules && !o.opts.PythonOps && o.account == nil && o.bodies == 0 && o.tentative == 0 &&
 		w.Calls == 0 && w.Casts == 0 && w.PlainTensors() && !tx.hidden
 }
 
-// captureLayer runs a module's code; the layer is nil where what it did cannot be done again.
+// captureLayer runs a module's code; the layer is nil if its effect cannot be repeated.
 func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (*layer, variables.VariableTracker, error) {
 	above, ok := o.above(m.Source())
 	if !ok {
@@ -202,10 +206,10 @@ func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.Objec
 	return l, result, nil
 }
 
-// large tells layers whose code is worth not running.
+// large reports whether a layer's code is long enough to be worth skipping.
 func (l *layer) large() bool { return l.to-l.from > smallLayer }
 
-// capturedAgain tells operations that can be added again on other operands.
+// capturedAgain reports whether an operation can be added again on other operands.
 func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 	n := e.node
 	if n == nil || e.protected != l.handled || e.state != l.state || e.modes != l.modes || n.State || isPythonNode(n) ||
@@ -223,7 +227,7 @@ func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 	return true
 }
 
-// again does for m what a layer did, if its code would do that. done: it has been done.
+// again repeats a layer's operations for m if m's code would do the same. done: they were repeated.
 func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *layer, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw) (result variables.VariableTracker, done bool, err error) {
 	if l.differs || l.modes != o.state.now || m == l.module || l.writes != o.world.Writes-o.world.Own || l.inside != tx.InsideTry() {
 		return nil, false, nil
@@ -262,7 +266,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 	}
 	for _, g := range l.check.guards {
 		if g.CreateFn == guards.CreateTensorMatch {
-			continue // said of the input below
+			continue // added with the input below
 		}
 		g, _ := rebase.Guard(g)
 		o.guards.Add(g)
@@ -291,7 +295,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 	return result, true, nil
 }
 
-// repeat adds a layer's operations again, at another place of the user.
+// repeat adds a layer's operations again, at another place in the user's code.
 func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.Pairing) error {
 	places := map[*chain]*chain{l.at: tx.chainHere()}
 	var place func(c *chain) *chain
@@ -323,8 +327,8 @@ func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.P
 	return nil
 }
 
-// checkOf compiles what the translation has guarded of a layer's module, to be asked about others, which come in a slot behind the frame's; nil where
-// that cannot be said of others.
+// checkOf compiles the guards made on a layer's module into a check of other modules, which are passed in a
+// slot after the frame's; nil if the guards do not apply to other modules.
 func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, error) {
 	c := &layerCheck{}
 	for _, e := range o.events[l.from:l.to] {
@@ -339,10 +343,10 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	other := guards.NewRebase(src, guards.NewLocalSource("___layer", slots))
 	below := func(s guards.Source) bool { return other.Source(s) != s }
 	if o.world.ReadFrom(l.args, l.kwargs, below) || o.world.AlsoStored(l.args, l.kwargs) {
-		return nil, nil // an equal module would be given this one's parts, or find them, or this call's operands
+		return nil, nil // the repeat would get this module's parts or this call's operands
 	}
 	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
-	if !l.apart { // it was its caller that told modules apart
+	if !l.apart { // the caller distinguished the modules, not the layer's code
 		c.guards = slices.DeleteFunc(c.guards, func(g guards.Guard) bool { return g.CreateFn == guards.CreateNoAlias })
 	}
 	apart, ok := o.apartFromChanged(below, c.guards)
@@ -385,14 +389,15 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	}
 	m, err := guards.NewCheckFunctionManager(slots+1, guards.NewSet(all...), nil, guards.Options{GuardNNModules: true, Reads: reads})
 	if err != nil {
-		return nil, nil // too many for one program, or places that rest on each other
+		return nil, nil // too many for one program, or a cycle of places
 	}
 	c.Check, err = o.installer.NewCheck(o.scope, m.Program(), o.pool)
 	return c, err
 }
 
-// changedIn are the operands of a layer's operations that change tensors in place. False where an earlier operation may have changed one of
-// the module's tensors: its metadata was not what is guarded.
+// changedIn returns the operands of a layer's operations that change tensors in place. It returns false if an
+// earlier operation may have changed one of the module's tensors: its metadata then differs from the guarded
+// metadata.
 func (o *OutputGraph) changedIn(l *layer, tensors []*variables.TensorVariable) (changed map[*fxgraph.Node]bool, ok bool) {
 	ok = true
 	for i, e := range o.events[:l.to] {
@@ -413,8 +418,9 @@ func (o *OutputGraph) changedIn(l *layer, tensors []*variables.TensorVariable) (
 	return changed, ok
 }
 
-// apartFromChanged are the guards that what is guarded below a module is none of the objects that the program has changed: those are not any
-// more what their guards say. False where one of them is of the module itself.
+// apartFromChanged returns guards that no guarded object below a module is one the user's code has changed,
+// since changed objects no longer match their guards. It returns false if a changed object is below the module
+// itself.
 func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool, gs []guards.Guard) (apart []guards.Guard, ok bool) {
 	ok = true
 	keep := func(obj py.Object, changed guards.Source) {
@@ -438,7 +444,7 @@ func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool, gs []gu
 	return apart, ok
 }
 
-// givesAgain tries the layer's result on itself.
+// givesAgain tests whether the layer's result can be rebuilt, with the layer's own operands.
 func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	p := variables.NewPairing()
 	if !p.Operands(tx, l.args, l.args) || !p.Keywords(tx, l.kwargs, l.kwargs) {
@@ -451,8 +457,8 @@ func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	return ok
 }
 
-// tensorsOf reads a module's tensors where the layer's were read. False where the frame knows one of them already, by another name or as another
-// of these.
+// tensorsOf reads the module's tensors at the places where the layer's were read. It returns false if the frame
+// already knows one of them, under another name or as another of these.
 func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variables.ObjectVariable) ([]py.Object, bool) {
 	objects := make([]py.Object, len(c.tensors))
 	seen := map[py.Object]bool{}
@@ -470,7 +476,7 @@ func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variabl
 	return objects, true
 }
 
-// valueAt reads a place below a module.
+// valueAt reads the value at a place below a module.
 func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (py.Object, bool) {
 	if src.Name() == m.Source().Name() {
 		return m.Obj, true
@@ -482,8 +488,8 @@ func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (p
 	return o.read(src, base)
 }
 
-// above are the values that hold what is at a place of the frame, as far as they have been looked at. False where code that is called can name
-// the place itself, or where it is not known how it is read.
+// above returns the trackers, as far as they exist, of the values on the path to a place of the frame. It
+// returns false if called code can name the place itself, or if it is unknown how the place is read.
 func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, ok bool) {
 	base := src.Base()
 	for base != nil && base.Name() == src.Name() {
@@ -521,7 +527,8 @@ func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, 
 	return vs, ok
 }
 
-// read is what a source reads from its base: attributes, items of dicts, lists and tuples, contents of cells.
+// read returns the value that a source reads from base: attributes, items of dicts, lists and tuples, contents
+// of cells.
 func (o *OutputGraph) read(src guards.Source, base py.Object) (py.Object, bool) {
 	switch s := src.(type) {
 	case *guards.NNModuleSource, *guards.NotNNModuleSource:

@@ -10,18 +10,20 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Code of torch's own asks tensors for Python values: is this mask the causal one, is a variance negative, how many sequences are there.
-// Where such a value follows from one tensor of the frame by a few cheap operations, and nothing before the question has changed a
-// tensor, it is computed while translating, and a guard computes it again: the code around it stays one graph, which need not compute it.
-// Only torch's code is served so: a user can do without the question, and would be surprised by a translation for each answer. What takes
-// many values is split in the end (_foreseen._settled).
+// Torch's own code reads Python values from tensors: is this mask causal, is a variance negative, how many
+// sequences are there. If such a value follows from one tensor of the frame by a few cheap operations, and no
+// tensor was changed before it is read, it is computed during translation, and a guard computes it again. The
+// code around it then stays one graph, which need not compute it. Only torch's code is treated so: users can
+// avoid reading the value, and would be surprised by a translation for each value. A read that sees many values
+// breaks the graph in the end (_foreseen._settled).
 
 const (
 	// maxForeseen bounds the operations between the frame's tensor and the value.
 	maxForeseen = 16
 )
 
-// costly are parts of the names of operations that are not computed twice, and those whose result is not the same twice.
+// costly has parts of the names of operations that are too expensive to compute twice, or whose result differs
+// each time.
 var costly = []string{"matmul", "mm", "conv", "linear", "einsum", "bilinear", "attention", "lstm", "gru", "rnn", "empty", "resize", "inverse", "svd", "eig"}
 
 // Foresee implements variables.Output.
@@ -32,7 +34,7 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 	return o.foresee(tx, t.Node, nil, ask)
 }
 
-// foresee asks for the value of n as it is now, or as it was once the operation “at“ had run.
+// foresee computes the value of n as it is now, or as it was right after the operation "at".
 func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask string) (value py.Object, ok bool, err error) {
 	if o.bodies > 0 || o.world.Calls > 0 || !o.libraryCode(tx) {
 		return value, false, nil
@@ -85,15 +87,15 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask 
 	return parts[0], true, nil
 }
 
-// computedByGuard notes operations that a whole graph need not run for what has been asked of them: the guard has run them on the same
-// tensor, and they raised nothing.
+// computedByGuard marks operations that a whole graph need not run for the value: the guard has run them on the
+// same tensor without an exception.
 func (o *OutputGraph) computedByGuard(nodes []*fxgraph.Node) {
 	for _, n := range nodes {
 		o.foreseenBy[n] = !n.Inplace
 	}
 }
 
-// libraryCode tells whether the innermost frame is torch's own.
+// libraryCode reports whether the innermost frame runs torch's own code.
 func (o *OutputGraph) libraryCode(tx variables.Translator) bool {
 	it, ok := tx.(*InstructionTranslator)
 	if !ok {
@@ -111,8 +113,9 @@ type slice struct {
 	ok    bool
 }
 
-// sliceOf lists the operations that compute n from one tensor of the frame's or none, in order, and those that change what these make before
-// “at“ (nil: until now); nil where they cannot run by themselves, or where the tensor has been changed.
+// sliceOf lists in order the operations that compute n from one tensor of the frame or from none, including
+// those that change intermediate results before "at" (nil: until now). It returns nil if they cannot run
+// separately or if the tensor has been changed.
 func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable, nodes []*fxgraph.Node) {
 	c := &slice{out: o, nodes: map[*fxgraph.Node]bool{}, ok: true}
 	c.add(n)
@@ -129,7 +132,7 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 		}
 		switch {
 		case e.node.State:
-			if !gradModes[e.node.Target.Text] { // which decide no value
+			if !gradModes[e.node.Target.Text] { // they do not affect values
 				return nil, nil
 			}
 		case o.traceOf(e.node) >= copied:
@@ -153,7 +156,7 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 	return c.in, nodes
 }
 
-// question tells questions of a frame apart from one translation to the next, where constants have other numbers.
+// question identifies a frame's value across translations, in which constants have different numbers.
 func question(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
 	text := ask
 	if in != nil {
@@ -165,7 +168,7 @@ func question(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) s
 	return text
 }
 
-// sliceKey is the same text for the same question about the same tensor.
+// sliceKey returns the same text for the same value computed from the same tensor.
 func (o *OutputGraph) sliceKey(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
 	at := map[*fxgraph.Node]int{}
 	var b strings.Builder
@@ -215,7 +218,7 @@ func (o *OutputGraph) sliceKey(nodes []*fxgraph.Node, in *variables.TensorVariab
 	return b.String()
 }
 
-// add takes in a node and what it rests on.
+// add adds a node and the nodes it depends on.
 func (c *slice) add(n *fxgraph.Node) {
 	if c.nodes[n] || !c.ok {
 		return
@@ -234,8 +237,8 @@ func (c *slice) add(n *fxgraph.Node) {
 	n.EachInput(c.add)
 }
 
-// changes takes in an operation that changes a tensor which the slice makes; one that may change such a tensor by another view of it
-// ends the attempt.
+// changes adds an operation that changes a tensor made in the slice. If it may change such a tensor through
+// another view, the slice fails.
 func (c *slice) changes(n *fxgraph.Node) {
 	changed, _ := changedBy(n)
 	if c.nodes[changed] {
@@ -255,7 +258,7 @@ func (c *slice) changes(n *fxgraph.Node) {
 	look(changed)
 }
 
-// repeatable tells cheap operations that can be computed twice.
+// repeatable reports whether an operation is cheap and can be computed twice.
 func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || n.State || o.traceOf(n) != noTrace || hasOut(n) {
 		return false
@@ -272,8 +275,8 @@ func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
 	return true
 }
 
-// foreseeSize gives the fake session the result of the operation whose size, which depends on data, makes that of n unknown, where it can
-// be foreseen. What was computed from it is computed again.
+// foreseeSize predicts the data-dependent size that makes n's size unknown, and passes the predicted result to
+// the fake session. Values computed from it are recomputed.
 func (o *OutputGraph) foreseeSize(tx variables.Translator, n *fxgraph.Node) (bool, error) {
 	if o.meta == nil {
 		return false, nil

@@ -1,9 +1,11 @@
-// Package translate runs a frame's bytecode symbolically: InstructionTranslator turns instructions into VariableTrackers,
-// OutputGraph collects the graph, the guards, the effects and, in the end, the instructions of the transformed function.
+// Package translate runs a frame's bytecode symbolically: InstructionTranslator executes instructions on
+// VariableTrackers, OutputGraph collects the graph, the guards, the effects and, at the end, the instructions
+// of the transformed function.
 //
-// Translating has no effect outside itself. Where the frame must be split, the translation starts again from the first
-// instruction with one more entry in the SpeculationLog, and this time stops there: the rest of the frame becomes a resume
-// function. The package writes no C; code objects, functions and resume callables are made through Installer.
+// Translating has no effect outside itself. At a graph break, the translation restarts from the first
+// instruction with one more entry in the SpeculationLog, and this time stops at the break: the rest of the
+// frame becomes a resume function. The package contains no C; code objects, functions and resume callables are
+// made through Installer.
 package translate
 
 import (
@@ -16,32 +18,38 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Frame is what a call brings: code, globals, and the slots (arguments in localsplus order, then the closure's cells).
+// Frame is a call's input: code, globals, and the slots (arguments in localsplus order, then the closure's
+// cells).
 type Frame struct {
 	Function, Code, Globals, Builtins py.Object
 	Slots                             []py.Object
 	NumArgs                           int
-	Inner                             bool // called by what is optimized, and served by the hook
-	// Origin is set for the rest of a frame: it is translated from the user's own code, entered at a place with a stack.
+	Inner                             bool // called by optimized code, and served by the hook
+	// Origin is set for a resumed frame: it is translated from the user's code, entered at an instruction with
+	// a stack.
 	Origin *Origin
-	// loud are the slots of such a rest whose end runs code, found before anything has looked into them; nil: not asked yet.
+	// loud are a resumed frame's slots whose destruction runs code, computed before anything reads them; nil:
+	// not computed yet.
 	loud map[int]bool
 }
 
-// Origin says what a resume function stands for. Its parameters are the live locals, then the values of the stack.
+// Origin is the place where a resume function continues. Its parameters are the live locals, then the stack's
+// values.
 type Origin struct {
 	Code   py.Object // the user's
-	Target int       // index of the instruction it goes on with
-	// Params are the localsplus slots of the parameters that are locals; ^slot for one that is not bound, see places.
+	Target int       // index of the instruction at which it resumes
+	// Params are the localsplus slots of the parameters that are locals; ^slot if the local is unbound, see
+	// places.
 	Params []int
-	// Stack is the value stack from the bottom: 'v' a value (the next parameter), 'N' NULL, 'L' an instruction's offset, 'X' what
-	// PUSH_EXC_INFO saved (the parameter is the exception that is being handled).
+	// Stack is the value stack from the bottom: 'v' a value (the next parameter), 'N' NULL, 'L' an
+	// instruction's offset, 'X' the value saved by PUSH_EXC_INFO (the parameter is the exception being
+	// handled).
 	Stack string
-	// Computed are the parameters, by number, that each call computes anew: nothing is guarded but their types.
+	// Computed are the parameters, by number, that each call recomputes: only their types are guarded.
 	Computed []int
 }
 
-// unbound empties the slots of parameters whose locals are not bound.
+// unbound clears the slots of parameters whose locals are unbound.
 func (o *Origin) unbound(slots []py.Object) {
 	for i, local := range o.Params {
 		if local < 0 {
@@ -50,41 +58,44 @@ func (o *Origin) unbound(slots []py.Object) {
 	}
 }
 
-// Options are the settings of one optimize() call that translating depends on.
+// Options are the settings of one optimize() call that affect translation.
 type Options struct {
 	variables.Settings
 	NoPython    bool
-	TakesApart  bool // the backend traces operators down to what they are made of
+	TakesApart  bool // the backend traces operators down to their parts
 	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
-	ReuseLayers bool // an equal layer is what an earlier one was, see layers
-	CheckTypes  bool // what they return is checked where the program annotates it
-	MaxSteps    int  // instructions from one operation to the next, inlined ones included
+	ReuseLayers bool // repeat an earlier layer for an equal one, see layers
+	CheckTypes  bool // return values are checked where the user annotates them
+	MaxSteps    int  // maximum number of instructions between operations, inlined ones included
 	InlineDepth int
-	Explain     bool   // the result says what was captured, instruction by instruction
-	Clock       *Clock // measures the translation; nil: nobody asks
-	Steps       *Steps // is told what is run through; nil: nobody asks
-	// Allowed tells of a code object whether it may be translated or inlined (godynamo._translator.bisect); null: everything may.
+	Explain     bool   // the result records what was captured, instruction by instruction
+	Clock       *Clock // measures the translation; nil: not measured
+	Steps       *Steps // is notified of executed code; nil: nobody listens
+	// Allowed reports for a code object whether it may be translated or inlined (godynamo._translator.bisect);
+	// null: always.
 	Allowed py.Object
-	// TranslateEverything: frames without a tensor are transformed too, for tests of the translator against whole programs.
+	// TranslateEverything: also transform frames without a tensor, for tests of the translator against whole
+	// programs.
 	TranslateEverything bool
 }
 
-// Backend turns the captured graph into something that runs. The eager one is written inline, as instructions; others get the
-// whole graph at once.
+// Backend turns the captured graph into runnable code. The eager backend is written inline, as instructions;
+// others get the whole graph at once.
 type Backend interface {
-	// Inline tells whether EmitNode is to be used instead of Compile.
+	// Inline reports whether EmitNode is used instead of Compile.
 	Inline() bool
-	// EmitNode writes one operation; the result is left on the stack.
+	// EmitNode writes one operation, which leaves its result on the stack.
 	EmitNode(e NodeEmitter, n *fxgraph.Node) error
-	// Compile hands the graph over and returns what runs it: called with the inputs, it returns a sequence of the outputs. whole: the graph
-	// is right only where the backend does not take operators apart.
+	// Compile compiles the graph and returns a callable from inputs to a sequence of outputs. whole: the graph
+	// is correct only if the backend does not take operators apart.
 	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error)
-	// TakesApart reports whether the backend traces operators (Options.TakesApart), as far as is known now: Compile may find it out.
+	// TakesApart reports whether the backend is known to trace operators (Options.TakesApart): Compile may find
+	// out later.
 	TakesApart(s *py.Scope) (bool, error)
 	Name() string
 }
 
-// NodeEmitter is the part of the code generator an inline backend writes to.
+// NodeEmitter is the part of the code generator that an inline backend uses.
 type NodeEmitter interface {
 	LoadArg(a fxgraph.Arg) error
 	LoadPool(index int)
@@ -121,19 +132,19 @@ type NodeEmitter interface {
 	PopTop()
 	Call(nargs int, kwnames []string)
 	CallMethod(nargs int, kwnames []string)
-	// PoolText is the printed form of a constant.
+	// PoolObject returns a constant of the pool.
 	PoolObject(index int) py.Object
 }
 
-// Installer makes CPython objects of what a translation yields; pyhook implements it over the C core.
+// Installer makes CPython objects for a translation; pyhook implements it over the C core.
 type Installer interface {
 	// Decode reads a code object; consts are its constants, kept by the scope.
 	Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error)
 	// NewCode builds a code object.
 	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
-	// NewCheck makes a check of a program, without a function behind it; the scope keeps it.
+	// NewCheck makes a check from a program, without a function; the scope keeps it.
 	NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (Check, error)
-	// Resume returns the callable for the rest of a frame; make yields its function when there is none yet.
+	// Resume returns the callable for the rest of a frame; make creates its function if there is none yet.
 	Resume(s *py.Scope, o *Origin, make func() (py.Object, error)) (py.Object, error)
 }
 
@@ -142,59 +153,60 @@ type Check interface {
 	Holds(s *py.Scope, slots []py.Object, globals py.Object) (bool, error)
 }
 
-// Version of the Python whose code is read and written.
+// Version is the Python version whose code is read and written.
 var Version = bytecode.Version{Major: 3, Minor: 11}
 
 // Result is a finished translation.
 type Result struct {
 	Function    py.Object // zero: nothing to capture, run the original
 	Program     *guards.Program
-	Pool        []py.Object // what Program's constants index
+	Pool        []py.Object // indexed by Program's constants
 	Parts       []string
 	ExtraRegs   []uint32
 	Rows        []TracebackRow
 	Chains      []*chain
-	Operations  []Operation // of a graph handed over whole, and of functions that operations are given
+	Operations  []Operation // of a whole graph, and of functions that operations take
 	NeedsHook   bool
-	HandsOver   bool // the rest of a frame: it takes over the references to its arguments
-	Catches     bool // it hands what its native instruction raises to a resume function
-	Watches     bool // left to CPython, and looks at the interpreter: with NeedsHook its callees are translated later
-	Rerun       bool // when the graph raises, the user's own code may run instead
+	HandsOver   bool // a resumed frame: it takes over the references to its arguments
+	Catches     bool // it passes its native instruction's exception to a resume function
+	Watches     bool // left to CPython, as it inspects the interpreter: with NeedsHook its callees are translated later
+	Rerun       bool // if the graph raises, the user's code may run instead
 	Breaks      []*exc.Unsupported
 	BreakLine   int
 	NumOps      int
 	Graph       *fxgraph.Graph
 	GraphText   func() string
-	GraphSizes  func() string // what is known of the graph's values, a line each
+	GraphSizes  func() string // known facts about the graph's values, one line each
 	NumGraphs   int
 	Inlined     []string
-	Reused      int        // calls of modules that an equal one's operations stand for
+	Reused      int        // module calls replaced by an equal layer's operations
 	PythonOps   []PythonOp // Python operations of the graph, by callee
 	ResumeNames []string
 	Text        string   // of the guards
 	Nothing     bool     // nothing to capture
 	Skipped     string   // why the whole frame is left to CPython
-	Account     *Account // with Options.Explain; nil where nothing was captured
+	Account     *Account // with Options.Explain; nil if nothing was captured
 }
 
-// TracebackRow says which user frames the code units start .. end-1 stand for.
+// TracebackRow maps the code units start .. end-1 to user frames.
 type TracebackRow struct {
 	Start, End, Chain int
-	// Drop: the call of a resume function. Graph: of a compiled graph. Protected: an operation whose exception has a handler in
-	// the user's code.
+	// Drop: the call of a resume function. Graph: the call of a compiled graph. Protected: an operation whose
+	// exceptions a handler in the user's code catches.
 	Drop, Graph, Protected bool
-	// Place is the chain where the user's own code raises what came from outside while this ran.
+	// Place is the chain at which an exception from outside is raised in the user's code if it arrives here.
 	Place int
 }
 
-// Operation is a node of the graph that the backend was given, or of a graph that an operation was given as a function, and the index of its
-// chain. Outside: how many levels of the chain are not the function's; 0 for the backend's graph.
+// Operation is a node of the backend's graph, or of a graph that an operation takes as a function, with the
+// index of its chain. Outside: how many levels of the chain are outside the function; 0 for the backend's
+// graph.
 type Operation struct {
 	Name           string
 	Chain, Outside int
 }
 
-// chain is the user's stack at an operation: outermost first.
+// chain is the user's stack at an operation. Each chain points to its caller's.
 type chain struct {
 	parent  *chain
 	code    py.Object
@@ -204,16 +216,17 @@ type chain struct {
 	inst    *bytecode.Instruction
 	depth   int
 	step    int                         // of the outermost frame
-	locals  []variables.VariableTracker // the outermost frame's there
+	locals  []variables.VariableTracker // the outermost frame's at this point
 	shown   []ShownLocal
-	nth     int  // how often the instruction runs before it is this operation's; see Codegen.numberOperations
-	done    bool // what it leaves behind stays, so it does not run again before an exception from outside is raised
+	nth     int  // how often the instruction runs before this operation's run; see Codegen.numberOperations
+	done    bool // its effect is permanent, so it does not run again before an exception from outside is raised
 }
 
-// Nth is how often the chain's instruction runs before, in the piece.
+// Nth is how often the chain's instruction runs earlier in the piece.
 func (c *chain) Nth() int { return c.nth }
 
-// Done reports whether an exception from outside is raised in place of the chain's operation, which must not run again.
+// Done reports whether an exception from outside is raised instead of the chain's operation, which must not run
+// again.
 func (c *chain) Done() bool { return c.done }
 
 // Shown lists the variables of the outermost frame that a traceback shows.
@@ -241,13 +254,13 @@ type ChainLevel struct {
 	Lasti, Line   int
 }
 
-// frameOf is a level of the user's stack, at an instruction.
+// frameOf is one level of the user's stack, at an instruction.
 func frameOf(name, file string, inst *bytecode.Instruction) exc.Frame {
 	pos := inst.Pos
 	return exc.Frame{Name: name, File: file, Line: int(pos.Line)}.At(pos.EndLine, pos.Col, pos.EndCol)
 }
 
-// stack is the chain as exc prints it, innermost first.
+// stack returns the chain as exc prints it, innermost first.
 func (c *chain) stack() []exc.Frame {
 	var out []exc.Frame
 	for k := c; k != nil; k = k.parent {

@@ -10,11 +10,12 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// GeneratorVariable is a generator that the captured code made: its frame is an inlined one that stops at each yield and goes on
-// where it stopped, called by whoever asks for the next value. What it computes becomes part of the graph at that moment.
+// GeneratorVariable is a generator made by the captured code. Its frame is an inlined one that stops at each
+// yield and resumes there, called by the code that requests the next value. Its operations join the graph at
+// that moment.
 //
-// One that has not begun is made real by calling its function. One that has begun cannot be: where the program wants the object
-// itself, the translation starts anew and the generator is made by CPython.
+// A generator that has not started is reconstructed by calling its function. A started one cannot be: if the
+// user's code needs the object itself, the translation restarts and CPython makes the generator.
 type GeneratorVariable struct {
 	variables.Base
 	frame     *InstructionTranslator // nil: finished
@@ -47,7 +48,7 @@ func (*GeneratorVariable) PythonType(tx variables.Translator) (py.Object, error)
 // Truth implements variables.Truther.
 func (*GeneratorVariable) Truth(variables.Translator) (bool, error) { return true, nil }
 
-// Reconstruct implements variables.Reconstructer, for one that has not begun.
+// Reconstruct implements variables.Reconstructer, for a generator that has not started.
 func (g *GeneratorVariable) Reconstruct(e variables.Emitter) error {
 	e.PushNull()
 	if err := e.Load(g.fn); err != nil {
@@ -154,8 +155,8 @@ func (g *GeneratorVariable) Next(tx variables.Translator) (variables.VariableTra
 // StopValue implements variables.Returner.
 func (g *GeneratorVariable) StopValue() variables.VariableTracker { return g.returned }
 
-// resume goes on with the frame, with a value sent in or an exception thrown in. more: it yielded r; else r is what it returned
-// (None when it had finished before).
+// resume resumes the frame with a sent value or a thrown exception. more: it yielded r; otherwise r is its
+// return value (None if it had finished before).
 func (g *GeneratorVariable) resume(t variables.Translator, value variables.VariableTracker, thrown *exc.Observed) (r variables.VariableTracker, more bool, err error) {
 	tx := t.(*InstructionTranslator)
 	if variables.Materialized(g) {
@@ -192,8 +193,8 @@ func (g *GeneratorVariable) resume(t variables.Translator, value variables.Varia
 	return f.result, false, nil
 }
 
-// throwIn raises an exception where the frame stopped. more: the generator it delegates to yielded; otherwise, without an error,
-// the frame is to go on.
+// throwIn raises an exception where the frame stopped. more: the generator it delegates to yielded. Otherwise,
+// without an error, the frame must resume.
 func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error) {
 	f := g.frame
 	if !g.started {
@@ -237,7 +238,7 @@ func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error)
 	return false, f.unwind(thrown, at.Handler)
 }
 
-// delegation is the SEND that a yield from's YIELD_VALUE belongs to.
+// delegation returns the SEND that belongs to a yield from's YIELD_VALUE.
 func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *bytecode.Instruction {
 	for i := tx.d.index[yield]; i > 0; i-- {
 		if in := tx.d.code.Instructions[i]; in.Op == opcode.SEND {
@@ -247,7 +248,7 @@ func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *byteco
 	return yield
 }
 
-// ended turns the error that ended the frame into the caller's.
+// ended converts the error that ended the frame to the caller's error.
 func (g *GeneratorVariable) ended(tx *InstructionTranslator, err error) error {
 	o, ok := err.(*exc.Observed)
 	if !ok {
@@ -318,7 +319,7 @@ func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args
 	return nil, exc.Break(exc.Generator, "%s of a generator", name)
 }
 
-// thrown is the exception that throw(type, value, traceback) is given.
+// thrown returns the exception for the arguments of throw(type, value, traceback).
 func (tx *InstructionTranslator) thrown(args []variables.VariableTracker) (*exc.Observed, error) {
 	v := args[0]
 	if len(args) > 1 {
@@ -345,7 +346,7 @@ func (tx *InstructionTranslator) thrown(args []variables.VariableTracker) (*exc.
 	return o, nil
 }
 
-// close ends the generator as CPython does: GeneratorExit where it stopped.
+// close ends the generator as CPython does: it raises GeneratorExit where the generator stopped.
 func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.VariableTracker, error) {
 	if g.frame == nil || !g.started {
 		g.frame = nil
@@ -367,7 +368,7 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 	return variables.NoneConst(), nil
 }
 
-// freezeGenerator prepares a generator for leaving the captured code.
+// freezeGenerator prepares a generator to leave the captured code.
 func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	if g.started || g.frame == nil {
 		return o.breakAt(g.createdAt, exc.Break(exc.Generator, "one that has begun, and that the program keeps"))
@@ -381,9 +382,9 @@ func (g *GeneratorVariable) stoppedInBlock() bool {
 	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Handler != nil
 }
 
-// abandoned looks for generators that CPython would close when the frame lets go of them, and that would run code then: those stopped
-// inside try or with. Where that code does nothing that can be seen (zip has left a Sequence's iterator), it does not matter when it
-// runs; else CPython makes and closes such a one.
+// abandoned handles generators that CPython would close, running code, when the frame releases them: those
+// stopped inside try or with. If that code has no visible effect (zip has left a Sequence's iterator), the time
+// at which it runs does not matter. Otherwise CPython makes and closes the generator.
 func (o *OutputGraph) abandoned() error {
 	for _, g := range slices.Clone(o.generators) { // closing one may remove others
 		if !g.stoppedInBlock() || variables.Materialized(g) {

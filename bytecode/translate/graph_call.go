@@ -9,7 +9,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// graphCall puts the call of the compiled graph in front of what has been written, but for effects that lead.
+// graphCall puts the call of the compiled graph before the code written so far, except for leading effects.
 func (c *Codegen) graphCall() error {
 	o := c.out
 	if o.backend.Inline() || o.numOps == 0 {
@@ -57,7 +57,7 @@ func (c *Codegen) graphCall() error {
 		c.Call(len(loads), nil)
 		c.calls = plainCalls
 		if o.rerunnable() || o.hasProtected {
-			c.lookForSignals() // there is no look after a call of a Python function
+			c.lookForSignals() // CPython makes no check after a call of a Python function
 		}
 		if err := c.switchTo(after); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (c *Codegen) graphCall() error {
 	return nil
 }
 
-// graphOutputs are the nodes of the graph that the code behind it loads, in the graph's order.
+// graphOutputs returns the graph nodes that the code after the graph loads, in the graph's order.
 func (c *Codegen) graphOutputs() []*fxgraph.Node {
 	var outputs []*fxgraph.Node
 	for _, n := range c.out.graph.Nodes() {
@@ -89,7 +89,7 @@ func (c *Codegen) graphOutputs() []*fxgraph.Node {
 	return outputs
 }
 
-// closeGraph gives the graph its outputs and drops what was captured for questions alone.
+// closeGraph adds the graph's outputs and drops operations that were captured only to predict values.
 func (o *OutputGraph) closeGraph(outputs []*fxgraph.Node) {
 	args := make([]fxgraph.Arg, len(outputs))
 	for i, n := range outputs {
@@ -101,7 +101,7 @@ func (o *OutputGraph) closeGraph(outputs []*fxgraph.Node) {
 	}
 }
 
-// compileGraph hands the graph to the backend: what runs it, and what loads each of its inputs.
+// compileGraph passes the graph to the backend and returns the compiled callable and a loader for each input.
 func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error) {
 	o := c.out
 	loads, inputs, err := o.graphInputs(c)
@@ -121,7 +121,7 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 	return fn, loads, err
 }
 
-// markGraph marks the code that follows as the graph's, at the place of its first operation.
+// markGraph marks the following code as the graph's, at the position of its first operation.
 func (c *Codegen) markGraph() {
 	for _, e := range c.out.events {
 		if e.node != nil {
@@ -133,7 +133,7 @@ func (c *Codegen) markGraph() {
 	}
 }
 
-// storeOutputs takes the graph's results from the stack.
+// storeOutputs stores the graph's results from the stack.
 func (c *Codegen) storeOutputs(outputs []*fxgraph.Node) error {
 	if c.putsBack.end = len(c.list); len(outputs) == 0 {
 		c.PopTop()
@@ -146,7 +146,7 @@ func (c *Codegen) storeOutputs(outputs []*fxgraph.Node) error {
 	return c.wrapOutputs(outputs)
 }
 
-// insertion is code that is written into the middle of what has been: what stands behind it is set aside and put back at its end.
+// insertion is code inserted into the code so far; the instructions after it are appended at its end.
 type insertion struct {
 	c       *Codegen
 	at      int // where it begins
@@ -155,11 +155,11 @@ type insertion struct {
 	regions int // of torch's state, that were there before
 }
 
-// insertAt has what is emitted from here on stand at an index of the code so far, until close.
+// insertAt makes the code emitted from now on start at an index of the code so far, until close.
 func (c *Codegen) insertAt(at int) *insertion {
 	in := &insertion{c: c, at: at, body: c.list[at:], marks: c.marks}
 	c.list, c.marks = slices.Clone(c.list[:at]), nil
-	c.out.state.sealRegion() // what is written from here on goes between the regions so far
+	c.out.state.sealRegion() // the inserted code comes between the existing regions
 	in.regions = len(c.out.state.regions)
 	for len(in.marks) > 0 && in.marks[0].start < at {
 		c.marks, in.marks = append(c.marks, in.marks[0]), in.marks[1:]
@@ -172,7 +172,7 @@ func (c *Codegen) insertAt(at int) *insertion {
 	return in
 }
 
-// close puts what was set aside behind what has been inserted, with its marks, ends and regions moved.
+// close appends the code that was set aside after the insertion, with its marks, ends and regions moved.
 func (in *insertion) close() {
 	c, at := in.c, in.at
 	n := len(c.list) - at
@@ -192,7 +192,7 @@ func (in *insertion) close() {
 		m.start += n
 		c.marks = append(c.marks, m)
 	}
-	for i := range c.out.state.regions[:in.regions] { // the insertion's own come after these
+	for i := range c.out.state.regions[:in.regions] { // the insertion's regions come after these
 		if r := &c.out.state.regions[i]; r.start >= at {
 			r.start, r.end = r.start+n, r.end+n
 		}

@@ -5,7 +5,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// handler is what the step loop knows of an opcode. breaks: the frame may be split before it.
+// handler is the step loop's entry for an opcode. breaks: the graph may break before it.
 type handler struct {
 	run    func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 	breaks bool
@@ -13,7 +13,8 @@ type handler struct {
 
 var handlers [opcode.NumOps]handler
 
-// noHandler: opcodes that are not translated, and why. The frame is split there, or left to CPython.
+// noHandler has the opcodes that are not translated, and why. The graph breaks there, or the frame is left to
+// CPython.
 var noHandler = map[opcode.Op]string{
 	opcode.ASYNC_GEN_WRAP:             "async code runs in CPython",
 	opcode.BEFORE_ASYNC_WITH:          "async code runs in CPython",

@@ -41,7 +41,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		child.globalsSrc = tx.globalsSrc
 	}
 	if err := bindArguments(tx, fn, d.code, child.locals, args, kwargs); err != nil {
-		if o, ok := err.(*exc.Observed); ok && hidden { // the C function says it in other words
+		if o, ok := err.(*exc.Observed); ok && hidden { // the C function words it differently
 			err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
 		}
 		return nil, err
@@ -53,7 +53,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		tx.out.inlined = append(tx.out.inlined, d.code.QualName)
 	}
 	if d.code.Flags&opcode.CO_GENERATOR != 0 && child.watchesInterpreter() {
-		// Its frame would run in pieces, none of which the hook serves: who makes it watches with it.
+		// Its frame would run in pieces, none of which the hook serves: the frame that creates it is left to
+		// CPython as well.
 		u := exc.Break(exc.Generator, "%s looks at the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
 		u.Stack = tx.out.position().stack()
 		return nil, child.unbreakable(u, "a generator of its looks at the interpreter")
@@ -67,7 +68,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	return child.result, nil
 }
 
-// builtinsOf is the dict of builtins that a function has, or gets when the program makes it: that of its globals.
+// builtinsOf returns a function's builtins dict. For a function that the user's code makes, it is that of its
+// globals.
 func (tx *InstructionTranslator) builtinsOf(fn *variables.FunctionVariable, globals py.Object) py.Object {
 	s := tx.Scope()
 	if !fn.Fn.IsNull() {
@@ -88,7 +90,7 @@ func (tx *InstructionTranslator) builtinsOf(fn *variables.FunctionVariable, glob
 	return b
 }
 
-// guardsMade guards the builtins that a function which the program makes is given.
+// guardsMade guards the builtins of a function that the user's code makes.
 func (tx *InstructionTranslator) guardsMade() {
 	b, ok := tx.Scope().DictGetName(tx.globals, "__builtins__")
 	if tx.made && ok && tx.globals == tx.out.frame.Globals {
@@ -114,8 +116,8 @@ func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (
 	return code, globals, guards.NewFunctionFieldSource(fn.Source(), guards.FuncGlobals), nil
 }
 
-// bindArguments fills the parameters' locals as CPython's calling convention says. A call it would refuse is the
-// program's own TypeError.
+// bindArguments binds the parameters by CPython's calling convention. A call that CPython would refuse raises
+// CPython's TypeError.
 func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, locals []variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) error {
 	wrong := func() error { return bindingError(tx, fn, c, len(args), kwargs) }
 	npos, total := c.ArgCount, c.ArgCount+c.KwOnlyArgCount
@@ -182,7 +184,8 @@ next:
 	return nil
 }
 
-// bindingError is CPython's refusal of a call: a function of the same signature, which does nothing, is called with as many arguments.
+// bindingError returns CPython's error for a call, by calling an empty function of the same signature with as
+// many arguments.
 func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, nargs int, kwargs []variables.Kw) error {
 	s := tx.Scope()
 	code, _, _, err := tx.functionParts(fn)
@@ -220,7 +223,7 @@ func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *
 	return variables.RaiseText(tx, "TypeError", py.GoString(text))
 }
 
-// defaultOf is the default of parameter i; nil when it has none.
+// defaultOf returns the default of parameter i, or nil if it has none.
 func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, i int) (variables.VariableTracker, error) {
 	name := c.Locals[i].Name
 	if fn.Fn.IsNull() {
@@ -274,7 +277,7 @@ func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *byt
 	return tx.Build(v, item), nil
 }
 
-// bindClosure fills the free variables' slots with the function's cells.
+// bindClosure stores the function's cells in the slots of the free variables.
 func bindClosure(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, locals []variables.VariableTracker) error {
 	first := len(c.Locals)
 	for first > 0 && c.Locals[first-1].Kind&opcode.CO_FAST_FREE != 0 {

@@ -11,20 +11,24 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Lifetimes: CPython frees an object when its last reference goes, and a finalizer, a weak reference or a file shows when that
-// was. Two sides keep the transformed function at that:
+// Lifetimes: CPython frees an object when its last reference is dropped, and a finalizer, a weak reference or a
+// file makes that moment visible. Two mechanisms keep the transformed function in step:
 //
-//   - what the rest of a frame never reads but still holds is handed to the resume function (keepAlive);
-//   - what the program has let go of is let go of in front of the next effect (letGo) and in front of the native instruction of
-//     a split (Codegen.tidy). The references of a TailCall pass over to the frame it runs (core/calls/tail_call.c).
+//   - objects that the rest of a frame holds but never reads are passed to the resume function (keepAlive);
+//   - objects that the user's code has released are released before the next effect (letGo) and before the native
+//     instruction at a graph break (Codegen.tidy). The references of a TailCall move to the frame it runs
+//     (core/calls/tail_call.c).
 //
-// A tensor that the piece computes goes with the last operation that reads it (Codegen.tidy), which is never later than in CPython; one
-// that came from the piece before goes in front of the next operation once the program has let go of it.
+// A tensor computed by the piece is freed after the last operation that reads it (Codegen.tidy), never later
+// than in CPython. A tensor from the previous piece is freed before the next operation once the user's code has
+// released it.
 
-// maxLifetimeSteps bounds the trackers looked at for one frame; beyond, objects live until the function returns.
+// maxLifetimeSteps bounds the trackers visited for one frame; beyond it, objects live until the function
+// returns.
 const maxLifetimeSteps = 100_000
 
-// keepAlive adds the variables that the rest of the frame never reads but whose objects CPython would still hold.
+// keepAlive adds the variables whose objects CPython would still hold although the rest of the frame never
+// reads them.
 func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 	for i, v := range tx.locals {
 		if v != nil && !live[i] && tx.out.heldHere(v) {
@@ -33,12 +37,12 @@ func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 	}
 }
 
-// heldHere tells whether v is a real object that this frame may be the only one to hold, or holds one.
+// heldHere reports whether v is or contains a real object that only this frame may hold.
 func (o *OutputGraph) heldHere(v variables.VariableTracker) bool {
 	return o.heldWithin(v, map[variables.VariableTracker]bool{})
 }
 
-// heldWithin is heldHere; seen: containers looked at already, which may hold themselves.
+// heldWithin is heldHere; seen: containers already visited, since they may contain themselves.
 func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables.VariableTracker]bool) bool {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if _, ours := variables.OurOwn(v); ours {
@@ -76,23 +80,24 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 	return false
 }
 
-// heldByCaller tells the arguments of a call from outside: whoever calls holds them until it is over.
+// heldByCaller reports whether a value is an argument of a call from outside: the caller holds it until the
+// call ends.
 func (o *OutputGraph) heldByCaller(src guards.Source) bool {
 	_, local := src.(*guards.LocalSource)
 	return local && o.frame.Origin == nil
 }
 
-// holders are the locals of the transformed function whose references the program may have dropped.
+// holders are the locals of the transformed function whose references the user's code may have dropped.
 type holders struct {
 	params map[int]bool // parameters of a resume function
 	slots  map[int]bool // materialized values
-	// finalizers are the params whose end runs Python code.
+	// finalizers are the params whose destruction runs Python code.
 	finalizers map[int]bool
 	tensors    int // params that are tensors
 	steps      int
 }
 
-// addHolder notes a parameter of a resume function.
+// addHolder records a parameter of a resume function.
 func (o *OutputGraph) addHolder(param int) {
 	h := &o.holders
 	h.params[param] = true
@@ -104,8 +109,9 @@ func (o *OutputGraph) addHolder(param int) {
 	}
 }
 
-// findLoud finds the slots whose end runs code, by a __del__ or the callback of a weak reference of the value's or of what it alone holds.
-// An attempt at the frame holds what it has looked at, so it is found by the first alone.
+// findLoud finds the slots whose destruction runs code: the value, or an object that only it holds, has a
+// __del__ or a weak reference with a callback. A translation attempt holds references to the objects it has
+// read, so only the first attempt can find this out.
 func (o *OutputGraph) findLoud() {
 	f := o.frame
 	if f.loud != nil {
@@ -119,8 +125,8 @@ func (o *OutputGraph) findLoud() {
 	}
 }
 
-// finalizerDue is the error of a step in front of which the program has let go of an object with a finalizer. That may change anything
-// that is read later, so nothing is translated past it.
+// finalizerDue returns the break for a step before which the user's code has released an object with a
+// finalizer. The finalizer may change anything that is read later, so nothing is translated past it.
 func (o *OutputGraph) finalizerDue() error {
 	h := &o.holders
 	if len(h.finalizers) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
@@ -137,7 +143,7 @@ func (o *OutputGraph) finalizerDue() error {
 	return nil
 }
 
-// reached collects what the frames that run reach, and values.
+// reached collects everything reachable from the running frames and from values.
 func (o *OutputGraph) reached(values []variables.VariableTracker) *reach {
 	r := &reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
 	r.all(values)
@@ -148,8 +154,8 @@ func (o *OutputGraph) reached(values []variables.VariableTracker) *reach {
 	return r
 }
 
-// hold records the event that makes v real, in a slot of its own. The slot keeps the object until the program lets go of it, as the
-// program's variable would.
+// hold records the event that materializes v in its own slot. The slot keeps the object until the user's code
+// releases it, as the user's variable would.
 func (o *OutputGraph) hold(e *event, v variables.VariableTracker) {
 	e.slot = o.newSlot()
 	switch x := v.(type) {
@@ -170,7 +176,8 @@ func (o *OutputGraph) hold(e *event, v variables.VariableTracker) {
 	variables.SetSlot(v, e.slot)
 }
 
-// letGo ends the hold on what the program cannot reach any more. values: what the effect that comes next works on.
+// letGo drops references to objects that the user's code cannot reach any more. values: operands of the next
+// effect.
 func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	h := &o.holders
 	if o.materializing > 0 || len(h.params)+len(h.slots) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
@@ -199,7 +206,7 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	}
 }
 
-// letGoOfTensors ends the hold on tensors in front of an operation: it may want memory.
+// letGoOfTensors drops references to tensors before an operation, which may need the memory.
 func (o *OutputGraph) letGoOfTensors() {
 	h := &o.holders
 	if h.tensors == 0 || !o.backend.Inline() || o.materializing > 0 || h.steps > maxLifetimeSteps || o.current == nil {
@@ -219,7 +226,8 @@ func (o *OutputGraph) letGoOfTensors() {
 	}
 }
 
-// holdAgain takes back what events from the i-th on let go of, which leave the graph: the next operation or effect lets go of it.
+// holdAgain restores what the events from the i-th on dropped, since they leave the graph: the next operation
+// or effect drops it.
 func (o *OutputGraph) holdAgain(i int) {
 	h := &o.holders
 	for _, e := range o.events[i:] {
@@ -236,9 +244,10 @@ func (o *OutputGraph) holdAgain(i int) {
 	}
 }
 
-// quiet guards that freeing a parameter that the program has dropped runs no code. If it did in this call, finalizerDue has split the frame.
+// quiet guards that freeing a parameter dropped by the user's code runs no code. If it did in this call,
+// finalizerDue has broken the graph.
 func (o *OutputGraph) quiet(param int) {
-	typed := slices.Contains(o.frame.Origin.Computed, param) // so the next call's ends like this one
+	typed := slices.Contains(o.frame.Origin.Computed, param) // so it is destroyed alike in the next call
 	if !o.holders.finalizers[param] && !(typed && variables.EndsAlone(o.frame.Slots[param])) {
 		o.AddGuards(guards.Quiet(guards.NewLocalSource(o.root.names[param], param)))
 	}
@@ -262,7 +271,8 @@ func (o *OutputGraph) LetGoOf() bool {
 	return false
 }
 
-// endsHere is called where a piece ends: what the program has let go of by now, but for values, died before it read the rest.
+// endsHere is called at a piece's end: objects released by then, except values, died before the piece read the
+// rest.
 func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	h := &o.holders
 	if len(h.params) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
@@ -276,8 +286,9 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	}
 }
 
-// handOver writes what follows the last operation that may make a piece run again from its start. From here on it does not, and the frame
-// of a resumed piece alone holds its variables. ch: a place of the user, nil for that of the last mark.
+// handOver writes the code after the last operation that may make a piece run again from its start. From here
+// on it does not, and only the frame of a resumed piece holds its variables. ch: a user position, nil for that
+// of the last mark.
 func (c *Codegen) handOver(ch *chain) error {
 	c.protecting = false
 	if ch == nil && len(c.marks) > 0 {
@@ -299,15 +310,16 @@ func (c *Codegen) handOver(ch *chain) error {
 	return nil
 }
 
-// clearLocals drops the frame's variables in the order in which CPython clears them. The transformed function would clear its parameters
-// first and then what it made. With fewer than two values whose end may run code, the order cannot be seen.
+// clearLocals drops the frame's variables in the order in which CPython clears them. The transformed function
+// would clear its parameters first and then its own locals. With fewer than two values whose destruction may
+// run code, the order is invisible.
 func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	o := tx.out
 	h := &o.holders
 	if len(h.finalizers)+len(h.slots) < 2 || h.steps > maxLifetimeSteps {
 		return
 	}
-	last := map[drop]int{} // of the variables that hold it
+	last := map[drop]int{} // index of the last variable that holds it
 	for i, v := range tx.locals {
 		if v == nil {
 			continue
@@ -336,21 +348,21 @@ func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	}
 }
 
-// drop names a parameter, or the slot of a materialized value.
+// drop is a parameter, or the slot of a materialized value.
 type drop struct {
 	param bool
 	index int
 }
 
-// reach collects the holders that the program's frames reach without passing a real object: what is inside one of those is
-// held by it.
+// reach collects the holders that the user's frames reach without passing through a real object, which holds
+// its contents itself.
 type reach struct {
 	o             *OutputGraph
 	params, slots map[int]bool
 	seen          map[variables.VariableTracker]bool
 }
 
-// frame visits variables, stack, and the operands of the instruction that is running.
+// frame visits variables, stack, and the operands of the running instruction.
 func (r *reach) frame(tx *InstructionTranslator) {
 	r.all(tx.locals)
 	stack := tx.stack

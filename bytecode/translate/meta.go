@@ -8,11 +8,11 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// metaSession computes metadata of graph nodes by torch's FakeTensor (python/godynamo/_translator/fake.py), when the program asks. It
-// runs each node once, in order, whatever is asked.
+// metaSession computes metadata of graph nodes with torch's FakeTensor (python/godynamo/_translator/fake.py),
+// on request. It runs each node once, in order.
 type metaSession struct {
 	object py.Object
-	rows   int // nodes of the graph already handed over
+	rows   int // number of graph nodes already passed on
 }
 
 // Meta implements variables.Output.
@@ -37,7 +37,8 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 // InputOf implements variables.Output.
 func (o *OutputGraph) InputOf(n *fxgraph.Node) *variables.TensorVariable { return o.inputOf[n] }
 
-// Sample implements variables.Output. What is asked of it is not known here, so that counts as a question about the tensor's origin.
+// Sample implements variables.Output. The caller may read anything from it, so it counts as reading the
+// tensor's origin.
 func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
 	if t.Example.IsNull() || t.Changed {
 		o.world.Asked.Origin++
@@ -144,7 +145,7 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Ob
 	return r, nil
 }
 
-// fake returns the fake value of a node, running the nodes before it that have not run.
+// fake returns a node's fake value, after running the earlier nodes that have not run.
 func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 	if err := o.runFakes(nil); err != nil {
 		return py.Object{}, err
@@ -157,7 +158,7 @@ func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 	return v, nil
 }
 
-// runFakes runs the nodes before stop (nil: all) that have not run, on fake tensors.
+// runFakes runs the nodes before stop (nil: all) that have not run yet, on fake tensors.
 func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	s := o.scope
 	if o.meta == nil {
@@ -205,7 +206,7 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	return nil
 }
 
-// RefClass is the class of operands of node rows that are nodes (python/godynamo/_backends/rows.py).
+// RefClass is the class of node references in the operands of node rows (python/godynamo/_backends/rows.py).
 func RefClass(s *py.Scope) (py.Object, error) {
 	m, err := s.Import("godynamo._backends.rows")
 	if err != nil {
@@ -222,9 +223,8 @@ func (o *OutputGraph) refClass() py.Object {
 	return r
 }
 
-// NodeRow turns a node into the flat row Python builds FX nodes from: (op, name, target, args, kwargs, stack_trace,
-// source_range).
-// References to nodes are Ref(index).
+// NodeRow turns a node into the flat row from which Python builds FX nodes: (op, name, target, args, kwargs,
+// stack_trace, source_range). References to nodes are Ref(index).
 func NodeRow(s *py.Scope, n *fxgraph.Node, pool []py.Object, ref py.Object) (py.Object, error) {
 	args := make([]py.Object, len(n.Args))
 	var err error
@@ -303,7 +303,7 @@ func argObject(s *py.Scope, a fxgraph.Arg, pool []py.Object, ref py.Object) (py.
 	return py.Object{}, exc.Break(exc.Reconstruct, "graph operand %T", a)
 }
 
-// sourceRange is file:line:column of a Python operation, "" for other nodes.
+// sourceRange is file:line:column for a Python operation, "" for other nodes.
 func sourceRange(n *fxgraph.Node) string {
 	if !isPythonNode(n) || len(n.Stack) == 0 {
 		return ""

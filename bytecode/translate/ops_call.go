@@ -18,11 +18,11 @@ func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// popCall takes a call's callable and operands from the stack.
+// popCall pops a call's callable and operands.
 func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) {
 	args = tx.popn(nargs)
 	fn, first := tx.pop(), tx.pop()
-	if first != nil { // an unbound method with its object
+	if first != nil { // an unbound method and its object
 		fn, args = first, append([]variables.VariableTracker{fn}, args...)
 	}
 	names := tx.kwargs
@@ -153,7 +153,7 @@ func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error 
 		}
 	}
 	if tx.globals != tx.out.frame.Globals {
-		f.Foreign = true // MAKE_FUNCTION in the transformed code would give it other globals
+		f.Foreign = true // MAKE_FUNCTION in the transformed code would use other globals
 	}
 	tx.push(f)
 	return nil

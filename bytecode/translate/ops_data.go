@@ -143,7 +143,7 @@ func (tx *InstructionTranslator) containsOp(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// notBranch: a data-dependent truth inside an operator is the break of that instruction, not a branch.
+// notBranch: a data-dependent truth value inside an operator breaks at that instruction; it is not a branch.
 func notBranch(err error) error {
 	if u, ok := err.(*exc.Unsupported); ok {
 		u.DataDependent = false
@@ -291,7 +291,7 @@ func (tx *InstructionTranslator) formatValue(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// onContainer calls a method of the container at stack depth arg (after the value has been popped).
+// onContainer calls a method of the container at stack depth arg, after the value was popped.
 func (tx *InstructionTranslator) onContainer(depth int, name string, args ...variables.VariableTracker) error {
 	_, err := variables.CallMethod(tx, tx.top(depth), name, args, nil)
 	return err

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// handledMark is what PUSH_EXC_INFO leaves on the stack: the exception that was being handled before. It names the one that is
-// handled from then on, so that a resume function can enter that state again.
+// handledMark is the value that PUSH_EXC_INFO leaves on the stack: the exception handled before. It records the
+// exception handled from then on, so that a resume function can re-enter that state.
 type handledMark struct {
 	variables.Base
 	exception variables.VariableTracker
@@ -17,15 +17,15 @@ type handledMark struct {
 // Kind implements variables.VariableTracker.
 func (*handledMark) Kind() string { return "HandledException" }
 
-// lastiMark is the offset of the raising instruction, which a handler's RERAISE puts back. It only tells tracing functions a
-// line; a resume function is given its own first instruction.
+// lastiMark is the offset of the raising instruction, restored by a handler's RERAISE. It only gives tracing
+// functions a line; a resume function gets the offset of its own first instruction.
 type lastiMark struct{ variables.Base }
 
 // Kind implements variables.VariableTracker.
 func (*lastiMark) Kind() string { return "Lasti" }
 
-// handledNow is the exception being handled where tx is: its own, else that of the frame that called it; nil when none is
-// known (the caller of the outermost frame may be handling one).
+// handledNow is the exception being handled at tx: its own, else that of its caller; nil if unknown (the caller
+// of the outermost frame may be handling one).
 func (tx *InstructionTranslator) handledNow() variables.VariableTracker {
 	for t := tx; t != nil; t = t.parent {
 		if n := len(t.handled); n > 0 {
@@ -35,7 +35,8 @@ func (tx *InstructionTranslator) handledNow() variables.VariableTracker {
 	return nil
 }
 
-// unwind gives an exception of the program to the handler of the current instruction, as CPython's exception table says.
+// unwind passes an exception of the user's code to the current instruction's handler, as CPython's exception
+// table specifies.
 func (tx *InstructionTranslator) unwind(o *exc.Observed, region *bytecode.ExceptionRegion) error {
 	e, err := variables.ExceptionOf(tx, o)
 	if err != nil {
@@ -162,7 +163,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	if !ok {
 		return variables.RaiseText(tx, "TypeError", "exceptions must derive from BaseException")
 	}
-	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython adds this line to its traceback
+	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython extends its traceback with this line
 		return tx.raiseForReal(e)
 	}
 	if cause != nil {
@@ -171,7 +172,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	return variables.Raise(e)
 }
 
-// raiseForReal asks for CPython to raise what cannot be raised twice here.
+// raiseForReal makes CPython raise an exception that cannot be raised twice here.
 func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error {
 	if step := variables.RaisedAt(e); step != 0 {
 		return tx.out.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps", variables.Describe(tx, e)))
@@ -179,7 +180,7 @@ func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error
 	return exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, e))
 }
 
-// exceptionInstance is what "raise x" makes of x: classes are called.
+// exceptionInstance returns the exception that "raise x" raises: classes are called.
 func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker, wrong string) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)
 	if err != nil {

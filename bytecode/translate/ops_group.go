@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// handlerClasses lists what stands behind except: a class, or the items of a tuple.
+// handlerClasses lists the operands of except: a class, or the items of a tuple.
 func (tx *InstructionTranslator) handlerClasses(want variables.VariableTracker) ([]variables.VariableTracker, error) {
 	named := []variables.VariableTracker{want}
 	if s, ok := want.(variables.Sequence); ok {
@@ -27,8 +27,8 @@ func (tx *InstructionTranslator) handlerClasses(want variables.VariableTracker) 
 	return named, nil
 }
 
-// handledBy tells which classes of exceptions a handler takes; its error is the program's where what stands behind except is no class of
-// exceptions.
+// handledBy reports which exception classes a handler catches. If the operand of except is not an exception
+// class, it returns the user's TypeError.
 func (tx *InstructionTranslator) handledBy(want variables.VariableTracker) (func(class py.Object) bool, error) {
 	matches, err := variables.ExceptionClasses(tx, want)
 	if matches != nil || err != nil {
@@ -91,7 +91,7 @@ func (tx *InstructionTranslator) checkEgMatch(*bytecode.Instruction) error {
 	return nil
 }
 
-// nowHandling makes another exception the one that the innermost handler handles: except* clauses do.
+// nowHandling replaces the exception that the innermost handler handles, as except* clauses do.
 func (tx *InstructionTranslator) nowHandling(e variables.VariableTracker) {
 	if n := len(tx.handled); n > 0 {
 		tx.handled[n-1] = e
@@ -124,8 +124,8 @@ func (tx *InstructionTranslator) prepReraiseStar(*bytecode.Instruction) error {
 	return nil
 }
 
-// handledSince writes, behind a native CHECK_EG_MATCH, what finds the exception that is handled now: below is the stack that the resume
-// function gets.
+// handledSince writes, after a native CHECK_EG_MATCH, the code that finds the exception now being handled;
+// below is the stack for the resume function.
 func (tx *InstructionTranslator) handledSince(c *Codegen, below []item) error {
 	sys, err := tx.Scope().Import("sys")
 	if err != nil {

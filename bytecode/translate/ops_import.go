@@ -61,7 +61,8 @@ func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// missingSubmodule finds a name of "from package import names" that the package does not have yet: importing it may make it.
+// missingSubmodule finds a name in "from package import names" that the package lacks: importing it may create
+// it.
 func missingSubmodule(s *py.Scope, module, names py.Object) (string, bool) {
 	if _, isPackage := s.InstanceAttr(module, "__path__"); !isPackage || names.Kind() != py.Tuple {
 		return "", false

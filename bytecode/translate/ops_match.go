@@ -125,7 +125,8 @@ func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// positionalPatterns tells what n positional patterns ask for: the subject itself, or names from the class's __match_args__.
+// positionalPatterns returns the subjects of n positional patterns: the subject itself, or names from the
+// class's __match_args__.
 func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracker, c py.Object, subject variables.VariableTracker, n int) ([]variables.VariableTracker, []string, error) {
 	if n == 0 {
 		return nil, nil, nil

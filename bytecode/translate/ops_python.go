@@ -8,18 +8,20 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Where an instruction cannot be captured and python_ops is on, the translation starts again and gives the instruction its Python
-// form at that step: one operation of the graph that does to the real objects what the instruction does. So what the failed attempt
-// did to trackers is gone, as with a graph break, and half-done work never runs twice. The innermost frame is asked first; an
-// instruction without a Python form leaves it to the call that inlined its frame, and in the outermost frame to a split.
+// If an instruction cannot be captured and python_ops is on, the translation restarts and uses the
+// instruction's Python form at that step: one graph operation that does to the real objects what the
+// instruction does. So the failed attempt's changes to trackers are gone, as with a graph break, and half-done
+// work never runs twice. The innermost frame is tried first. If its instruction has no Python form, the call
+// that inlined the frame is tried; in the outermost frame the graph breaks.
 
 type pythonFormOf func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 
-// pythonForms, afterPythonCalls: what an instruction is in the graph, when it could not be captured, and always once a Python call
-// may have changed what it reads. Filled in init, since the forms reach the handlers again.
+// pythonForms has an instruction's form in the graph if it could not be captured; afterPythonCalls the form
+// that is always used once a Python call may have changed what it reads. Filled in init, since the forms refer
+// to the handlers.
 var pythonForms, afterPythonCalls [opcode.NumOps]pythonFormOf
 
-// maxPythonRestarts bounds the restarts of a frame with python_ops: one an instruction that goes into the graph in its Python form.
+// maxPythonRestarts bounds the restarts of a frame with python_ops: one for each instruction in Python form.
 const maxPythonRestarts = 500
 
 func init() {
@@ -46,7 +48,7 @@ func init() {
 	afterPythonCalls[opcode.IMPORT_FROM] = (*tx).pythonImportFrom
 }
 
-// pythonForm is how an instruction runs at this step other than by its handler; nil: by its handler.
+// pythonForm returns the form in which an instruction runs at this step; nil: its handler.
 func (tx *InstructionTranslator) pythonForm(step int, inst *bytecode.Instruction) pythonFormOf {
 	o := tx.out
 	if !o.opts.PythonOps {
@@ -64,7 +66,8 @@ func (tx *InstructionTranslator) pythonForm(step int, inst *bytecode.Instruction
 	return nil
 }
 
-// leftToPython decides whether an instruction that cannot be captured becomes a Python operation; the translation starts again then.
+// leftToPython decides whether an uncapturable instruction becomes a Python operation; if so, the translation
+// restarts.
 func (tx *InstructionTranslator) leftToPython(step int, inst *bytecode.Instruction, u *exc.Unsupported) bool {
 	o := tx.out
 	if !o.opts.PythonOps || pythonForms[inst.Op] == nil || u.Before || u.Frame || o.log.python[step] || tx.InsideTry() {
@@ -95,14 +98,14 @@ func (tx *InstructionTranslator) doPython(op string, args ...variables.VariableT
 	return err
 }
 
-// pythonOperator is the form of an instruction that replaces its n operands by a result.
+// pythonOperator is the form of an instruction that replaces its n operands with a result.
 func pythonOperator(op string, n int) pythonFormOf {
 	return func(tx *InstructionTranslator, _ *bytecode.Instruction) error {
 		return tx.pushPython(op, tx.popn(n)...)
 	}
 }
 
-// pythonExtend is the form of an instruction that adds what it pops to the display at stack depth arg.
+// pythonExtend is the form of an instruction that adds the popped value to the display at stack depth arg.
 func pythonExtend(op string) pythonFormOf {
 	return func(tx *InstructionTranslator, inst *bytecode.Instruction) error {
 		more := tx.pop()
@@ -273,8 +276,8 @@ func (tx *InstructionTranslator) globalsNode() (variables.VariableTracker, error
 	return n, nil
 }
 
-// pythonLoadGlobal reads a global where a Python call may have stored another one. Builtins that nothing but the translator
-// itself stands for (len, range, isinstance, ...) stay what they were, as long as no global hides them.
+// pythonLoadGlobal reads a global that a Python call may have replaced. Builtins that only the translator
+// implements (len, range, isinstance, ...) keep their meaning, as long as no global shadows them.
 func (tx *InstructionTranslator) pythonLoadGlobal(inst *bytecode.Instruction) error {
 	name := tx.d.code.Names[inst.Arg>>1]
 	if tx.InsideTry() {
@@ -305,7 +308,7 @@ func (tx *InstructionTranslator) pythonLoadGlobal(inst *bytecode.Instruction) er
 	return nil
 }
 
-// keptBuiltin tells builtins whose calls compute and do nothing else.
+// keptBuiltin reports whether a builtin's calls only compute.
 func (tx *InstructionTranslator) keptBuiltin(name string, v py.Object) bool {
 	if name == "print" {
 		return false
@@ -355,7 +358,7 @@ func (tx *InstructionTranslator) pythonImport(inst *bytecode.Instruction) error 
 	return tx.pushPython(op, tx.nameConst(inst.Arg), globals, variables.NoneConst(), fromlist, level)
 }
 
-// pythonImportFrom: a module that nothing is known of is looked into by CPython.
+// pythonImportFrom: attributes of an unknown module are read by CPython.
 func (tx *InstructionTranslator) pythonImportFrom(inst *bytecode.Instruction) error {
 	if _, ok := tx.top(1).(*variables.OpaqueVariable); ok {
 		return exc.Break(exc.AttrUnsupported, "from import after a Python call")

@@ -158,7 +158,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 	if v, ok := tx.out.storedGlobals[name]; ok && tx.globals == tx.out.frame.Globals {
 		return v, nil
 	}
-	if py.OddKeys(tx.globals) || py.OddKeys(tx.builtins) { // looking a name up may run a key's own __eq__, in guards too
+	if py.OddKeys(tx.globals) || py.OddKeys(tx.builtins) { // a look-up may run a key's own __eq__, in guards as well
 		return nil, &exc.SkipFrame{Reason: "globals with keys that are no names"}
 	}
 	s := tx.Scope()
@@ -170,7 +170,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		tx.out.Reads(src)
 		return tx.Build(v, src), nil
 	}
-	if tx.hidden { // what the name meant when godynamo was loaded
+	if tx.hidden { // its meaning when godynamo was loaded
 		return variables.NewBuiltinNamed(tx, name), nil
 	}
 	if v, ok := s.DictGetName(tx.builtins, name); ok {
@@ -182,7 +182,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		}
 		if tx.globalsSrc != nil {
 			tx.out.AddGuards(guards.DictContains(tx.globalsSrc, tx.out.Const(s.Name(name)), false))
-			if _, hidden := s.DictGetName(tx.out.frame.Globals, name); hidden { // from the outermost frame, whose guards these are
+			if _, hidden := s.DictGetName(tx.out.frame.Globals, name); hidden { // the guards are on the outermost frame
 				src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(s.Name(name)))
 				tx.out.Reads(src)
 				return tx.Build(v, src), nil

@@ -13,31 +13,31 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// event is one thing the transformed function does, in program order: an operation of the graph, or an effect (which may
-// leave a value in a slot).
+// event is one action of the transformed function, in program order: an operation of the graph, or an effect
+// (which may leave a value in a slot).
 type event struct {
 	node  *fxgraph.Node
 	emit  func(e variables.Emitter) error
 	slot  *variables.Slot
 	chain *chain
-	// protected: an exception of the operation would meet a handler of the user. It is not handled here: the piece of the
-	// frame runs again in CPython, from its start; see OutputGraph.protect.
+	// protected: a handler in the user's code would catch the operation's exception. It is not handled here:
+	// the piece of the frame runs again in CPython from its start; see OutputGraph.protect.
 	protected bool
-	state     py.Object // torch's modes to put back when it raises; null: they stay
+	state     py.Object // torch's modes to restore if it raises; null: no change
 	modes     py.Object // torch's modes in force; null: as at the frame's start
-	fresh     bool      // an effect on an object that nothing else has yet
-	reads     bool      // an effect that reads what is in a tensor
-	shared    bool      // an effect that operations may see: it changes memory that a tensor may share
+	fresh     bool      // an effect on an object that nothing else refers to yet
+	reads     bool      // an effect that reads a tensor's data
+	shared    bool      // an effect visible to operations: it changes memory that a tensor may share
 	held      bool      // slot keeps the object until an event drops it, or the function ends
 	early     bool      // computes a value that a whole graph may take
-	draws     bool      // random numbers
-	drops     []drop    // neither operation nor effect: holds that end here
-	inBlock   bool      // no operation: a handler of the user's would see what is raised here
+	draws     bool      // draws random numbers
+	drops     []drop    // neither operation nor effect: references dropped here
+	inBlock   bool      // not an operation; a handler in the user's code would catch its exceptions
 	putBack   bool      // the operation's effect is undone before the user's code runs again
 }
 
-// OutputGraph is what one translated frame yields: the graph, its inputs, the guards, and the events in program order. It is the
-// tracer that the trackers write to (variables.Output).
+// OutputGraph is the result of translating one frame: the graph, its inputs, the guards, and the events in
+// program order. It is the tracer that the trackers write to (variables.Output).
 type OutputGraph struct {
 	scope     *py.Scope
 	world     *variables.World
@@ -69,54 +69,54 @@ type OutputGraph struct {
 	layers   layers
 }
 
-// constants are the objects that guards and code name, by index.
+// constants are the objects that guards and code refer to, by index.
 type constants struct {
 	pool      []py.Object
 	poolIndex map[py.Object]int
 	consts    []guards.Const
 }
 
-// tensorInputs are the tensors of the frame, and what is known of the graph's values by node.
+// tensorInputs are the frame's tensors, and known facts about the graph's values by node.
 type tensorInputs struct {
 	inputs     []*variables.TensorVariable
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
 	inputOf    map[*fxgraph.Node]*variables.TensorVariable
-	classOf    map[*fxgraph.Node]py.Object // of results that leave the graph as tensors of a subclass
-	reads      []guards.Source             // places read without a look at what they hold
+	classOf    map[*fxgraph.Node]py.Object // for results that leave the graph as tensors of a subclass
+	reads      []guards.Source             // places read without depending on their value
 	sawTensor  bool
-	hidden     bool                   // a tensor of the frame was changed where autograd does not see it; see HidesChange
+	hidden     bool                   // a tensor of the frame was changed unseen by autograd; see HidesChange
 	cheap      map[*fxgraph.Node]bool // see cheapToCopy
 }
 
-// eventLog is what the transformed function does, in program order.
+// eventLog is the transformed function's actions, in program order.
 type eventLog struct {
 	events        []*event
 	numSlots      int
 	numOps        int
 	freezing      map[variables.VariableTracker]bool
-	storedGlobals map[string]variables.VariableTracker // what the program stored into the outermost frame's globals
+	storedGlobals map[string]variables.VariableTracker // stores into the outermost frame's globals
 	generators    []*GeneratorVariable
-	strict        bool // effects split the frame; see effectsLost
-	materializing int  // > 0: effects go to objects being made real
-	lead          int  // events that run in front of a whole graph; see effectsLead
-	checked       int  // events up to the last place where CPython looks for signals
+	strict        bool // break at effects; see effectsLost
+	materializing int  // > 0: effects go to objects being materialized
+	lead          int  // events that run before a whole graph; see effectsLead
+	checked       int  // events up to the last place where CPython checks for signals
 	hasProtected  bool
-	left, counted int // events so far that leave a trace, and events looked at for it
-	leftBefore    int // left, when the step of the outermost frame began
+	left, counted int // events so far that leave a trace, and events examined for it
+	leftBefore    int // left, when the current step of the outermost frame began
 	leftStep      int // the first such step with this number
 }
 
-// progress is where the translation is.
+// progress is the translation's position.
 type progress struct {
-	current   *InstructionTranslator // the translator that is running
+	current   *InstructionTranslator // the running translator
 	codes     map[py.Object]*decoded
 	root      *rootInfo
-	rootStep  int // step of the outermost frame that is running
+	rootStep  int // the outermost frame's current step
 	steps     int
 	stepsAtOp int // steps when the last operation was added
 }
 
-// pieces are the frame's breaks and what goes on behind them.
+// pieces are the frame's breaks and the code after them.
 type pieces struct {
 	breaks    []*exc.Unsupported
 	breakLine int
@@ -124,7 +124,7 @@ type pieces struct {
 	shown     int // variables kept for tracebacks so far
 }
 
-// accounting is what explanations and the caller are told.
+// accounting is information for explanations and the caller.
 type accounting struct {
 	account *Account // with Options.Explain
 	inlined []string
@@ -133,17 +133,17 @@ type accounting struct {
 
 // subgraphs are functions captured for an operation.
 type subgraphs struct {
-	bodies    int     // being captured, see Body
-	inside    []*body // those that have been
-	numBodies int     // and how many have been
-	tentative int     // translations under way that may be taken back, see Tentative
+	bodies    int     // number being captured, see Body
+	inside    []*body // those captured
+	numBodies int     // number captured
+	tentative int     // translations in progress that may be undone, see Tentative
 }
 
-// asked is what questions about tensors and the backend have been answered.
+// asked is information read so far about tensors' values and the backend.
 type asked struct {
-	foreseen     map[string]py.Object // answers so far, by question (foresee.go)
+	foreseen     map[string]py.Object // predicted values, by question (foresee.go)
 	foreseenBy   map[*fxgraph.Node]bool
-	apartMatters bool // whether the backend takes operators apart has decided something
+	apartMatters bool // the translation depends on whether the backend takes operators apart
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
@@ -175,7 +175,7 @@ func (o *OutputGraph) Const(obj py.Object) guards.Const {
 	return c
 }
 
-// constText prints a constant; only types whose repr is CPython's or torch's own are asked for it.
+// constText prints a constant; repr is used only for types whose repr is CPython's or torch's.
 func (o *OutputGraph) constText(obj py.Object) string {
 	switch obj.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Range, py.Slice,
@@ -259,11 +259,11 @@ const (
 	fieldStride = 128
 	fieldAll    = 255
 
-	// what the rules for sizes rest on
+	// the fields that the rules for sizes depend on
 	fieldsOfSizes = fieldAll &^ (fieldStride | fieldGrad)
 )
 
-// NeedField implements variables.Output. A field asked of a computed tensor rests on the metadata of all inputs.
+// NeedField implements variables.Output. A computed tensor's field depends on the metadata of all inputs.
 func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 	if a, ok := o.tensorArgs[t]; ok {
 		a.Fields |= field
@@ -297,7 +297,7 @@ func sanitize(name string) string {
 	for len(out) > 1 && out[len(out)-1] == '_' {
 		out = out[:len(out)-1]
 	}
-	if name == string(out[2:]) && name != "" && name != "self" { // which is the GraphModule's own
+	if name == string(out[2:]) && name != "" && name != "self" { // "self" is the GraphModule
 		return name
 	}
 	return string(out)
@@ -312,7 +312,7 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 		return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", name)
 	}
 	named := name
-	if !strings.Contains(name, ".") { // a function of the program, which no method of tensors has the name of
+	if !strings.Contains(name, ".") { // a user function, which has no tensor method's name
 		named = "." + name
 	}
 	a, k, err := o.operands(tx, named, args, kwargs)
@@ -382,20 +382,21 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 	return a, k, nil
 }
 
-// tellsSizes: x.new(x.shape) makes a tensor of that shape, x.new((2, 3)) one of these data, and a function in Python may ask for a
-// type. All else of torch's takes a torch.Size for a tuple, and its graphs' texts show it as one.
+// tellsSizes: x.new(x.shape) makes a tensor of that shape, x.new((2, 3)) one with that data, and a Python
+// function may check the type. Everything else in torch treats a torch.Size as a tuple, and its graphs' texts
+// show it as one.
 func tellsSizes(operation string) bool {
 	return operation == "new" || operation == "torch.Tensor.new" || inPython(operation)
 }
 
-// inPython tells functions that are not torch's own or a builtin.
+// inPython reports whether a function is neither torch's nor a builtin.
 func inPython(operation string) bool {
 	module, _, dotted := strings.Cut(operation, ".")
 	return dotted && module != "torch" && module != "operator" && module != "builtins" && module != "math"
 }
 
-// tellsNumpy: torch.tensor keeps the type of numpy's scalars, x.split refuses them, and so do the schemas of torch.ops
-// (CallFunction); elsewhere they are the numbers they hold.
+// tellsNumpy: torch.tensor keeps the type of numpy scalars; x.split and the schemas of torch.ops refuse them
+// (CallFunction). Elsewhere they are the numbers they hold.
 func tellsNumpy(operation string) bool {
 	switch operation[strings.LastIndexByte(operation, '.')+1:] {
 	case "tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "new_tensor", "new", "result_type", "Tensor", "split":
@@ -404,7 +405,8 @@ func tellsNumpy(operation string) bool {
 	return inPython(operation)
 }
 
-// keepSizes is the operand with each torch.Size as the constant it is. An error where a computed number is in one.
+// keepSizes returns the operand with each torch.Size as a constant. It fails if a torch.Size contains a
+// computed number.
 func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 	each := func(items []fxgraph.Arg) (out []fxgraph.Arg, err error) {
 		out = make([]fxgraph.Arg, len(items))
@@ -428,7 +430,7 @@ func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 			x.Items, err = each(x.Items)
 			return x, err
 		}
-		if !o.backend.Inline() { // torch.fx makes tuples of constants of its subclasses
+		if !o.backend.Inline() { // torch.fx turns constants of tuple subclasses into tuples
 			c := o.Const(o.world.SizeType)
 			return o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: "torch.Size"}, []fxgraph.Arg{fxgraph.Tuple{Items: x.Items}}, nil)), nil
 		}
@@ -454,7 +456,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 	return o.addedAt(n, o.position())
 }
 
-// addedAt records a node whose operation stands at a place of the user.
+// addedAt records a node whose operation is at the user position ch.
 func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
@@ -530,7 +532,7 @@ func (o *OutputGraph) newSlot() *variables.Slot {
 	return &variables.Slot{Index: o.numSlots - 1}
 }
 
-// Freeze implements variables.Output: afterwards v can be loaded, and stays one object.
+// Freeze implements variables.Output. Afterwards v can be loaded, and remains one object.
 func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracker) error {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
@@ -541,7 +543,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	if variables.Materialized(v) || variables.Outside(v) != nil {
 		return nil
 	}
-	if h := variables.Holder(v); h != nil { // the contents of an instance are the instance
+	if h := variables.Holder(v); h != nil { // a view of an instance's contents is the instance
 		return o.Freeze(tx, h)
 	}
 	switch x := v.(type) {
@@ -607,7 +609,8 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	return nil
 }
 
-// freezeCell makes a cell real: first the empty cell, since what it holds may refer to it (a recursive inner function).
+// freezeCell materializes a cell: first the empty cell, since its contents may refer to it (a recursive inner
+// function).
 func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVariable) error {
 	contents, err := c.Get(tx)
 	if err != nil {
@@ -622,7 +625,7 @@ func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVaria
 	return c.Set(tx, contents)
 }
 
-// freezeObject makes an instance real: first the bare object, then its attributes in the program's order.
+// freezeObject materializes an instance: first the bare object, then its attributes in the user's order.
 func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectVariable) error {
 	if step := variables.RaisedAt(v); step != 0 {
 		return o.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps", py.TypeName(v.Class)))
@@ -643,8 +646,8 @@ func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectV
 	return v.Fill(tx)
 }
 
-// aliasGuards keeps apart what the program changed from everything of its type that was looked at: with the two being one
-// object, the translation would be another.
+// aliasGuards guards that objects changed by the user's code differ from all objects of their type that were
+// read: if two of them were one object, the translation would differ.
 func (o *OutputGraph) aliasGuards() {
 	type place struct {
 		obj py.Object
@@ -696,9 +699,9 @@ func (o *OutputGraph) ChangesTensors() bool {
 	return false
 }
 
-// effectsLost tells frames that have an effect before an operation, where the whole graph, which runs before all effects, would make a
-// difference: an operation may see the effect, or the graph raises and cannot be run again as the user's code. Such a frame is translated
-// anew, split at its effects.
+// effectsLost reports whether the frame has an effect before an operation for which it matters that the whole
+// graph runs before all effects: an operation may see the effect, or the graph raises and the user's code
+// cannot run again. Such a frame is retranslated and broken at its effects.
 func (o *OutputGraph) effectsLost() bool {
 	if o.strict || o.numOps == 0 {
 		return false
@@ -723,5 +726,5 @@ func (o *OutputGraph) effectsLost() bool {
 	return false
 }
 
-// GraphText is the graph as fx prints it.
+// GraphText returns the graph as fx prints it.
 func (o *OutputGraph) GraphText() string { return fmt.Sprint(o.graph) }

@@ -11,10 +11,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// frameAskers are the builtins that look at the frame of their caller.
+// frameAskers are the builtins that inspect their caller's frame.
 var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true, "breakpoint": true}
 
-// asks counts the places of c that name one of them.
+// asks counts the instructions of c that load one of them.
 func asks(c *bytecode.Code) (n int, inLoop bool) {
 	for i, in := range c.Instructions {
 		if in.Op == opcode.LOAD_GLOBAL && frameAskers[c.Names[in.Arg>>1]] {
@@ -25,7 +25,7 @@ func asks(c *bytecode.Code) (n int, inLoop bool) {
 	return n, inLoop
 }
 
-// loops tells whether a jump behind instruction i leads to it or in front of it.
+// loops reports whether instruction i or a later one jumps to i or to an earlier instruction.
 func loops(c *bytecode.Code, i int) bool {
 	at := map[*bytecode.Instruction]int{}
 	for k, in := range c.Instructions {
@@ -39,14 +39,14 @@ func loops(c *bytecode.Code, i int) bool {
 	return false
 }
 
-// usesFrame tells code that asks for its own locals: all of them stay.
+// usesFrame reports whether the code reads its own locals: then all of them stay.
 func usesFrame(c *bytecode.Code) bool {
 	n, _ := asks(c)
 	return n > 0
 }
 
-// FrameLocals implements variables.Translator. A frame has one dict of its locals, which every request brings up to date: it is known
-// where the function asks once.
+// FrameLocals implements variables.Translator. A frame has one dict for its locals, which every request
+// updates. Its contents are known if the function requests it once.
 func (tx *InstructionTranslator) FrameLocals() ([]variables.Kw, bool, error) {
 	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
 		return nil, false, nil
@@ -83,16 +83,17 @@ func (tx *InstructionTranslator) GlobalSource(name string) guards.Source {
 	return guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(tx.Scope().Name(name)))
 }
 
-// rest is what a resume function that does one instruction goes on with: another one, its variables, and how many values it takes from
-// the stack.
+// rest describes how a resume function for a single instruction continues: the next resume function, its
+// variables, and how many values it takes from the stack.
 type rest struct {
 	fn     py.Object
 	params []int
 	values int
 }
 
-// restAfter makes the resume function for what follows the call inst; nil where the frame cannot be left there. What one request leaves in
-// the frame's dict, the next one finds: only a function that asks once goes on in another frame.
+// restAfter makes the resume function for the code after the call inst; nil if the frame cannot continue
+// elsewhere. Each request sees what the previous one left in the frame's dict, so only a function with a single
+// request can continue in another frame.
 func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[int]bool) (*rest, error) {
 	next := tx.d.index[inst] + 1
 	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
@@ -118,8 +119,8 @@ func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[
 	return &rest{fn, params, len(stack)}, err
 }
 
-// callAfter puts behind instruction at of a resume function's body: return rest(variables..., values on the stack...). The function to
-// call is below them; the values pass through the slots from free on.
+// callAfter inserts after instruction at of a resume function's body: return rest(variables..., values on the
+// stack...). The callable is below the values on the stack; they pass through the slots from free on.
 func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free int) []*bytecode.Instruction {
 	pos := body[at].Pos
 	var tail []*bytecode.Instruction
@@ -138,9 +139,9 @@ func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free
 	return append(body[:at+1:at+1], append(tail, body[at+1:]...)...)
 }
 
-// splitsOwnFrame decides how a frame that asks for its own locals is split at inst, so that it finds them as they were. The
-// request itself runs in a resume function, which has the user's variables and no others: u asks for a split in front of it. The text
-// says why it cannot be.
+// splitsOwnFrame decides how a frame that requests its own locals breaks at inst, so that the request finds
+// them unchanged. The request itself runs in a resume function that has the user's variables and no others; u
+// then breaks before it. The returned text is the reason why that is impossible.
 func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *exc.Unsupported) string {
 	for _, l := range tx.d.code.Locals {
 		if l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
@@ -151,14 +152,14 @@ func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *e
 		return ""
 	}
 	if o := tx.out.frame.Origin; o != nil && tx.out.numOps == 0 && tx.d.index[inst]-o.Target <= 1 {
-		return u.Context // the resume function that was made for it
+		return u.Context // the resume function made for it
 	}
 	u.Before = true
 	return ""
 }
 
-// emptyCells refuses to split a frame whose rest may read a free variable that has no value yet: in a resume function it is a local one, and
-// CPython says another thing of those.
+// emptyCells refuses to break a frame if the rest may read a free variable without a value: in a resume
+// function it is a local variable, for which CPython's error differs.
 func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
 	for i, l := range tx.d.code.Locals {
 		if !live[i] || l.Kind&opcode.CO_FAST_FREE == 0 || tx.locals[i] == nil {
@@ -178,7 +179,7 @@ func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
 		if !ok || !c.Empty(tx) {
 			continue
 		}
-		if _, err := c.Get(tx); err != nil { // that it is empty is guarded
+		if _, err := c.Get(tx); err != nil { // guards that it is empty
 			return err
 		}
 		return &exc.SkipFrame{Reason: "the rest of the frame reads " + l.Name + ", which has no value yet"}

@@ -8,14 +8,16 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// An operation inside try or with is captured like any other, and its handler is not: should the operation raise, the piece of the
-// frame it is in (the frame itself, or the rest of one after a split) runs again in CPython from its start, and there the exception
-// meets its handler, its context and its finally blocks. That is right as long as nothing the piece did before can be seen. So
-// the piece's effects wait until the last protected operation is over, and what stands between the first of them and that operation runs
-// again as well when it raises. What an operation does to its tensors or to random numbers cannot wait: where there is such a trace, the
-// frame is split in front of the next protected operation. So it is after an effect that operations may see, and where Python runs as an operation.
+// An operation inside try or with is captured like any other, but its handler is not. If the operation raises,
+// the piece of the frame it is in (the frame itself, or the rest of one after a break) runs again in CPython
+// from its start, where the exception reaches its handler, its context and its finally blocks. That is correct
+// as long as nothing the piece did before is visible. So the piece's effects wait until the last protected
+// operation has finished, and the code between the first effect and that operation runs again as well if it
+// raises. Changes to tensors and to random states cannot wait: after such a trace, the graph breaks before the
+// next protected operation. It also breaks after an effect that operations may see, and where Python runs as an
+// operation.
 
-// protect prepares for one more operation; its error asks for a split.
+// protect prepares for one more operation; its error is a graph break.
 func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
@@ -34,7 +36,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	return nil
 }
 
-// countLeft counts the events so far that can be seen from outside once they have run, and cannot wait.
+// countLeft counts the events so far that are visible from outside once they have run, and that cannot wait.
 func (o *OutputGraph) countLeft() int {
 	for ; o.counted < len(o.events); o.counted++ {
 		e := o.events[o.counted]
@@ -45,11 +47,11 @@ func (o *OutputGraph) countLeft() int {
 	return o.left
 }
 
-// effect tells events that can be seen from outside and are no operations.
+// effect reports whether the event is visible from outside and not an operation.
 func (e *event) effect() bool { return e.emit != nil && e.slot == nil && !e.fresh }
 
-// inOrder gives the events in the order they run in with inlined operations: the program's, but effects and what they need wait for the
-// last protected operation.
+// inOrder returns the events in execution order for inlined operations: program order, except that effects and
+// the events they need wait for the last protected operation.
 func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	last, first := o.lastProtected(), slices.IndexFunc(o.events, (*event).effect)
 	if first < 0 || first > last || o.world.PythonOps {
@@ -67,15 +69,16 @@ func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
 }
 
-// runsAgain marks an operation without a handler like one that has one: if it raises, the modes of the piece's start are put back and the user's
-// code runs again from there. It is needed only after an effect that has been delayed; before one, the operation's own exception is right.
+// runsAgain marks an operation without a handler like a protected one: if it raises, the modes of the piece's
+// start are restored and the user's code runs again from there. Only operations after a delayed effect need it;
+// before one, the operation's own exception is correct.
 func (o *OutputGraph) runsAgain(e *event) {
 	if e.node != nil && !e.protected {
 		e.protected, e.state = true, o.state.entry
 	}
 }
 
-// lastProtected is the index of the last protected operation, -1 without one.
+// lastProtected returns the index of the last protected operation, or -1.
 func (o *OutputGraph) lastProtected() int {
 	for i, e := range slices.Backward(o.events) {
 		if e.protected {
@@ -85,7 +88,7 @@ func (o *OutputGraph) lastProtected() int {
 	return -1
 }
 
-// readsTooLate tells frames where an effect that reads a tensor would wait for an operation that changes one.
+// readsTooLate reports whether an effect that reads a tensor would wait for an operation that changes one.
 func (o *OutputGraph) readsTooLate() bool {
 	reads, found := false, false
 	for _, e := range o.events {
@@ -98,13 +101,14 @@ func (o *OutputGraph) readsTooLate() bool {
 	return false
 }
 
-// changesTensors tells operations that change a tensor in place, be it the piece's own.
+// changesTensors reports whether an operation changes a tensor in place, even one made by the piece.
 func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
 	return n.Inplace && !n.State || o.traceOf(n) >= copied
 }
 
-// rerunnable tells graphs that leave no trace when they raise: nothing changed in place, no random numbers drawn but where that is put
-// back. Then the user's own code can run instead, with its effects and its exception at their places.
+// rerunnable reports whether the graph leaves no trace if it raises: nothing changed in place and no random
+// numbers drawn, unless that is undone. Then the user's code can run instead, with its effects and its
+// exception in place.
 func (o *OutputGraph) rerunnable() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false
@@ -117,8 +121,9 @@ func (o *OutputGraph) rerunnable() bool {
 	return true
 }
 
-// runsOnce reports whether effects follow a graph that cannot run again, though the program has them among its operations. What is raised
-// from outside between the two would take effects away that CPython had done: there are no signals from the graph's start to the last effect.
+// runsOnce reports whether effects follow a graph that cannot run again, although the user's code has them
+// among its operations. An exception from outside between the two would lose effects that CPython had done:
+// signals wait from the graph's start to the last effect.
 func (o *OutputGraph) runsOnce() bool {
 	if o.backend.Inline() || o.numOps == 0 || o.lead > 0 || o.hasProtected || o.rerunnable() {
 		return false
@@ -126,8 +131,9 @@ func (o *OutputGraph) runsOnce() bool {
 	return slices.ContainsFunc(o.events, (*event).effect)
 }
 
-// holdsSignals reports whether none may arrive in a graph that cannot run again. A change such as y[0] = x is one instruction of the program,
-// after which CPython looks for no signal before the next call; AOTAutograd makes changes at the end, after numbers were drawn.
+// holdsSignals reports whether signals must wait during a graph that cannot run again. A change such as y[0] =
+// x is one instruction, after which CPython checks for no signal before the next call; AOTAutograd makes
+// changes at the end, after random numbers were drawn.
 func (o *OutputGraph) holdsSignals() bool {
 	if o.backend.Inline() || o.rerunnable() {
 		return false
@@ -144,8 +150,8 @@ func (o *OutputGraph) holdsSignals() bool {
 	return traces > 1 && o.TakesApart()
 }
 
-// effectsWait reports whether effects wait for an operation that can be seen too, once it has not raised: drawn numbers, say. From there
-// to the last effect nothing may arrive.
+// effectsWait reports whether effects wait for an operation that is itself visible once it has succeeded, such
+// as drawing random numbers. From there to the last effect no signal may arrive.
 func (o *OutputGraph) effectsWait() bool {
 	if o.runsOnce() {
 		return true
@@ -166,8 +172,8 @@ func (o *OutputGraph) effectsWait() bool {
 	return false
 }
 
-// savesState has state saved in front of a whole graph that has an effect before an operation: put back, it lets the user's code run again
-// should the graph raise. The frame would be split at the effect else.
+// savesState saves state before a whole graph that has an effect before an operation: with the state restored,
+// the user's code can run again if the graph raises. Otherwise the graph would break at the effect.
 func (o *OutputGraph) savesState() {
 	if o.effectsLead(); o.lead > 0 || o.backend.Inline() || o.hasProtected || !slices.ContainsFunc(o.events, o.isPutBack) {
 		return
@@ -183,14 +189,15 @@ func (o *OutputGraph) savesState() {
 	}
 }
 
-// effectsLead finds the events in front of the first operation that may run in front of a whole graph, as they do in the program, where all
-// effects stand there that an operation follows: should the graph raise, they have happened as in CPython, and nothing runs again. A graph
-// that leaves no trace goes first all the same: the user's own code then raises in its place, or does not.
+// effectsLead finds the events before the first operation that may run before a whole graph, as in the user's
+// code. All effects followed by an operation must be among them: if the graph raises, they have happened as in
+// CPython, and nothing runs again. A graph that leaves no trace still goes first: the user's code then decides
+// what is raised.
 func (o *OutputGraph) effectsLead() {
 	if o.backend.Inline() || o.hasProtected || o.rerunnable() || o.world.PythonOps || len(o.computed.generators) > 0 {
 		return
 	}
-	first, last := -1, -1 // operation
+	first, last := -1, -1 // operations
 	for i, e := range o.events {
 		if e.early || e.draws {
 			return

@@ -9,16 +9,18 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// What operations leave behind can be put back where it is little: the state of torch's random generators, and the values of small tensors
-// that came with the frame, of which batch norm's statistics are the usual ones. They are read in front of what leaves a trace, only
-// where the piece may run again behind one: an operation stands inside of try or with, or an effect in front of a whole graph's.
+// Small effects of operations can be undone: the state of torch's random generators, and the values of small
+// tensors that came with the frame, usually batch norm's statistics. They are saved before an operation with
+// such an effect, only if the piece may run again after it: an operation is inside try or with, or an effect
+// comes before one of a whole graph.
 
-// normalizations change running statistics in training. on says so; the statistics are two operands in a row.
+// normalizations change running statistics in training, which the function reports; the statistics are
+// consecutive operands.
 var normalizations = map[string]func(n *fxgraph.Node) bool{
 	"batch_norm": set(5, "training", false), "instance_norm": set(5, "use_input_stats", false),
 }
 
-// changesStatistics tells normalizations in training that keep running statistics.
+// changesStatistics reports whether a node is a normalization in training that keeps running statistics.
 func changesStatistics(n *fxgraph.Node) bool {
 	on, ok := normalizations[shortName(n)]
 	return ok && on(n) && len(statistics(n)) > 0
@@ -28,8 +30,8 @@ func shortName(n *fxgraph.Node) string {
 	return n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 }
 
-// statistics are the running statistics among a normalization's operands: torch's own function takes them behind weight and bias, that of
-// torch.nn.functional before them.
+// statistics returns the running statistics among a normalization's operands: in torch's own function they
+// follow weight and bias, in torch.nn.functional's they precede them.
 func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
 	add := func(a fxgraph.Arg) {
 		if t, ok := a.(*fxgraph.Node); ok {
@@ -51,11 +53,12 @@ func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
 	return out
 }
 
-// arithmetic are operations in place that change values and nothing else of a tensor, given numbers alone.
+// arithmetic are in-place operations that, given only numbers, change nothing but a tensor's values.
 var arithmetic = map[string]bool{"add_": true, "sub_": true, "mul_": true, "div_": true, "zero_": true, "fill_": true,
 	"iadd": true, "isub": true, "imul": true, "itruediv": true}
 
-// changedInputs are the tensors that an operation changes in place, when all of them came with the frame and copies of them are cheap.
+// changedInputs returns the tensors that an operation changes in place, if all came with the frame and are
+// cheap to copy.
 func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, ok bool) {
 	if changesStatistics(n) {
 		changed = statistics(n)
@@ -86,7 +89,7 @@ func tensorOperands(n *fxgraph.Node) int {
 	return count
 }
 
-// cheapToCopy asks Python once for each tensor of the frame.
+// cheapToCopy calls Python once for each tensor of the frame.
 func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	cheap, asked := o.cheap[n]
 	if asked {
@@ -106,17 +109,17 @@ func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	return cheap
 }
 
-// isPutBack tells whether something that an operation leaves behind can be put back.
+// isPutBack reports whether an operation has an effect that can be undone.
 func (o *OutputGraph) isPutBack(e *event) bool {
 	return e.node != nil && !e.node.State && (o.drawsBy(e.node) == draws || o.traceOf(e.node) == copied)
 }
 
-// stays reports whether an operation leaves behind what is not put back.
+// stays reports whether an operation has an effect that is not undone.
 func (o *OutputGraph) stays(e *event) bool {
 	return !e.putBack && (o.isPutBack(e) || o.eventTrace(e) != noTrace)
 }
 
-// eventTrace is traceOf for an event, which may be no operation.
+// eventTrace is traceOf for any event.
 func (o *OutputGraph) eventTrace(e *event) trace {
 	if e.node == nil {
 		return noTrace
@@ -124,15 +127,16 @@ func (o *OutputGraph) eventTrace(e *event) trace {
 	return o.traceOf(e.node)
 }
 
-// putBackRegion is the run of written instructions at whose start the state was read that is put back when one of them raises.
+// putBackRegion is the run of instructions before which state is saved; the state is restored if one of them
+// raises.
 type putBackRegion struct {
 	start, end      int
 	saved           bool
-	random, tensors int // temps, -1 where there is nothing of the kind
+	random, tensors int // temps, or -1 if nothing of the kind is saved
 	copies          py.Object
 }
 
-// saveState writes the calls that read the state of torch's random generators and the values of tensors.
+// saveState writes the calls that save the state of torch's random generators and the values of tensors.
 func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 	r := &c.putsBack
 	r.random, r.tensors = -1, -1
@@ -156,7 +160,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 		for i, t := range tensors {
 			in := c.out.inputOf[t]
 			examples[i] = in.Example
-			c.out.NeedField(in, fieldAll) // whether a copy is cheap was asked of this one
+			c.out.NeedField(in, fieldAll) // this tensor was found cheap to copy
 		}
 		if r.copies, err = c.out.scope.Call(class, examples...); err != nil {
 			return err
@@ -178,7 +182,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 	return nil
 }
 
-// endState ends the region: the copies are let go of.
+// endState ends the region and releases the copies.
 func (c *Codegen) endState() {
 	c.putsBack.end = len(c.list)
 	if c.putsBack.saved && c.putsBack.tensors >= 0 {
@@ -187,8 +191,8 @@ func (c *Codegen) endState() {
 	}
 }
 
-// saveStateOf saves what the operations leave behind among the events up to the last protected one, which itself changes no tensor
-// before it raises.
+// saveStateOf saves the state that operations change among the events up to the last protected one, which
+// itself changes no tensor before it raises.
 func (c *Codegen) saveStateOf(events []*event) error {
 	random := false
 	var tensors []*fxgraph.Node
@@ -226,7 +230,8 @@ func (c *Codegen) function(module, name string) (py.Object, error) {
 	return c.out.scope.GetAttr(m, name)
 }
 
-// writeStateRestore writes the handler of the region, behind everything else. Handlers of torch's modes raise into it.
+// writeStateRestore writes the region's handler, at the end of the code. Handlers of torch's modes raise into
+// it.
 func (c *Codegen) writeStateRestore() error {
 	r := &c.putsBack
 	if !r.saved {
@@ -264,7 +269,7 @@ func (c *Codegen) writeStateRestore() error {
 	})
 }
 
-// enclose puts a region around written instructions and around the handlers of regions inside of them that end by raising again.
+// enclose puts a region around written instructions and around handlers of inner regions that end by reraising.
 func (c *Codegen) enclose(start, end int, region *bytecode.ExceptionRegion) {
 	handlers := map[*bytecode.Instruction]bool{}
 	for _, in := range c.list[start:end] {

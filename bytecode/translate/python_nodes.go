@@ -10,18 +10,19 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Python operations of the graph (optimize's python_ops): calls of what cannot be captured, and everything done with what they
-// return. Their targets are functions of godynamo._backends.python_ops. They stand at their places in program order and are never
-// removed or moved (Node.Inplace); a backend that takes whole graphs gets them as call_function nodes.
+// Python operations of the graph (optimize's python_ops): calls that cannot be captured, and all operations on
+// their results. Their targets are functions of godynamo._backends.python_ops. They stay in program order and
+// are never removed or moved (Node.Inplace); a backend that takes whole graphs gets them as call_function
+// nodes.
 //
 //	%py_constant = call_function[target=prim::PyConstant](args = (<python object>,), kwargs = {})
 //	%py_object_call = call_function[target=^<PyObjectCall>()](args = (%py_constant, %x), kwargs = {})
 //	%getattr_1 = call_function[target=^getattr()](args = (%py_object_call, 'read'), kwargs = {})
 //
-// An operation of theirs may raise after having had an effect, so it cannot run twice: where its exception would meet a handler of
-// the frame's, the frame is split there instead.
+// Such an operation may raise after it had an effect, so it cannot run twice. If a handler in the frame would
+// catch its exception, the graph breaks there instead.
 
-// pythonNodes is what an OutputGraph keeps of them.
+// pythonNodes is an OutputGraph's state for them.
 type pythonNodes struct {
 	module  py.Object
 	objects map[*fxgraph.Node]variables.VariableTracker // placeholders of real objects
@@ -49,16 +50,16 @@ func (p *pythonNodes) count(callee string) {
 	p.counts = append(p.counts, PythonOp{callee, 1})
 }
 
-// idle tells frames without a tensor and without an operation of torch. Python operations alone are a graph where the user asked
-// for this very function, not in what it calls.
+// idle reports whether the frame has no tensor and no torch operation. Python operations alone are a graph only
+// in a function that the user optimized, not in its callees.
 func (o *OutputGraph) idle() bool { return !o.sawTensor && (o.numOps == 0 || o.frame.Inner) }
 
-// isPythonNode tells Python operations from torch's.
+// isPythonNode distinguishes Python operations from torch's.
 func isPythonNode(n *fxgraph.Node) bool {
 	return strings.HasPrefix(n.Target.Text, "^") || strings.HasPrefix(n.Target.Text, "prim::")
 }
 
-// pythonTarget is the function of _python_ops that an operation's node calls, and its printed form.
+// pythonTarget returns the function of _python_ops that an operation's node calls, and its printed form.
 func (o *OutputGraph) pythonTarget(op string) (fxgraph.Target, error) {
 	if o.python.module.IsNull() {
 		m, err := o.scope.Import("godynamo._backends.python_ops")
@@ -98,12 +99,12 @@ func (o *OutputGraph) PythonOp(tx variables.Translator, op string, args []variab
 	return variables.NewOpaque(v.Node, callee+"()"), nil
 }
 
-// asksFrame are callables that look at the frame of their caller, which is not the user's when a graph calls them; true: without
-// arguments only.
+// asksFrame are callables that inspect their caller's frame, which is not the user's if a graph calls them;
+// true: only without arguments.
 var asksFrame = map[string]bool{"locals": false, "globals": false, "vars": true, "dir": true, "eval": false, "exec": false, "super": true,
 	"breakpoint": false, "_getframe": false, "_getframemodulename": false, "currentframe": false}
 
-// callee names what an operation calls, for reports.
+// callee names the callable of an operation, for reports.
 func (o *OutputGraph) callee(op string, args []variables.VariableTracker) string {
 	if op != variables.PythonCallOp {
 		return op
@@ -137,7 +138,8 @@ func (o *OutputGraph) callee(op string, args []variables.VariableTracker) string
 	return fn.Kind()
 }
 
-// pythonNode adds the node alone: for what neither calls the program's code nor can be told from doing nothing.
+// pythonNode adds only the node: for operations that do not call the user's code and whose execution is not
+// observable.
 func (o *OutputGraph) pythonNode(tx variables.Translator, op string, args []variables.VariableTracker, kwargs []variables.Kw) (*variables.OpaqueVariable, error) {
 	if !o.opts.PythonOps {
 		return nil, exc.Break(exc.CallUnsupported, "%s", op)
@@ -179,7 +181,7 @@ func (o *OutputGraph) pythonOperands(tx variables.Translator, vs []variables.Var
 	return out, nil
 }
 
-// pythonOperand is a value as operand of a Python operation: the very object, where the program has one.
+// pythonOperand returns a value as operand of a Python operation: the object itself, if it exists.
 func (o *OutputGraph) pythonOperand(tx variables.Translator, v variables.VariableTracker) (fxgraph.Arg, error) {
 	if l, ok := v.(*variables.LazyVariable); ok && !l.Realized() && !o.world.IsTensor(l.Peek()) {
 		return o.objectArg(tx, l)
@@ -244,9 +246,9 @@ func (o *OutputGraph) objectArg(tx variables.Translator, v variables.VariableTra
 	return n.Node, nil
 }
 
-// ObjectNode implements variables.Output. What the frame was given is an input of the graph, guarded by nothing; what a global
-// name holds is bound (PyConstant) and guarded by its identity; what the program made is built by an operation of the
-// graph, or, with an inline backend, at its place among the events.
+// ObjectNode implements variables.Output. An object given to the frame is an unguarded input of the graph; the
+// value of a global name is bound (PyConstant) and guarded by identity; an object that the user's code made is
+// built by an operation of the graph, or, with an inline backend, in place among the events.
 func (o *OutputGraph) ObjectNode(tx variables.Translator, v variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if n, ok := o.python.known[v]; ok {
 		return n, nil
@@ -295,7 +297,8 @@ func (o *OutputGraph) objectNode(tx variables.Translator, v variables.VariableTr
 	return o.placeholder(v, "object"), nil
 }
 
-// built puts a container that the program made into the graph; from then on it is what the node has built.
+// built puts a container made by the user's code into the graph; from then on, the container is the node's
+// result.
 func (o *OutputGraph) built(tx variables.Translator, v variables.VariableTracker, op string, parts [][]variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if o.freezing[v] {
 		return nil, exc.Break(exc.Reconstruct, "%s refers to itself", v.Kind())
@@ -342,7 +345,7 @@ func (o *OutputGraph) placeholder(v variables.VariableTracker, name string) *var
 	return variables.NewOpaque(node, "")
 }
 
-// realObject returns the real object of a value of the frame, zero if unknown.
+// realObject returns the real object of a value of the frame, or zero if it is unknown.
 func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		return l.Peek()
@@ -359,7 +362,7 @@ func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 	return found
 }
 
-// graphInputs lists where the graph's inputs are read from, and what they are now, in the order of its placeholders.
+// graphInputs lists loaders for the graph's inputs, and their current values, in the order of its placeholders.
 func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, error) {
 	var loads []func() error
 	from := func(src guards.Source) { loads = append(loads, func() error { return c.loadSource(src) }) }
@@ -396,7 +399,7 @@ func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, erro
 	return loads, objects, nil
 }
 
-// loadOpaque writes the load of what a Python operation computed, or of the object that a placeholder stands for.
+// loadOpaque writes the load of a Python operation's result, or of a placeholder's object.
 func (c *Codegen) loadOpaque(n *fxgraph.Node) error {
 	v, ok := c.out.python.objects[n]
 	if !ok {

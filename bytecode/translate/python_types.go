@@ -7,14 +7,15 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// With python_ops="checked" an annotation says what a Python call returns: a value that nothing is known of is checked
-// (CastFromPython, ValueError) where it is assigned to an annotated variable, and where a function with a return annotation returns it. Which
-// instructions those are, godynamo._backends.python_types.asked_of reads from the source.
+// With python_ops="checked" an annotation declares the type of a Python call's result: an unknown value is
+// checked (CastFromPython, ValueError) when it is assigned to an annotated variable, and when a function with a
+// return annotation returns it. godynamo._backends.python_types.asked_of reads those instructions from the
+// source.
 
 // checkedAt: the instructions that store or return.
 var checkedAt = map[opcode.Op]bool{opcode.STORE_FAST: true, opcode.STORE_DEREF: true, opcode.RETURN_VALUE: true}
 
-// checkTypes checks the value that the instruction takes, then runs it.
+// checkTypes checks the value that the instruction takes, then runs the instruction.
 func (tx *InstructionTranslator) checkTypes(inst *bytecode.Instruction) error {
 	spec, ok, err := tx.annotationAt(inst)
 	if err != nil {
@@ -30,7 +31,8 @@ func (tx *InstructionTranslator) checkTypes(inst *bytecode.Instruction) error {
 	return handlers[inst.Op].run(tx, inst)
 }
 
-// annotationAt is (text, parts) of the annotation that holds for what an instruction stores or returns.
+// annotationAt returns (text, parts) of the annotation on the variable or return value that an instruction
+// writes.
 func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Object, bool, error) {
 	p := &tx.out.python
 	s := tx.Scope()
@@ -56,7 +58,7 @@ func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Ob
 	return spec, ok, nil
 }
 
-// cast checks what is not known: an opaque value, or those in a tuple that the program made.
+// cast checks unknown values: an opaque value, or those in a tuple made by the user's code.
 func (tx *InstructionTranslator) cast(v variables.VariableTracker, spec py.Object) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)
 	if err != nil {

@@ -23,8 +23,8 @@ func (tx *InstructionTranslator) outward(up int) *InstructionTranslator {
 	return tx
 }
 
-// askRegion has the innermost region around a break decide whether it is an error. Where the program itself raises, that is its own;
-// explain shows every break.
+// askRegion lets the innermost region around a break decide whether the break is an error. An exception raised
+// by the user's code propagates unchanged; explain shows every break.
 func (tx *InstructionTranslator) askRegion(u *exc.Unsupported) {
 	if n := len(tx.regions); n > 0 && !u.Asked && !tx.out.opts.Explain {
 		u.Asked, u.Forbidden = true, tx.regions[n-1] && u.Code != exc.ProgramRaises

@@ -7,7 +7,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// keepingReraises is keepInTraceback for the body of a resume function, should it run as it is: what it calls looks up the variables.
+// keepingReraises is keepInTraceback for a resume function's body when it runs untranslated: its callee looks
+// up the variables.
 func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction, consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
 	var out []*bytecode.Instruction
 	first := len(consts)
@@ -24,7 +25,7 @@ func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*by
 		}
 		raise := *in
 		at := func(op opcode.Op, arg int) *bytecode.Instruction { return bytecode.New(op, arg).At(raise.Pos) }
-		*in = *at(opcode.LOAD_CONST, first) // in place: jumps lead to it
+		*in = *at(opcode.LOAD_CONST, first) // in place, since jumps target it
 		out = append(out, in, at(opcode.LOAD_CONST, first+1))
 		if bare {
 			out = append(out, at(opcode.LOAD_CONST, first+3))
@@ -36,8 +37,8 @@ func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*by
 	return out, consts
 }
 
-// keepInTraceback writes what comes before an instruction that raises an exception again: the rest of a frame is another frame than the one in
-// the exception's traceback, which is to keep the variables.
+// keepInTraceback writes the code before an instruction that reraises an exception. The rest of a frame is
+// another frame than the one in the exception's traceback, which must keep the variables.
 func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Instruction, operands []variables.VariableTracker, live map[int]bool) error {
 	var raised variables.VariableTracker
 	switch {

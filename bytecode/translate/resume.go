@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// item is one value on the stack of a resumed frame: NULL, a tracked value, or what the native instruction left.
+// item is one value on a resumed frame's stack: NULL, a tracked value, or a result of the native instruction.
 type item struct {
 	null   bool
 	lasti  bool // the offset of an instruction, for a handler
 	v      variables.VariableTracker
 	result int   // temp that holds the native instruction's result; used when v is nil
-	marked bool  // result is the exception that is handled from then on
-	rest   *rest // the resume function that goes on where this one stops
+	marked bool  // result is the exception being handled from then on
+	rest   *rest // the resume function that continues after this one
 }
 
 // kind is the item's letter in Origin.Stack.
@@ -40,8 +40,8 @@ func stackItem(v variables.VariableTracker) item {
 	return item{null: v == nil, lasti: lasti, v: v}
 }
 
-// breakHere splits the frame before inst: what was captured runs, then inst in CPython, then a resume function for the rest
-// (two for a branch).
+// breakHere breaks the frame at inst: the captured code runs, then inst in CPython, then a resume function for
+// the rest (one per target for a branch).
 func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error) error {
 	o := tx.out
 	if u, ok := why.(*exc.Unsupported); ok {
@@ -63,7 +63,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	case opcode.RERAISE:
 		pops = 1 // not the offset
 	case opcode.WITH_EXCEPT_START:
-		pops = 0 // it looks at its operands, and callExit loads them
+		pops = 0 // it only reads its operands, and callExit loads them
 	}
 	if pops > len(tx.stack) {
 		return &exc.SkipFrame{Reason: "stack shorter than the instruction needs"}
@@ -92,7 +92,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	native := len(c.list)
 	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {
-		c.letGo = native // an exception that leaves the frame keeps its variables
+		c.letGo = native // an exception that leaves the frame keeps the frame's variables
 	}
 	if err := tx.keepInTraceback(c, inst, operands, live); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	return o.finalize(c)
 }
 
-// splitBefore ends the piece in front of inst, which the resume function starts with. alone: it does that instruction and no more,
-// where the rest can be a resume function of its own.
+// splitBefore ends the piece before inst, with which the resume function starts. alone: that function runs only
+// this instruction, if the rest can be a separate resume function.
 func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone bool) error {
 	o := tx.out
 	target := inst
@@ -155,8 +155,8 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	return o.finalize(c)
 }
 
-// enterHandled lets the native instruction run while the exceptions of the running handlers are being handled: what it raises
-// gets them as its context, and sys.exc_info() shows them.
+// enterHandled makes the native instruction run while the exceptions of the running handlers are being handled:
+// they become the context of its exception, and sys.exc_info() shows them.
 func (tx *InstructionTranslator) enterHandled(c *Codegen) error {
 	for _, e := range tx.handled {
 		if err := c.Load(e); err != nil {
@@ -174,8 +174,8 @@ func (tx *InstructionTranslator) leaveHandled(c *Codegen) {
 	}
 }
 
-// catchNative gives what the native instruction, written from index start up to end, raises to its handler in the user's code: a
-// resume function that starts there.
+// catchNative routes an exception of the native instruction, written from index start up to end, to its handler
+// in the user's code: to a resume function that starts there.
 func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruction, start, end int) error {
 	if inst.Handler == nil {
 		if len(tx.handled) > 0 {
@@ -210,8 +210,8 @@ func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruct
 	})
 }
 
-// unbindMethods puts the methods of builtin types that wait on the stack for their arguments there as LOAD_METHOD does: a function that is
-// known, and an object that the rest of the frame can look at.
+// unbindMethods puts pending methods of builtin types on the stack in LOAD_METHOD's form: a known function and
+// an object that the rest of the frame can read.
 func (tx *InstructionTranslator) unbindMethods() {
 	for i := 0; i+1 < len(tx.stack); i++ {
 		if b, ok := tx.stack[i+1].(*variables.BoundBuiltin); ok && tx.stack[i] == nil {
@@ -222,7 +222,7 @@ func (tx *InstructionTranslator) unbindMethods() {
 	}
 }
 
-// liveAfter lists the localsplus slots that either continuation reads.
+// liveAfter lists the localsplus slots that any continuation reads.
 func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]bool {
 	all := bytecode.Liveness(tx.d.code)
 	live := map[int]bool{}
@@ -260,7 +260,7 @@ func (tx *InstructionTranslator) liveAt(target *bytecode.Instruction) map[int]bo
 	return live
 }
 
-// alwaysLive adds what the rest of the frame reads without naming it.
+// alwaysLive adds variables that the rest of the frame reads without naming them.
 func (tx *InstructionTranslator) alwaysLive(live map[int]bool) {
 	if usesFrame(tx.d.code) {
 		for i, v := range tx.locals {
@@ -298,7 +298,8 @@ func isSuperCall(c *bytecode.Code, i int, in *bytecode.Instruction) bool {
 	return next.Op == opcode.CALL && next.Arg == 0
 }
 
-// freezeLive makes real what the rest of the frame will see. Variables that are nothing but held join live once their objects are real.
+// freezeLive materializes everything that the rest of the frame will see. Variables that are only held join
+// live once their objects are real.
 func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker, live map[int]bool) error {
 	freeze := func(v variables.VariableTracker) error {
 		if v == nil {
@@ -331,7 +332,7 @@ func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker
 	return nil
 }
 
-// runsPython tells whether the instruction may call Python code that was not inlined.
+// runsPython reports whether the instruction may call Python code that was not inlined.
 func (o *OutputGraph) runsPython(inst *bytecode.Instruction, operands []variables.VariableTracker) bool {
 	switch inst.Op {
 	case opcode.CALL, opcode.CALL_FUNCTION_EX:
@@ -359,8 +360,8 @@ func (o *OutputGraph) runsPython(inst *bytecode.Instruction, operands []variable
 	return false
 }
 
-// writeNative writes inst as CPython runs it, and the calls of the resume functions behind it. start: where the instructions
-// that belong to it begin.
+// writeNative writes inst for CPython and then the calls of the resume functions. start: index of inst's first
+// instruction.
 func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool, start int) error {
 	below := make([]item, len(tx.stack))
 	for i, v := range tx.stack {
@@ -419,7 +420,7 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		}
 		if pushes == 1 && after.Op == opcode.POP_TOP && next+1 < len(tx.d.code.Instructions) {
 			tx.out.account.translated(tx, after)
-			c.PopTop() // the rest need not be given a value to drop, nor guard what its end does
+			c.PopTop() // so the rest need not receive a dead value, nor guard its destruction
 			err = resume(tx.d.code.Instructions[next+1], below)
 			break
 		}
@@ -440,10 +441,10 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 	return tx.catchNative(c, inst, start, end)
 }
 
-// emitNative writes inst itself over operands on the stack; jumps are returned, for their targets to be set.
+// emitNative writes inst itself for operands on the stack; jumps are returned so that their targets can be set.
 func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction) (*bytecode.Instruction, error) {
 	switch inst.Op {
-	case opcode.LOAD_METHOD: // taken bound: a NULL result could not be handed on
+	case opcode.LOAD_METHOD: // as a bound method: a NULL result could not be passed on
 		return nil, c.as(quietCalls, func() error {
 			c.LoadConst(c.core("load_method"))
 			c.PushNull()
@@ -459,7 +460,7 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	case opcode.LOAD_ATTR, opcode.STORE_ATTR, opcode.DELETE_ATTR, opcode.STORE_GLOBAL, opcode.DELETE_GLOBAL, opcode.IMPORT_NAME,
 		opcode.IMPORT_FROM:
 		c.emit(inst.Op, c.name(tx.d.code.Names[inst.Arg]))
-	case opcode.RERAISE: // the offset it would put back is not on this stack
+	case opcode.RERAISE: // the offset it would restore is not on this stack
 		c.emit(opcode.RERAISE, 0)
 	case opcode.WITH_EXCEPT_START:
 		return nil, tx.callExit(c)
@@ -471,8 +472,9 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	return nil, nil
 }
 
-// callExit writes what WITH_EXCEPT_START does: exit(type(e), e, e.__traceback__), result on the stack. CPython looks for no signals there: one
-// that came before the exit would skip it, one after it would leave it with another exception.
+// callExit writes the effect of WITH_EXCEPT_START: exit(type(e), e, e.__traceback__), with the result on the
+// stack. CPython checks for no signals there: a signal before the exit would skip it, one after it would
+// replace the exception.
 func (tx *InstructionTranslator) callExit(c *Codegen) error {
 	return c.as(quietCalls, func() error {
 		c.PushNull()
@@ -497,7 +499,7 @@ func (tx *InstructionTranslator) callExit(c *Codegen) error {
 	})
 }
 
-// arm writes another continuation behind what there is; lead is given its first instruction.
+// arm appends another continuation to the code; lead receives its first instruction.
 func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error) error {
 	start, marks := len(c.list), len(c.marks)
 	nop := c.emit(opcode.NOP, 0)
@@ -505,7 +507,7 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 		return err
 	}
 	nop.Pos = c.pos
-	for i := range c.marks[marks:] { // the first instruction belongs to what it leads to
+	for i := range c.marks[marks:] { // the first instruction belongs to the code it leads to
 		if m := &c.marks[marks+i]; m.start == start+1 {
 			m.start = start
 		}
@@ -514,14 +516,14 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 	return nil
 }
 
-// resumeInBlock is the operand of RESUME in the rest of a frame: CPython looks for signals at a RESUME that begins a function, not at one
-// after a yield. The frame may be inside of a block, and the RESUME is not.
+// resumeInBlock is RESUME's operand in the rest of a frame. CPython checks for signals at a RESUME that starts
+// a function, not at one after a yield. The frame may be inside a block, while the RESUME is outside.
 const resumeInBlock = 2
 
-// callResume writes: return resume(stack values, live locals). After something that can be seen CPython looks for no signals before the next
-// call: the resume function is where requests are looked at then (core/calls/callable.c), and its own code raises what arrives at the next
-// place of CPython's. Elsewhere one more look changes nothing, and a plain call is faster: five breaks take 1.9 µs instead of 2.1
-// (bench/alternate.py).
+// callResume writes: return resume(stack values, live locals). After a visible event CPython checks for no
+// signals before the next call. So the resume function checks for requests there (core/calls/callable.c), and
+// its own code raises a pending signal at CPython's next check. Elsewhere one more check changes nothing, and a
+// plain call is faster: five breaks take 1.9 µs instead of 2.1 (bench/alternate.py).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
 	kind := plainCalls
 	if inst.Handler != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 || tx.out.unchecked() || !harmless[inst.Op] {
@@ -530,21 +532,22 @@ func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.I
 	return c.as(kind, func() error { return tx.writeResume(c, inst, target, stack, live) })
 }
 
-// harmless are instructions after which CPython may look for signals, or that nothing can be seen of.
+// harmless are instructions after which CPython may check for signals, or that have no visible effect.
 var harmless = map[opcode.Op]bool{
 	opcode.CALL: true, opcode.CALL_FUNCTION_EX: true, opcode.POP_JUMP_IF_FALSE: true, opcode.POP_JUMP_IF_TRUE: true,
 	opcode.POP_JUMP_IF_NONE: true, opcode.POP_JUMP_IF_NOT_NONE: true, opcode.JUMP_IF_FALSE_OR_POP: true, opcode.JUMP_IF_TRUE_OR_POP: true,
 }
 
-// unchecked reports whether CPython would not have looked for signals since the last event that can be seen.
+// unchecked reports whether CPython would not have checked for signals since the last visible event.
 func (o *OutputGraph) unchecked() bool {
 	return slices.ContainsFunc(o.events[min(o.checked, len(o.events)):], o.visible)
 }
 
-// visible tells effects, and operations that leave a trace.
+// visible reports whether an event is an effect, or an operation that leaves a trace.
 func (o *OutputGraph) visible(e *event) bool { return e.effect() || o.eventTrace(e) != noTrace }
 
-// goesOnInBlock reports whether what runs from target on is inside of a block. Exception tables leave out NOPs, such as that of an inner try.
+// goesOnInBlock reports whether the code from target on is inside a block. Exception tables leave out NOPs,
+// such as that of an inner try.
 func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) bool {
 	all := tx.d.code.Instructions
 	for i := tx.d.index[target]; target.Op == opcode.NOP && target.Handler == nil && i+1 < len(all); i++ {
@@ -590,9 +593,10 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 	return nil
 }
 
-// resumeFunction makes the callable for the rest of the frame from target on: a prologue that pushes the stack and jumps into
-// a copy of the whole code. Live locals keep their names; cells come in as plain parameters (LOAD_DEREF and
-// STORE_DEREF work on a slot that holds a cell), so inner functions made before the split share them.
+// resumeFunction makes the callable for the rest of the frame from target on: a prologue that pushes the stack
+// and jumps into a copy of the whole code. Live locals keep their names. Cells are passed as plain parameters
+// (LOAD_DEREF and STORE_DEREF work on a slot that holds a cell), so inner functions made before the break share
+// them.
 func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instruction, stack []item, live map[int]bool) (py.Object, []int, error) {
 	src := tx.d.code
 	code := src.Clone()
@@ -622,7 +626,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
 	tx.out.resumes = append(tx.out.resumes, name)
 	if own {
-		name = src.Name // what looks at the frame sees the user's
+		name = src.Name // code that inspects the frame sees the user's name
 	}
 	fn, err := tx.out.installer.Resume(tx.Scope(), origin, func() (py.Object, error) {
 		copied := tx.out.account.copying(code)
@@ -640,8 +644,8 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	return fn, params, err
 }
 
-// resumeLocals are the variables of a resume function: its parameters, one for each value of the stack, and the user's others; place is
-// where each of the user's has gone.
+// resumeLocals returns the variables of a resume function: its parameters, one for each value of the stack, and
+// the user's other variables; place maps the user's slots to the new ones.
 func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []bytecode.Local, place []int) {
 	place = make([]int, len(src.Locals))
 	used := map[string]bool{}
@@ -675,10 +679,11 @@ func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []byte
 	return locals, place
 }
 
-// isParam tells values of the stack that are handed over; the others are made anew.
+// isParam reports whether a stack value is passed as a parameter; the others are recreated.
 func (it item) isParam() bool { return it.kind() != 'N' && it.kind() != 'L' }
 
-// resumePrologue unsets the variables that are unset at this place, fills the stack, and jumps to goal; it may need a constant more.
+// resumePrologue unsets the variables that are unbound here, fills the stack, and jumps to goal; it may add a
+// constant.
 func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int, stack []item) (prologue []*bytecode.Instruction, consts []py.Object) {
 	prologue = []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
 	consts = tx.d.consts
@@ -701,7 +706,7 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 				push(opcode.PUSH_NULL, 0)
 			}
 			push(opcode.LOAD_FAST, k)
-			push(opcode.DELETE_FAST, k) // no variable of ours among the frame's, and nothing held by one
+			push(opcode.DELETE_FAST, k) // leaves no extra variable in the frame, and no reference in one
 			k++
 			if kind == 'X' {
 				push(opcode.PUSH_EXC_INFO, 0)
@@ -712,9 +717,10 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 	return append(prologue, bytecode.NewJump(opcode.JUMP, goal).At(goal.Pos)), consts
 }
 
-// places lists the locals that are parameters of a resume function, in the order of the user's code. ^slot stands for a local that is not
-// bound yet: the rest binds it, and it comes before a live one. The caller passes None for it, and the resume function deletes it first.
-// CPython frees what a frame holds in the order of its slots, so they must be the user's.
+// places lists the locals that are parameters of a resume function, in the order of the user's code. ^slot is a
+// local that is not bound yet, that the rest binds, and that comes before a live one. The caller passes None
+// for it, and the resume function deletes it first. CPython frees a frame's variables in slot order, so the
+// order must be the user's.
 func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[int]bool) []int {
 	code, last, gaps := tx.d.code, -1, false
 	for i := range code.Locals {
@@ -742,8 +748,9 @@ func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[i
 	return params
 }
 
-// resumeBody renumbers the locals of a copied body and drops what only a frame's start does. super() without arguments gets both:
-// it would look for __class__ among the free variables, which are parameters now.
+// resumeBody renumbers the locals of a copied body and drops instructions needed only at a frame's start.
+// super() without arguments gets both arguments: it would look for __class__ among the free variables, which
+// are parameters now.
 func resumeBody(code *bytecode.Code, body []*bytecode.Instruction, place []int) []*bytecode.Instruction {
 	classSlot := -1
 	for i, l := range code.Locals {

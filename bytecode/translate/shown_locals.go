@@ -6,12 +6,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A traceback shows frames of the user's code, and f_locals of the outermost one shows the user's variables as far as the transformed
-// frame has their values: in parameters, in temps that are in use there, as constants. So what looks at the frames of a traceback
-// (a debugger, NameError's suggestions, weak references to what a frame holds) finds them.
+// A traceback shows frames of the user's code. f_locals of the outermost one shows the user's variables if the
+// transformed frame has their values: in parameters, in temps in use at that point, or as constants. So code
+// that reads the frames of a traceback (a debugger, NameError's suggestions, weak references to objects in a
+// frame) finds them.
 
-// ShownLocal is a user's variable in a traceback: its index in localsplus, and the index among the transformed function's of the
-// variable that has its value, or -1 and the value itself.
+// ShownLocal is a user's variable in a traceback: its index in localsplus, and the index of the transformed
+// function's variable with its value, or -1 and the value itself.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object
@@ -29,11 +30,11 @@ func (tx *InstructionTranslator) snapshot() []variables.VariableTracker {
 	return append([]variables.VariableTracker(nil), tx.locals...)
 }
 
-// span is where a temp is in use, in indices of Codegen.list, and the slot it was given.
+// span is the range in which a temp is in use, in indexes of Codegen.list, and its slot.
 type span struct{ first, last, slot int }
 
-// showLocals resolves the variables of all positions. spans tells the temps; places count from the first temp on as spaceTemp does. A temp
-// counts where it has the value at all instructions of the position.
+// showLocals resolves the variables of all positions. spans has the temps; places count from the first temp on,
+// as spaceTemp does. A temp counts if it has the value at all instructions of the position.
 func (c *Codegen) showLocals(spans map[int]span) {
 	type stretch struct{ from, to int }
 	all := map[*chain]stretch{}
@@ -46,7 +47,7 @@ func (c *Codegen) showLocals(spans map[int]span) {
 		s.to = m.start
 		all[ch] = s
 	}
-	for _, e := range c.out.events { // operations of a graph that runs as a whole
+	for _, e := range c.out.events { // operations of a whole graph
 		if e.chain != nil {
 			if ch := e.chain.outermost(); all[ch] == (stretch{}) {
 				all[ch] = stretch{-1, -1}
@@ -112,7 +113,7 @@ func (c *Codegen) shownSource(src guards.Source) (ShownLocal, bool) {
 	return ShownLocal{Place: spaceExtra | i}, ok
 }
 
-// placeShown turns places into indices of the finished function's variables.
+// placeShown converts places to indexes of the finished function's variables.
 func (c *Codegen) placeShown(place func(space, i int) int) {
 	done := map[*chain]bool{}
 	put := func(ch *chain) {

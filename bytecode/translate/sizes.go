@@ -10,23 +10,23 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// sizeSession follows sizes, dtypes and devices through the graph by rule (fxgraph/shapes), when the program asks for one of them.
-// A node without an answer is Unknown, and so is what is computed from it: FakeTensor is asked about those (meta.go).
+// sizeSession follows sizes, dtypes and devices through the graph by rule (fxgraph/shapes), on request. A node
+// without an answer is Unknown, and so is every value computed from it: FakeTensor computes those (meta.go).
 type sizeSession struct {
 	context shapes.Context
-	off     bool // from here on no rule holds: a mode was switched, or a tensor's sizes may have been changed in place
-	done    int  // nodes of the graph looked at
+	off     bool // no rule holds from here on: a mode was switched, or a tensor's sizes may have changed in place
+	done    int  // number of graph nodes processed
 	values  map[*fxgraph.Node]shapes.Value
-	known   map[py.Object]shapes.Value // constants that take asking Python
+	known   map[py.Object]shapes.Value // constants that need a Python call
 	dtypes  map[shapes.Dtype]py.Object
 	devices map[shapes.Device]py.Object
 	strided py.Object
 }
 
-// gradModes are switches that no size, dtype or device depends on.
+// gradModes are mode switches that affect no size, dtype or device.
 var gradModes = map[string]bool{"torch._set_grad_enabled": true, "torch._C._set_grad_enabled": true, "torch.set_grad_enabled": true}
 
-// byRule is what the rules know of a node.
+// byRule returns the result of a node by the rules.
 func (o *OutputGraph) byRule(n *fxgraph.Node) shapes.Value {
 	if o.sizes == nil {
 		o.sizes = o.newSizeSession()
@@ -71,7 +71,7 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 	return s
 }
 
-// follow is what a node gives.
+// follow computes a node's result by rule.
 func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	s := o.sizes
 	if in, ok := o.inputOf[n]; ok {
@@ -79,7 +79,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	}
 	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
-		clear(s.values) // what is known may have changed
+		clear(s.values) // known values may have changed
 	}
 	if s.off || n.State || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
@@ -93,7 +93,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		kwargs = append(kwargs, shapes.Kwarg{Name: kw.Name, Value: o.sizeOperand(kw.Value)})
 	}
 	if n.Target.Text == "operator.getitem" && o.isList(n.Args[1]) {
-		return shapes.Unknown{} // an index like a tensor, not like a tuple
+		return shapes.Unknown{} // an index like a tensor's, not like a tuple's
 	}
 	rule := shapes.Function
 	if n.Op == fxgraph.CallMethod {
@@ -112,7 +112,7 @@ func (o *OutputGraph) isList(a fxgraph.Arg) bool {
 	return is
 }
 
-// inputSizes reads a dense strided tensor of torch's own classes.
+// inputSizes reads a dense strided tensor of one of torch's own classes.
 func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	w, s := o.world, o.sizes
 	if typ := in.Example.Type(); typ != w.TensorType && typ != w.ParameterType {
@@ -160,7 +160,7 @@ func (o *OutputGraph) sizeOperands(items []fxgraph.Arg) shapes.Value {
 	return out
 }
 
-// constant is an object of the pool as the rules see it.
+// constant converts an object of the pool to a rule's value.
 func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
 	switch obj.Kind() {
 	case py.NoneKind:
@@ -201,7 +201,7 @@ func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
 	return shapes.Unknown{}
 }
 
-// named is a dtype or a device.
+// named converts a dtype or a device.
 func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 	switch py.TypeName(obj.Type()) {
 	case "torch.dtype":
@@ -213,7 +213,7 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 		}
 		d := shapes.Device(py.GoString(text))
 		if d != "cpu" && d != "meta" && !strings.Contains(string(d), ":") {
-			break // whichever is current
+			break // the current one of its kind
 		}
 		if _, ok := s.devices[d]; !ok {
 			s.devices[d] = obj
@@ -229,7 +229,7 @@ func (s *sizeSession) dtypeName(scope *py.Scope, obj py.Object) shapes.Dtype {
 	return d
 }
 
-// dtype is the object of a dtype that a rule named; false where torch has none of that name.
+// dtype returns the object of a dtype named by a rule; false if torch has no dtype of that name.
 func (s *sizeSession) dtype(scope *py.Scope, d shapes.Dtype) (py.Object, bool) {
 	if obj, ok := s.dtypes[d]; ok {
 		return obj, true

@@ -5,14 +5,14 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// SpeculationLog says where earlier attempts at this frame failed: at which step (executed instructions of the outermost
-// frame, counted from 0) and why. Translating is deterministic, so the same step comes round again.
+// SpeculationLog records where earlier attempts at this frame failed: at which step (executed instructions of
+// the outermost frame, counted from 0) and why. Translation is deterministic, so the same step recurs.
 type SpeculationLog struct {
 	entries map[int]error
 	last    error // the newest entry
-	// python: steps whose instruction is a Python operation of the graph, see pythonForm.
+	// python: steps whose instruction becomes a Python operation of the graph, see pythonForm.
 	python map[int]bool
-	// strict: effects split the frame, see OutputGraph.effectsLost.
+	// strict: effects break the graph, see OutputGraph.effectsLost.
 	strict bool
 	// unprotected: operations inside try and with are not captured, see OutputGraph.protect.
 	unprotected bool
@@ -29,7 +29,7 @@ func (l *SpeculationLog) failedAt(step int) (error, bool) {
 	return err, ok
 }
 
-// breakAt asks for another attempt, with the frame split at an earlier step of the outermost frame.
+// breakAt requests another attempt that breaks the frame at an earlier step of the outermost frame.
 func (o *OutputGraph) breakAt(step int, err error) error {
 	u, isBreak := err.(*exc.Unsupported)
 	if isBreak && u.Stack == nil && o.current != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Steps is told what a translation runs through, for logs. A frame that is split is begun again, and told again. Functions that are nil
-// are not called; none may look at a value, which would guard it.
+// Steps is notified of the code that a translation runs, for logs. A broken frame is started again, and
+// reported again. Nil functions are not called; none may read a value, since that would guard it.
 type Steps struct {
-	Line        func(depth int, function, file string, line int) // where another line begins
-	Instruction func(depth int, text, stack string)              // before it is run
+	Line        func(depth int, function, file string, line int) // when another line begins
+	Instruction func(depth int, text, stack string)              // before it runs
 	Node        func(node, function, file string, at bytecode.Position)
 
-	frame *InstructionTranslator // of the line told last
+	frame *InstructionTranslator // frame of the last reported line
 	line  int32
 }
 
@@ -43,10 +43,10 @@ func (s *Steps) step(tx *InstructionTranslator, inst *bytecode.Instruction) {
 	}
 }
 
-// longestGlance is how much of a constant is shown.
+// longestGlance is the shown length of a constant's text.
 const longestGlance = 60
 
-// glance describes a tracker as it is: a value that has not been looked at stays so.
+// glance describes a tracker without realizing a lazy value.
 func (o *OutputGraph) glance(v variables.VariableTracker) string {
 	switch x := v.(type) {
 	case nil:
@@ -70,8 +70,8 @@ func (o *OutputGraph) glance(v variables.VariableTracker) string {
 	return v.Kind()
 }
 
-// graphSizes is what is known of each value of the graph without running it. To be called once the result is complete: a session of
-// sizes that begins here is nobody else's.
+// graphSizes describes each value of the graph as far as known without running it. Call it only once the result
+// is complete: it may start a new sizeSession.
 func (o *OutputGraph) graphSizes() string {
 	var out strings.Builder
 	for _, n := range o.graph.Nodes() {

@@ -7,8 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A graph that is handed to a backend whole knows plain tensors only: an input of a subclass goes in as one of torch.Tensor, and what the
-// program sees as one of the subclass is made so behind the graph. No compiler meets the subclass, and none calls its handler.
+// A whole graph has plain tensors only: an input of a subclass is passed as a torch.Tensor, and a result that
+// the user's code must see as an instance of the subclass is converted after the graph. No compiler sees the
+// subclass, and none calls its handler.
 
 // OfClass implements variables.Output.
 func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {
@@ -22,7 +23,8 @@ func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {
 	o.Const(class)
 }
 
-// plainInput writes the load of an input of a subclass as a plain tensor, which is kept to tell it from other results.
+// plainInput writes the load of a subclass input as a plain tensor, which is kept to distinguish it from other
+// results.
 func (c *Codegen) plainInput(n *fxgraph.Node, in *variables.TensorVariable) error {
 	c.PushNull()
 	c.LoadConst(c.out.world.PlainTensorFunction())
@@ -35,8 +37,8 @@ func (c *Codegen) plainInput(n *fxgraph.Node, in *variables.TensorVariable) erro
 	return nil
 }
 
-// wrapOutputs makes tensors of subclasses of the graph's results, and reads Tensor.data of inputs again. An operation may have given an input
-// itself.
+// wrapOutputs converts graph results to tensors of their subclasses, and reads Tensor.data of inputs again. An
+// operation may have returned an input itself.
 func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	o := c.out
 	var inputs []*fxgraph.Node
@@ -47,7 +49,7 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	}
 	wrapped := map[*fxgraph.Node]bool{}
 	for _, n := range outputs {
-		if in := o.dataOf(n); in != nil && o.TakesApart() { // AOTAutograd gives a view with the tensor's version counter
+		if in := o.dataOf(n); in != nil && o.TakesApart() { // AOTAutograd: a view with the tensor's version counter
 			if err := c.loadSource(in.Source()); err != nil {
 				return err
 			}
@@ -67,7 +69,7 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 			class = py.None()
 		}
 		wrapped[n] = ok
-		if from, isNode := firstNode(n); isNode && n.Item && wrapped[from] { // the item of what is wrapped already
+		if from, isNode := firstNode(n); isNode && n.Item && wrapped[from] { // an item of a wrapped sequence
 			if err := c.runItem(n, from); err != nil {
 				return err
 			}
@@ -101,7 +103,7 @@ func firstNode(n *fxgraph.Node) (*fxgraph.Node, bool) {
 	return from, ok
 }
 
-// runItem reads an item of a sequence of results again, once that is wrapped.
+// runItem reads an item of a sequence of results again, after the sequence was wrapped.
 func (c *Codegen) runItem(n, from *fxgraph.Node) error {
 	read := n.Target.Text == "builtins.getattr"
 	if read {

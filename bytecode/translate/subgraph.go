@@ -10,12 +10,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// body is what a function has captured that an operation of the graph is given: operations that have left the graph again.
+// body is the captured code of a function that an operation takes as operand: operations that have left the
+// graph again.
 type body struct {
 	events   []*event
-	operands []operands      // of the events' nodes, which lose theirs
-	places   []*fxgraph.Node // what stands for the function's arguments
-	outside  int             // frames around the function's, as a traceback shows them
+	operands []operands      // of the events' nodes, which lose them
+	places   []*fxgraph.Node // placeholders of the function's arguments
+	outside  int             // number of frames around the function's, as in a traceback
 	replayed bool
 }
 
@@ -24,9 +25,10 @@ type operands struct {
 	kwargs []fxgraph.Kwarg
 }
 
-// Body implements variables.Output. The function is run once, on tensors that stand for those which the operation will call it with; what it
-// captures becomes a graph of its own, and the tensors of others that it reads become operands of the operation. It may leave nothing behind:
-// no effect, no change of a value that was there before, none of a tensor that it has not made.
+// Body implements variables.Output. The function runs once, on samples of the tensors with which the operation
+// will call it. The captured operations become a separate graph, and the outer tensors that it reads become
+// operands of the operation. The function must have no effect and must not change outer values, or tensors that
+// it has not made.
 func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, mode := w.Effects, w.Calls, len(o.graph.Nodes()), o.state.now
@@ -107,7 +109,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run fun
 	return out, nil
 }
 
-// forget has what follows metadata through the graph start again at the n-th node: the later ones have other numbers now.
+// forget restarts the metadata sessions at the n-th node, since the later nodes are renumbered.
 func (o *OutputGraph) forget(n int) {
 	if o.meta != nil && o.meta.rows > n {
 		if _, ok := py.Answered(o.scope.CallMethod(o.meta.object, "forget", o.scope.Int(int64(n)))); !ok {
@@ -121,7 +123,8 @@ func (o *OutputGraph) forget(n int) {
 	}
 }
 
-// heldOutside tells whether one of the values that a function has written to is one that a frame outside of it has.
+// heldOutside reports whether a frame outside a function holds one of the values that the function has written
+// to.
 func (o *OutputGraph) heldOutside(tx variables.Translator, written []variables.VariableTracker) bool {
 	if len(written) == 0 {
 		return false
@@ -155,7 +158,7 @@ func (o *OutputGraph) heldOutside(tx variables.Translator, written []variables.V
 	})
 }
 
-// result makes the graph of what was captured.
+// result builds the graph of the captured operations.
 func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew bool) (*variables.Body, error) {
 	g := fxgraph.NewGraph()
 	at := map[*fxgraph.Node]*fxgraph.Node{}
@@ -200,7 +203,7 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 		default:
 			return nil, exc.Break(exc.CallUnsupported, "%s in a function given to an operation", n.Op)
 		}
-		at[n].Stack, at[n].Name = n.Stack, n.Name // names that no other function's graph has: see tracebackTable
+		at[n].Stack, at[n].Name = n.Stack, n.Name // names unique among all functions' graphs: see tracebackTable
 	}
 	for i, e := range ends {
 		ends[i] = at[e.(*fxgraph.Node)]
@@ -226,7 +229,7 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 	return out, nil
 }
 
-// shared refuses results that share memory with one another, or with a tensor from outside.
+// shared refuses results that share memory with one another or with an outer tensor.
 func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error {
 	if err := o.runFakes(nil); err != nil {
 		return err
@@ -283,8 +286,9 @@ func (o operands) mapped(at map[*fxgraph.Node]*fxgraph.Node) ([]fxgraph.Arg, []f
 	return args, kwargs
 }
 
-// elementwise tells bodies that do the same, element by element, to a whole tensor as to each of its slices along the first dimension: no
-// operation of theirs mixes elements, and the tensors from outside have no dimension that could meet that one.
+// elementwise reports whether a body does the same, element by element, to a whole tensor as to each of its
+// slices along the first dimension: no operation mixes elements, and no tensor from outside has a dimension
+// that could meet that one.
 func (b *body) elementwise(o *OutputGraph) bool {
 	ranks := -1
 	for _, e := range b.events {
@@ -309,7 +313,7 @@ func (b *body) elementwise(o *OutputGraph) bool {
 			return false
 		}
 	}
-	// every operand is one of the places or of the operations
+	// every operand must be one of the places or a result of the operations
 	known := map[*fxgraph.Node]bool{}
 	for _, n := range b.places {
 		known[n] = true
@@ -322,7 +326,7 @@ func (b *body) elementwise(o *OutputGraph) bool {
 	return own
 }
 
-// replay captures the operations once more, on other tensors.
+// replay captures the operations again, on other tensors.
 func (b *body) replay(o *OutputGraph, places, results []variables.VariableTracker) ([]variables.VariableTracker, error) {
 	at := map[*fxgraph.Node]*fxgraph.Node{}
 	b.replayed = true

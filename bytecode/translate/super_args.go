@@ -7,8 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// SuperArgs implements variables.Translator: super_init_without_args of CPython 3.11, Objects/typeobject.c. Where CPython raises, an inlined
-// frame raises the same; the outermost is left to CPython, since super() in transformed code would look at another frame.
+// SuperArgs implements variables.Translator, like super_init_without_args in CPython 3.11,
+// Objects/typeobject.c. If CPython raises, an inlined frame raises the same; the outermost frame is left to
+// CPython, since super() in transformed code would look at another frame.
 func (tx *InstructionTranslator) SuperArgs() (cls, self variables.VariableTracker, err error) {
 	fail := func(text string) (cls, self variables.VariableTracker, err error) {
 		if tx.parent == nil {
@@ -59,7 +60,7 @@ func (tx *InstructionTranslator) SuperArgs() (cls, self variables.VariableTracke
 	return fail("super(): __class__ cell not found")
 }
 
-// isSuper tells the operands of a call of super.
+// isSuper reports whether the operands belong to a call of super.
 func (tx *InstructionTranslator) isSuper(operands []variables.VariableTracker) bool {
 	super := tx.World().Builtin("super")
 	for _, v := range operands {
@@ -77,7 +78,7 @@ func (tx *InstructionTranslator) isSuper(operands []variables.VariableTracker) b
 	return false
 }
 
-// firstArgument is what the first parameter's variable holds; nil when it is unbound.
+// firstArgument returns the value of the first parameter's variable; nil if it is unbound.
 func (tx *InstructionTranslator) firstArgument() (variables.VariableTracker, error) {
 	first := tx.locals[0]
 	if first == nil || tx.d.code.Locals[0].Kind&opcode.CO_FAST_CELL == 0 {

@@ -1,7 +1,8 @@
 package translate
 
-// Tentative implements variables.Output: it runs a translation for what it tells (its guards, what its code does), and takes the operations
-// it captured out of the graph again. seen: it left an effect, a value that became real or a trace on a tensor, which cannot be taken back, or a whole graph would not show an input.
+// Tentative implements variables.Output: it runs a translation to find its guards and effects, and removes the
+// captured operations from the graph again. seen: the translation cannot be undone (an effect, a materialized
+// value or a trace on a tensor), or a whole graph would not show one of its inputs.
 func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
@@ -13,7 +14,7 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	}
 	seen = o.world.Effects != effects || o.world.Calls != calls
 	if !o.backend.Inline() && len(o.inputs) > inputs {
-		seen = true // a tensor from outside, of which a backend would see no input
+		seen = true // a tensor from outside, which a whole graph would lack as an input
 	}
 	for _, e := range o.events[from:] {
 		if e.drops == nil {
@@ -29,7 +30,7 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 		}
 	}
 	if o.meta != nil && o.meta.rows >= nodes {
-		o.meta = nil // knows nodes by their numbers, which are others' from now on
+		o.meta = nil // it knows nodes by number, and the numbers are reused
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)

@@ -9,10 +9,11 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 )
 
-// tidy makes the last pass over the written instructions: it drops stores of values nobody loads, joins a store with the load right
-// behind it, ends holds where the program does, and gives temps as few slots as their lifetimes allow. What an operation was the last to
-// read is gone when it is over, be it that the result takes its slot, be it deleted: memory that is free can be used again by the next
-// operation while it is still in the cache. It returns the number of slots.
+// tidy makes the last pass over the written instructions. It drops stores of values nobody loads, merges a
+// store with the load right after it, releases values where the user's code does, and gives temps as few slots
+// as their lifetimes allow. A value that an operation is the last to read is gone when the operation ends,
+// overwritten by the result or deleted: the next operation can use that memory while it is still in the cache.
+// tidy returns the number of slots.
 func (c *Codegen) tidy() int {
 	c.dropForeseen()
 	c.dropUnused()
@@ -29,8 +30,8 @@ func localOf(in *bytecode.Instruction) (operand int, ok bool) {
 
 func isTemp(operand int) bool { return operand&spaceMask == spaceTemp }
 
-// dropUnused removes stores without a load, pairs of a store and its only load, and the ends of holds on values that are still
-// needed (they live until the last use) or that have no slot any more.
+// dropUnused removes stores without a load, pairs of a store and its only load, and deletions of values that
+// are still needed (they live until the last use) or that no longer have a slot.
 func (c *Codegen) dropUnused() {
 	loads, lastLoad := map[int]int{}, map[int]int{}
 	for i, in := range c.list {
@@ -68,7 +69,7 @@ func (c *Codegen) dropUnused() {
 	c.become(out, remap)
 }
 
-// become takes a list in the place of the one that there is; remap: where its instructions, and its end, are now.
+// become replaces the instruction list; remap maps old indexes, including the end, to new ones.
 func (c *Codegen) become(list []*bytecode.Instruction, remap []int) {
 	for i := range c.marks {
 		c.marks[i].start = remap[c.marks[i].start]
@@ -88,7 +89,8 @@ type written struct {
 	start, end int
 }
 
-// dropForeseen removes operations that the guards run (OutputGraph.computedByGuard) and whose results nothing else reads.
+// dropForeseen removes operations that the guards run (OutputGraph.computedByGuard) and whose results are
+// otherwise unused.
 func (c *Codegen) dropForeseen() {
 	if len(c.foreseen) == 0 {
 		return
@@ -100,7 +102,7 @@ func (c *Codegen) dropForeseen() {
 		}
 	}
 	gone := make([]bool, len(c.list))
-	for i := len(c.foreseen) - 1; i >= 0; i-- { // who reads a result comes behind it
+	for i := len(c.foreseen) - 1; i >= 0; i-- { // a result's readers come after it
 		w := c.foreseen[i]
 		if loads[spaceTemp|c.tempOfNode(w.node)] > 0 {
 			continue
@@ -131,7 +133,8 @@ func (c *Codegen) dropForeseen() {
 	c.marks = marks
 }
 
-// placeTemps gives temps their slots, and lets go of what nobody needs from the native instruction of a split on.
+// placeTemps assigns slots to temps, and releases values that are dead from the native instruction of a break
+// on.
 func (c *Codegen) placeTemps() int {
 	last := map[int]int{} // of every local
 	for i, in := range c.list {
@@ -139,7 +142,7 @@ func (c *Codegen) placeTemps() int {
 			last[a] = i
 		}
 	}
-	until := func(a int) int { // where the slot of a temp is free again
+	until := func(a int) int { // where a temp's slot becomes free again
 		if i := last[a]; c.held[a&^spaceMask] && c.list[i].Op != opcode.DELETE_FAST {
 			return len(c.list)
 		}
@@ -152,7 +155,7 @@ func (c *Codegen) placeTemps() int {
 	inserted := map[int][]*bytecode.Instruction{}
 	var held []int // locals that the native instruction leaves bound
 	spans := map[int]span{}
-	var over []int // slots whose value nothing reads any more
+	var over []int // slots whose value is no longer read
 	ends := c.ends
 	for i, in := range c.list {
 		for ; len(ends) > 0 && ends[0] <= i; ends = ends[1:] {
@@ -170,7 +173,7 @@ func (c *Codegen) placeTemps() int {
 		if in == c.catch {
 			caught := spaceTemp | place[c.caught]
 			for k, a := range held {
-				if a == caught { // its slot is the exception's now
+				if a == caught { // its slot now holds the exception
 					held = append(held[:k:k], held[k+1:]...)
 					break
 				}
@@ -212,7 +215,7 @@ func (c *Codegen) placeTemps() int {
 	return slots
 }
 
-// insert puts instructions in front of those with these indices.
+// insert puts instructions before those with the given indexes.
 func (c *Codegen) insert(at map[int][]*bytecode.Instruction) {
 	var out []*bytecode.Instruction
 	shift := make([]int, len(c.list)+1)
@@ -235,8 +238,9 @@ func deletes(operands []int, pos bytecode.Position) []*bytecode.Instruction {
 	return out
 }
 
-// split sorts the locals that are bound in front of instruction at. dead: nothing uses them from there on, since what the user's code
-// still holds is handed to the resume function. Parameters of the first piece are not dead: its caller holds them as long.
+// split sorts the locals bound before instruction at. dead: nothing uses them from there on, since objects that
+// the user's code still holds are passed to the resume function. Parameters of the first piece are not dead:
+// its caller holds them.
 func (c *Codegen) split(at int, last, occupied map[int]int) (dead, held []int) {
 	deleted := map[int]bool{}
 	for _, in := range c.list[:at] {

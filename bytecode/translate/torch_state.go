@@ -13,32 +13,34 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// torchState is what a frame does to torch's thread-local modes (grad mode, autocast). A switch is made for real while translating,
-// so that all that is asked of torch meanwhile is answered as the program would see it, and becomes a node of the graph. At
-// the end of the translation the state is put back (python/godynamo/_called/torch_state.py).
+// torchState tracks a frame's changes to torch's thread-local modes (grad mode, autocast). A switch really
+// happens during translation, so that torch answers every query as in the user's code, and becomes a node of
+// the graph. At the end of the translation the state is restored (python/godynamo/_called/torch_state.py).
 //
-// Where an operation raises, the state must be what the program's context managers leave behind: each event knows which snapshot
-// to put back. An operation whose handlers are all exits of such managers needs no other protection (OutputGraph.protect).
+// If an operation raises, the state must be the one that the user's context managers leave behind: each event
+// has the snapshot to restore. An operation whose handlers are all exits of such managers needs no other
+// protection (OutputGraph.protect).
 type torchState struct {
 	module  py.Object
 	entry   py.Object                               // snapshot at the frame's start; null: nothing was switched
 	now     py.Object                               // snapshot after the last switch
-	after   map[*variables.ObjectVariable]py.Object // snapshot after leaving a manager that is entered
+	after   map[*variables.ObjectVariable]py.Object // snapshot after leaving a manager that is currently entered
 	regions []restoreRegion
-	// unscoped counts switches that no manager will take back.
+	// unscoped counts switches that no manager undoes.
 	unscoped int
-	entering int  // BEFORE_WITH instructions that are entering one of torch's managers
-	told     bool // what is entered already has been guarded
+	entering int  // BEFORE_WITH instructions in progress for one of torch's managers
+	told     bool // the modes entered before are guarded
 }
 
-// restoreRegion is a run of written instructions with the snapshot to put back when one of them raises.
+// restoreRegion is a run of written instructions with the snapshot to restore if one of them raises.
 type restoreRegion struct {
 	start, end int
 	state      py.Object
 	sealed     bool // it does not grow
 }
 
-// sealRegion ends the last region: the next instructions have other handlers around them, even where they restore the same state.
+// sealRegion ends the last region: the next instructions have other handlers around them, even if they restore
+// the same state.
 func (st *torchState) sealRegion() {
 	if n := len(st.regions); n > 0 {
 		st.regions[n-1].sealed = true
@@ -57,8 +59,8 @@ func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, erro
 	return o.scope.CallMethod(st.module, name, args...)
 }
 
-// EntersState implements variables.Output. What captured code has entered on this thread before is part of the translation: a snapshot
-// tells all of it.
+// EntersState implements variables.Output. The modes that captured code entered on this thread before are part
+// of the translation: a snapshot contains all of them.
 func (o *OutputGraph) EntersState() error {
 	if o.state.entering == 0 {
 		return exc.Break(exc.CallUnsupported, "a mode that is entered outside of a with statement")
@@ -79,7 +81,7 @@ func (o *OutputGraph) EntersState() error {
 	return nil
 }
 
-// noteState takes the snapshot of the frame's start, before the first switch.
+// noteState takes the snapshot at the frame's start, before the first switch.
 func (o *OutputGraph) noteState() error {
 	if !o.state.entry.IsNull() {
 		return nil
@@ -140,12 +142,12 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 	return variables.NewConstant(r, nil), nil
 }
 
-// restoreState puts back what the translation switched.
+// restoreState undoes the translation's switches.
 func (o *OutputGraph) restoreState() {
 	if o.state.entry.IsNull() {
 		return
 	}
-	// It fails for want of memory alone, and each try frees some.
+	// It fails only for lack of memory, and each try frees some.
 	var err error
 	for range 3 {
 		if _, err = o.stateCall("restore", o.state.entry); err == nil {
@@ -155,7 +157,8 @@ func (o *OutputGraph) restoreState() {
 	panic(fmt.Errorf("torch's modes could not be put back: %w", err))
 }
 
-// entering notes the state that leaving a manager will bring back, when it is one of torch that switch modes and nothing else.
+// entering records the state that leaving a manager will restore, if it is one of torch's managers that only
+// switch modes.
 func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) {
 	none := func() error { return nil }
 	ctx, ok := m.(*variables.ObjectVariable)
@@ -180,14 +183,14 @@ func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) 
 			}
 		}
 		if len(o.state.after) == 0 && o.state.unscoped > 0 {
-			o.state.unscoped-- // set_grad_enabled switches when it is made
+			o.state.unscoped-- // set_grad_enabled switches on construction
 		}
 		o.state.after[ctx] = before
 		return nil
 	}
 }
 
-// switchedByManager tells switches made by the enter or exit of one of torch's managers.
+// switchedByManager reports whether the enter or exit of one of torch's managers is running.
 func (o *OutputGraph) switchedByManager() bool {
 	for t := o.current; t != nil; t = t.parent {
 		if n := t.d.code.Name; (n == "__enter__" || n == "__exit__") && t.locals[0] != nil {
@@ -199,7 +202,7 @@ func (o *OutputGraph) switchedByManager() bool {
 	return false
 }
 
-// exitOf is the torch manager whose exit a handler is, nil for every other handler.
+// exitOf returns the torch manager whose exit a handler is, or nil for other handlers.
 func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.ObjectVariable {
 	if h.Depth == 0 || h.Depth > len(tx.stack) || !tx.startsExit(h.Target) {
 		return nil
@@ -220,13 +223,14 @@ func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.
 	return ctx
 }
 
-// startsExit tells the handler of a with block.
+// startsExit reports whether target starts the handler of a with block.
 func (tx *InstructionTranslator) startsExit(target *bytecode.Instruction) bool {
 	i := tx.d.index[target] + 1
 	return target.Op == opcode.PUSH_EXC_INFO && i < len(tx.d.code.Instructions) && tx.d.code.Instructions[i].Op == opcode.WITH_EXCEPT_START
 }
 
-// outerRegion is the region around a with block whose handler starts at target: that of the code which cleans up after the handler.
+// outerRegion returns the region around a with block whose handler starts at target: that of the handler's
+// cleanup code.
 func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	cleanup := target.Handler
 	if cleanup == nil {
@@ -235,8 +239,9 @@ func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	return cleanup.Target.Handler
 }
 
-// protection reports where an exception raised here would go. handled: to a user's handler, possibly in a generator that the exception
-// destroys. state: otherwise, the snapshot to restore; null when no manager has switched anything.
+// protection reports where an exception raised here would go. handled: to a user's handler, possibly in a
+// generator that the exception destroys. state: otherwise, the snapshot to restore; null if no manager has
+// switched anything.
 func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	for t := tx; t != nil; t = t.parent {
 		if len(t.handled) > 0 {
@@ -262,13 +267,14 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 
 // stoppedInBlock reports whether any generator has stopped inside a block.
 func (o *OutputGraph) stoppedInBlock() bool {
-	o.generators = slices.DeleteFunc(o.generators, func(g *GeneratorVariable) bool { return g.frame == nil }) // asked for every operation
+	// Called for every operation.
+	o.generators = slices.DeleteFunc(o.generators, func(g *GeneratorVariable) bool { return g.frame == nil })
 	return slices.ContainsFunc(o.generators, func(g *GeneratorVariable) bool {
 		return !g.running && g.stoppedInBlock()
 	})
 }
 
-// restoring runs write and notes that what it writes puts state back when it raises.
+// restoring runs write and records that the written code restores state if it raises.
 func (c *Codegen) restoring(state py.Object, write func() error) error {
 	start := len(c.list)
 	if err := write(); err != nil || state.IsNull() {
@@ -283,7 +289,7 @@ func (c *Codegen) restoring(state py.Object, write func() error) error {
 	return nil
 }
 
-// writeRestores writes the handlers that put states back and raise again, behind everything else.
+// writeRestores appends the handlers that restore states and raise again.
 func (c *Codegen) writeRestores() error {
 	for _, r := range c.out.state.regions {
 		region := &bytecode.ExceptionRegion{Lasti: true}
@@ -305,12 +311,13 @@ func (c *Codegen) writeRestores() error {
 	return nil
 }
 
-// stateAfterGraph returns the modes that the transformed code must set after the graph; null when the graph sets them itself.
+// stateAfterGraph returns the modes that the transformed code must set after the graph; null if the graph sets
+// them itself.
 //
-// AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled code. A graph that ends in
-// other modes than it began in would therefore be traced in the wrong modes the second time, and an inference mode entered in one trace
-// brings that trace's dispatcher state back when it is left. Such a graph starts and ends by setting its own modes, and the transformed
-// code switches after it.
+// AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the
+// compiled code. A graph that ends in other modes than it began in would therefore be traced in the wrong modes
+// the second time, and an inference mode entered in one trace restores that trace's dispatcher state when it is
+// left. Such a graph starts and ends by setting its own modes, and the transformed code switches after it.
 func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	st := &o.state
 	if st.entry.IsNull() {
@@ -356,9 +363,9 @@ func (c *Codegen) switchTo(state py.Object) error {
 	return err
 }
 
-// switchedUnscoped tells frames with one whole graph that would lose a switch when the graph raises: the state at the start is put
-// back then, which is right when the user's code runs again, and wrong otherwise where an operation leaves another one: behind a switch that
-// is not a manager's, or behind the exit of a manager that was entered before the piece.
+// switchedUnscoped reports whether a whole graph would lose a switch if it raises. The initial state is then
+// restored, which is right if the user's code runs again. Otherwise it is wrong if an operation leaves another
+// state behind: after a switch without a manager, or after the exit of a manager entered before the piece.
 func (o *OutputGraph) switchedUnscoped() bool {
 	if o.backend.Inline() || o.state.entry.IsNull() || o.numOps == 0 || o.rerunnable() {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 )
 
-// tracebackTable says which user frames the transformed code stands for. Chains are listed once, however many rows and operations
-// have them.
+// tracebackTable maps the transformed code to user frames. Each chain is listed once, however many rows and
+// operations refer to it.
 type tracebackTable struct {
 	rows       []TracebackRow
 	chains     []*chain
@@ -70,8 +70,9 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	return t
 }
 
-// numberOperations counts, for each operation's place, how often its instruction runs before: an instruction runs again in a loop, and a run
-// of it has one chain. It returns the place of a graph as a whole: its last operation inside of a block, else its last.
+// numberOperations counts, for each operation's position, how often its instruction runs before: an instruction
+// runs again in a loop, and each run has one chain. It returns the position of a whole graph: its last
+// operation inside a block, else its last.
 func (c *Codegen) numberOperations() (graph *chain) {
 	runs := map[string]int{}
 	handled := false
@@ -94,7 +95,7 @@ func (c *Codegen) numberOperations() (graph *chain) {
 	return graph
 }
 
-// path names a place, and says whether it is inside of a block of the user.
+// path names a position and reports whether it is inside a block of the user's code.
 func (c *chain) path() (key string, inBlock bool) {
 	var b strings.Builder
 	for ; c != nil; c = c.parent {

@@ -6,20 +6,21 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 )
 
-// trace is what an operation leaves behind when a later one raises and the user's code runs again from the start of the piece.
+// trace is the lasting effect of an operation if a later one raises and the user's code runs again from the
+// piece's start.
 type trace uint8
 
 const (
 	noTrace trace = iota
-	draws         // random numbers were drawn; torch's generators can be put back (Codegen.saveState)
-	copied        // tensors of the frame were changed that are cheap to copy: their values can be put back
-	lasts         // a tensor that others may have was changed
+	draws         // random numbers were drawn; torch's generators can be restored (Codegen.saveState)
+	copied        // tensors of the frame were changed that are cheap to copy: their values can be restored
+	lasts         // a tensor that others may hold was changed
 )
 
-// traceOf tells what a node leaves behind.
+// traceOf returns a node's trace.
 func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	if n.State {
-		return noTrace // put back where the piece runs again
+		return noTrace // restored where the piece runs again
 	}
 	t := noTrace
 	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) {
@@ -31,7 +32,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	return max(t, o.drawsBy(n))
 }
 
-// drawsBy is what a node leaves behind of random numbers, and of what an operand switches on.
+// drawsBy returns a node's trace from random numbers, including those that an operand switches on.
 func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	by := noTrace
@@ -48,7 +49,7 @@ func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 	return by
 }
 
-// flagged are operations that leave something behind as an operand says: in training.
+// flagged are operations that leave a trace only if an operand says so: in training.
 var flagged = map[string]struct {
 	trace
 	on func(n *fxgraph.Node) bool
@@ -59,7 +60,7 @@ var flagged = map[string]struct {
 	"lstm": {draws, recurrentDropout}, "gru": {draws, recurrentDropout}, "rnn_tanh": {draws, recurrentDropout}, "rnn_relu": {draws, recurrentDropout},
 }
 
-// set asks for the operand that switches the effect on.
+// set returns a check of the operand that switches the effect on.
 func set(index int, keyword string, absent bool) func(n *fxgraph.Node) bool {
 	return func(n *fxgraph.Node) bool {
 		if index < len(n.Args) {
@@ -74,7 +75,8 @@ func set(index int, keyword string, absent bool) func(n *fxgraph.Node) bool {
 	}
 }
 
-// recurrentDropout looks at the operands (..., dropout, train, bidirectional) and, behind them unless the input is packed, batch_first.
+// recurrentDropout checks the operands (..., dropout, train, bidirectional); batch_first follows them unless
+// the input is packed.
 func recurrentDropout(n *fxgraph.Node) bool {
 	for _, i := range []int{5, 6} {
 		if i+1 < len(n.Args) && isNumber(n.Args[i]) {
@@ -94,7 +96,8 @@ func isNumber(a fxgraph.Arg) bool {
 	return ok && l.Text != "" && (l.Text[0] >= '0' && l.Text[0] <= '9') && strings.ContainsAny(l.Text, ".e")
 }
 
-// drawsByName remembers the verdict on a name: every event of every frame is asked for. The interpreter lock guards it.
+// drawsByName caches the verdict on a name, since it is called for every event of every frame. The GIL protects
+// the cache.
 func drawsByName(name string) bool {
 	by, known := namedRandom[name]
 	if !known {
@@ -121,13 +124,14 @@ func givenGenerator(n *fxgraph.Node) bool {
 	return false
 }
 
-// changesOwn tells in-place operations on storage that the piece made itself: `mask = torch.zeros(n); mask[i] = 1`.
+// changesOwn reports whether an in-place operation is on storage made by the piece: `mask = torch.zeros(n);
+// mask[i] = 1`.
 func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
 	changed, ok := changedBy(n)
 	return ok && o.ownStorage(changed, 0)
 }
 
-// changedBy is the one tensor that an in-place operation changes: its first operand, or out=.
+// changedBy returns the one tensor that an in-place operation changes: its first operand, or out=.
 func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
@@ -144,16 +148,16 @@ func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 	return changed, ok
 }
 
-// handsOver are in-place operations that give a tensor the storage of another.
+// handsOver are in-place operations that give a tensor another tensor's storage.
 var handsOver = map[string]bool{"set_": true, "swap_tensors_": true, "resize_as_": true, "share_memory_": true}
 
-// ownStorage tells results whose storage nothing has that is older than the piece: of an operation that makes a tensor, or what was computed
-// from such tensors alone, be it a view. Chains longer than a few operations are not followed.
+// ownStorage reports whether a result's storage was made by the piece: by an operation that makes a tensor, or
+// computed only from such tensors, even as a view. Chains longer than a few operations are not followed.
 func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
 		return false
 	}
-	if n.Inplace { // its result is its operand, which stands for itself
+	if n.Inplace { // its result is its operand, which is checked itself
 		return false
 	}
 	if hasOut(n) {

@@ -11,8 +11,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// decoded is a code object ready to be run symbolically; kept for one translation, since one callee is often inlined many
-// times.
+// decoded is a code object ready for symbolic execution, kept for one translation, since one callee is often
+// inlined many times.
 type decoded struct {
 	object py.Object
 	code   *bytecode.Code
@@ -49,8 +49,8 @@ type rootInfo struct {
 	names []string
 }
 
-// InstructionTranslator runs one frame's instructions on trackers. An inlined call has a translator of its own, with the
-// caller as parent and the same OutputGraph.
+// InstructionTranslator runs one frame's instructions on trackers. An inlined call has its own translator, with
+// the caller as parent and the same OutputGraph.
 type InstructionTranslator struct {
 	out    *OutputGraph
 	parent *InstructionTranslator
@@ -59,29 +59,29 @@ type InstructionTranslator struct {
 
 	globals    py.Object
 	builtins   py.Object
-	made       bool          // the program has made the function: its builtins are those of its globals
+	made       bool          // the user's code made the function: its builtins are those of its globals
 	globalsSrc guards.Source // nil: the frame's own globals
 
 	locals []variables.VariableTracker // localsplus; nil: unbound
-	stack  []variables.VariableTracker // nil stands for NULL
-	height int                         // of the stack before the running instruction
+	stack  []variables.VariableTracker // nil represents NULL
+	height int                         // of the stack, before the running instruction
 	ip     int
 	inst   *bytecode.Instruction
 	kwargs []string // set by KW_NAMES for the next CALL
 
-	regions []bool // whether a graph break is an error, in the blocks that the frame is in (error_on_graph_break)
+	regions []bool // for each enclosing block: whether a graph break is an error (error_on_graph_break)
 
 	result    variables.VariableTracker
 	done      bool
 	suspended bool                        // a generator's frame that has yielded
 	handled   []variables.VariableTracker // exceptions whose handlers are running, innermost last
 	here      *chain
-	hidden    bool // code of godynamo._polyfills: stands where CPython has C code, so no traceback shows it
+	hidden    bool // code of godynamo._polyfills: replaces CPython's C code, so no traceback shows it
 
 	log *SpeculationLog // outermost only
 }
 
-// errDone ends the outermost frame early: its rest has been written already.
+// errDone ends the outermost frame early: its rest is already written.
 var errDone = errors.New("frame written")
 
 // Scope implements variables.Translator.
@@ -101,7 +101,7 @@ func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
 	return len(tx.out.storedGlobals) > 0 && globals == tx.out.frame.Globals
 }
 
-// Build implements variables.Translator: values are looked at when they are used.
+// Build implements variables.Translator: a value is read when it is first used.
 func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
 	switch src.(type) {
 	case *guards.AttrSource, *guards.SlotSource, *guards.ModuleAttrSource, *guards.TypeAttrSource, *guards.GlobalSource, *guards.CellSource:
@@ -110,8 +110,9 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 	return variables.NewLazy(obj, src)
 }
 
-// InsideTry implements variables.Translator: a handler of an active frame would see an exception raised here, or that of a generator
-// which the exception destroys, or the exception would get one that is being handled as its context.
+// InsideTry implements variables.Translator: it reports whether an exception raised here would reach a handler
+// of an active frame or of a generator that it destroys, or would get an exception being handled as its
+// context.
 func (tx *InstructionTranslator) InsideTry() bool {
 	for t := tx; t != nil; t = t.parent {
 		if t.inst != nil && t.inst.Handler != nil || len(t.handled) > 0 {
@@ -233,14 +234,15 @@ func (tx *InstructionTranslator) run() error {
 	return nil
 }
 
-// longest is how many times Options.MaxSteps a translation may take in all.
+// longest is how many times Options.MaxSteps a translation may take in total.
 const longest = 20
 
 // step executes exactly one instruction.
 func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	o := tx.out
 	o.steps++
-	// A large model adds operations all along, a loop that never ends does not; one that captures for ever ends too.
+	// A large model adds operations all along; an endless loop does not. One that captures operations forever
+	// ends as well.
 	if o.steps-o.stepsAtOp > o.opts.MaxSteps || o.steps/longest > o.opts.MaxSteps {
 		return &exc.SkipFrame{Code: exc.TooLarge, Reason: "translation of more than " + itoa(o.opts.MaxSteps) + " instructions", Always: true}
 	}
@@ -275,7 +277,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		if tx.parent == nil && !usesFrame(tx.d.code) {
 			u := err.(*exc.Unsupported)
 			u.Stack = tx.chainHere().stack()
-			if before != nil { // that let go of it
+			if before != nil { // the instruction that released it
 				u.Stack[0] = frameOf(u.Stack[0].Name, u.Stack[0].File, before)
 			}
 			return tx.log.add(step, err)
@@ -292,7 +294,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	} else {
 		err = h.run(tx, inst)
 	}
-	if _, raises := err.(*exc.Observed); err == nil || raises { // what ends the translation ends it all the same
+	if _, raises := err.(*exc.Observed); err == nil || raises { // other errors end the translation anyway
 		if overlooked := o.world.Overlooked(); overlooked != nil {
 			err = overlooked
 		}
@@ -300,9 +302,9 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	if err != nil {
 		err = tx.failed(step, inst, h, err)
 	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step || inst.Op == opcode.RESUME {
-		o.checked = len(o.events) // not after a call that was inlined: CPython looks where the function begins
+		o.checked = len(o.events) // not after an inlined call: CPython checks at the function's start
 	}
-	if _, raises := err.(*exc.Observed); err == nil || raises { // a caller's handler may have it
+	if _, raises := err.(*exc.Observed); err == nil || raises { // a caller's handler may catch it
 		o.account.translated(tx, inst)
 	}
 	return err
@@ -316,8 +318,8 @@ func missing(op opcode.Op) string {
 	return op.String()
 }
 
-// failed decides what an error of a handler means. An inlined frame hands it to its caller; in the outermost frame a break
-// is written into the log and the translation starts again.
+// failed decides the effect of a handler's error. An inlined frame returns it to its caller; in the outermost
+// frame a break is logged and the translation starts again.
 func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h *handler, err error) error {
 	if o, ok := err.(*exc.Observed); ok {
 		if inst.Handler != nil {
@@ -353,7 +355,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		if setsEvents(tx.d.code) {
 			return tx.unbreakable(u, "it calls what sets who sees its events")
 		}
-		u.Frame = false // the frame asked for is this one, which its caller leaves to CPython
+		u.Frame = false // the requested frame is this one, which its caller leaves to CPython
 		return err
 	}
 	if u.Forbidden {
@@ -376,7 +378,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	return tx.log.add(step, u)
 }
 
-// unbreakable is a graph break where the frame cannot be split: the frame is left to CPython.
+// unbreakable is a graph break in a frame that cannot resume: the frame is left to CPython.
 type unbreakable struct {
 	*exc.Unsupported
 	why string

@@ -6,44 +6,46 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// frameWatchers are functions of sys, inspect and traceback that show a frame as it is, set who sees its events, or tell what the interpreter
-// holds: a split frame is another.
+// frameWatchers are functions of sys, inspect and traceback that show a frame, set the receiver of its events, or report
+// what the interpreter holds: a broken frame is a different frame.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
 
-// memoryWatchers count or list objects of the process, of which a split frame has others.
+// memoryWatchers count or list the process's objects, which differ for a broken frame.
 var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true, "gc.get_referrers": true,
 	"gc.get_stats": true}
 
-// watched tells code that names one of them: it is left whole from its first break on.
+// watched reports whether the code names one of them: it is then left whole from its first break on.
 func (tx *InstructionTranslator) watched() bool {
 	return tx.watchesInterpreter() || namesAttr(tx.d.code, frameWatchers)
 }
 
-// watchesInterpreter tells code that shows what the interpreter is doing.
+// watchesInterpreter reports whether the code inspects the interpreter's activity.
 func (tx *InstructionTranslator) watchesInterpreter() bool {
 	return tx.watchesBlocks() || tx.watchesSpecializing()
 }
 
-// watchesBlocks tells code that uses what the collector counts, or asks for allocated blocks. What translating its callees allocates would
-// show: at first they are left to CPython.
+// watchesBlocks reports whether the code uses the collector's counts or queries allocated blocks. Translating
+// its callees allocates, which would show: at first they are left to CPython.
 func (tx *InstructionTranslator) watchesBlocks() bool {
 	return watchesMemory(tx.d.code) || namesAttr(tx.d.code, map[string]bool{"getallocatedblocks": true})
 }
 
-// watchesSpecializing tells code that asks for the instructions as CPython has specialized them. What runs transformed is not
-// specialized, and no call is while a hook is installed: it runs without, and all that it calls.
+// watchesSpecializing reports whether the code reads instructions as specialized by CPython. Transformed code
+// is not specialized, and no call is while a hook is installed, so the frame and its callees run without the
+// hook.
 func (tx *InstructionTranslator) watchesSpecializing() bool {
 	return namesAttr(tx.d.code, map[string]bool{"_co_code_adaptive": true}) || tx.disassembles()
 }
 
-// leaveAlone says how the frame runs when it runs as it is.
+// leaveAlone decides how the frame runs if it runs untranslated.
 func (tx *InstructionTranslator) leaveAlone(r *Result) {
 	r.Watches = tx.watchesInterpreter()
 	r.NeedsHook = r.NeedsHook && !tx.watchesSpecializing()
 }
 
-// setsEvents tells code that sets a trace function. Its callers' events are CPython's too, from then on.
+// setsEvents reports whether the code sets a trace function. From then on, its callers' events are CPython's as
+// well.
 func setsEvents(c *bytecode.Code) bool {
 	return namesAttr(c, map[string]bool{"settrace": true, "setprofile": true})
 }
@@ -57,7 +59,8 @@ func namesAttr(c *bytecode.Code, names map[string]bool) bool {
 	return false
 }
 
-// watchesMemory tells code that calls a memory watcher by its module's name and uses the result, or reads what the collector has found.
+// watchesMemory reports whether the code calls a memory watcher by its module's name and uses the result, or
+// reads gc.garbage.
 func watchesMemory(c *bytecode.Code) bool {
 	list := c.Instructions
 	for i := 0; i+1 < len(list); i++ {
@@ -73,7 +76,7 @@ func watchesMemory(c *bytecode.Code) bool {
 	return false
 }
 
-// usesCall tells whether the result of the first call is used.
+// usesCall reports whether the result of the first call is used.
 func usesCall(list []*bytecode.Instruction) bool {
 	for k := 0; k+1 < len(list); k++ {
 		if list[k].Op == opcode.CALL {
@@ -83,8 +86,8 @@ func usesCall(list []*bytecode.Instruction) bool {
 	return false
 }
 
-// disassembles tells code of a module that has imported dis and makes a call with the keyword by which dis is asked for
-// specialized code.
+// disassembles reports whether the code's module has imported dis and the code makes a call with the keyword
+// for specialized code.
 func (tx *InstructionTranslator) disassembles() bool {
 	s := tx.Scope()
 	if m, ok := s.DictGetName(tx.globals, "dis"); !ok || m.Kind() != py.Module {

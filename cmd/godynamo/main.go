@@ -1,7 +1,8 @@
-// Command godynamo is the command line tool: what became of a program, how fast it is, and what is wrong with an installation.
+// Command godynamo is the command line tool: it shows how a program was captured, how fast it is, and faults of an
+// installation.
 //
-// It is pure Go and runs nothing of the user: `run`, `explain` and the children of `bench` and `bisect` are the Python that the
-// package is installed in, so that fork, spawn and sys.executable are plain Python's.
+// It is pure Go and runs no user code itself: `run`, `explain` and the children of `bench` and `bisect` run in the
+// Python that the package is installed in, so that fork, spawn and sys.executable are plain Python's.
 package main
 
 import (

@@ -19,7 +19,8 @@ func typeAs(c *call) Value {
 	return &Tensor{t.Shape, other.Dtype, other.Device}
 }
 
-// to is x.to(dtype), x.to(device), x.to(device, dtype), x.to(other), each followed by what decides nothing here.
+// to is x.to(dtype), x.to(device), x.to(device, dtype), x.to(other), each followed by arguments without effect
+// here.
 func to(c *call) Value {
 	t := *c.tensor(0, "input")
 	rest := c.args[1:]
@@ -54,7 +55,7 @@ func (c *call) convert(t *Tensor, v Value) {
 	case Device:
 		t.Device = v
 	case Str:
-		if Device(v) != t.Device { // "cuda" may be any of them
+		if Device(v) != t.Device { // "cuda" may be any index
 			c.bad = true
 		}
 	default:
@@ -62,7 +63,7 @@ func (c *call) convert(t *Tensor, v Value) {
 	}
 }
 
-// made is a new tensor of a shape; dtype, device and what decides nothing come by name.
+// made is a new tensor of a given shape; dtype, device and arguments without effect here are read by name.
 func (c *call) made(shape []int, dtype Dtype, device Device) *Tensor {
 	t := &Tensor{shape, c.dtype(c.at(-1, "dtype"), dtype), device}
 	if v := c.at(-1, "device"); !none(v) {
@@ -71,7 +72,7 @@ func (c *call) made(shape []int, dtype Dtype, device Device) *Tensor {
 			t.Device = v
 		case Str:
 			t.Device = Device(v)
-			c.bad = c.bad || v != "cpu" // others may be without their index
+			c.bad = c.bad || v != "cpu" // other devices may lack their index
 		default:
 			c.bad = true
 		}
@@ -178,7 +179,7 @@ func arange(c *call) Value {
 	return c.made([]int{(end - start + step - 1) / step}, torchInt64, c.CPU)
 }
 
-// literal is torch.tensor of numbers and nested lists of them.
+// literal is torch.tensor of numbers and nested lists of numbers.
 func literal(c *call) Value {
 	c.only(1)
 	shape, d, ok := nested(c.at(0, "data"), c.DefaultDtype)

@@ -3,7 +3,7 @@ package shapes
 // Dtype is a torch.dtype by its name: "float32".
 type Dtype string
 
-// What the rules know: others have no answer.
+// The dtypes the rules support: for others there is no answer.
 const (
 	torchBool       Dtype = "bool"
 	torchUint8      Dtype = "uint8"
@@ -36,7 +36,7 @@ var kinds = map[Dtype]category{
 	torchComplex32: complexKind, torchComplex64: complexKind, torchComplex128: complexKind,
 }
 
-// Known tells whether the rules know a dtype.
+// Known reports whether the rules support a dtype.
 func (d Dtype) Known() bool { return kinds[d] != unknownKind }
 
 func (d Dtype) floating() bool { return kinds[d] == floatKind || kinds[d] == complexKind }
@@ -52,7 +52,7 @@ var complexOf = map[Dtype]Dtype{torchFloat16: torchComplex32, torchBfloat16: tor
 
 var realOf = map[Dtype]Dtype{torchComplex32: torchFloat16, torchComplex64: torchFloat32, torchComplex128: torchFloat64}
 
-// promote is torch.promote_types; "" is no dtype yet.
+// promote is torch.promote_types; "" means no dtype yet.
 func promote(a, b Dtype) Dtype {
 	switch {
 	case a == "" || a == b:
@@ -79,7 +79,8 @@ func promote(a, b Dtype) Dtype {
 	return torchFloat32 // of torchFloat16 and torchBfloat16
 }
 
-// combine takes the dtype of higher standing, unless the lower is of a higher kind: see torch.result_type.
+// combine returns the dtype of the operand with higher priority, unless the other's is of a higher kind: see
+// torch.result_type.
 func combine(higher, lower Dtype) Dtype {
 	switch {
 	case kinds[higher] == complexKind:
@@ -95,7 +96,7 @@ func combine(higher, lower Dtype) Dtype {
 	return higher
 }
 
-// resultType is torch.result_type of operands that are tensors and numbers.
+// resultType is torch.result_type of tensors and numbers.
 func (c *call) resultType(operands ...Value) Dtype {
 	var dims, zero, number Dtype
 	for _, v := range operands {
@@ -122,7 +123,7 @@ func (c *call) resultType(operands ...Value) Dtype {
 	return combine(dims, combine(zero, number))
 }
 
-// dtype is an operand that must be a dtype; absent or None it is the default.
+// dtype reads an operand that must be a dtype; absent or None, it is the default.
 func (c *call) dtype(v Value, otherwise Dtype) Dtype {
 	if none(v) {
 		return otherwise
@@ -134,7 +135,8 @@ func (c *call) dtype(v Value, otherwise Dtype) Dtype {
 	return otherwise
 }
 
-// device is the one device of the operands that are tensors. One without dimensions may lie elsewhere, unless all do.
+// device is the common device of the operands that are tensors. One without dimensions may be elsewhere, unless
+// all are without.
 func (c *call) device(operands ...Value) Device {
 	var found, zero Device
 	for _, v := range operands {
@@ -160,7 +162,7 @@ func (c *call) device(operands ...Value) Device {
 	return found
 }
 
-// oneDtype fails where tensors differ in dtype.
+// oneDtype fails if the tensors differ in dtype.
 func (c *call) oneDtype(tensors ...*Tensor) {
 	for _, t := range tensors[1:] {
 		if t.Dtype != tensors[0].Dtype {
@@ -169,7 +171,7 @@ func (c *call) oneDtype(tensors ...*Tensor) {
 	}
 }
 
-// oneDevice fails where tensors differ in device.
+// oneDevice fails if the tensors differ in device.
 func (c *call) oneDevice(tensors ...*Tensor) {
 	for _, t := range tensors[1:] {
 		if t.Device != tensors[0].Device {

@@ -1,6 +1,7 @@
 package shapes
 
-// elementwise are operations each element of whose result rests on the elements at its place alone, whatever the tensors' sizes.
+// elementwise are the operations whose every result element depends only on the operands' elements at the same
+// place, whatever the tensors' sizes.
 var elementwise = map[string]bool{}
 
 func init() {
@@ -16,7 +17,8 @@ func init() {
 	}
 }
 
-// Elementwise tells whether an operation, by the name that a graph prints, does the same to a batch of tensors of one rank as to each alone.
+// Elementwise reports whether an operation, given by its printed name, does the same to a batch of tensors of
+// one rank as to each tensor alone.
 func Elementwise(method bool, name string) bool {
 	if method {
 		name = "." + name

@@ -1,6 +1,7 @@
 package shapes
 
-// getitem is x[index] of a tensor, by ints, slices, None, Ellipsis and tensors or lists of integers side by side; and of a list of results.
+// getitem is x[index] of a tensor, by ints, slices, None, Ellipsis and adjacent tensors or lists of integers;
+// or an item of a list of results.
 func getitem(c *call) Value {
 	c.only(2)
 	if list, ok := c.at(0, "").(List); ok {
@@ -31,9 +32,9 @@ func getitem(c *call) Value {
 			takes++
 		case *Tensor:
 			if kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0 || v.Device != t.Device {
-				return c.fail() // a mask; or an index that is a number, which is not told from an int here
+				return c.fail() // a mask, or a number as an index: it is not distinguished from an int here
 			}
-			if tensors != nil && last != i-1 { // what comes between would go behind
+			if tensors != nil && last != i-1 { // the dimensions in between would move to the end
 				return c.fail()
 			}
 			takes++
@@ -66,7 +67,7 @@ func getitem(c *call) Value {
 			out = append(out, c.sliced(v, t.Shape[at]))
 			at++
 		case *Tensor:
-			if tensors != nil { // all of them, at the place of the first
+			if tensors != nil { // all of them, where the first is
 				out, tensors = append(out, c.broadcast(tensors...)...), nil
 			}
 			at++
@@ -75,7 +76,7 @@ func getitem(c *call) Value {
 	return t.with(append(out, t.Shape[at:]...))
 }
 
-// sliced is how much of a dimension a slice takes.
+// sliced is the number of elements that a slice takes from a dimension.
 func (c *call) sliced(s Slice, size int) int {
 	bound := func(v Value, otherwise int) int {
 		n := otherwise
@@ -106,7 +107,7 @@ func (c *call) sliced(s Slice, size int) int {
 	return max(0, (stop-start+step-1)/step)
 }
 
-// gather gives a tensor of the index's shape.
+// gather returns a tensor with the index's shape.
 func gather(c *call) Value {
 	c.only(3)
 	t, index := c.tensor(0, "input"), c.tensor(2, "index")
@@ -119,7 +120,7 @@ func gather(c *call) Value {
 	return t.with(index.Shape)
 }
 
-// indexSelect takes along one dimension by a vector.
+// indexSelect selects along one dimension by a vector.
 func indexSelect(c *call) Value {
 	c.only(3)
 	t, index := c.tensor(0, "input"), c.tensor(2, "index")

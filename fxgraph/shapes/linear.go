@@ -53,7 +53,7 @@ func matmul(c *call) Value {
 	return a.with(out)
 }
 
-// product is mm and bmm: two tensors of n dimensions, the first n-2 alike.
+// product is mm and bmm: two tensors of n dimensions, equal in the first n-2.
 func (c *call) product(a, b *Tensor, n int) *Tensor {
 	c.oneDtype(a, b)
 	c.oneDevice(a, b)
@@ -121,7 +121,7 @@ func attention(c *call) Value {
 	return q.with(append(out, q.Shape[n-2], v.Shape[n-1]))
 }
 
-// einsum is torch.einsum of an equation of letters, with an arrow and without an ellipsis.
+// einsum is torch.einsum of an equation of letters with an arrow and without an ellipsis.
 func einsum(c *call) Value {
 	equation, ok := c.at(0, "equation").(Str)
 	operands := List(c.args[min(1, len(c.args)):])
@@ -145,7 +145,7 @@ func einsum(c *call) Value {
 		tensors = append(tensors, t)
 		for j, s := range t.Shape {
 			letter := terms[i][j]
-			if was, seen := sizes[letter]; seen && was != s { // a size of 1 may go with another
+			if was, seen := sizes[letter]; seen && was != s { // a size of 1 may be combined with another size
 				return c.fail()
 			}
 			sizes[letter] = s
@@ -153,7 +153,7 @@ func einsum(c *call) Value {
 	}
 	c.oneDtype(tensors...)
 	c.oneDevice(tensors...)
-	if c.bad || !tensors[0].Dtype.floating() { // integers may be summed up
+	if c.bad || !tensors[0].Dtype.floating() { // sums of integers may be widened
 		return c.fail()
 	}
 	shape := []int{}

@@ -1,6 +1,6 @@
 package shapes
 
-// broadcast is the common shape of shapes.
+// broadcast is the common shape of the given shapes.
 func (c *call) broadcast(shapes ...[]int) []int {
 	n := 0
 	for _, s := range shapes {
@@ -35,7 +35,7 @@ func shapesOf(operands ...Value) [][]int {
 	return out
 }
 
-// pointwise is the result of an operation on tensors and numbers, element by element.
+// pointwise is the result of an elementwise operation on tensors and numbers.
 func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
 	shapes := shapesOf(operands...)
 	if len(shapes) == 0 || d == "" {
@@ -44,7 +44,7 @@ func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
 	return &Tensor{c.broadcast(shapes...), d, c.device(operands...)}
 }
 
-// same gives a tensor as its first operand; the others decide nothing.
+// same returns a tensor like its first operand; the others have no effect on it.
 func same(names ...string) rule {
 	return func(c *call) Value {
 		t := c.tensor(0, "input")
@@ -65,7 +65,7 @@ func sameFloat(names ...string) rule {
 	}
 }
 
-// floatUnary computes in floating point: integers give the default dtype.
+// floatUnary computes in floating point: integers yield the default dtype.
 func floatUnary(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")
@@ -75,7 +75,7 @@ func floatUnary(c *call) Value {
 	return t.as(c.DefaultDtype)
 }
 
-// binary gives the result type of its two operands; more may follow by name.
+// binary returns a tensor of its two operands' result type; names are further keyword operands.
 func binary(names ...string) rule {
 	return func(c *call) Value {
 		c.only(2)
@@ -85,7 +85,7 @@ func binary(names ...string) rule {
 	}
 }
 
-// arithmetic is binary for what is not defined on two bools (subtraction).
+// arithmetic is binary for operations that are undefined on two bools (subtraction).
 func arithmetic(names ...string) rule {
 	inner := binary(names...)
 	return func(c *call) Value {
@@ -97,14 +97,14 @@ func arithmetic(names ...string) rule {
 	}
 }
 
-// power is binary, but for bases and exponents that are numbers.
+// power is binary, with its second operand named exponent.
 func power(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "exponent")
 	return c.pointwise(c.resultType(a, b), a, b)
 }
 
-// trueDivide gives floating point, unless it is to round.
+// trueDivide returns floating point, unless a rounding mode is given.
 func trueDivide(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "other")
@@ -115,7 +115,7 @@ func trueDivide(c *call) Value {
 	return c.pointwise(d, a, b)
 }
 
-// comparison gives bools.
+// comparison returns bools.
 func comparison(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "other")
@@ -123,7 +123,7 @@ func comparison(c *call) Value {
 	return c.pointwise(torchBool, a, b)
 }
 
-// bitwise gives the result type of integers and bools.
+// bitwise returns the result type of integers and bools.
 func bitwise(c *call) Value {
 	v := binary()(c).(*Tensor)
 	if v.Dtype.floating() {
@@ -132,7 +132,7 @@ func bitwise(c *call) Value {
 	return v
 }
 
-// absolute gives real numbers.
+// absolute returns real numbers.
 func absolute(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")
@@ -142,13 +142,13 @@ func absolute(c *call) Value {
 	return t
 }
 
-// test gives a bool for each element.
+// test returns a bool for each element.
 func test(c *call) Value {
 	c.only(1)
 	return c.tensor(0, "input").as(torchBool)
 }
 
-// where takes elements of two operands by a third.
+// where chooses elements of two operands by a third.
 func where(c *call) Value {
 	return c.chosen(c.tensor(0, "condition"), c.at(1, "input"), c.at(2, "other"))
 }
@@ -187,7 +187,7 @@ func maskedFill(c *call) Value {
 	return t.with(c.broadcast(t.Shape, mask.Shape))
 }
 
-// inPlaceFirst gives its first operand itself.
+// inPlaceFirst returns its first operand itself.
 func inPlaceFirst(c *call) Value {
 	t, ok := c.args[0].(*Tensor)
 	if !ok {
@@ -197,7 +197,7 @@ func inPlaceFirst(c *call) Value {
 	return t
 }
 
-// square is x * x, of bools int64.
+// square is x * x; for bools the result is int64.
 func square(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")

@@ -1,6 +1,6 @@
 package shapes
 
-// reduced is the shape without dimensions: all of them where dims is absent, None or empty.
+// reduced is the shape without the given dimensions: without any if dims is absent, None or empty.
 func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
 	gone := map[int]bool{}
 	switch v := dims.(type) {
@@ -28,7 +28,7 @@ func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
 	return out
 }
 
-// reduction is a function of (input, dim, keepdim); result says the dtype, "" for none.
+// reduction is a function of (input, dim, keepdim); result returns the dtype, "" for no answer.
 func reduction(result func(c *call, t *Tensor) Dtype, names ...string) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -47,7 +47,7 @@ func reduction(result func(c *call, t *Tensor) Dtype, names ...string) rule {
 	}
 }
 
-// sums of integers are torchInt64, unless a dtype is asked for.
+// sumDtype: sums of integers are torchInt64, unless a dtype is given.
 func sumDtype(c *call, t *Tensor) Dtype {
 	d := t.Dtype
 	if !d.floating() {
@@ -56,7 +56,7 @@ func sumDtype(c *call, t *Tensor) Dtype {
 	return c.dtype(c.at(-1, "dtype"), d)
 }
 
-// means are of floating point.
+// meanDtype: means are floating point.
 func meanDtype(c *call, t *Tensor) Dtype {
 	d := c.dtype(c.at(-1, "dtype"), t.Dtype)
 	if !d.floating() {
@@ -74,7 +74,7 @@ func floatDtype(_ *call, t *Tensor) Dtype {
 	return t.Dtype
 }
 
-// any and all give bools, of torchUint8 torchUint8.
+// truthDtype: any and all return bools, but torchUint8 for torchUint8.
 func truthDtype(_ *call, t *Tensor) Dtype {
 	if t.Dtype == torchUint8 {
 		return torchUint8
@@ -84,7 +84,7 @@ func truthDtype(_ *call, t *Tensor) Dtype {
 
 func indexDtype(*call, *Tensor) Dtype { return torchInt64 }
 
-// nonEmpty is a reduction that has no answer for no elements.
+// nonEmpty is a reduction that has no answer for a tensor without elements.
 func nonEmpty(inner rule) rule {
 	return func(c *call) Value {
 		if t, ok := c.at(0, "input").(*Tensor); !ok || numel(t.Shape) == 0 {
@@ -94,7 +94,7 @@ func nonEmpty(inner rule) rule {
 	}
 }
 
-// argReduction is argmax: of one dimension or of all elements, where keepdim keeps them.
+// argReduction is argmax, over one dimension or over all elements; keepdim keeps the dimensions.
 func argReduction(c *call) Value {
 	if v, ok := c.at(1, "dim").(List); ok && v != nil {
 		return c.fail()
@@ -102,7 +102,8 @@ func argReduction(c *call) Value {
 	return nonEmpty(reduction(indexDtype))(c)
 }
 
-// single is what (values, indices) = torch.max(x, dim) gives; torch.max(x) gives one value, and torch.max(x, y) the greater ones.
+// single is torch.max and torch.min: with a dim the result is (values, indices), of one tensor alone it is one
+// value, and of two tensors it is elementwise.
 func single(c *call) Value {
 	if len(c.args) == 1 && len(c.kwargs) == 0 {
 		return nonEmpty(reduction(ownDtype))(c)
@@ -139,7 +140,7 @@ func topk(c *call) Value {
 	return List{v, v.as(torchInt64)}
 }
 
-// cumulative keeps the shape; integers are summed as torchInt64.
+// cumulative keeps the shape; sums of integers are torchInt64.
 func cumulative(c *call) Value {
 	c.only(2)
 	t := c.tensor(0, "input")
@@ -147,7 +148,7 @@ func cumulative(c *call) Value {
 	return t.as(sumDtype(c, t))
 }
 
-// softmax keeps the shape, with a dtype where one is asked for.
+// softmax keeps the shape, with the dtype given, if any.
 func softmax(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")

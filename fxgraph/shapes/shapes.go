@@ -1,11 +1,12 @@
-// Package shapes says by rule what an operation gives: sizes, dtype and device of its result from those of its operands. It is asked
-// before torch's FakeTensor, which runs a dispatcher in Python for each operation (121 µs, MEASUREMENTS.md).
+// Package shapes infers an operation's result by rule: its sizes, dtype and device from those of its operands.
+// It is consulted before torch's FakeTensor, which runs a dispatcher in Python for each operation (121 µs,
+// MEASUREMENTS.md).
 //
-// A rule answers for what it knows and for nothing else: strides, whether gradients are required and every unusual operand are left
-// to FakeTensor. Where an operation would raise, there is no answer. The rules follow the documentation of torch's functions; the
-// tests in python/tests/shapes hold each against torch over the samples of torch's own op_db.
+// A rule answers only for the operands it supports: strides, requires_grad and every unusual operand are left
+// to FakeTensor. If an operation would raise, there is no answer. The rules follow the documentation of torch's
+// functions; the tests in python/tests/shapes check each against torch over the samples of torch's own op_db.
 //
-// The package knows of no Python object: the caller turns operands into Values.
+// The package holds no Python objects: the caller turns operands into Values.
 package shapes
 
 import "strings"
@@ -13,10 +14,10 @@ import "strings"
 // Value is an operand or a result: *Tensor, List, Int, Float, Bool, None, Str, Type, Device, Slice, Ellipsis or Unknown.
 type Value interface{}
 
-// Device is a device by its text, with the index where it has one: "cpu", "cuda:0".
+// Device is a device by its text, with the index if it has one: "cpu", "cuda:0".
 type Device string
 
-// Tensor is a dense strided tensor. Shape is not changed after it is made: results may share it.
+// Tensor is a dense strided tensor. Shape never changes after creation: results may share it.
 type Tensor struct {
 	Shape  []int
 	Dtype  Dtype
@@ -26,7 +27,7 @@ type Tensor struct {
 type (
 	// List is a list, a tuple or a torch.Size.
 	List []Value
-	// Int is an int that is no bool.
+	// Int is an int that is not a bool.
 	Int int
 	// Float is a float.
 	Float float64
@@ -40,7 +41,7 @@ type (
 	Slice struct{ Start, Stop, Step Value }
 	// Ellipsis is `...`.
 	Ellipsis struct{}
-	// Unknown is what no rule knows: other objects, and results of operations without an answer.
+	// Unknown is anything else: other objects, and results of operations without an answer.
 	Unknown struct{}
 )
 
@@ -50,30 +51,32 @@ type Kwarg struct {
 	Value Value
 }
 
-// Context is what torch's state says of results.
+// Context is the part of torch's state that affects results.
 type Context struct {
 	DefaultDtype Dtype
-	CPU          Device // where new tensors are made without a word: "" when that is not the CPU
+	CPU          Device // device of new tensors without a device argument: "" if it is not the CPU
 }
 
-// call is one operation while its rule looks at it. Accessors that meet something else than they are asked for set bad.
+// call is one operation while its rule runs. Accessors that find an operand of another type than expected set
+// bad.
 type call struct {
 	Context
 	args   []Value
 	kwargs []Kwarg
-	used   uint64 // keyword operands that were read, a bit each
+	used   uint64 // keyword operands that were read, one bit each
 	bad    bool
 }
 
-// A rule returns what the operation gives. Its answer counts only if c.bad is not set and every operand was read.
+// A rule returns the operation's result. It counts only if c.bad is not set and every keyword operand was read.
 type rule func(c *call) Value
 
-// Function returns what a call of a torch function gives, by the name that graphs print ("torch.relu", "operator.add").
+// Function returns the result of a torch function, given by its printed name in graphs ("torch.relu",
+// "operator.add").
 func Function(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) {
 	return apply(functions[name], x, args, kwargs)
 }
 
-// Method returns what a call of a tensor's method gives; args[0] is the tensor.
+// Method returns the result of a tensor's method; args[0] is the tensor.
 func Method(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) {
 	if len(args) == 0 {
 		return Unknown{}, false
@@ -99,10 +102,11 @@ func apply(r rule, x Context, args []Value, kwargs []Kwarg) (Value, bool) {
 	return v, true
 }
 
-// KeepsSizes tells whether an operation that changes an operand in place leaves every tensor's sizes, dtype and device as they are.
+// KeepsSizes reports whether an operation that changes an operand in place keeps every tensor's sizes, dtype
+// and device.
 func KeepsSizes(name string) bool { return inPlace[name] }
 
-// GivesTuple tells whether an operation's several results come in a tuple of no other class.
+// GivesTuple reports whether an operation's several results come in a plain tuple, not in a subclass.
 func GivesTuple(name string) bool {
 	switch strings.TrimPrefix(name, "torch.") {
 	case "chunk", "split", "unbind", "tensor_split", "split_with_sizes":
@@ -111,13 +115,13 @@ func GivesTuple(name string) bool {
 	return false
 }
 
-// fail says that the rule has no answer.
+// fail reports that the rule has no answer.
 func (c *call) fail() Value {
 	c.bad = true
 	return nil
 }
 
-// at is the operand at a position or of a name; nil when it is not given.
+// at is the operand at a position or with a name; nil if it is absent.
 func (c *call) at(i int, name string) Value {
 	if i >= 0 && i < len(c.args) {
 		return c.args[i]
@@ -131,13 +135,13 @@ func (c *call) at(i int, name string) Value {
 	return nil
 }
 
-// none tells whether an operand is absent or None.
+// none reports whether an operand is absent or None.
 func none(v Value) bool {
 	_, is := v.(None)
 	return is || v == nil
 }
 
-// only fails where there are more positional operands than n.
+// only fails if there are more than n positional operands.
 func (c *call) only(n int) {
 	if len(c.args) > n {
 		c.bad = true
@@ -146,7 +150,7 @@ func (c *call) only(n int) {
 
 var noTensor = &Tensor{}
 
-// tensor is an operand that must be a tensor.
+// tensor reads an operand that must be a tensor.
 func (c *call) tensor(i int, name string) *Tensor {
 	if t, ok := c.at(i, name).(*Tensor); ok {
 		return t
@@ -155,7 +159,7 @@ func (c *call) tensor(i int, name string) *Tensor {
 	return noTensor
 }
 
-// integer is an operand that must be an int; absent it is the default.
+// integer reads an operand that must be an int; absent, it is the default.
 func (c *call) integer(i int, name string, otherwise int) int {
 	switch v := c.at(i, name).(type) {
 	case Int:
@@ -167,7 +171,7 @@ func (c *call) integer(i int, name string, otherwise int) int {
 	return otherwise
 }
 
-// torchBool is an operand that must be a bool; absent it is the default.
+// boolean reads an operand that must be a bool; absent, it is the default.
 func (c *call) boolean(i int, name string, otherwise bool) bool {
 	switch v := c.at(i, name).(type) {
 	case Bool:
@@ -179,7 +183,7 @@ func (c *call) boolean(i int, name string, otherwise bool) bool {
 	return otherwise
 }
 
-// ints are the numbers of a list of ints.
+// ints returns the numbers of a list of ints.
 func (c *call) ints(v Value) []int {
 	list, ok := v.(List)
 	if !ok {
@@ -198,7 +202,8 @@ func (c *call) ints(v Value) []int {
 	return out
 }
 
-// variadic are the ints from position i on, given alone, as one list, or by name: x.permute(1, 0), x.permute((1, 0)).
+// variadic returns the ints from position i on, given singly, as one list, or by name: x.permute(1, 0),
+// x.permute((1, 0)).
 func (c *call) variadic(i int, name string) []int {
 	if len(c.args) <= i {
 		return c.ints(c.at(i, name))
@@ -210,14 +215,14 @@ func (c *call) variadic(i int, name string) []int {
 	return c.ints(List(c.args[i:]))
 }
 
-// ignore reads operands that decide nothing of the result.
+// ignore reads operands that have no effect on the result.
 func (c *call) ignore(names ...string) {
 	for _, name := range names {
 		c.at(-1, name)
 	}
 }
 
-// pair is a number for each of n dimensions: an int, a list of one or of n; absent the default.
+// pair is a number for each of n dimensions: from an int, a list of one or of n; absent, the default.
 func (c *call) pair(v Value, n, otherwise int) []int {
 	out := make([]int, n)
 	var given []int
@@ -239,7 +244,8 @@ func (c *call) pair(v Value, n, otherwise int) []int {
 	return out
 }
 
-// dim turns an index of a dimension, which may count from the end, into one from the start; n dimensions, at least one counted.
+// dim converts a dimension index, which may be negative, to a non-negative one; n is the number of dimensions,
+// 0 counts as 1.
 func (c *call) dim(d, n int) int {
 	m := max(n, 1)
 	if d < -m || d >= m {
@@ -272,7 +278,7 @@ func (t *Tensor) size(d int) int {
 	return t.Shape[d]
 }
 
-// replaced is the shape with the dimension d of another size.
+// replaced is the shape with another size for dimension d.
 func (t *Tensor) replaced(d, size int) []int {
 	out := append([]int(nil), t.Shape...)
 	if len(out) > 0 {

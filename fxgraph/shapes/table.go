@@ -1,12 +1,12 @@
 package shapes
 
-// functions and methods are the rules, by the name that a graph prints. Some take what they need from other rules' names.
+// functions and methods are the rules, by the names that graphs print.
 var functions, methods = map[string]rule{}, map[string]rule{}
 
-// inPlace are operations that change the values of an operand and no tensor's sizes, dtype or device.
+// inPlace are operations that change an operand's values but no tensor's sizes, dtype or device.
 var inPlace = map[string]bool{}
 
-// both is known as torch.NAME and as a method.
+// both registers a rule as torch.NAME and as a method.
 func both(r rule, names ...string) {
 	for _, name := range names {
 		functions["torch."+name] = r
@@ -26,7 +26,8 @@ func method(r rule, names ...string) {
 	}
 }
 
-// changes are names that end in "_", as functions, methods and of torch._C._nn, that give their first operand.
+// changes registers names that end in "_" as functions, as methods and in torch._C._nn; they return their first
+// operand.
 func changes(names ...string) {
 	for _, name := range names {
 		for _, n := range []string{"torch." + name, "torch._C._nn." + name} {
@@ -67,7 +68,7 @@ func init() {
 	both(softmax, "softmax", "log_softmax")
 	both(cumulative, "cumsum", "cumprod")
 
-	// Several operands, element by element.
+	// Several operands, elementwise.
 	both(binary("alpha"), "add")
 	both(arithmetic("alpha"), "sub", "subtract")
 	both(binary(), "mul", "multiply", "maximum", "minimum", "fmod", "remainder")
@@ -86,7 +87,7 @@ func init() {
 	both(clamp, "clamp", "clip")
 	both(maskedFill, "masked_fill")
 
-	// In place. What changes sizes (unsqueeze_, resize_, t_, ...) is not here.
+	// In place. Operations that change sizes (unsqueeze_, resize_, t_, ...) are not here.
 	changes("relu_", "add_", "sub_", "mul_", "div_", "pow_", "neg_", "exp_", "sqrt_", "rsqrt_", "sigmoid_", "tanh_", "clamp_", "clamp_min_",
 		"clamp_max_", "copy_", "fill_", "zero_", "masked_fill_", "dropout_", "silu_", "hardtanh_", "hardswish_", "hardsigmoid_", "relu6_", "elu_",
 		"leaky_relu_", "mish_", "celu_", "selu_", "normal_", "uniform_", "bernoulli_", "index_copy_", "index_add_", "index_fill_", "scatter_",
@@ -119,7 +120,7 @@ func init() {
 	function(arange, "torch.arange")
 	function(literal, "torch.tensor")
 
-	// Views, and what is put together.
+	// Views and concatenation.
 	method(view, "view")
 	method(reshapeMethod, "reshape")
 	function(reshape, "torch.reshape")

@@ -2,7 +2,7 @@ package shapes
 
 import "slices"
 
-// sized is the shape a tensor is viewed in: one size may be -1.
+// sized is the shape that a tensor is viewed as: one size may be -1.
 func (c *call) sized(t *Tensor, sizes []int) Value {
 	out := append([]int{}, sizes...)
 	open, known := -1, 1
@@ -132,7 +132,7 @@ func transpose(c *call) Value {
 	return t.with(out)
 }
 
-// t is x.t(): of at most two dimensions.
+// t2 is x.t(), for at most two dimensions.
 func t2(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")
@@ -145,7 +145,7 @@ func t2(c *call) Value {
 	return c.fail()
 }
 
-// attribute is getattr(x, name) of what is a tensor.
+// attribute is getattr(x, name) where the result is a tensor.
 func attribute(c *call) Value {
 	c.only(2)
 	t := c.tensor(0, "")
@@ -244,7 +244,7 @@ func (c *call) parts(t *Tensor, d int, sizes []int) Value {
 	return out
 }
 
-// pieces cuts a size into pieces of one size and a rest; of an empty dimension, one.
+// pieces cuts a size into equal pieces and a rest; an empty dimension is one piece of 0.
 func pieces(size, piece int) []int {
 	var out []int
 	for at := 0; at < size; at += piece {
@@ -266,7 +266,7 @@ func chunk(c *call) Value {
 	return c.parts(t, d, pieces(t.Shape[d], (t.Shape[d]+n-1)/n))
 }
 
-// split is cut by one size or by a list of them; what the operand is called differs between function and method.
+// split cuts by one size or by a list of sizes; the operand's name differs between function and method.
 func split(name string) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -317,7 +317,7 @@ func cat(c *call) Value {
 		if !ok || len(t.Shape) == 0 {
 			return c.fail()
 		}
-		if len(t.Shape) == 1 && t.Shape[0] == 0 { // an empty vector goes with every shape
+		if len(t.Shape) == 1 && t.Shape[0] == 0 { // an empty vector fits every shape
 			continue
 		}
 		if out == nil {

@@ -1,13 +1,13 @@
 package shapes
 
-// windows is how many windows fit along a dimension.
+// windows is the number of windows that fit along a dimension.
 func windows(size, kernel, stride, padding, dilation int, ceil bool) int {
 	span := size + 2*padding - dilation*(kernel-1) - 1
 	if stride <= 0 || span < 0 {
 		return 0
 	}
 	n := span/stride + 1
-	if ceil && span%stride != 0 && n*stride < size+padding { // the last window begins inside of the input or its left padding
+	if ceil && span%stride != 0 && n*stride < size+padding { // the last window begins in the input or left padding
 		n++
 	}
 	return n
@@ -62,7 +62,7 @@ func conv(n int) rule {
 	}
 }
 
-// pool is a pooling over n dimensions; where dilation is not its operand, the operand behind padding is ceil_mode.
+// pool is a pooling over n dimensions; without a dilation operand, ceil_mode follows padding.
 func pool(n int, dilates bool, names ...string) rule {
 	return func(c *call) Value {
 		x := c.tensor(0, "input")
@@ -95,7 +95,7 @@ func pool(n int, dilates bool, names ...string) rule {
 	}
 }
 
-// adaptive is an adaptive pooling to a size for each of n dimensions; None keeps one.
+// adaptive is an adaptive pooling to a size for each of n dimensions; None keeps a dimension's size.
 func adaptive(n int) rule {
 	return func(c *call) Value {
 		c.only(2)
@@ -121,7 +121,7 @@ func adaptive(n int) rule {
 	}
 }
 
-// pad adds to the last dimensions, the last one first.
+// pad pads the last dimensions, starting with the last.
 func pad(c *call) Value {
 	c.only(4)
 	x, by := c.tensor(0, "input"), c.ints(c.at(1, "pad"))
@@ -141,7 +141,7 @@ func pad(c *call) Value {
 	return x.with(out)
 }
 
-// im2col is F.unfold: (N, C, H, W) to (N, C times the window, number of windows); without N alike.
+// im2col is F.unfold: (N, C, H, W) to (N, C times the window, number of windows); the same without N.
 func im2col(c *call) Value {
 	c.only(5)
 	x := c.tensor(0, "input")
@@ -161,7 +161,8 @@ func im2col(c *call) Value {
 	return x.with(append(append([]int{}, x.Shape[:lead]...), x.Shape[lead]*kernel[0]*kernel[1], count))
 }
 
-// upsample enlarges n dimensions to a size or by factors; where an operand says how corners lie it comes between the two.
+// upsample enlarges n dimensions to a size or by factors; align_corners, if the operation has it, is between
+// the two.
 func upsample(n int, corners bool) rule {
 	return func(c *call) Value {
 		x, factors := c.tensor(0, "input"), 2

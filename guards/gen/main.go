@@ -20,10 +20,10 @@ type kindRow struct {
 	rank         int
 }
 
-// word is a name in C, in Go, and what it means or reads.
+// word is a name in C, its name in Go, and its meaning or printed form.
 type word struct{ c, goName, text string }
 
-// table is what kinds.table says.
+// table is the parsed kinds.table.
 type table struct {
 	ops                         []opRow
 	kinds                       []kindRow

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// request is what a child is asked for; python/godynamo/_tools/bench/child.py reads it.
+// request is sent to a child; python/godynamo/_tools/bench/child.py reads it.
 type request struct {
 	Do        string   `json:"do"` // "plan" or "measure"
 	Suites    []string `json:"suites"`
@@ -27,7 +27,7 @@ type request struct {
 	Caches    string   `json:"caches"`
 }
 
-// message is one line of what a child says.
+// message is one line of a child's output.
 type message struct {
 	Problem   string               `json:"problem"`
 	Machine   *Machine             `json:"machine"`
@@ -56,20 +56,21 @@ type measured struct {
 	Bytes    *int64    `json:"bytes"`
 }
 
-// died is why a child ended before it was done.
+// died is the reason why a child ended before it was done.
 type died string
 
 func (d died) Error() string { return string(d) }
 
-// environment is what children run with beside the user's: one thread, so that figures are of the code and not of the machine's other
-// cores; the same hash seed, so that dicts are laid out alike; no downloads.
+// environment is added to the user's for children: one thread, so that figures depend on the code and not on the
+// machine's other cores; a fixed hash seed, so that dicts have the same layout; no downloads.
 var environment = []string{
 	"OMP_NUM_THREADS=1", "PYTHONHASHSEED=0", "HF_HUB_OFFLINE=1", "TRANSFORMERS_VERBOSITY=error", "KINETO_LOG_LEVEL=5",
 }
 
-// child runs one request and hands every message to hear. It returns nil when the child has said that it is done, ctx's error when ctx
-// ended first, a Problem that the child has found, or died. A child that says nothing for longer than silence is ended. No process of it is
-// left when child returns: it leads a group of its own, which Ctrl-C at a terminal does not reach.
+// child runs one request and passes every message to hear. It returns nil if the child reports that it is done, ctx's
+// error if ctx ended first, a Problem found by the child, or died. A child that is silent for longer than silence is
+// killed. No process of it is left when child returns: it leads its own process group, which Ctrl-C at a terminal does
+// not reach.
 func child(ctx context.Context, command func(...string) *exec.Cmd, r request, silence time.Duration, hear func(message)) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -85,7 +86,7 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 	cmd.ExtraFiles = []*os.File{write} // descriptor 3
 	stderr := new(tail)
 	cmd.Stderr = stderr
-	// Whatever still holds stderr must not keep Wait.
+	// A process that still holds stderr must not block Wait.
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
@@ -98,7 +99,7 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 	defer close(stop)
 	go readLines(read, lines, stop)
 	end := func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the group is the child's own
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the group is only the child's
 	}
 	timer := time.NewTimer(silence)
 	defer timer.Stop()
@@ -117,7 +118,7 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 		case m, open := <-lines:
 			if !open {
 				err := cmd.Wait()
-				end() // what it has left behind
+				end() // processes it has left behind
 				switch {
 				case done:
 					return nil
@@ -141,7 +142,7 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 	}
 }
 
-// readLines decodes messages until the pipe ends; a line that is none is passed over.
+// readLines decodes messages until the pipe ends; other lines are skipped.
 func readLines(from *os.File, to chan<- message, stop <-chan struct{}) {
 	defer close(to)
 	scanner := bufio.NewScanner(from)
@@ -159,7 +160,7 @@ func readLines(from *os.File, to chan<- message, stop <-chan struct{}) {
 	}
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the text written to it.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -175,7 +176,7 @@ func (t *tail) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// last returns ": " and the last line that says something, "" without one.
+// last returns ": " and the last non-empty line, or "".
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

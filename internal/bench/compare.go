@@ -11,24 +11,25 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Alpha is how likely a comparison of two runs of the same code shows any change at all, over all its rows together.
+// Alpha is the probability that a comparison of two runs of the same code shows any change, over all its rows
+// together.
 const Alpha = 0.05
 
-// Margin is how much a figure has to change before the test is asked. Two runs of the same code do differ: by what else ran on the
-// machine in these minutes, which hits all processes of a run alike. Of 15 pairs of runs of the micro set on two cores under a load between 1.5 and
-// 4.5 six showed a change without a margin, one with 3 %, none with 5 %.
+// Margin is how much a figure must change before it is tested. Two runs of the same code do differ, because other
+// programs on the machine at the time affect all processes of a run alike. Of 15 pairs of runs of the micro set on two
+// cores under a load between 1.5 and 4.5, six showed a change without a margin, one with 3 %, none with 5 %.
 const Margin = 0.05
 
-// Comparison is a result held against an older one, row by row.
+// Comparison compares a result with an older one, row by row.
 type Comparison struct {
 	Old     string    `json:"old"` // the file
 	Machine Machine   `json:"machine"`
 	Alpha   float64   `json:"alpha"`
-	Margin  float64   `json:"margin"` // smaller changes are none
+	Margin  float64   `json:"margin"` // smaller changes do not count
 	Rows    []*Change `json:"rows"`
-	// Missing lists what only one of the two has figures for, and why.
+	// Missing lists figures that only one of the two has, and why.
 	Missing []string `json:"missing"`
-	// Notes say what makes the comparison worth less: another machine, too few processes.
+	// Notes are reasons why the comparison is worth less: another machine, too few processes.
 	Notes []string `json:"notes"`
 }
 
@@ -38,16 +39,17 @@ type Change struct {
 	Engine   string    `json:"engine"`
 	Old      *Interval `json:"old_us"`
 	New      *Interval `json:"new_us"`
-	Change   float64   `json:"change"` // of the medians: 0.05 is 5 % slower
-	// P is the Mann-Whitney U test's on the best rounds of the processes, the older ones moved by the margin towards the newer: whether
-	// the change is more than that. Adjusted is Holm's, for as many rows as there are.
+	Change   float64   `json:"change"` // of the medians: 0.05 means 5 % slower
+	// P is the p-value of the Mann-Whitney U test on the best rounds of the processes, with the older ones moved by
+	// the margin towards the newer: whether the change exceeds the margin. Adjusted is P after Holm's method for this
+	// number of rows.
 	P           float64 `json:"p"`
 	Adjusted    float64 `json:"p_adjusted"`
 	Significant bool    `json:"significant"`
-	least       float64 // the smallest P that so many processes can give
+	least       float64 // the smallest P possible with this many processes
 }
 
-// Compare holds a result against an older one of that name. Rows are in the order of the newer.
+// Compare compares a result with an older one called name. Rows are in the order of the newer.
 func Compare(old, now *Result, name string, margin float64) *Comparison {
 	c := &Comparison{Old: name, Machine: old.Machine, Alpha: Alpha, Margin: margin, Missing: []string{}, Notes: notes(old, now)}
 	known := map[string]*Workload{}
@@ -79,7 +81,7 @@ func Compare(old, now *Result, name string, margin float64) *Comparison {
 	return c
 }
 
-// blind counts the rows that would not be significant had every older figure been below every newer one.
+// blind counts the rows that would not be significant even if every older figure were below every newer one.
 func (c *Comparison) blind() int {
 	n := 0
 	for _, row := range c.Rows {
@@ -90,10 +92,11 @@ func (c *Comparison) blind() int {
 	return n
 }
 
-// Blind tells that no regression could show: nothing is compared, or all rows have too few processes.
+// Blind reports whether no regression could show: nothing is compared, or all rows have too few processes.
 func (c *Comparison) Blind() bool { return c.blind() == len(c.Rows) }
 
-// leastP is the smallest P of the Mann-Whitney U test on n and m figures: one order of n+m choose n, or its mirror image.
+// leastP is the smallest P of the Mann-Whitney U test on n and m figures: that of a complete separation, in either
+// direction.
 func leastP(n, m int) float64 {
 	p := 2.0
 	for i := 1; i <= n; i++ {
@@ -102,7 +105,7 @@ func leastP(n, m int) float64 {
 	return p
 }
 
-// processesFor is how many processes of both runs a change of one row needs to show.
+// processesFor returns how many processes each run needs for a change to show in one row.
 func processesFor(rows int) int {
 	n := 1
 	for leastP(n, n)*float64(rows) >= Alpha {
@@ -111,7 +114,7 @@ func processesFor(rows int) int {
 	return n
 }
 
-// row adds the row of one engine, or says why there is none.
+// row adds the row of one engine, or records why there is none.
 func (c *Comparison) row(name, label string, before, after *Workload) {
 	a, b := before.Engines[label], after.Engines[label]
 	va, vb := values(a), values(b)
@@ -128,7 +131,7 @@ func (c *Comparison) row(name, label string, before, after *Workload) {
 	c.Rows = append(c.Rows, change)
 }
 
-// beyond returns how likely it is that figures changed by no more than margin and look like this.
+// beyond returns the probability of these figures if the change is no more than margin.
 func beyond(old, now []float64, margin, change float64) float64 {
 	moved := slices.Clone(old)
 	by := 1 + margin
@@ -145,7 +148,7 @@ func beyond(old, now []float64, margin, change float64) float64 {
 	return benchmath.AssumeNothing.Compare(benchmath.NewSample(moved, thresholds), benchmath.NewSample(slices.Clone(now), thresholds)).P
 }
 
-// values are the figures of an engine that are compared: one for each process.
+// values returns the figures of an engine that are compared: one per process.
 func values(f *Figures) []float64 {
 	if f == nil || f.Error != "" {
 		return nil
@@ -153,7 +156,7 @@ func values(f *Figures) []float64 {
 	return bests(f.Samples)
 }
 
-// adjust applies Holm's method: of forty rows two would be below 0.05 by chance, and a person's CI would stop for them.
+// adjust applies Holm's method: of forty rows two would be below 0.05 by chance, and fail the user's CI.
 func (c *Comparison) adjust() {
 	order := slices.Clone(c.Rows)
 	sort.SliceStable(order, func(i, j int) bool { return order[i].P < order[j].P })
@@ -165,7 +168,7 @@ func (c *Comparison) adjust() {
 	}
 }
 
-// notes says what two results differ in beside the code.
+// notes lists differences between two results other than the code.
 func notes(old, now *Result) []string {
 	found := []string{}
 	differ := func(what, a, b string) {
@@ -194,7 +197,7 @@ func (c *Comparison) Worse(share float64) []*Change {
 	return found
 }
 
-// Share reads the percentage that a flag was given: "5%" or "5" are 0.05. The error is a Problem.
+// Share parses a flag's percentage: "5%" or "5" is 0.05. The error is a Problem.
 func Share(flag, text string) (float64, error) {
 	value, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
 	if err != nil || value < 0 || math.IsNaN(value) || math.IsInf(value, 0) {

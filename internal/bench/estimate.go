@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// What a run takes on a quiet core, in seconds. Planning imports the same as a measuring child does: by how much longer it took than
-// planSeconds the machine is slower, or busy.
+// Typical times of a run on a quiet core, in seconds. Planning imports the same modules as a measuring child: if it
+// takes longer than planSeconds, the machine is slower or busy by that factor.
 const (
 	planSeconds = 2.5
 	inductor    = "inductor"
 )
 
-// costs are of one workload of a suite under one engine: a round, the first calls, and those with inductor where nothing is cached.
+// costs are those of one workload of a suite with one engine: a round, the first calls, and the first calls with
+// inductor without a cache.
 type costs struct{ round, first, inductor float64 }
 
 var (
@@ -22,7 +23,7 @@ var (
 	modelCosts = costs{0.04, 5, 40}
 )
 
-// about estimates how long a run takes of which planning took so long.
+// about estimates the time of a run from the time that planning took.
 func (r *runner) about(planning time.Duration) time.Duration {
 	o := r.options
 	seconds := float64(len(r.batches())*o.Processes) * planSeconds
@@ -43,7 +44,7 @@ func (r *runner) about(planning time.Duration) time.Duration {
 			switch {
 			case engine == Eager:
 			case backend == inductor:
-				seconds += c.inductor * (1 + float64(o.Processes-1)/4) // the others find it on disk
+				seconds += c.inductor * (1 + float64(o.Processes-1)/4) // the others find it in the cache on disk
 			default:
 				seconds += c.first * float64(o.Processes)
 			}
@@ -53,7 +54,7 @@ func (r *runner) about(planning time.Duration) time.Duration {
 	return time.Duration(seconds * slower * float64(time.Second))
 }
 
-// roughly shows a duration as precisely as an estimate deserves.
+// roughly prints a duration as precisely as an estimate deserves.
 func roughly(d time.Duration) string {
 	switch s := d.Seconds(); {
 	case s < 55:

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Writable tells, before anything is measured, that a file cannot be written where it is wanted. "-" is stdout.
+// Writable reports, before anything is measured, whether a file can be written at path. "-" is stdout.
 func Writable(path string) error {
 	if path == "-" {
 		return nil
@@ -21,7 +21,8 @@ func Writable(path string) error {
 	return nil
 }
 
-// WriteFile writes a file whole or not at all: a reader never sees a torn one, and an older one is lost only to a complete new one.
+// WriteFile writes a file whole or not at all: a reader never sees a partial one, and only a complete file replaces an
+// older one.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // /dev/stdout, a pipe
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -32,8 +33,8 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		return write(file)
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // a link stays one, what it names is replaced
-	} else if target, err := os.Readlink(path); err == nil { // it names a file that is not there yet
+		path = target // the link stays, its target is replaced
+	} else if target, err := os.Readlink(path); err == nil { // its target does not exist yet
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)
 		}

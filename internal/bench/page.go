@@ -33,19 +33,20 @@ type chart struct {
 	Title  string `json:"-"`
 	Note   string `json:"-"`
 	Height int    `json:"-"` // pixels
-	// Colors has the number of a colour of the page's style for each series: an engine has one in all charts.
+	// Colors has, for each series, the index of a color in the page's style: an engine has the same color in all
+	// charts.
 	Colors []int `json:"colors"`
-	// Unit is of the values: "ns" and "µs" are shown as what reads best, "×" stands after a ratio.
+	// Unit is the unit of the values: "ns" and "µs" are scaled for reading, "×" follows a ratio.
 	Unit   string         `json:"unit"`
 	Option map[string]any `json:"option"`
 }
 
-// cell is one of a table's; class is the style sheet's.
+// cell is one of a table's cells; Class is a class of the style sheet.
 type cell struct{ Text, Class string }
 
 type htmlRow []cell
 
-// WriteHTML writes one page with charts and tables. The script that draws is in it: the page fetches nothing.
+// WriteHTML writes one page with charts and tables. It embeds the drawing script: the page fetches nothing.
 func (r *Result) WriteHTML(w io.Writer) error {
 	drawn := r.charts()
 	options, err := json.Marshal(drawn) // escapes < and >, so that no name ends the script
@@ -87,7 +88,7 @@ func (r *Result) WriteHTML(w io.Writer) error {
 	})
 }
 
-// rowOf is an engine's row of the page's table.
+// rowOf returns an engine's row of the page's table.
 func rowOf(load *Workload, label string, f *Figures) htmlRow {
 	row := htmlRow{{load.Name, "name"}, {label, ""}}
 	if f.Error != "" {
@@ -103,7 +104,7 @@ func rowOf(load *Workload, label string, f *Figures) htmlRow {
 	return row
 }
 
-// cells are the row of a comparison.
+// cells returns the row of a comparison.
 func (c *Change) cells() htmlRow {
 	verdict, class := "~", ""
 	switch {
@@ -118,8 +119,9 @@ func (c *Change) cells() htmlRow {
 	}
 }
 
-// pictures are the charts: all on a logarithmic axis, since workloads differ by powers of ten. Such an axis starts its bars at 1, so
-// a ratio points left where the engine is faster than eager, and times are in a unit of which each is more than one.
+// pictures are the charts, all on a logarithmic axis, since workloads differ by powers of ten. Bars on such an axis
+// start at 1, so a ratio points left if the engine is faster than eager, and times are in a unit that makes each
+// greater than one.
 var pictures = []struct {
 	title, note, unit string
 	eager             bool // whether eager has bars
@@ -143,7 +145,7 @@ func scaled(known bool, i *Interval, by float64) *float64 {
 	return &x
 }
 
-// cold is a part of the first call in µs; nil below one.
+// cold is a part of the first call in µs; nil if below one.
 func cold(f *Figures, part func(*Cold) float64) *float64 {
 	if f.Cold == nil || part(f.Cold) < 1e-6 {
 		return nil
@@ -152,7 +154,7 @@ func cold(f *Figures, part func(*Cold) float64) *float64 {
 	return &us
 }
 
-// charts draws what there are figures for.
+// charts draws the pictures for which there are figures.
 func (r *Result) charts() []chart {
 	var out []chart
 	for _, p := range pictures {
@@ -190,12 +192,13 @@ func (r *Result) names() []string {
 	return out
 }
 
-// data is one figure of an engine for all workloads, in their order; what is not known leaves a gap. nil where nothing is known.
+// data returns one figure of an engine for all workloads, in order, with gaps for unknown values; nil if all are
+// unknown.
 func (r *Result) data(label string, of func(*Figures) *float64) []opts.BarData {
 	var out []opts.BarData
 	found := false
 	for _, w := range r.Workloads {
-		item := opts.BarData{Value: "-"} // ECharts' word for nothing
+		item := opts.BarData{Value: "-"} // how ECharts writes a missing value
 		if f := w.Engines[label]; f != nil {
 			if x := of(f); x != nil {
 				item.Value, found = rounded(*x), true
@@ -209,7 +212,7 @@ func (r *Result) data(label string, of func(*Figures) *float64) []opts.BarData {
 	return out
 }
 
-// rounded keeps four digits that count: tooltips show all there are.
+// rounded keeps four significant digits, since tooltips show all.
 func rounded(x float64) float64 {
 	var out float64
 	_, _ = fmt.Sscanf(fmt.Sprintf("%.4g", x), "%g", &out)

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// plots are the pictures of --png: a file name, what it shows, and of which interval.
+// plots are the pictures of --png: file name, title, axis, and the interval shown.
 var plots = []struct {
 	file, title, axis string
 	eager             bool // whether eager has points
@@ -30,8 +30,8 @@ var plots = []struct {
 	}},
 }
 
-// WritePlots writes ratio.png, warm.png and cold.png into a directory, which is made where it is missing. Figures are points with
-// their intervals, on a logarithmic axis: workloads differ by powers of ten.
+// WritePlots writes ratio.png, warm.png and cold.png into a directory and creates it if necessary. Figures are points
+// with their intervals, on a logarithmic axis, since workloads differ by powers of ten.
 func (r *Result) WritePlots(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -60,11 +60,11 @@ func (r *Result) plot(title, axis string, engines []string, of func(*Figures) *I
 	for i, label := range engines {
 		var points ranges
 		for j, w := range r.Workloads {
-			at := len(r.Workloads) - 1 - j // gonum's axis goes upwards
+			at := len(r.Workloads) - 1 - j // gonum's axis points upwards
 			names[at] = w.Name
 			if f := w.Engines[label]; f != nil {
 				if x := of(f); x != nil && x.Value > 0 && x.Low > 0 {
-					// Engines of one workload are a little apart, so that none hides another.
+					// The engines of one workload are slightly apart, so that none hides another.
 					y := float64(at) + 0.5*(float64(len(engines)-1)/2-float64(i))/float64(max(1, len(engines)))
 					points.add(x, y)
 				}
@@ -90,7 +90,7 @@ func (r *Result) plot(title, axis string, engines []string, of func(*Figures) *I
 	return p, nil
 }
 
-// ranges are points with the intervals they lie in.
+// ranges are points with their intervals.
 type ranges struct {
 	plotter.XYs
 	plotter.XErrors
@@ -101,7 +101,7 @@ func (r *ranges) add(x *Interval, y float64) {
 	r.XErrors = append(r.XErrors, struct{ Low, High float64 }{x.Low - x.Value, x.High - x.Value})
 }
 
-// addPoints adds one engine.
+// addPoints adds one engine's points.
 func addPoints(p *plot.Plot, label string, index int, points ranges) error {
 	whiskers, err := plotter.NewXErrorBars(points)
 	if err != nil {
@@ -118,7 +118,7 @@ func addPoints(p *plot.Plot, label string, index int, points ranges) error {
 	return nil
 }
 
-// save draws a plot with a margin, which plot.Save leaves out: the names of workloads reach to the edge.
+// save draws a plot with a margin, which plot.Save lacks: the workloads' names reach the edge.
 func save(p *plot.Plot, width, height vg.Length, path string) error {
 	const margin = 12
 	canvas := vgimg.PngCanvas{Canvas: vgimg.New(width, height)}

@@ -8,8 +8,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// NewProgress shows progress on w: a bar on a terminal, else a line for each workload of the first process and one for each process
-// behind it. The second return value ends the bar.
+// NewProgress shows progress on w: a bar on a terminal, otherwise a line for each workload of the first process and
+// one for each later process. The second return value ends the bar.
 func NewProgress(w io.Writer, terminal bool) (Progress, func()) {
 	if !terminal {
 		return &lines{w: w}, func() {}
@@ -69,7 +69,7 @@ func (l *lines) At(process int, _, _ string) {
 	l.process = process
 }
 
-// planned is the line before the first step.
+// planned returns the line printed before the first step.
 func planned(steps, processes int, about time.Duration) string {
 	return fmt.Sprintf("bench: %d measurements in %d processes, about %s; fewer: --quick, --only, --engine, --processes",
 		steps, processes, roughly(about))

@@ -1,13 +1,15 @@
-// Package bench is `godynamo bench` without its command line: it has workloads measured in child processes, sums up what they
-// say, compares two results and writes them as a table, JSON, CSV, Go's benchmark format, an HTML page and pictures.
+// Package bench is `godynamo bench` without its command line: it has child processes measure workloads, summarizes
+// their messages, compares two results and writes them as a table, JSON, CSV, Go's benchmark format, an HTML page and
+// pictures.
 //
-// It measures nothing itself and knows no Python object: the children are `python -m godynamo._tools bench` (child.go). A result file is
+// It measures nothing itself and uses no Python object: the children are `python -m godynamo._tools bench` (child.go).
+// A result file is
 //
 //	{"kind": "godynamo bench", "version": 1, "machine": {...}, "settings": {...}, "interrupted": false,
 //	 "workloads": [{"name": "relu", "suite": "micro", "about": "...", "backend": "eager", "engines": {"godynamo": Figures}}]}
 //
-// with times in the units that the names of the fields say. Statistics are in stats.go: why the best round of a process stands for it, and
-// what is an interval.
+// with times in the units given by the field names. stats.go explains the statistics: why the best round of a process
+// represents it, and how intervals are computed.
 package bench
 
 import (
@@ -19,12 +21,12 @@ import (
 	"strings"
 )
 
-// Eager is the label of the engine that all others are compared with.
+// Eager is the label of the engine with which all others are compared.
 const Eager = "eager"
 
 const kind = "godynamo bench"
 
-// Problem is bad use, told in one line.
+// Problem is a usage error, reported in one line.
 type Problem string
 
 // Error implements error.
@@ -32,24 +34,25 @@ func (p Problem) Error() string { return string(p) }
 
 func problemf(format string, args ...any) error { return Problem(fmt.Sprintf(format, args...)) }
 
-// Machine is what figures depend on.
+// Machine is the environment that figures depend on.
 type Machine struct {
 	Date     string  `json:"date"`
 	CPU      string  `json:"cpu"`
 	Cores    int     `json:"cores"`
-	Load     float64 `json:"load"` // of the last minute, when the run began
+	Load     float64 `json:"load"` // over the last minute, when the run began
 	Python   string  `json:"python"`
 	Torch    string  `json:"torch"`
 	Godynamo string  `json:"godynamo"`
 }
 
-// Settings say how a result was measured.
+// Settings are how a result was measured.
 type Settings struct {
 	Engines   []string `json:"engines"` // in the order of tables
 	Processes int      `json:"processes"`
 	Rounds    int      `json:"rounds"` // in each process
 	Quick     bool     `json:"quick"`
-	// FreshCaches tells that each engine had an empty cache of inductor's on disk, so that cold figures hold all compiling.
+	// FreshCaches: each engine started with an empty inductor cache on disk, so that cold figures include all
+	// compilation.
 	FreshCaches bool `json:"fresh_caches"`
 }
 
@@ -64,39 +67,40 @@ type Result struct {
 	Comparison  *Comparison `json:"comparison,omitempty"`
 }
 
-// Workload is what was called, and how each engine did.
+// Workload is the code that was called, with each engine's figures.
 type Workload struct {
 	Name    string `json:"name"`
 	Suite   string `json:"suite"`
 	About   string `json:"about"`
-	Backend string `json:"backend"` // for engines that name none
-	// Error: it fails under eager as well, or its process died. There are no figures then.
+	Backend string `json:"backend"` // for engine labels without a backend
+	// Error: it fails under eager as well, or its process died. There are then no figures.
 	Error   string              `json:"error,omitempty"`
 	Engines map[string]*Figures `json:"engines"`
 }
 
-// Figures is one engine's row. With an error there are none: an engine that gives another result than eager has no speed.
+// Figures is one engine's row. With an error it has no figures: an engine with another result than eager has no speed.
 type Figures struct {
 	Error   string `json:"error,omitempty"`
-	Correct string `json:"correct"` // "yes": eager's result bit by bit; "close": within what the backend may be off; "no"
+	Correct string `json:"correct"` // "yes": eager's result bit by bit; "close": within the backend's tolerance; "no"
 	Backend string `json:"backend"`
 
 	Graphs *int `json:"graphs,omitempty"`
 	Breaks *int `json:"breaks,omitempty"`
 	Ops    *int `json:"ops,omitempty"`
-	// Internal counts errors of godynamo's own in the first call: CPython ran what they left, so the result is right and the speed eager's.
+	// Internal counts godynamo's internal errors in the first call: CPython ran the code instead, so the result is
+	// right and the speed eager's.
 	Internal int   `json:"internal_errors,omitempty"`
 	Cold     *Cold `json:"cold,omitempty"`
 
-	Warm  *Interval `json:"warm_us,omitempty"` // µs a call
+	Warm  *Interval `json:"warm_us,omitempty"` // µs per call
 	Ratio *Interval `json:"ratio,omitempty"`   // to eager
 
 	Guards   *int     `json:"guards,omitempty"`
-	GuardsNs *float64 `json:"guards_ns,omitempty"` // to evaluate those of one call
+	GuardsNs *float64 `json:"guards_ns,omitempty"` // to evaluate the guards of one call
 	Calls    *int     `json:"operator_calls,omitempty"`
-	Peak     *int64   `json:"peak_bytes,omitempty"` // most alive at a time of what a call allocates
+	Peak     *int64   `json:"peak_bytes,omitempty"` // peak memory allocated by a call
 
-	Samples [][]float64 `json:"samples_us"` // µs a call, by process and round
+	Samples [][]float64 `json:"samples_us"` // µs per call, by process and round
 }
 
 // Cold is the first call, in seconds.
@@ -106,16 +110,17 @@ type Cold struct {
 	Backend float64 `json:"backend"`
 }
 
-// Interval is a figure, and where it lies.
+// Interval is a figure and its interval.
 type Interval struct {
 	Value float64 `json:"value"`
-	// Low and High hold the true median of all processes with Confidence; both are Value and Confidence 0 with a single process.
+	// Low and High bound the true median of all processes with Confidence. With one process both are Value and
+	// Confidence is 0.
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	Confidence float64 `json:"confidence"`
 }
 
-// Failed tells whether anything is wrong, and names it.
+// Failed lists everything that is wrong.
 func (r *Result) Failed() []string {
 	var found []string
 	for _, w := range r.Workloads {
@@ -132,7 +137,7 @@ func (r *Result) Failed() []string {
 	return found
 }
 
-// notes say what a reader of the figures has to know and would not see.
+// notes lists facts that a reader of the figures must know but would not see.
 func (r *Result) notes() []string {
 	var found []string
 	for _, w := range r.Workloads {
@@ -153,7 +158,7 @@ func (r *Result) Write(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// Load reads a result file. What is no result of this program is a Problem that names the file.
+// Load reads a result file. If path is not a result of this program, the error is a Problem that names the file.
 func Load(path string) (*Result, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -180,7 +185,7 @@ func Load(path string) (*Result, error) {
 	return result, result.check(path)
 }
 
-// check finds what a file edited by hand may lack and the rest rests on.
+// check reports fields that a file edited by hand may lack and that the rest depends on.
 func (r *Result) check(path string) error {
 	for i, w := range r.Workloads {
 		if w == nil || w.Name == "" {

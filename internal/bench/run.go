@@ -10,34 +10,36 @@ import (
 	"time"
 )
 
-// Options say what is measured, and how often.
+// Options select what is measured, and how often.
 type Options struct {
 	Suites, Only, Modules []string // as on the command line; see python/godynamo/_tools/bench
-	Engines               []string // labels; eager is put first where it is missing
+	Engines               []string // labels; eager is put first if it is missing
 	Processes, Rounds     int
 	Quick                 bool
-	Silence               time.Duration // after which a child that says nothing is ended
-	// Command returns Python's side of a command as a child that is not started yet.
+	Silence               time.Duration // after which a silent child is killed
+	// Command returns Python's side of a command as a child process that is not started yet.
 	Command  func(args ...string) *exec.Cmd
 	Progress Progress
 }
 
-// Progress hears what is going on.
+// Progress is notified of the run's progress.
 type Progress interface {
-	// Plan says, before the first step, how many there will be at most, in how many processes, and how long they take, about.
+	// Plan is called before the first step with the maximum number of steps, the number of processes and the estimated
+	// time.
 	Plan(steps, processes int, about time.Duration)
-	// At says what is being done.
+	// At reports the current activity.
 	At(process int, workload, what string)
-	// Step says that one is done; text is "" or what there is to tell.
+	// Step reports that a step is done; text is "" or a message.
 	Step(process int, workload, text string)
 }
 
-// microSuite is the suite whose workloads share a process; another's are big, and each gets its own.
+// microSuite is the suite whose workloads share a process; those of other suites are big, and each gets its own.
 const microSuite = "micro"
 
-// Run measures. The processes of a workload are spread over the run: process 1 of all workloads comes first, then process 2, so that a slow
-// minute does not hit all of one. A workload whose child dies is shown with that error and left alone. When ctx ends the result holds
-// what was measured so far, marked as interrupted, and the error is ctx's. Bad use gives a Problem.
+// Run measures. The processes of a workload are spread over the run: process 1 of all workloads comes first, then
+// process 2, so that a slow minute does not hit all processes of one workload. A workload whose child dies is shown
+// with that error and not measured again. If ctx ends, the result holds what was measured so far, marked as
+// interrupted, and the error is ctx's. A usage error is a Problem.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if !slices.Contains(o.Engines, Eager) {
 		o.Engines = append([]string{Eager}, o.Engines...)
@@ -62,7 +64,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r.result.Interrupted = failed != nil && ctx.Err() != nil
 	r.result.Workloads = slices.DeleteFunc(r.result.Workloads, func(w *Workload) bool {
-		return w.Error == "" && len(w.Engines) == 0 // not begun
+		return w.Error == "" && len(w.Engines) == 0 // not started
 	})
 	r.result.finish()
 	return r.result, failed
@@ -80,10 +82,10 @@ func (r *runner) request(do string) request {
 	}
 }
 
-// list makes nothing an empty list, which JSON shows as one.
+// list makes nil an empty list, so that JSON shows a list.
 func list(names []string) []string { return append([]string{}, names...) }
 
-// plan asks a child which workloads there are.
+// plan requests the list of workloads from a child.
 func (r *runner) plan(ctx context.Context) error {
 	var answer message
 	began := time.Now()
@@ -109,7 +111,7 @@ func (r *runner) plan(ctx context.Context) error {
 	return nil
 }
 
-// process measures every workload that is well in one process each, or one for all of the micro set.
+// process measures every workload without an error in one process each, or one for the whole micro set.
 func (r *runner) process(ctx context.Context, number int, caches string) error {
 	for _, batch := range r.batches() {
 		for len(batch) > 0 {
@@ -123,7 +125,7 @@ func (r *runner) process(ctx context.Context, number int, caches string) error {
 	return nil
 }
 
-// batches groups the workloads that are well by the process they run in.
+// batches groups the workloads without an error by the process they run in.
 func (r *runner) batches() [][]*Workload {
 	var micro []*Workload
 	var all [][]*Workload
@@ -142,14 +144,14 @@ func (r *runner) batches() [][]*Workload {
 	return all
 }
 
-// batch runs one child. When that dies the workload it was at gets the error, and those behind it are returned.
+// batch runs one child. If it dies, its current workload gets the error, and the workloads after it are returned.
 func (r *runner) batch(ctx context.Context, number int, caches string, batch []*Workload) (rest []*Workload, err error) {
 	ask := r.request("measure")
 	ask.Details, ask.Caches = number == 1, caches
 	for _, w := range batch {
 		ask.Workloads = append(ask.Workloads, w.Name)
 	}
-	next := 0 // the child goes through them in order
+	next := 0 // the child processes them in order
 	err = child(ctx, r.options.Command, ask, r.options.Silence, func(m message) {
 		switch {
 		case m.Workload == "":
@@ -168,7 +170,7 @@ func (r *runner) batch(ctx context.Context, number int, caches string, batch []*
 		return nil, err
 	}
 	if next == len(batch) {
-		return nil, nil // it had said everything
+		return nil, nil // it had reported everything
 	}
 	w := batch[next]
 	w.Error = string(d)
@@ -177,7 +179,7 @@ func (r *runner) batch(ctx context.Context, number int, caches string, batch []*
 	return batch[next+1:], nil
 }
 
-// take adds what one process has measured. An engine that failed in one process has failed.
+// take adds one process's measurements. An engine that failed in one process has failed.
 func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 	if w.Error != "" {
 		w.Engines = map[string]*Figures{}
@@ -202,7 +204,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 		for i, s := range m.Seconds {
 			samples[i] = s * 1e6
 		}
-		// A process that failed leaves its place empty: ratios are of figures of one process.
+		// A failed process leaves its place empty: ratios use figures of the same process.
 		for len(f.Samples) < number-1 {
 			f.Samples = append(f.Samples, nil)
 		}
@@ -210,7 +212,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 	}
 }
 
-// told is what progress without a bar says of a workload.
+// told is the text for a workload in progress without a bar.
 func told(w *Workload, engines []string) string {
 	if w.Error != "" {
 		return w.Error

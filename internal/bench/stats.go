@@ -7,12 +7,12 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// A process is one sample, and its best round stands for it.
+// A process is one sample, represented by its best round.
 //
-// Rounds are no sample: those of one process share its memory layout, its hash seeds and the minute it ran in, and differ among
-// themselves by what others do on the machine, which only ever adds. The best round leaves that out (bench/report.py has the same figure).
-// Processes are alike by construction and differ as two runs do. Of the processes the median is taken, and its interval by order
-// statistics, which assumes nothing of the distribution.
+// Rounds are not samples: those of one process share its memory layout, its hash seeds and the minute it ran in, and
+// differ only because other programs slow the machine down. The best round excludes that (bench/report.py has the same
+// figure). Processes are alike by construction and differ as two runs do. The figure is the median of the processes,
+// with its interval by order statistics, which assumes nothing about the distribution.
 
 const confidence = 0.95
 
@@ -27,7 +27,7 @@ func bests(samples [][]float64) []float64 {
 	return out
 }
 
-// ratios returns, for each process that measured both, its best round over eager's.
+// ratios returns, for each process that measured both, the ratio of its best round to eager's.
 func ratios(samples, eager [][]float64) []float64 {
 	var out []float64
 	for i := range min(len(samples), len(eager)) {
@@ -38,8 +38,8 @@ func ratios(samples, eager [][]float64) []float64 {
 	return out
 }
 
-// summary returns median and interval of the processes' figures, nil without any. With fewer than six an interval at 95 % does not
-// exist: all of them lie in the one given, whose confidence is what it says.
+// summary returns the median and interval of the processes' figures, or nil if there are none. With fewer than six, no
+// 95 % interval exists: the returned one spans all figures and has the confidence it states.
 func summary(values []float64) *Interval {
 	if len(values) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func summary(values []float64) *Interval {
 	return &Interval{s.Center, s.Lo, s.Hi, s.Confidence}
 }
 
-// finish works out every figure that rests on samples.
+// finish computes every figure that depends on samples.
 func (r *Result) finish() {
 	for _, w := range r.Workloads {
 		var eager [][]float64

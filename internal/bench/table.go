@@ -11,12 +11,12 @@ import (
 
 const missing = "-"
 
-// header names the columns that cells fills, behind the first two.
+// header names the columns that cells fills, after the first two.
 var header = []string{
 	"workload", "engine", "correct", "warm µs", "± %", "ratio", "graphs", "breaks", "ops", "capture ms", "backend ms", "guards", "guards ns", "peak MiB",
 }
 
-// WriteTable writes a result as aligned tables, with what failed and the comparison below them.
+// WriteTable writes a result as aligned tables, with errors and the comparison below them.
 func (r *Result) WriteTable(w io.Writer) error {
 	var groups [][]table.Row
 	for _, load := range r.Workloads {
@@ -74,7 +74,7 @@ func cells(f *Figures) table.Row {
 	}
 }
 
-// about says how the figures came to be.
+// about describes how the figures were measured.
 func (r *Result) about() string {
 	m, s := r.Machine, r.Settings
 	lines := []string{
@@ -90,7 +90,7 @@ func (r *Result) about() string {
 	return strings.Join(lines, "\n")
 }
 
-// intervals says what the intervals of so many processes are.
+// intervals describes the intervals for this number of processes.
 func intervals(processes int) string {
 	switch {
 	case processes < 2:
@@ -129,7 +129,7 @@ func (c *Comparison) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Method says what p is.
+// Method describes p.
 func (c *Comparison) Method() string {
 	return fmt.Sprintf("p: that the change is within %g %%, by the Mann-Whitney U test on the processes, adjusted for %d rows (Holm); ~: p ≥ %.2f",
 		c.Margin*100, len(c.Rows), c.Alpha)
@@ -143,7 +143,7 @@ func interval(i *Interval) string {
 	return digits(i.Value)
 }
 
-// percent is the greater half of an interval, as a percentage of the figure.
+// percent is the larger half of an interval, as a percentage of the figure.
 func percent(i *Interval) string {
 	if i == nil || i.Confidence == 0 || i.Value == 0 {
 		return missing
@@ -151,7 +151,7 @@ func percent(i *Interval) string {
 	return fmt.Sprintf("%.1f", 100*math.Max(i.High-i.Value, i.Value-i.Low)/i.Value)
 }
 
-// digits shows a figure with four digits that count.
+// digits prints a figure with four significant digits.
 func digits(x float64) string {
 	switch {
 	case x == 0:

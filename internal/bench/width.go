@@ -9,16 +9,16 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// What is printed fits a terminal of width columns. Of a row's two names, workload and engine, each is broken where it is longer than its
-// limit.
+// The output fits a terminal of width columns. A row's two names, workload and engine, are broken if longer than their
+// limits.
 const (
 	width         = 100
 	workloadLimit = 26
 	engineLimit   = 22
 )
 
-// inParts renders rows, in groups between which there is a line, as tables that fit: what does not fit beside the first two columns comes in
-// another table below, with the same two. Columns from right on, counted from 1, are aligned to the right.
+// inParts renders rows, in groups separated by lines, as tables that fit: columns that do not fit beside the first two
+// are in another table below, with the same two. Columns from right on, counted from 1, are aligned to the right.
 func inParts(head []string, groups [][]table.Row, right int) []string {
 	widths := make([]int, len(head))
 	for i, name := range head {
@@ -45,7 +45,7 @@ func inParts(head []string, groups [][]table.Row, right int) []string {
 	return parts
 }
 
-// part renders the first two columns and those of [from, to).
+// part renders the first two columns and those in [from, to).
 func part(head []string, groups [][]table.Row, from, to, right int) string {
 	pick := func(row table.Row) table.Row {
 		picked := append(table.Row{}, row[:2]...)
@@ -85,7 +85,7 @@ func newTable() table.Writer {
 	return t
 }
 
-// wrapped breaks lines at spaces where they are longer than a terminal; what follows is indented. A longer word stays whole.
+// wrapped breaks lines longer than a terminal at spaces and indents the continuation. A longer word stays whole.
 func wrapped(lines string) string {
 	var out []string
 	for _, line := range strings.Split(lines, "\n") {

@@ -1,8 +1,8 @@
-// Package cli is the command line tool, one file a command. It knows no Python object: what needs one is asked of the Python that
-// the package is installed in (python.go), through `python -m godynamo._tools COMMAND`.
+// Package cli is the command line tool, one file per command. It uses no Python object: commands that need Python run
+// it, where the package is installed (python.go), as `python -m godynamo._tools COMMAND`.
 //
-// Exit codes: 0 all is well; 1 what was asked for was found wanting (a regression, a finding of doctor, a wrong result); 2 bad use,
-// with one line on stderr; a user's script keeps its own.
+// Exit codes: 0 all is well; 1 a requested check failed (a regression, a finding of doctor, a wrong result); 2 a usage
+// error, with one line on stderr; a user's script keeps its own.
 package cli
 
 import (
@@ -15,37 +15,37 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// App is what commands share: the standard streams and the Python to be used.
+// App is shared by the commands: the standard streams and the Python to be used.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	python         string // --python
 }
 
-// Terminal tells whether stderr, where progress is shown, is a terminal.
+// Terminal reports whether stderr, where progress is shown, is a terminal.
 func (*App) Terminal() bool {
 	info, err := os.Stderr.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// ExitCode is an error that ends the tool with a code and says nothing more: whatever there was to say has been said.
+// ExitCode is an error that ends the tool with a code and prints nothing: everything has been printed.
 type ExitCode int
 
 // Error implements error.
 func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// problem is an error of the person at the keyboard's, told in one line.
+// problem is a usage error, reported in one line.
 type problem string
 
 func (p problem) Error() string { return string(p) }
 
-// Problemf returns an error that is printed as one line, `godynamo: ...`, and ends the tool with code 2. The text says what is wrong and
-// what to do.
+// Problemf returns an error that is printed as one line, `godynamo: ...`, and ends the tool with code 2. The text
+// states what is wrong and what to do.
 func Problemf(format string, args ...any) error {
 	return problem(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
-// Main runs the tool with the arguments behind its name and returns its exit code.
+// Main runs the tool with the arguments after its name and returns its exit code.
 func Main(args []string) int {
 	app := &App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	root := newRoot(app)
@@ -66,7 +66,7 @@ func exitCode(stderr io.Writer, err error) int {
 	return 2
 }
 
-// oneLine joins cobra's suggestions, which come as a paragraph, into the line.
+// oneLine joins cobra's suggestions, which are a paragraph, into the line.
 func oneLine(text string) string {
 	text, names, found := strings.Cut(text, "\n\nDid you mean this?\n")
 	if found {

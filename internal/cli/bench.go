@@ -26,7 +26,7 @@ type benchFlags struct {
 	png                      string
 }
 
-// output is one way to write a result.
+// output is one format of a result.
 type output struct {
 	flag, file string
 	write      func(*bench.Result, io.Writer) error
@@ -127,7 +127,7 @@ func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 	return f.verdict(app, result, threshold)
 }
 
-// before checks everything that can be checked before minutes are spent on measuring.
+// before makes all checks that are possible before minutes are spent on measuring.
 func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err error) {
 	threshold = -1
 	if margin, err = bench.Share("--margin", f.margin); err != nil {
@@ -164,7 +164,7 @@ func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err
 	return margin, threshold, old, nil
 }
 
-// result measures, or loads what was measured. Both may be non-nil: what there is when it was interrupted.
+// result measures, or loads a result. Both may be non-nil: the partial result of an interrupted run.
 func (f *benchFlags) result(app *App) (*bench.Result, error) {
 	if f.load != "" {
 		return bench.Load(f.load)
@@ -202,7 +202,7 @@ func (f *benchFlags) result(app *App) (*bench.Result, error) {
 	return bench.Run(ctx, o)
 }
 
-// outputs are the files that were asked for.
+// outputs returns the requested files.
 func (f *benchFlags) outputs() []output {
 	var found []output
 	for _, out := range []output{
@@ -218,7 +218,8 @@ func (f *benchFlags) outputs() []output {
 	return found
 }
 
-// write writes all of them, and the table unless stdout is taken. A file that cannot be written keeps the others from nothing.
+// write writes all of them, and the table unless stdout is taken. A file that cannot be written does not prevent the
+// others.
 func (f *benchFlags) write(app *App, result *bench.Result) error {
 	var failed []string
 	table := true
@@ -250,7 +251,7 @@ func (f *benchFlags) write(app *App, result *bench.Result) error {
 	return nil
 }
 
-// verdict is the exit code of a run that went through.
+// verdict returns the exit code of a completed run.
 func (f *benchFlags) verdict(app *App, result *bench.Result, threshold float64) error {
 	code := 0
 	if failed := result.Failed(); len(failed) > 0 {
@@ -273,7 +274,7 @@ func (f *benchFlags) verdict(app *App, result *bench.Result, threshold float64) 
 	return nil
 }
 
-// benchProblem makes a problem that internal/bench has found one of the tool's.
+// benchProblem converts a Problem of internal/bench to one of the tool's.
 func benchProblem(err error) error {
 	var p bench.Problem
 	if errors.As(err, &p) {

@@ -124,7 +124,7 @@ func (b *bisection) run() error {
 	if failure != nil {
 		return failure
 	}
-	// A command that fails by chance leads anywhere: what was found must fail again, and not without.
+	// A command that fails by chance leads anywhere: the found set must fail again.
 	again, err := b.with(left)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (b *bisection) run() error {
 	return b.report(left, again)
 }
 
-// with runs the command with only these translated.
+// with runs the command with only these functions translated.
 func (b *bisection) with(some []string) (bool, error) {
 	only := filepath.Join(b.folder, "only")
 	if err := os.WriteFile(only, []byte(strings.Join(some, "\n")+"\n"), 0o600); err != nil {
@@ -145,17 +145,18 @@ func (b *bisection) with(some []string) (bool, error) {
 	return failed, err
 }
 
-// try runs the command once with a variable set. The error is that it cannot be started, or Ctrl-C.
+// try runs the command once with a variable set. The error means that it could not be started, or Ctrl-C.
 func (b *bisection) try(variable string) (stdout []byte, failed bool, err error) {
 	b.runs++
-	// The command has a process group of its own, which the terminal's Ctrl-C does not reach: it is ended with this process.
+	// The command has its own process group, which the terminal's Ctrl-C does not reach: it is killed with this
+	// process.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(interrupted, b.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.command[0], b.command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// The command's children with it: a run that hangs must not hang on.
+	// Kill the command's children as well: a run that hangs must not hang on.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(os.Environ(), variable)
@@ -234,7 +235,7 @@ func cutLast(text string) (before, after string) {
 	return text[:i], text[i+1:]
 }
 
-// lines reads a file's lines, each once, in their order; none where there is no file.
+// lines returns a file's lines, each once, in order; none if the file does not exist.
 func lines(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// callFlags are the arguments of the commands that look at one call of a function: dis and explain take them alike.
+// callFlags are the arguments of the commands about one call of a function, dis and explain.
 type callFlags struct {
 	module             bool
 	call               int
 	arguments, backend string
 }
 
-// callUse is the command line of such a command after its name.
+// callUse is the command line of such a command, after its name.
 const callUse = " [flags] SCRIPT:FUNCTION [-- ARGS...]"
 
 // add defines the flags.
@@ -26,7 +26,7 @@ func (c *callFlags) add(cmd *cobra.Command) {
 	flags.StringVarP(&c.backend, "backend", "b", "eager", "backend for the graphs: a registered name, or MODULE:NAME of a callable")
 }
 
-// options checks the arguments and returns the flags as Python's side takes them. The error is a Problemf.
+// options checks the arguments and returns the flags for Python's side. The error is a Problemf.
 func (c *callFlags) options(cmd *cobra.Command, args []string) (forwarded, error) {
 	name := cmd.Name()
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {

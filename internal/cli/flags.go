@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Version is the package's, set by the build (build_backend/native.py).
+// Version is the package's version, set by the build (build_backend/native.py).
 var Version = "unknown"
 
 func version() string { return Version }
 
-// unknownFlag adds the nearest flags to what cobra says of one that it does not know.
+// unknownFlag adds the nearest flags to cobra's error for an unknown one.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if _, name, found := strings.Cut(text, "unknown flag: --"); found {
@@ -29,7 +29,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return Problemf("%s (godynamo %s --help lists them)", text, cmd.Name())
 }
 
-// Nearest returns the names that may have been meant by one that is not among them, the nearest first, at most three.
+// Nearest returns the names closest to an unknown one, the nearest first, at most three.
 func Nearest(name string, names []string) []string {
 	type candidate struct {
 		name     string

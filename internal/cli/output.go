@@ -2,7 +2,7 @@ package cli
 
 import "os"
 
-// write puts text into a file, or on stdout for "-".
+// write writes text to a file, or to stdout for "-".
 func (app *App) write(file string, text []byte) error {
 	if file == "-" {
 		_, err := app.Stdout.Write(text)

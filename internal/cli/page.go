@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Page returns docs/cli.md: each command's help, so that the page is what the tool says. A test compares them; `go test
+// Page returns docs/cli.md: each command's help, so that the page matches the tool. A test compares them; `go test
 // ./internal/cli -update` writes it.
 func Page() string {
 	root := newRoot(&App{})

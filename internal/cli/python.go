@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// Python is an interpreter that godynamo is installed in, as far as is known without asking it.
+// Python is an interpreter that godynamo is installed in, as far as is known without running it.
 type Python struct {
 	Path string // of the executable, absolute
 }
 
-// Python returns the interpreter to be used: --python, $GODYNAMO_PYTHON, the one beside this tool, python3 on PATH. The error is a
-// Problemf.
+// Python returns the interpreter to use: --python, $GODYNAMO_PYTHON, the one beside this tool, python3 on PATH. The
+// error is a Problemf.
 func (app *App) Python() (*Python, error) {
 	for _, given := range [][2]string{{"--python", app.python}, {"$GODYNAMO_PYTHON", os.Getenv("GODYNAMO_PYTHON")}} {
 		if given[1] == "" {
@@ -29,7 +29,7 @@ func (app *App) Python() (*Python, error) {
 		return python(path)
 	}
 	if own, err := os.Executable(); err == nil {
-		// Not resolved: pip's script directory is what counts, and the Python of a virtual environment is a link itself.
+		// Not resolved: pip's script directory counts, and the Python of a virtual environment is itself a link.
 		if beside := filepath.Join(filepath.Dir(own), "python"); isExecutable(beside) {
 			return python(beside)
 		}
@@ -54,17 +54,18 @@ func isExecutable(path string) bool {
 	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
 }
 
-// entry is how Python is asked to run a command of ours. -P is not among the flags: the user's script decides what is on sys.path.
+// entry is the command line that runs one of our commands in Python. It has no -P: the user's script determines
+// sys.path.
 func (p *Python) entry(args []string) []string {
 	line := []string{p.Path}
-	if args[0] != "run" { // which shows what the program prints without it: torch's warning too where NumPy is missing
+	if args[0] != "run" { // run shows what the script prints without it, including torch's warning if NumPy is missing
 		line = append(line, "-W", "ignore:Failed to initialize NumPy")
 	}
 	return append(append(line, "-m", "godynamo._tools"), args...)
 }
 
-// Exec replaces this process by `python -m godynamo._tools args...`: a user's script never runs above a Go frame. It returns only
-// when that fails.
+// Exec replaces this process with `python -m godynamo._tools args...`: a user's script never runs above a Go frame. It
+// returns only on failure.
 func (p *Python) Exec(args ...string) error {
 	if err := p.check(); err != nil {
 		return err
@@ -73,27 +74,29 @@ func (p *Python) Exec(args ...string) error {
 	return Problemf("cannot start %s: %v", p.Path, err)
 }
 
-// Command returns `python -m godynamo._tools args...` as a child that is not started yet, with this process's environment.
+// Command returns `python -m godynamo._tools args...` as a child that is not started yet, with this process's
+// environment.
 func (p *Python) Command(args ...string) *exec.Cmd {
 	line := p.entry(args)
 	return exec.Command(line[0], line[1:]...)
 }
 
-// check tells, before anything is started, whether godynamo and torch can be imported there at all. It takes as long as an empty Python (15 ms).
+// check reports, before anything is started, whether godynamo and torch can be imported there. It takes as long as an
+// empty Python (15 ms).
 func (p *Python) check() error {
 	_, err := p.Facts()
 	return err
 }
 
-// Facts is what an interpreter says of itself without importing torch.
+// Facts is information about an interpreter, obtained without importing torch.
 type Facts struct {
 	Version   string // "3.11.7"
 	Package   string // folder of the package godynamo
-	LibPython string // path of the shared libpython, "" where there is none
+	LibPython string // path of the shared libpython, "" if there is none
 	Torch     bool   // whether torch is installed
 }
 
-// Minor is the version as libraries' names have it: "3.11".
+// Minor is the version as in libraries' names: "3.11".
 func (f *Facts) Minor() string { return f.Version[:strings.LastIndexByte(f.Version, '.')] }
 
 // noTorch is the Problemf for an interpreter without torch.
@@ -114,7 +117,7 @@ print(json.dumps({"Version": "%d.%d.%d" % sys.version_info[:3], "Package": folde
                   "Torch": bool(torch and torch.origin)}))
 `
 
-// Facts asks the interpreter. The error, a Problemf, says that it does not start, or has no godynamo or no torch.
+// Facts queries the interpreter. The error, a Problemf, means that it does not start, or has no godynamo or no torch.
 func (p *Python) Facts() (*Facts, error) {
 	out, err := exec.Command(p.Path, "-c", askFacts).Output()
 	if err != nil {

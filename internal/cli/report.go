@@ -73,7 +73,7 @@ translation by the user's stack, with its graph, guards, both bytecodes, breaks,
 	return cmd
 }
 
-// reportProblem is the one line for a directory that cannot be reported.
+// reportProblem is the one-line error for a directory that cannot be reported.
 func reportProblem(dir string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNothing):

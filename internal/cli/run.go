@@ -40,7 +40,7 @@ script starts, and in processes, functions named by --function are served.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what stands behind the script is the script's
+	flags.SetInterspersed(false) // arguments after the script belong to the script
 	flags.BoolVarP(&module, "module", "m", false, "SCRIPT is the name of a module, as with python -m")
 	flags.StringArrayVarP(&functions, "function", "f", nil,
 		"optimize this function and no other: NAME or CLASS.METHOD of the script, MODULE:NAME of a module (repeatable)")
@@ -52,10 +52,10 @@ script starts, and in processes, functions named by --function are served.`,
 	return cmd
 }
 
-// forwarded are the flags of a command that Python is to see, as `--name=value`.
+// forwarded are the flags of a command for Python's side, as `--name=value`.
 type forwarded []string
 
-// flag adds a switch when it is on.
+// flag adds a switch if it is on.
 func (f *forwarded) flag(_ *cobra.Command, name string, on bool) {
 	if on {
 		*f = append(*f, "--"+name)
@@ -69,7 +69,7 @@ func (f *forwarded) values(name string, values ...string) {
 	}
 }
 
-// forward replaces the process by Python's side of a command: its flags, "--", and the rest.
+// forward replaces the process with Python's side of a command: its flags, "--", and the rest.
 func (app *App) forward(command string, options forwarded, args []string) error {
 	p, err := app.Python()
 	if err != nil {

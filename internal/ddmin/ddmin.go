@@ -1,10 +1,11 @@
-// Package ddmin makes a failing set smaller: Zeller and Hildebrandt's delta debugging (IEEE TSE 28(2), 2002).
+// Package ddmin reduces a failing set: Zeller and Hildebrandt's delta debugging (IEEE TSE 28(2), 2002).
 package ddmin
 
 import "strings"
 
-// Minimize returns a part of items, in their order, for which fails still holds and from which no single item can be taken away
-// without it holding no more. fails(items) must hold; fails is asked about no set twice, and never about the empty one. With one culprit among n items it asks about 2·log2(n) sets, in the worst case about n².
+// Minimize returns a subset of items, in order, for which fails still holds but no longer does if any single item is
+// removed. fails(items) must hold. fails is called at most once per set, and never with the empty one. With one
+// culprit among n items it is called for about 2·log2(n) sets, in the worst case for about n².
 func Minimize(items []string, fails func([]string) bool) []string {
 	known := map[string]bool{}
 	ask := fails
@@ -27,7 +28,7 @@ func Minimize(items []string, fails func([]string) bool) []string {
 				break
 			}
 		}
-		if !reduced && parts > 2 { // with two parts a complement is the other part
+		if !reduced && parts > 2 { // with two parts, a complement is the other part
 			for i := range chunks {
 				if rest := without(chunks, i); fails(rest) {
 					items, parts, reduced = rest, max(parts-1, 2), true
@@ -45,7 +46,7 @@ func Minimize(items []string, fails func([]string) bool) []string {
 	return items
 }
 
-// split cuts items into n parts of sizes that differ by one at most.
+// split cuts items into n parts whose sizes differ by at most one.
 func split(items []string, n int) [][]string {
 	var out [][]string
 	for i := range n {

@@ -5,10 +5,10 @@ package exc
 // Code is a row of the break catalog.
 type Code int
 
-// The codes. GD numbers never change once published; those of codes that are gone are not used again. GD07.. say why a whole
-// frame is CPython's.
+// The codes. GD numbers never change once published; those of removed codes are not reused. GD07.. are reasons why
+// CPython runs a whole frame.
 const (
-	FrameLeft Code = iota // what an exc.SkipFrame says unless it says more
+	FrameLeft Code = iota // default of an exc.SkipFrame
 	DataDependentBranch
 	CallUnsupported
 	AttrUnsupported
@@ -46,7 +46,7 @@ const (
 	numCodes
 )
 
-// Entry is what the catalog says of a code.
+// Entry is a code's row of the catalog.
 type Entry struct{ ID, Reason, Hint string }
 
 var catalog = [numCodes]Entry{

@@ -1,9 +1,10 @@
-// Package exc names what can go wrong while a frame is translated, by consequence: a graph break (Unsupported), a frame
-// left to CPython (SkipFrame), a second try knowing more (RestartAnalysis), an exception of the user's own program
-// (Observed), a failure to be raised to the user (Raise). Anything else that reaches the entry point is a bug of ours.
+// Package exc names the failures of translating a frame, by consequence: a graph break (Unsupported), a frame left to
+// CPython (SkipFrame), another attempt with more knowledge (RestartAnalysis), an exception of the user's code
+// (Observed), a failure to be raised to the user (Raised). Any other error that reaches the entry point is a bug of
+// ours.
 //
-// Break codes, reasons and hints are fixed text from the catalog in catalog.go, so that counts of them add up;
-// docs/graph_breaks.md is printed from it.
+// Break codes, reasons and hints are fixed text from the catalog in catalog.go, so that they can be counted;
+// docs/graph_breaks.md is generated from it.
 package exc
 
 import (
@@ -11,15 +12,16 @@ import (
 	"strings"
 )
 
-// Frame is one level of the user's stack: code name, file and line; and which part of the line, where it is known.
+// Frame is one level of the user's stack: code name, file and line, and the part of the line if known.
 type Frame struct {
 	Name, File string
 	Line       int
-	// EndLine is where the instruction's text ends, Col and EndCol its bounds in bytes from 0; EndCol is 0 where they are not known.
+	// EndLine is where the instruction's text ends; Col and EndCol are its bounds in bytes from 0. EndCol is 0 if they
+	// are unknown.
 	EndLine, Col, EndCol int
 }
 
-// At returns the frame with the bounds of an instruction's text: what its line table says, negative where that says nothing.
+// At returns the frame with the bounds of an instruction's text, from its line table; negative values are unknown.
 func (f Frame) At(endLine, col, endCol int32) Frame {
 	if endLine > 0 && col >= 0 && endCol > 0 {
 		f.EndLine, f.Col, f.EndCol = int(endLine), int(col), int(endCol)
@@ -27,22 +29,23 @@ func (f Frame) At(endLine, col, endCol int32) Frame {
 	return f
 }
 
-// Unsupported asks for a graph break.
+// Unsupported requests a graph break.
 type Unsupported struct {
 	Code    Code
-	Context string  // what was at hand; free text
-	Stack   []Frame // innermost first; every frame passed adds itself
-	// DataDependent marks a branch on a tensor's value: the step loop splits the frame into two arms.
+	Context string  // details; free text
+	Stack   []Frame // innermost first; every frame it passes adds itself
+	// DataDependent marks a branch on a tensor's value: the step loop resumes the frame in two arms.
 	DataDependent bool
-	// Before asks for a split in front of the instruction, which starts the rest of the frame: it can be captured there.
+	// Before requests a break before the instruction, so that the resumed frame starts with it and can capture it.
 	Before bool
-	// Earlier: it was found out later in the frame than where the split is, which says where it stands.
+	// Earlier: the break is at an earlier place than the one where it was found necessary.
 	Earlier bool
-	// Frame marks a call that looks at its caller's frame: it runs in the user's own, not in a transformed one.
+	// Frame marks a call that inspects its caller's frame: it runs in the user's own frame, not in a transformed one.
 	Frame bool
-	// Asked says that the innermost region around it (godynamo.error_on_graph_break) has been asked whether a break is an error there.
+	// Asked: the innermost region around it (godynamo.error_on_graph_break) has decided whether a break is an error
+	// there.
 	Asked bool
-	// Forbidden says that it is: the break is raised to the user.
+	// Forbidden: it is, and the break is raised to the user.
 	Forbidden bool
 }
 
@@ -56,7 +59,7 @@ func (e *Unsupported) Error() string {
 	return b.String()
 }
 
-// Reason is the fixed text of the break with its context.
+// Reason is the break's fixed text with its context.
 func (e *Unsupported) Reason() string {
 	row := e.Code.Entry()
 	if e.Context == "" {
@@ -65,23 +68,23 @@ func (e *Unsupported) Reason() string {
 	return row.Reason + ": " + e.Context
 }
 
-// Break returns the error that asks for a graph break.
+// Break returns the error that requests a graph break.
 func Break(code Code, format string, args ...any) error {
 	return &Unsupported{Code: code, Context: fmt.Sprintf(format, args...)}
 }
 
-// SkipFrame leaves a code object to CPython. With Always the verdict holds for every later call of it; with Later it is this call's
-// alone, which is not captured because it does what the next one need not: no error under nopython either.
+// SkipFrame leaves a code object to CPython. With Always the verdict holds for every later call. With Later it holds
+// only for this call, which does something that the next need not do: it is no error under nopython either.
 type SkipFrame struct {
 	Code          Code
 	Reason        string
 	Always, Later bool
 }
 
-// Skip returns the error that leaves the frame to CPython where a graph break cannot be.
+// Skip returns the error that leaves the frame to CPython where a graph break is impossible.
 func Skip(u *Unsupported) error { return &SkipFrame{Code: u.Code, Reason: u.Reason()} }
 
-// Postpone returns the error that leaves this call alone to CPython.
+// Postpone returns the error that leaves only this call to CPython.
 func Postpone(code Code, format string, args ...any) error {
 	u := &Unsupported{Code: code, Context: fmt.Sprintf(format, args...)}
 	return &SkipFrame{Code: code, Reason: u.Reason(), Later: true}
@@ -89,25 +92,26 @@ func Postpone(code Code, format string, args ...any) error {
 
 func (e *SkipFrame) Error() string { return "skip frame: " + e.Reason }
 
-// RestartAnalysis asks the driver to translate the same frame again; the SpeculationLog has one more entry.
+// RestartAnalysis makes the driver translate the frame again, with one more entry in the SpeculationLog.
 type RestartAnalysis struct{ Reason string }
 
 func (e *RestartAnalysis) Error() string { return "restart: " + e.Reason }
 
-// Observed says that the user's program raises here: CPython, asked to evaluate an operation on known values, raised it, or a
-// raise statement did. A handler of an active frame gets it; where there is none, the frame is split before the
-// instruction, and CPython raises it for real. Text is for people; what the program may read is in Value.
+// Observed means that the user's code raises here: CPython raised it while evaluating an operation on known values, or
+// a raise statement did. A handler of an active frame gets it. Without a handler, the graph breaks before the
+// instruction, and CPython raises it for real. Text is for people; the exception that the user's code can read is in
+// Value.
 type Observed struct {
 	TypeName, Text string
-	Value          any  // the tracker of the exception (variables.ObjectVariable), nil until somebody asks for it
-	Real           any  // the exception CPython raised (py.Object), nil when it was none of CPython's
+	Value          any  // tracker of the exception (variables.ObjectVariable), nil until needed
+	Real           any  // the exception CPython raised (py.Object), or nil if CPython raised none
 	Vague          bool // Text says less than CPython's
-	Again          bool // raised again: its context stays as it is
+	Again          bool // reraised: its context stays as it is
 }
 
 func (e *Observed) Error() string { return "the program raises " + e.TypeName + ": " + e.Text }
 
-// Raised says that a Python exception is set and must reach the user (a backend that failed, KeyboardInterrupt).
+// Raised means that a Python exception is set and must reach the user (a backend that failed, KeyboardInterrupt).
 type Raised struct{ What string }
 
 func (e *Raised) Error() string { return "raise to the user: " + e.What }

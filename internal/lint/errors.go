@@ -43,7 +43,8 @@ func fallible(dir string) (map[string]bool, error) {
 	return found, nil
 }
 
-// droppedErrors lists the calls of those methods in a source text whose error nothing looks at: assigned to _, or not assigned.
+// droppedErrors lists the calls of those methods in a source text whose error is ignored: assigned to _, or not
+// assigned.
 func droppedErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, 0)
@@ -79,8 +80,8 @@ func callsPython(p *Package) bool {
 	return p.Path() == "pyhook/py" || strings.Contains(strings.Join(p.Imports, " ")+" ", module+"/pyhook/py ")
 }
 
-// answeredErrors lists the calls of those methods in a source text whose error is only compared with nil: the exception
-// becomes an answer. Where that is intended, the call is written in py.Answered.
+// answeredErrors lists the calls of those methods in a source text whose error is only compared with nil, so that the
+// exception becomes an answer. If that is intended, the call is written in py.Answered.
 func answeredErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, 0)
@@ -103,7 +104,7 @@ type use struct {
 	call     *ast.CallExpr // the call into Python that is assigned here, nil for other values
 	assigned bool
 	compared bool
-	success  *ast.BlockStmt // runs only where the comparison found no error
+	success  *ast.BlockStmt // runs only if the comparison found no error
 }
 
 // answersOnly lists a file's calls into Python whose error is only compared with nil before its variable is assigned again.
@@ -170,7 +171,7 @@ func errorUses(file *ast.File, methods map[string]bool) map[*ast.Object][]use {
 	return uses
 }
 
-// onlyCompared reports whether all mentions that follow an assignment are comparisons with nil, up to the next assignment. Blocks
+// onlyCompared reports whether all mentions after an assignment, up to the next one, are comparisons with nil. Blocks
 // that run only without an error are skipped.
 func onlyCompared(list []use) bool {
 	compared, skipped := false, token.NoPos
@@ -189,7 +190,7 @@ func onlyCompared(list []use) bool {
 	return compared
 }
 
-// conjuncts lists the comparisons that all hold where a condition does.
+// conjuncts lists the comparisons that all hold if a condition holds.
 func conjuncts(e ast.Expr) []*ast.BinaryExpr {
 	switch b := ast.Unparen(e).(type) {
 	case *ast.BinaryExpr:
@@ -201,7 +202,7 @@ func conjuncts(e ast.Expr) []*ast.BinaryExpr {
 	return nil
 }
 
-// intoPython is an expression as a call of one of those methods, nil if it is none.
+// intoPython returns an expression as a call of one of those methods, or nil.
 func intoPython(e ast.Expr, methods map[string]bool) *ast.CallExpr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

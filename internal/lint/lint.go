@@ -1,7 +1,7 @@
-// Package lint holds the house rules that a program can check, as tests: who may import whom, where C may be written, how
-// long a file may be. docs/style.md gives the reasons.
+// Package lint holds the house rules that a program can check, as tests: allowed imports, where C may be written, how
+// long a file may be. docs/style.md has the reasons.
 //
-// It looks at the repository through `go list` and the file system and imports nothing of the project's.
+// It reads the repository through `go list` and the file system and imports nothing from the project.
 package lint
 
 import (
@@ -19,7 +19,7 @@ const module = "github.com/godynamo/godynamo"
 // bindings is the package through which handles on Python objects are made.
 const bindings = "github.com/DataDog/go-python3"
 
-// Package is what `go list -json` says of a package, as far as the rules ask.
+// Package is the part of `go list -json` that the rules use.
 type Package struct {
 	ImportPath   string
 	Dir          string
@@ -44,7 +44,7 @@ func (p *Package) Path() string {
 func list(dir string, tags string) ([]*Package, error) {
 	cmd := exec.Command("go", "list", "-e", "-json", "-tags", tags, "./...")
 	cmd.Dir = dir
-	// Listing needs no compiler, but without cgo files that `import "C"` would count as left out.
+	// Listing needs no compiler, but without cgo, files with `import "C"` would count as excluded.
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1")
 	out, err := cmd.Output()
 	if err != nil {
@@ -63,15 +63,16 @@ func list(dir string, tags string) ([]*Package, error) {
 	}
 }
 
-// arrows says who may import whom: a package (the longest prefix of its path that has a row) may import what its row names, and
-// what is below that prefix itself. Everyone may import the packages of everyones.
+// arrows lists the allowed imports: a package (the longest prefix of its path that has a row) may import the packages
+// of its row, and everything below that prefix. Every package may import those in everyones.
 var arrows = map[string][]string{
 	"cmd/godynamo-ext": {"pyhook"},
-	// The command line tool sees the pure packages; CPython by pyhook/py, under the tag pyembed.
+	// The command line tool uses the pure packages; CPython through pyhook/py, under the tag pyembed.
 	"cmd/godynamo": {"bytecode", "guards", "fxgraph", "pyhook/py", "internal"},
 	"pyhook":       {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache", "backends", "pyhook/py"},
 	"pyhook/py":    {"bytecode", "bytecode/opcode"},
-	// A backend is handed the translation it finishes and emits instructions into it: it implements translate's interface.
+	// A backend receives the translation it finishes and emits instructions into it: it implements translate's
+	// interface.
 	"backends":           {"bytecode", "bytecode/opcode", "bytecode/translate", "guards", "fxgraph", "variables", "pyhook/py"},
 	"cache":              {"guards", "pyhook/py"},
 	"bytecode/translate": {"bytecode", "bytecode/opcode", "variables", "guards", "fxgraph", "pyhook/py"},
@@ -83,13 +84,13 @@ var arrows = map[string][]string{
 	"internal":           {},
 }
 
-// nested lists the packages that have a row of their own although their path lies below another row's: they are not what that
-// row's prefix means.
+// nested lists the packages with their own row although their path is below another row's prefix: that prefix does not
+// include them.
 var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py"}
 
 var everyones = []string{"internal/exc", "internal/invariants", "internal/counters"}
 
-// covers tells whether pkg is prefix or lies below it, without crossing into a nested package.
+// covers reports whether pkg is prefix or below it, without crossing into a nested package.
 func covers(prefix, pkg string) bool {
 	if pkg != prefix && !strings.HasPrefix(pkg, prefix+"/") {
 		return false
@@ -102,7 +103,7 @@ func covers(prefix, pkg string) bool {
 	return true
 }
 
-// rowOf returns the row of arrows that speaks for pkg; ok is false when none does.
+// rowOf returns the row of arrows for pkg; ok is false if there is none.
 func rowOf(pkg string) (row string, ok bool) {
 	for p := pkg; p != "."; p = path.Dir(p) {
 		if _, found := arrows[p]; found {
@@ -112,8 +113,8 @@ func rowOf(pkg string) (row string, ok bool) {
 	return "", false
 }
 
-// wrongImports returns one text for each import of packages that no arrow allows, sorted. Test files are free:
-// a test may compare two packages that know nothing of each other.
+// wrongImports returns one text for each import that no arrow allows, sorted. Test files are exempt: a test may
+// compare two unrelated packages.
 func wrongImports(packages []*Package) []string {
 	var wrong []string
 	for _, p := range packages {
@@ -150,7 +151,7 @@ func allowed(row, target string) bool {
 	return false
 }
 
-// strayC returns one text for each package outside of pyhook that has C in it, sorted.
+// strayC returns one text for each package outside pyhook that contains C, sorted.
 func strayC(packages []*Package) []string {
 	var stray []string
 	for _, p := range packages {
@@ -183,7 +184,7 @@ func bindingUsers(packages []*Package) []string {
 	return users
 }
 
-// pure says whether a package must build without CPython's headers.
+// pure reports whether a package must build without CPython's headers.
 func pure(pkg string) bool {
 	for _, prefix := range []string{"bytecode", "bytecode/opcode", "guards", "fxgraph", "internal"} {
 		if covers(prefix, pkg) {

@@ -8,22 +8,23 @@ import (
 	"strings"
 )
 
-// cFunction is a function of C as the text shows it: a definition, or a declaration in a header.
+// cFunction is a function in C source text: a definition, or a declaration in a header.
 type cFunction struct {
 	file, name, params, body string
 	line                     int
 	returns                  bool // a Python object
 	static                   bool
-	slot                     bool   // static, and its name is used as a value, as CPython's tables do
-	comment                  string // above it; of a declaration, also behind it
+	slot                     bool   // static, and its name is used as a value, as in CPython's tables
+	comment                  string // above it; for a declaration, also after it
 	group                    string // the comments of its section and, for slots, at the head of the file
 }
 
 var (
-	// Objects are CPython's structs (PyObject, PyCodeObject, ...) and the core's own, which begin with a capital (gd_Root).
+	// Objects are CPython's structs (PyObject, PyCodeObject, ...) and the core's, which start with a capital
+	// (gd_Root).
 	cObject = `(?:Py\w*Object|gd_[A-Z]\w*)`
 
-	// clang-format puts the name of a definition in the first column, after a line with what it returns.
+	// clang-format puts the name of a definition in the first column, after a line with its return type.
 	definition  = regexp.MustCompile(`(?m)^([A-Za-z_][^\n;{}#]*)\n(\w+)\(([^{};]*?)\)\n\{\n`)
 	declaration = regexp.MustCompile(`(?m)^([A-Za-z_][^\n;{}#=()]*[ *])(\w+)\(([^;{}]*)\);([^\n]*)`)
 	section     = regexp.MustCompile(`(?ms)^/\* ----.*?\*/`)
@@ -35,7 +36,7 @@ var (
 
 	owner = regexp.MustCompile(`(?i)\b(new|borrowed|immortal|steals|stolen)\b`)
 	steal = regexp.MustCompile(`(?i)\b(steals|stolen)\b`)
-	group = regexp.MustCompile(`(?i)\bnew references?\b`) // in a comment that speaks for several functions
+	group = regexp.MustCompile(`(?i)\bnew references?\b`) // in a comment about several functions
 )
 
 // cFunctions lists the functions of a C file.
@@ -68,7 +69,7 @@ func cFunctions(file, text string) []cFunction {
 	return found
 }
 
-// commentAbove returns the comment that ends a text. shared: or that is above the declarations that do.
+// commentAbove returns the comment at the end of a text. shared: or the comment above the declarations at its end.
 func commentAbove(text string, shared bool) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	end := len(lines)
@@ -106,7 +107,7 @@ func sectionComment(text string) string {
 	return sections[len(sections)-1]
 }
 
-// decrefs reports whether a body releases a parameter that it has taken no reference to.
+// decrefs reports whether a body releases a parameter without having taken a reference to it.
 func decrefs(body, param string) bool {
 	does := func(what string) bool {
 		return regexp.MustCompile(`\b(?:` + what + `)\(` + param + `\)`).MatchString(body)
@@ -114,8 +115,8 @@ func decrefs(body, param string) bool {
 	return does("Py_X?DECREF|Py_CLEAR") && !does("Py_X?INCREF|Py_X?NewRef")
 }
 
-// unowned lists the functions whose comments do not say who owns the objects that they return, return through a pointer, or release.
-// Definition and declaration count as one: either has the word.
+// unowned lists the functions whose comments do not state who owns the objects that they return, return through a
+// pointer, or release. Definition and declaration count as one: the word may be in either.
 func unowned(files map[string]string) []string {
 	said := map[string]string{}
 	key := func(f *cFunction) string {
@@ -163,6 +164,6 @@ func unowned(files map[string]string) []string {
 	return found
 }
 
-// understood lists the parameters that mean the same everywhere: arrays of borrowed references (guards/eval.h), and the result of a call
-// with GD_SERVED, whose enum says that it is new (calls/miss.h).
+// understood lists the parameters with the same meaning everywhere: arrays of borrowed references (guards/eval.h), and
+// the result of a call with GD_SERVED, whose enum states that it is new (calls/miss.h).
 var understood = []string{"regs", "slots", "args", "sp", "result"}

@@ -13,23 +13,24 @@ import (
 	"strings"
 )
 
-// stackUse returns how many values an opcode takes from the stack and how many it leaves there, when it goes on or when it jumps.
+// stackUse returns how many values an opcode takes from the stack and how many it leaves, for falling through or for
+// jumping.
 type stackUse func(op string, arg int, jumps bool) (takes, leaves int)
 
-// maxArg bounds the arguments that are tried: an effect that is the same for all of them does not depend on the argument.
+// maxArg bounds the arguments that are tried: an effect equal for all of them does not depend on the argument.
 const maxArg = 16
 
 // pictures checks the comments above the handlers of opcodes. docs/style.md, One opcode handler, has an example.
 type pictures struct {
 	use   stackUse
-	codes map[string]string // of a constant of exc, the break code
+	codes map[string]string // the break code of each constant of exc
 
 	set     *token.FileSet
 	found   []string
 	counted int // pictures that have been compared with the stack effect
 }
 
-// picture is one line of a comment: "stack: lhs rhs -- result      a note", or "jumps:" for the stack where the opcode jumps.
+// picture is one line of a comment: "stack: lhs rhs -- result      a note", or "jumps:" for the stack after a jump.
 type picture struct {
 	text        string
 	jumps       bool
@@ -164,7 +165,7 @@ func (p *pictures) function(f *ast.FuncDecl, ops []string) {
 	p.breaks(f, doc)
 }
 
-// parsePicture reads a line. left is nil where the line has not exactly one "--".
+// parsePicture reads a line. left is nil if the line does not have exactly one "--".
 func parsePicture(line string) (pic picture, ok bool) {
 	body, ok := strings.CutPrefix(line, "\tstack:")
 	if !ok {
@@ -182,7 +183,7 @@ func parsePicture(line string) (pic picture, ok bool) {
 	return pic, true
 }
 
-// differs reports whether a jump leaves another stack than going on does.
+// differs reports whether a jump leaves another stack than falling through.
 func (p *pictures) differs(ops []string) bool {
 	for _, op := range ops {
 		_, leaves := p.use(op, 0, false)
@@ -193,8 +194,8 @@ func (p *pictures) differs(ops []string) bool {
 	return false
 }
 
-// compare counts the names of a picture where no opcode's effect depends on the argument. Where only the height above the operands
-// does not (LIST_APPEND), the difference is compared.
+// compare counts the names of a picture if no opcode's effect depends on the argument. If only the height does not
+// depend on it (LIST_APPEND), the difference is compared.
 func (p *pictures) compare(f *ast.FuncDecl, pic picture, ops []string) {
 	left, right := len(pic.left), len(pic.right)
 	for _, op := range ops {
@@ -222,7 +223,8 @@ func (p *pictures) compare(f *ast.FuncDecl, pic picture, ops []string) {
 // breakCode matches a break code in a comment.
 var breakCode = regexp.MustCompile(`\bGD\d+\b`)
 
-// breaks checks that the breaks: line has codes of the catalog, and those with which the handler itself breaks the graph.
+// breaks checks that the breaks: line has codes of the catalog, including those with which the handler itself breaks
+// the graph.
 func (p *pictures) breaks(f *ast.FuncDecl, doc string) {
 	var named []string
 	for _, line := range strings.Split(doc, "\n") {

@@ -1,8 +1,8 @@
-// Package page is the frame of the HTML pages that the command line tool writes: one file that opens without a network, in light and in
-// dark, with everything in it. A policy in its head has the browser refuse whatever else it might be told to load.
+// Package page is the frame of the HTML pages that the command line tool writes: one self-contained file that opens
+// without a network, in light and dark mode. A policy in its head makes the browser refuse to load anything else.
 //
-// What is user's text goes through html/template, or through textContent in scripts; the types of Page that are not escaped
-// (template.CSS, template.JS, template.HTML) are for the tool's own.
+// User text goes through html/template, or through textContent in scripts. The unescaped types of Page (template.CSS,
+// template.JS, template.HTML) are for the tool's own text.
 package page
 
 import (
@@ -14,7 +14,7 @@ import (
 //go:embed page.css
 var style string
 
-// Page is what stands in the frame.
+// Page is the content of the frame.
 type Page struct {
 	Title    string        // of the window, and the first heading
 	Subtitle string        // one line below it
@@ -23,8 +23,8 @@ type Page struct {
 	Script   template.JS   // at the end of the body
 }
 
-// Style is the shared style sheet; its colours are the variables --ink, --paper, --panel, --line, --soft, --accent, --good, --warn, --bad,
-// --mark and the series --c0 to --c7, each with a light and a dark value.
+// Style is the shared style sheet. Its colors are the variables --ink, --paper, --panel, --line, --soft, --accent,
+// --good, --warn, --bad, --mark and the series --c0 to --c7, each with a light and a dark value.
 func Style() template.CSS { return template.CSS(style) } // #nosec: a constant of the program
 
 var frame = template.Must(template.New("page").Parse(`<!doctype html>

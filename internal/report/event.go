@@ -30,14 +30,14 @@ type Fork struct {
 	Last int `json:"last"`
 }
 
-// Place is a function of the user.
+// Place is a function in the user's code.
 type Place struct {
 	Name string `json:"name"`
 	File string `json:"file"`
 	Line int    `json:"line"`
 }
 
-// Row is an array of JSON whose items have several types: a frame of a stack, a part of the guards, a function's time.
+// Row is a JSON array whose items have several types: a frame of a stack, a part of the guards, a function's time.
 type Row []any
 
 func (r Row) text(i int) string {
@@ -60,7 +60,7 @@ func (r Row) number(i int) float64 {
 
 // Failure is a guard that did not hold.
 type Failure struct {
-	Reason string  `json:"reason"` // one line for a person: what differs, both values, what to do
+	Reason string  `json:"reason"` // one line for a person: the difference, both values, the remedy
 	Text   string  `json:"text"`
 	Guard  *string `json:"guard"`
 	Found  *string `json:"found"`
@@ -85,15 +85,15 @@ type Around struct {
 	Lines []string `json:"lines"`
 }
 
-// Guards are what an entry checks.
+// Guards are the checks of an entry.
 type Guards struct {
 	Text  string `json:"text"`
 	Nodes int    `json:"nodes"`
 	Parts []Row  `json:"parts"`
-	Words []Row  `json:"words"` // the same for a person
+	Words []Row  `json:"words"` // the same in words
 }
 
-// Bytecode is the user's code and what was made of it, as dis lists them.
+// Bytecode is the user's code and the transformed code, as listed by dis.
 type Bytecode struct {
 	Original    string `json:"original"`
 	Transformed string `json:"transformed"`
@@ -133,7 +133,7 @@ type Translation struct {
 	process int // index of the process
 }
 
-// Micros is the whole time of the translation.
+// Micros is the total time of the translation.
 func (t *Translation) Micros() float64 {
 	sum := 0.0
 	for _, us := range t.Times {
@@ -142,7 +142,7 @@ func (t *Translation) Micros() float64 {
 	return sum
 }
 
-// Event is what happened outside of a translation, or beside it.
+// Event is an event outside a translation, or beside it.
 type Event struct {
 	Event       string         `json:"event"` // limit, backend_failed, graph_failed, internal_error, end
 	Process     int            `json:"process"`

@@ -1,7 +1,7 @@
-// Package report reads what GODYNAMO_TRACE wrote (docs/trace.md) and makes one page of it.
+// Package report reads the files written by GODYNAMO_TRACE (docs/trace.md) and makes one page from them.
 //
-// A trace may have been cut off anywhere and may lie beside other files: what cannot be read is named (Problem) and skipped, the rest
-// is reported. All texts in a trace are the user's, and reach the page escaped.
+// A trace may be truncated anywhere and may be beside other files: unreadable parts are named (Problem) and skipped,
+// the rest is reported. All texts in a trace are the user's, and are escaped in the page.
 package report
 
 import (
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Trace is what a directory holds: processes in the order in which they started, translations and events in theirs.
+// Trace is the content of a directory: processes in the order in which they started, translations and events by time.
 type Trace struct {
 	Directory    string
 	Processes    []*Process
@@ -37,8 +37,8 @@ func (p Problem) String() string { return p.File + ": " + p.Text }
 // ErrNothing is wrapped by the error for a directory without any trace in it.
 var ErrNothing = errors.New("no trace")
 
-// Read reads a directory's traces, or the one file that path names. Its error is about the path: it is missing, cannot be read, or holds no
-// trace at all (ErrNothing); the problems of the files are in the trace, which then is not nil.
+// Read reads a directory's traces, or the one file at path. Its error is about the path: it is missing, unreadable, or
+// holds no trace at all (ErrNothing). Problems with files are in the trace, which is then not nil.
 func Read(path string) (*Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -78,12 +78,12 @@ func Read(path string) (*Trace, error) {
 	return t, nil
 }
 
-// isTraceFile leaves pipes and the like alone: opening one waits for ever.
+// isTraceFile excludes pipes and the like: opening one waits forever.
 func isTraceFile(e os.DirEntry) bool {
 	return e.Type()&^os.ModeSymlink == 0 && strings.HasSuffix(e.Name(), ".jsonl")
 }
 
-// isOutput tells files that are no part of a trace and are expected beside it: pages made of it, hidden files.
+// isOutput reports whether a file is not part of a trace but expected beside it: pages made from it, hidden files.
 func isOutput(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".html")
 }
@@ -91,7 +91,7 @@ func isOutput(name string) bool {
 // file is one file's contents.
 type file struct {
 	name         string
-	process      *Process // nil: not a trace, or one that cannot be read
+	process      *Process // nil: not a trace, or unreadable
 	translations []*Translation
 	events       []*Event
 	problems     []Problem
@@ -101,7 +101,7 @@ func (f *file) problem(format string, args ...any) {
 	f.problems = append(f.problems, Problem{f.name, fmt.Sprintf(format, args...)})
 }
 
-// maxBroken is how many broken lines of a file are named one by one.
+// maxBroken is the number of broken lines of a file that are reported individually.
 const maxBroken = 5
 
 func readFile(path string) (*file, error) {
@@ -147,7 +147,7 @@ func readFile(path string) (*file, error) {
 	return f, nil
 }
 
-// line takes one line in.
+// line parses one line.
 func (f *file) line(line []byte) error {
 	var kind struct {
 		Event string `json:"event"`
@@ -190,10 +190,10 @@ func (f *file) line(line []byte) error {
 	case "":
 		return errors.New("no event")
 	}
-	return nil // events of later versions are passed over
+	return nil // events of later versions are ignored
 }
 
-// plain is an error of encoding/json without its inner names.
+// plain is an error of encoding/json without its internal names.
 func plain(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -202,7 +202,7 @@ func plain(err error) error {
 	return errors.New("no JSON object")
 }
 
-// join puts the files of one process together and sorts all.
+// join merges the files of one process and sorts everything.
 func (t *Trace) join(files []*file) {
 	type key struct {
 		pid     int

@@ -25,10 +25,11 @@ var bodySource string
 
 var body = template.Must(template.New("report").Funcs(template.FuncMap{"duration": duration, "when": when}).Parse(bodySource))
 
-// perChunk is how many translations' details are packed together: the page unpacks a chunk when one of them is looked at.
+// perChunk is the number of translations whose details are packed together: the page unpacks a chunk when one is
+// opened.
 const perChunk = 32
 
-// index is what the page's script has from the start.
+// index is the data that the page's script has from the start.
 type index struct {
 	Frames    [][4]any         `json:"frames"`    // of stacks, each once: function, file, line, source
 	Compiles  []row            `json:"compiles"`  //
@@ -69,13 +70,13 @@ type row struct {
 	Stack    []int   `json:"stack"`
 }
 
-// details are what a chunk has of each translation.
+// details is a chunk's data for each translation.
 type details struct {
 	*Translation
 	Stack struct{} `json:"-"`
 }
 
-// phases in the order in which the page shows them.
+// phases are in the order shown on the page.
 var phases = []string{"decode", "translate", "guards", "backend", "lower", "install"}
 
 // HTML writes the page.
@@ -140,7 +141,8 @@ func newIndex(s *Summary) *index {
 	return x
 }
 
-// pack compresses the translations' details: bytecode and graphs shrink to a tenth, and the page stays openable with thousands.
+// pack compresses the translations' details: bytecode and graphs shrink to a tenth, and a page with thousands still
+// opens.
 func pack(t *Trace) ([]string, error) {
 	var chunks []string
 	for at := 0; at < len(t.Translations); at += perChunk {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Summary is what a report says of a trace: totals, and what happened, grouped. It is the answer to `godynamo report --json`; times are in
-// microseconds, Translations are indexes into Compiles.
+// Summary is a report on a trace: totals and grouped events. It is the output of `godynamo report --json`; times are
+// in microseconds, Translations are indexes into Compiles.
 type Summary struct {
 	Format    string           `json:"format"` // "godynamo-report"
 	Version   int              `json:"version"`
@@ -44,21 +44,21 @@ type Totals struct {
 	InternalErrors  int                `json:"internal_errors"`
 }
 
-// ProcessRow is a process and what became of it.
+// ProcessRow is a process and its result.
 type ProcessRow struct {
 	*Process
 	Translations int            `json:"translations"`
 	Micros       float64        `json:"us"`
-	Ended        bool           `json:"ended"` // it said so
+	Ended        bool           `json:"ended"` // its end event was read
 	Counters     map[string]int `json:"counters"`
-	Parent       *int           `json:"parent"` // index of the process it was forked from, where that is in the trace
+	Parent       *int           `json:"parent"` // index of the process it was forked from, if that is in the trace
 }
 
 // Compile is a translation without its long texts.
 type Compile struct {
 	Process   int       `json:"process"`
 	ID        int       `json:"id"`
-	Parent    *int      `json:"parent"` // index of the translation that made what led here
+	Parent    *int      `json:"parent"` // index of the translation whose code called this one
 	Time      float64   `json:"time"`
 	Kind      string    `json:"kind"`
 	Function  Place     `json:"function"`
@@ -75,7 +75,7 @@ type Compile struct {
 	Stack     []Row     `json:"stack"`
 }
 
-// BreakGroup is a graph break at one place, however often it was met.
+// BreakGroup is a graph break at one place, however often it occurred.
 type BreakGroup struct {
 	Code         string `json:"code"`
 	Reason       string `json:"reason"`
@@ -87,10 +87,10 @@ type BreakGroup struct {
 	Translations []int  `json:"translations"`
 }
 
-// RecompileGroup is a guard of a function that did not hold, with the values that made it fail.
+// RecompileGroup is a failed guard of a function, with the values that made it fail.
 type RecompileGroup struct {
 	Function     Place       `json:"function"`
-	Reason       string      `json:"reason"` // of the first failure, in one line
+	Reason       string      `json:"reason"` // of the first failure, one line
 	Guard        string      `json:"guard"`
 	File         string      `json:"file"`
 	Line         int         `json:"line"`
@@ -99,16 +99,16 @@ type RecompileGroup struct {
 	Translations []int       `json:"translations"`
 }
 
-// maxValues bounds what a group shows of values.
+// maxValues bounds the values shown for a group.
 const maxValues = 12
 
-// FunctionTime is what translating a function of the user's took, wherever it was run through.
+// FunctionTime is the time spent translating a user function, wherever it was run.
 type FunctionTime struct {
 	Place
-	Translated int     `json:"translated"` // translations of its own
-	Inlined    int     `json:"inlined"`    // times it was run through inside of others
+	Translated int     `json:"translated"` // translations as an outermost frame
+	Inlined    int     `json:"inlined"`    // times it was inlined into others
 	Self       float64 `json:"self_us"`
-	Cumulative float64 `json:"cumulative_us"` // with what it called
+	Cumulative float64 `json:"cumulative_us"` // including its callees
 }
 
 // pathTime is a function at one path of calls, over all translations.
@@ -181,7 +181,7 @@ func (s *Summary) event(e *Event) {
 	}
 }
 
-// parents finds translations by process and number, a forked process's older ones in its parent.
+// parents finds translations by process and number; a forked process's older ones are in its parent.
 type parents struct {
 	byID   []map[int]int // per process
 	parent []int
@@ -195,7 +195,7 @@ func newParents(t *Trace, s *Summary) *parents {
 		parent, last := -1, 0
 		if q.ForkedFrom != nil {
 			last = q.ForkedFrom.Last
-			for k := range i { // the latest of that number that had begun by then
+			for k := range i { // the latest process with that number that had started by then
 				if t.Processes[k].PID == q.ForkedFrom.PID {
 					parent = k
 				}
@@ -298,13 +298,13 @@ func (s *Summary) again(t *Trace) {
 
 var addresses = regexp.MustCompile(`\b\d{6,}\b`)
 
-// subject is a guard without the value it compares with, so that n == 2 and n == 3 are one.
+// subject is a guard without the compared value, so that n == 2 and n == 3 are the same.
 func subject(guard string) string {
 	text, _, _ := strings.Cut(guard, " == ")
 	return addresses.ReplaceAllString(text, "N")
 }
 
-// functionTimes adds up the trees of calls, and merges them by path.
+// functionTimes adds up the call trees and merges them by path.
 func (s *Summary) functionTimes(t *Trace) {
 	type path struct{ parent, function int }
 	functions, paths := map[Place]int{}, map[path]int{}
@@ -373,5 +373,5 @@ func (s *Summary) functionTimes(t *Trace) {
 	}
 }
 
-// Name is the directory's, for titles.
+// Name is the directory's name, for titles.
 func (s *Summary) Name() string { return filepath.Base(filepath.Clean(s.Directory)) }

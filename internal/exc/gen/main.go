@@ -1,4 +1,4 @@
-// Command gen prints what others read of the catalog of break codes: docs/graph_breaks.md and a table for Python.
+// Command gen prints the files generated from the catalog of break codes: docs/graph_breaks.md and a table for Python.
 package main
 
 import (

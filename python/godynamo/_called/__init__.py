@@ -1,1 +1,1 @@
-"""What transformed code, guards, the Go library and the C core call."""
+"""Functions called by transformed code, guards, the Go library and the C core."""

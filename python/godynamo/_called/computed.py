@@ -1,4 +1,5 @@
-"""What transformed code calls for values that each call computes anew: see variables/computed.go and random.go."""
+"""Functions that transformed code calls for values recomputed by each call: see variables/computed.go and
+random.go."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def as_tensor(number: float) -> torch.Tensor:
 def shuffled(
     items: Iterable[Any], generator: Any = None, shuffle: Callable[[Any, list[Any]], None] | None = None
 ) -> list[Any]:
-    """A list of the items that the generator has shuffled."""
+    """A list of the items, shuffled by the generator."""
     out = list(items)
     if shuffle is not None:
         shuffle(generator, out)
@@ -30,7 +31,7 @@ def shuffled(
 
 
 def _words_can_be_put_back() -> bool:
-    """Whether this Python's generators are laid out as the core takes them to be."""
+    """Whether this Python's generators have the layout that the core expects."""
     generator, other = random.Random(1), random.Random(2)
     words = _C.random_words(generator)
     expected = [generator.random() for _ in range(700)]
@@ -43,7 +44,7 @@ _PLAIN: Any = (random.Random,) if _words_can_be_put_back() else ()
 
 
 def saved(generator: Any) -> Any:
-    """The state of a generator, for ``restore``; None of one that has none."""
+    """The state of a generator, for ``restore``; None if it has no state."""
     if isinstance(generator, random.SystemRandom):
         return None
     if isinstance(generator, _PLAIN):
@@ -52,7 +53,7 @@ def saved(generator: Any) -> Any:
 
 
 def restore(generator: Any, state: Any) -> None:
-    """Put a generator back: what it drew did not happen, and the program runs again from its start."""
+    """Restore a generator's state: its draws are undone, and the user's code runs again from its start."""
     if state is None:
         return
     if isinstance(generator, _PLAIN):

@@ -1,4 +1,4 @@
-"""Values of small tensors, read in front of operations that change them and put back where the user's own code runs again."""
+"""Values of small tensors, saved before operations that change them and restored if the user's code runs again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-#: elements; a larger tensor is left to a split of the frame
+#: #: elements; a larger tensor breaks the graph instead
 _CHEAP = 1 << 14
 
 _Read = tuple[tuple[torch.Tensor, ...], tuple[int, ...], list[torch.Tensor]]
@@ -25,7 +25,7 @@ def _set_each_version(tensors: tuple[torch.Tensor, ...], versions: tuple[int, ..
 
 
 def _setter() -> Callable[[tuple[torch.Tensor, ...], tuple[int, ...]], None]:
-    """torch 2.6 takes one tensor and its version, later ones take tuples."""
+    """Return the setter for this torch: 2.6 takes one tensor and its version, later versions take tuples."""
     try:
         _set_versions((), ())
     except TypeError:
@@ -37,7 +37,8 @@ _put_versions = _setter()
 
 
 def cheap_to_copy(tensor: torch.Tensor) -> bool:
-    """Whether all of a tensor that an operation in place changes is its values, and those are few: batch norm's statistics."""
+    """Whether in-place operations change nothing of a tensor but its values, and those are few: batch norm's
+    statistics."""
     return (
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided
@@ -49,9 +50,9 @@ def cheap_to_copy(tensor: torch.Tensor) -> bool:
 
 
 class Copies:
-    """Reads the values of tensors that look like the examples, and puts them back.
+    """Saves the values of tensors that look like the examples, and restores them.
 
-    One operation joins all of a kind: it costs little more than the copy of one.
+    One operation joins all tensors of a kind: it costs little more than copying one.
     """
 
     def __init__(self, *examples: torch.Tensor) -> None:
@@ -67,11 +68,11 @@ class Copies:
                 self._joins.append((join, operator.itemgetter(*group)))
 
     def read(self, *tensors: torch.Tensor) -> _Read:
-        """What put_back() takes."""
+        """Return the argument for put_back()."""
         return tensors, tuple([t._version for t in tensors]), [join(pick(tensors)) for join, pick in self._joins]
 
     def put_back(self, read: _Read) -> None:
-        """The changes have never been, for autograd's counts of versions neither."""
+        """Restore the tensors and their version counters, so that autograd sees no change."""
         tensors, versions, joined = read
         for (join, pick), values in zip(self._joins, joined, strict=True):
             if join is torch.clone:

@@ -1,6 +1,7 @@
-"""Calls that transformed code makes in the place of ones that look at their caller: logging and warnings.
+"""Calls that transformed code makes instead of calls that inspect their caller: logging and warnings.
 
-A call is made so where it runs none of the user's code: the handlers are logging's own, and a warning is shown as warnings does.
+They are used only if they run no user code: all handlers are logging's own, and warnings are shown by the warnings
+module.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LEVELS = {
     "critical": logging.CRITICAL,
 }
 
-#: Methods of loggers and functions of the module → the level; None: the first argument is.
+#: #: Methods of loggers and functions of the module → the level; None: the first argument is the level.
 LOGGING: dict[Any, int | None] = {
     **{getattr(logging.Logger, name): level for name, level in _LEVELS.items()},
     **{getattr(logging, name): level for name, level in _LEVELS.items()},
@@ -32,12 +33,12 @@ LOGGING: dict[Any, int | None] = {
 
 
 def level_of(fn: Any) -> int | None:
-    """The level that one of these functions logs at."""
+    """The level at which one of these functions logs."""
     return LOGGING[fn]
 
 
 def is_method(fn: Any) -> bool:
-    """Whether it is a method of a logger: the functions of the module log to the root."""
+    """Whether it is a logger's method: the module's functions log to the root logger."""
     return fn is getattr(logging.Logger, fn.__name__, None)
 
 
@@ -51,7 +52,7 @@ def _logging_only(obj: Any) -> bool:
 
 
 def plain_logger(logger: Any) -> bool:
-    """A guard predicate: a record to this logger meets no code but logging's own."""
+    """A guard predicate: a record to this logger runs only logging's own code."""
     if not _logging_only(logger) or logger.filters or logging.getLogRecordFactory() is not logging.LogRecord:
         return False
     at = logger
@@ -79,10 +80,10 @@ def log_root(logger: logging.Logger, level: int, place: Place, message: Any, *ar
 
 
 def plain_warnings(_: Any) -> bool:
-    """A guard predicate: a warning meets no code but the warnings module's own."""
+    """A guard predicate: a warning runs only the warnings module's own code."""
     shown: Any = warnings
     return (
-        bool(sys.modules.get("warnings") is warnings)  # where C looks for it
+        bool(sys.modules.get("warnings") is warnings)  # where C looks it up
         and shown.showwarning is shown._showwarning_orig
         and getattr(shown._showwarnmsg_impl, "__module__", None) == "warnings"
         and shown.warn is _warnings.warn

@@ -1,10 +1,11 @@
-"""Which operation of a graph raised, read from the traceback that came out of the backend's callable.
+"""Finds the operation of a graph that raised, from the traceback of the backend's callable.
 
-FX gives every node its name in the code it generates and keeps the node's user stack in ``stack_trace``, which copies and most
-passes (AOTAutograd's too) carry along. A backend that compiles to something else leaves nothing to be found here.
+FX gives every node its name in the code it generates and keeps the node's user stack in ``stack_trace``, which copies
+and most passes (also AOTAutograd's) preserve. A backend that compiles to something else leaves nothing to find here.
 
-An operation that is given functions (torch.vmap, checkpoint, ...: _translator/higher.py) runs a graph for each: the frame of such
-a graph is found in the same way, and the user frames of what it captured stand for it, inward of torch's own.
+An operation that takes functions (torch.vmap, checkpoint, ...: _translator/higher.py) runs a graph for each. The frame
+of such a graph is found in the same way and replaced by the user frames of the captured code, inside torch's own
+frames.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ import torch
 from .._backends import compiling, graph_modules, python_ops, verified
 from .._translator import higher
 
-# (code, globals, lasti, line) of each user frame, outermost first; the outermost may have the variables to show behind these
+# (code, globals, lasti, line) of each user frame, outermost first; the outermost may be followed by the variables to
+# show
 Chain = tuple[tuple[Any, ...], ...]
-# (name of the node, its user frames) of the backend's graph; of a function's (name, frames, how many are not the function's)
+# (name of the node, its user frames) for the backend's graph; for a function's, also how many frames are outside the
+# function
 Operation = tuple[str, Chain] | tuple[str, Chain, int]
 Operations = tuple[Operation, ...]
-# entries of a traceback, and user frames that stand for one
+# entries of a traceback, and user frames that replace one
 Parts = tuple[TracebackType | tuple[Chain, FrameType], ...]
 
-#: how a graph is called
+#: #: files whose frames call a graph
 _CALLS = {
     torch.fx.graph_module.__file__,
     torch.nn.modules.module.__file__,
@@ -40,10 +43,11 @@ _CALLS = {
 def user_frames(
     question: tuple[Operations, TracebackType, bool],
 ) -> tuple[Chain | None, TracebackType | Parts | None] | None:
-    """The user frames of the operation that raised, and what is inward of them; None where there is nothing of ours.
+    """The user frames of the operation that raised, and the traceback inside them; None if there is nothing to
+    replace.
 
-    question: operations, the traceback inward of the transformed frame, and whether that called the backend's graph. Without, or
-    where the operation is not found, its frames are None. Called by C (traceback.c).
+    question: operations, the traceback below the transformed frame, and whether that frame called the backend's graph.
+    If it did not, or the operation is not found, the user frames are None. Called by C (traceback.c).
     """
     operations, tb, whole = question
     graph = tuple(op for op in operations if len(op) == 2)
@@ -65,7 +69,7 @@ def user_frames(
 
 
 def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None:
-    """A traceback with the user's frames in the place of those of functions' graphs; None where there are none."""
+    """A traceback in which the frames of functions' graphs are replaced by the user's; None if there are none."""
     parts: list[Any] = []
     left_out = False
     while entry is not None:
@@ -85,7 +89,8 @@ def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None
 
 
 def _function_levels(operations: Operations, name: str, stack_trace: str) -> Chain | None:
-    """The function's own frames of one of its graph's operations. Names alone would not do: other graphs have them too."""
+    """The function's own frames for one of its graph's operations. A name alone is not enough: other graphs have it
+    too."""
     wanted = stack_trace.strip()
     found = [op for op in operations if _text(op[1]) == wanted] if wanted else []
     found = [op for op in found if op[0] == name] or found
@@ -97,7 +102,7 @@ def _file(entry: TracebackType) -> str:
 
 
 def _node_of(entry: TracebackType) -> tuple[str, str] | None:
-    """Name and stack_trace ("" where lost) of the node that a frame was at."""
+    """Name and stack_trace ("" if lost) of a frame's current node."""
     frame = entry.tb_frame
     if frame.f_code is torch.fx.Interpreter.run_node.__code__:
         node = frame.f_locals.get("n")
@@ -109,7 +114,7 @@ def _node_of(entry: TracebackType) -> tuple[str, str] | None:
 
 
 def _assigned(line: str) -> str:
-    """The node that a line of generated code computes: `mul = x * 2;  x = None`, `x += y;  iadd = x;  y = None`."""
+    """The node computed by a line of generated code: `mul = x * 2;  x = None`, `x += y;  iadd = x;  y = None`."""
     try:
         statements = ast.parse(line.strip()).body
     except SyntaxError:
@@ -131,7 +136,7 @@ def _stack_trace(frame: FrameType, name: str) -> str:
 
 
 def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
-    """The chain of a node: by its user stack, among those of one line by its name."""
+    """The chain of a node, found by its user stack; among the nodes of one line, by its name."""
     if not stack_trace:
         return next((op[1] for op in operations if op[0] == name), None)
     wanted = stack_trace.strip()
@@ -142,18 +147,18 @@ def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
     if not chains:
         return None
     if any(chain != chains[0] for chain in chains):
-        # A pass has renamed the node: the line is known, the place in it is not.
+        # A pass has renamed the node: the line is known, the position in it is not.
         return tuple((level[0], level[1], -1, *level[3:]) for level in chains[0])
     return chains[0]
 
 
 def _text(chain: Chain) -> str:
-    """As the translator writes it into stack_trace."""
+    """The chain's text as in stack_trace."""
     return "\n".join(f'  File "{c.co_filename}", line {line}, in {c.co_name}' for c, _, _, line, *_ in chain).strip()
 
 
 def _inward(entry: TracebackType | None) -> TracebackType | None:
-    """What the operation itself added, without the way FX's interpreter calls it."""
+    """The traceback inside the operation itself, without the frames in which FX's interpreter calls it."""
     ways = (torch.fx.Interpreter.run_node.__code__.co_filename, python_ops.__file__)
     while entry is not None and entry.tb_frame.f_code.co_filename in ways:
         entry = entry.tb_next

@@ -1,12 +1,12 @@
-"""What makes guard texts executable: the names they use, read with Python's own means wherever that runs no user code.
+"""Makes guard texts executable: defines the names they use, with plain Python wherever that runs no user code.
 
-A text such as ``___guarded_code.valid and ___check_type_id(y, 94367738391392) and y == 2 and ___check_tensors(x)`` is a Python
-expression. :func:`eval_text` evaluates it for a frame and gives the verdict the native evaluator gives. The two share as little
-code as can be: tests run them against each other.
+A text such as ``___guarded_code.valid and ___check_type_id(y, 94367738391392) and y == 2 and ___check_tensors(x)`` is
+a Python expression. :func:`eval_text` evaluates it for a frame, with the same verdict as the native evaluator. The two
+share as little code as possible: tests compare them.
 
-The C core imports this module for what is easier said in Python: sample tensors for the layout probe
-(:func:`layout_samples`), and the metadata of tensors whose layout is not known (:func:`tensor_state`). Importing it does not
-import torch.
+The C core imports this module for tasks that are simpler in Python: sample tensors for the layout probe
+(:func:`layout_samples`), and the metadata of tensors with an unknown layout (:func:`tensor_state`). Importing it does
+not import torch.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _MISSING = object()
 
 
 class Failed(LookupError):
-    """A value the text names cannot be read: its condition does not hold."""
+    """A value named by the text cannot be read: its condition does not hold."""
 
 
 # ---- helpers of the text -------------------------------------------------------------------------------------------------
 
 
 def type_lookup(cls: type, name: str) -> Any:
-    """What the first class of the MRO that has the name has for it: no descriptor is run.
+    """Look a name up in the MRO and return the first class's entry, without running a descriptor.
 
     >>> type_lookup(bool, "__add__") is int.__dict__["__add__"]
     True
@@ -53,27 +53,27 @@ def type_lookup(cls: type, name: str) -> Any:
 
 
 def type_hasattr(cls: type, name: str) -> bool:
-    """Whether any class of the MRO has the name."""
+    """Whether any class in the MRO has the name."""
     return isinstance(cls, type) and any(name in _type_dict(base) for base in _type_mro(cls))
 
 
 def mro_class(cls: type, index: int) -> Any:
-    """A class of the MRO; the metaclass is not asked."""
+    """A class of the MRO, without consulting the metaclass."""
     return _type_mro(cls)[index]
 
 
 def instance_attr(obj: object, name: str) -> Any:
-    """What the instance itself has under the name; its class is not asked and no ``__dict__`` is made."""
+    """The instance's own attribute; its class is not consulted and no ``__dict__`` is created."""
     return _C.instance_attr(obj, name)
 
 
 def instance_dict(obj: object) -> dict[str, Any]:
-    """The instance's ``__dict__``, made by looking; no ``__getattribute__`` is asked."""
+    """The instance's ``__dict__``, created if necessary; no ``__getattribute__`` runs."""
     return _C.instance_dict(obj)
 
 
 def dict_getitem(d: dict[Any, Any], key: object) -> Any:
-    """The dict's own value: ``__missing__`` and an overridden ``__getitem__`` are not asked."""
+    """The dict's own value: ``__missing__`` and an overridden ``__getitem__`` are not called."""
     return _C.dict_get(d, key)
 
 
@@ -87,7 +87,7 @@ def dict_contains(key: object, d: dict[Any, Any]) -> bool:
 
 
 class Keys(tuple):  # type: ignore[type-arg]
-    """Keys in order, equal to others of the same values and types: 1 is not True here."""
+    """Keys in order, equal only to keys with the same values and types: 1 is not True here."""
 
     __slots__ = ()
 
@@ -98,24 +98,24 @@ class Keys(tuple):  # type: ignore[type-arg]
 
 
 def dict_keys(d: dict[Any, Any]) -> Keys:
-    """The dict's keys in its order (an OrderedDict's own)."""
+    """The dict's keys in order (in an OrderedDict's own order)."""
     return Keys(_C.dict_keys(d))
 
 
 def dict_key(d: dict[Any, Any], i: int) -> Any:
-    """The i-th of them."""
+    """The i-th key of the dict."""
     return _C.dict_keys(d)[i]
 
 
 def tuple_iterator_len(iterator: object) -> int:
-    """Items a tuple iterator has left."""
+    """The number of items a tuple iterator has left."""
     if type(iterator) is not type(iter(())):
         raise Failed("no tuple iterator")
     return operator.length_hint(iterator)
 
 
 def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
-    """The i-th item it has left; the iterator is not moved."""
+    """The i-th item the iterator has left; the iterator does not advance."""
     if type(iterator) is not type(iter(())):
         raise Failed("no tuple iterator")
     state: Any = iterator.__reduce__()
@@ -124,7 +124,7 @@ def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
 
 
 def equals(a: object, b: object) -> bool:
-    """Equality as guards mean it: part by part and types included, ``nan`` equal to ``nan``, ``0.0`` not to ``-0.0``.
+    """Equality as in guards: part by part, including types, ``nan`` equal to ``nan``, ``0.0`` not equal to ``-0.0``.
 
     >>> equals((1, 2.0), (1, 2.0)), equals((1, 2), (True, 2)), equals(0.0, -0.0)
     (True, False, False)
@@ -176,7 +176,7 @@ def cell_empty(cell: types.CellType) -> bool:
 
 _DEVICES = (
     "cpu cuda mkldnn opengl opencl ideep hip fpga maia xla vulkan metal xpu mps meta hpu ve lazy ipu mtia privateuseone"
-).split()  # torch's numbers of them
+).split()  # in the order of torch's numbers
 _DTYPES = (
     "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 bfloat16 "
     "quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8 bits16 float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz "
@@ -185,7 +185,7 @@ _DTYPES = (
 
 
 def field_text(field: int, raw: int) -> str:
-    """What a tensor's key set, dtype or device is called, given the number that lies in memory.
+    """The name of a tensor's key set, dtype or device, given the number in memory.
 
     >>> field_text(DEVICE, 0xFF00)
     'cpu'
@@ -202,7 +202,7 @@ def field_text(field: int, raw: int) -> str:
 
 
 def tensor_state(tensor: Any) -> tuple[Any, ...]:
-    """Metadata by Python attributes: (type, key set, dtype, device, requires_grad, shape, strides).
+    """Metadata read from Python attributes: (type, key set, dtype, device, requires_grad, shape, strides).
 
     ``__torch_function__`` of a subclass is not called. Strides are None for layouts without any.
     """
@@ -227,7 +227,7 @@ def _device_pair(device: Any) -> tuple[str, int]:
     return device.type, -1 if device.index is None else device.index
 
 
-# c10::DeviceType of what a sample can be made on everywhere.
+# c10::DeviceType of devices on which samples can be made everywhere.
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xpu": 12, "mps": 13, "meta": 14}
 # c10::ScalarType of the common dtypes: numbers that files and other languages rely on.
 _SCALAR_TYPES = {
@@ -237,7 +237,7 @@ _SCALAR_TYPES = {
 
 
 def _tensor_holds(row: Mapping[str, Any], tensor: Any) -> bool:
-    """What a row of the final check says, by Python attributes alone."""
+    """Evaluate a row of the final check with Python attributes alone."""
     import torch
 
     if not isinstance(tensor, torch.Tensor):
@@ -301,7 +301,7 @@ def _device_name(device_type: int) -> str:
 
 
 def _plain_keys() -> int:
-    """Bits of the key sets that dense, strided tensors have: what the layout probe's offsets hold for."""
+    """Bits of the key sets of dense, strided tensors, for which the layout probe's offsets hold."""
     import torch
 
     keys = torch._C.DispatchKey
@@ -322,7 +322,7 @@ def _plain_keys() -> int:
 def layout_samples() -> dict[str, Any] | None:
     """Tensors of known metadata for the layout probe; None while dispatch modes are active, which would make others.
 
-    Draws no random number and leaves every mode as it found it.
+    Draws no random number and leaves every mode unchanged.
     """
     import torch
 
@@ -364,7 +364,8 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
 
 def _views(tensor: Callable[..., Any]) -> list[Any]:
-    """Views of what requires no gradients, and of what has come to require them since: their own fields do not say so."""
+    """Views of tensors without gradients, and of tensors that required them only later: the views' own fields do not
+    show it."""
     plain, leaf, computed = (tensor(2, 3) for _ in range(3))
     views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
     leaf.requires_grad_(True)
@@ -373,7 +374,7 @@ def _views(tensor: Callable[..., Any]) -> list[Any]:
 
 
 def _varied(torch: Any, tensor: Callable[..., Any], leaf: Callable[[int], Any], count: int) -> list[Any]:
-    """Tensors of mixed shape, strides, dtype, device and history, from a small generator of our own."""
+    """Tensors of mixed shape, strides, dtype, device and history, from a small random generator of our own."""
     seed = 20250607
 
     def draw(n: int) -> int:
@@ -393,7 +394,7 @@ def _varied(torch: Any, tensor: Callable[..., Any], leaf: Callable[[int], Any], 
             t = t.unsqueeze(draw(len(shape))).expand(*_expanded(t, draw))
         if draw(3) == 0 and dtype.is_floating_point and t.is_contiguous():
             t = t.detach().requires_grad_(True)
-            # An operation on the meta device would import torch's decompositions: a second.
+            # An operation on the meta device would import torch's decompositions, which takes a second.
             t = t * 2 if draw(2) and t.device.type == "cpu" else t
         if dtype.is_complex and draw(2):
             t = t.conj()
@@ -406,7 +407,7 @@ def _expanded(t: Any, draw: Callable[[int], int]) -> list[int]:
 
 
 def _view_by_attributes(torch: Any, t: Any) -> tuple[Any, ...]:
-    """What ``_C.tensor_view`` should read from memory."""
+    """The values that ``_C.tensor_view`` should read from memory."""
     device_type, index = _device_pair(t.device)
     scalar_type = _SCALAR_TYPES[str(t.dtype).removeprefix("torch.")]
     keys = torch._C._dispatch_keys(t).raw_repr()
@@ -422,7 +423,8 @@ class _Cells(dict[str, Any]):
 
 
 def slot_names(entry: Any) -> list[str]:
-    """Names of an entry's slots where its code tells: arguments, then the free variables whose cells the slots hold."""
+    """Names of an entry's slots as far as its code has them: arguments, then the free variables whose cells the slots
+    hold."""
     code = entry.orig_code
     if not isinstance(code, types.CodeType):
         return []
@@ -434,9 +436,9 @@ def slot_names(entry: Any) -> list[str]:
 def environment(
     entry: Any, slots: Mapping[str, Any] | None = None, globals: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Names the entry's text uses beside the frame's own variables: the helpers, ``L``, ``G``, ``___cells``.
+    """Names that the entry's text uses in addition to the frame's variables: the helpers, ``L``, ``G``, ``___cells``.
 
-    `slots` maps the frame's variables to what their slots hold (a cell for a free variable).
+    `slots` maps the frame's variables to the contents of their slots (a cell for a free variable).
     """
     held = dict(slots or {})
     scope = globals if globals is not None else {}
@@ -502,7 +504,7 @@ def environment(
 
 
 class _Names(dict[str, Any]):
-    """The order in which a text's names are found: its own, the frame's variables, globals, builtins."""
+    """The order in which a text's names are looked up: helpers, the frame's variables, globals, builtins."""
 
     def __init__(self, env: dict[str, Any], variables: Mapping[str, Any], globals: Mapping[str, Any]) -> None:
         super().__init__(variables)
@@ -516,7 +518,7 @@ class _Names(dict[str, Any]):
 
 
 def _variables(entry: Any, slots: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name: a free variable's is what its cell contains, and an empty cell has none."""
+    """Values by name: for a free variable the contents of its cell; an empty cell has no value."""
     code = entry.orig_code
     cells = set(code.co_freevars) | set(code.co_cellvars) if isinstance(code, types.CodeType) else set()
     text = entry.text
@@ -536,10 +538,10 @@ def eval_text(
     globals: dict[str, Any] | None = None,
     names: Sequence[str] = (),
 ) -> bool:
-    """Evaluates the entry's text for a frame: the verdict of ``entry.check``, reached another way.
+    """Evaluate the entry's text for a frame, with the same verdict as ``entry.check``, computed independently.
 
-    `slots` are the slots in order, named by `names` or by the entry's code, or a mapping from variables to what their slots
-    hold. A value that cannot be read makes its part fail.
+    `slots` are the slots in order, named by `names` or by the entry's code, or a mapping from variables to the
+    contents of their slots. A value that cannot be read makes its part fail.
     """
     if not isinstance(slots, Mapping):
         slots = dict(zip(names or slot_names(entry), slots, strict=False))
@@ -547,7 +549,7 @@ def eval_text(
 
 
 def part_holds(entry: Any, part: str, slots: Sequence[Any], globals: dict[str, Any]) -> bool:
-    """Whether one part of the entry's text holds for a frame, whatever the others say."""
+    """Whether one part of the entry's text holds for a frame, regardless of the others."""
     return _holds(entry, part, dict(zip(slot_names(entry), slots, strict=False)), globals)
 
 

@@ -1,4 +1,5 @@
-"""What the Go library and the C core call, by name. All of it is cold: at a translation, never on a hit."""
+"""Functions that the Go library and the C core call by name. All are cold: they run at a translation, never on a
+hit."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ substitute_of = registry.substitute_of
 
 
 class _Recorders(threading.local):
-    """Lists that want to hear of this thread's translations (explain)."""
+    """Lists that receive the records of this thread's translations (explain)."""
 
     def __init__(self) -> None:
         self.lists: list[list[dict[str, Any]]] = []
@@ -55,7 +56,7 @@ listeners: list[Callable[[dict[str, Any]], None]] = []
 
 
 def translated(info: dict[str, Any]) -> None:
-    """Take note of a translation that has ended.
+    """Record a finished translation.
 
     ``info``: status ("ok", "skipped", "later": not this call, but the next), reason, code (the user's), function
     (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None), seconds, breaks,
@@ -90,18 +91,18 @@ def translated(info: dict[str, Any]) -> None:
 
 
 def users_code(info: dict[str, Any]) -> Any:
-    """The user's code that a record of translated() is about."""
+    """The user's code in a record of translated()."""
     return _users_code(getattr(info["owner"], "function", None), info["code"])
 
 
 def _users_code(function: Any, code: Any) -> Any:
-    """The user's code that a frame's code comes from: its own, or for a resume function the split frame's."""
+    """The user's code that a frame's code comes from: its own, or the broken frame's for a resume function."""
     origin = getattr(function, "__godynamo_origin__", None)  # (code, place, ...); written by pyhook/install.go
     return origin[0] if origin is not None and function.__code__ is code else code
 
 
 def users_frame(info: dict[str, Any]) -> _reasons.Frame:
-    """The user's function that a record of translated(), limit_reached() or refused() is about."""
+    """The user's function in a record of translated(), limit_reached() or refused()."""
     code = users_code(info)
     if "limit" in info:
         code = _users_code(info["function"], info["code"])
@@ -120,9 +121,10 @@ def break_text(
     row: tuple[str, str, str, tuple[tuple[str, str, int], ...]],
     positions: Sequence[tuple[int, int, int] | None] = (),
 ) -> str:
-    """One graph break as exc.Unsupported and the logs print it, the user's innermost line marked.
+    """One graph break as exc.Unsupported and the logs print it, with the user's innermost line marked.
 
-    positions: for each frame which part of its line is meant, (end line, column, end column) in bytes: carets are put below it.
+    positions: for each frame the relevant part of its line, (end line, column, end column) in bytes: it is marked with
+    carets.
     """
     code, reason, hint, stack = row
     lines = [f"{code}: {reason}" if code else reason]
@@ -142,7 +144,7 @@ def break_text(
 
 
 def source_line(file: str, line: int) -> str:
-    """The text of a line of user code, "" where its file cannot be read. The program's linecache is left as it was."""
+    """The text of a line of user code, "" if its file cannot be read. The user's linecache does not change."""
     known = file in linecache.cache
     text = linecache.getline(file, line).strip()
     if not known:
@@ -163,13 +165,13 @@ def raise_unsupported(info: dict[str, Any]) -> NoReturn:
 
 
 def is_user_error(error: BaseException) -> bool:
-    """Whether an exception that ended a translation belongs to the user: a backend that failed, Ctrl-C."""
+    """Whether an exception that ended a translation is raised to the user: a backend that failed, Ctrl-C."""
     return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
 
 
 def refused(info: dict[str, Any]) -> NoReturn:
-    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids to make one. At the limit of
-    entries, ``info["limit"]``, exc.FailOnRecompileLimitHit.
+    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids making one. At the
+    limit of entries, ``info["limit"]``, raise exc.FailOnRecompileLimitHit.
     """
     code = _users_code(info["function"], info["code"])
     failures = list(info["failures"] or ())
@@ -187,7 +189,7 @@ def refused(info: dict[str, Any]) -> NoReturn:
 
 
 def _named(code: Any, info: dict[str, Any]) -> str:
-    """A function by its name, or a module's call by its forward, with file and line."""
+    """A function's name, or the name of forward for a module's call, with file and line."""
     frame = _reasons.Frame.of(code, info.get("first_type"))
     return str(frame) if frame.parameters is not None else _where(code)
 
@@ -196,9 +198,9 @@ def _named(code: Any, info: dict[str, Any]) -> str:
 
 
 def limit_reached(info: dict[str, Any]) -> None:
-    """Warn that a code object has as many entries as it may; the core calls this once per callable and code.
+    """Warn that a code object has reached its limit of entries; the core calls this once per callable and code.
 
-    Where there was nothing to capture in any of them, CPython runs further cases as well as the entries did: no word of it.
+    If none of the entries captured anything, CPython runs further cases just as well: no warning.
     """
     entries = info["cache"].entries()
     if entries and all((entry.info or {}).get("nothing_to_capture") for entry in entries):
@@ -222,10 +224,10 @@ def limit_reached(info: dict[str, Any]) -> None:
 
 
 def internal_error(info: dict[str, Any]) -> None:
-    """Log a bug of ours; the call it happened in runs in CPython.
+    """Log a bug of ours; the call in which it happened runs in CPython.
 
-    The core calls this with where, error, function, count, disabled; the Go library with error (a text) alone, which is
-    handed to the core to be counted.
+    The core calls this with where, error, function, count, disabled. The Go library calls it with only error (a text),
+    which is passed to the core to be counted.
     """
     if "count" not in info:
         core.report_internal_error("translator", info.get("function"), exc.InternalTorchDynamoError(info["error"]))
@@ -256,7 +258,7 @@ def internal_error(info: dict[str, Any]) -> None:
 
 
 def watched() -> int:
-    """Who wants to hear of a translation, asked once each: the bits of pyhook/settings.go."""
+    """Which receivers want translations reported, checked once per translation: the bits of pyhook/settings.go."""
     bits = 1 if log.isEnabledFor(logging.DEBUG) else 0
     if recorders.lists:
         bits |= 2
@@ -271,7 +273,7 @@ _bisecting = bool(os.environ.get("GODYNAMO_BISECT"))
 
 
 def _traced(kind: str, **fields: Any) -> None:
-    """An event of the trace, where one is written."""
+    """Write an event to the trace, if there is one."""
     if config.trace_dir:
         from .._observe import trace as _trace
 
@@ -279,13 +281,14 @@ def _traced(kind: str, **fields: Any) -> None:
 
 
 def log_record(level: int, artifact: str, message: str, fields: dict[str, Any]) -> None:
-    """A record of the Go side's (zap), with its fields at the end of the message; artifact: the name of its logger, or ""."""
+    """Log a record of the Go side (zap), with its fields at the end of the message; artifact: its logger's name, or
+    ""."""
     logger = logging.getLogger(f"godynamo.{artifact}") if artifact else log
     logger.log(level, "%s", " ".join([message, *(f"{k}={v}" for k, v in fields.items())]))
 
 
 def graph_failed(info: dict[str, Any]) -> None:
-    """A compiled graph raised where the program itself does not: the program's result stands, the backend is at fault."""
+    """A compiled graph raised where the user's code does not: the user's result is kept, the backend is at fault."""
     error = info["error"]
     utils.counters["backend_errors"][type(error).__name__] += 1
     log.warning(
@@ -297,10 +300,11 @@ def graph_failed(info: dict[str, Any]) -> None:
 
 
 def may_run_again(error: BaseException | None) -> bool | None:
-    """Whether operations of a graph that raised left no trace outside: the user's saved-tensor hooks may have seen them.
+    """Whether the operations of a graph that raised left no trace outside: the user's saved-tensor hooks may have seen
+    them.
 
-    Checkpointing even ends its second forward pass by an exception from such a hook. None: the backend is at fault, and the user
-    is told, unless ``config.suppress_errors``.
+    Checkpointing even ends its second forward pass with an exception from such a hook. None: the backend is at fault,
+    and the user is told, unless ``config.suppress_errors`` is set.
     """
     from . import saved_tensors
 

@@ -1,7 +1,7 @@
-"""torch's thread-local modes that captured code switches itself: grad mode, inference mode, autocast, profiler blocks.
+"""torch's thread-local modes that captured code itself switches: grad mode, inference mode, autocast, profiler blocks.
 
-While a frame is translated, its switches are made for real, so that everything asked of torch meanwhile (FakeTensor too) is
-answered as the program would see it; the state at the start is put back at the end.
+While a frame is translated, its switches really happen, so that torch (also FakeTensor) answers every query as in the
+user's code; the initial state is restored at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.autograd import profiler
 
 from .._core import core
 
-#: Functions that switch: they become nodes of the graph.
+#: #: Functions that switch modes: they become nodes of the graph.
 SETTERS = (
     "_C._set_grad_enabled",
     "set_autocast_enabled",
@@ -26,7 +26,8 @@ SETTERS = (
     "clear_autocast_cache",
 )
 
-#: Context managers that do nothing else, and whether they switch grad mode and keep the mode before as ``prev``.
+#: #: Context managers that only switch modes, and whether they switch grad mode and keep the previous mode as
+#: ``prev``.
 CONTEXTS: dict[type, bool] = {
     torch.no_grad: True,
     torch.enable_grad: True,
@@ -42,11 +43,12 @@ _DEVICES = ("cpu", "cuda")
 
 State = tuple[Any, ...]
 
-# ---- modes that an object of torch's keeps as long as it lives ----
+# ---- modes that last as long as an object of torch's ----
 
 
 class _Entered(threading.local):
-    """What captured code has entered on this thread: (number, how to enter it, its argument) and the object, outermost first."""
+    """The modes captured code has entered on this thread: (number, enter function, its argument) and object, outermost
+    first."""
 
     def __init__(self) -> None:
         self.stack: list[tuple[tuple[int, Any, Any], Any]] = []
@@ -91,7 +93,7 @@ def _record(argument: tuple[str, str | None]) -> Any:
 
 
 def enter_inference_mode(mode: bool) -> int:
-    """Enter ``torch._C._InferenceMode(mode)``; the number it is left by."""
+    """Enter ``torch._C._InferenceMode(mode)``; return the number for leaving it."""
     return _enter(_inference, mode)
 
 
@@ -102,7 +104,7 @@ def _functions_off(_: None) -> Any:
 
 
 def enter_functions_off() -> int:
-    """Enter ``torch._C.DisableTorchFunctionSubclass()``; the number it is left by."""
+    """Enter ``torch._C.DisableTorchFunctionSubclass()``; return the number for leaving it."""
     return _enter(_functions_off, None)
 
 
@@ -113,12 +115,12 @@ def _all_functions_off(_: None) -> Any:
 
 
 def enter_all_functions_off() -> int:
-    """Enter ``torch._C.DisableTorchFunction()``; the number it is left by."""
+    """Enter ``torch._C.DisableTorchFunction()``; return the number for leaving it."""
     return _enter(_all_functions_off, None)
 
 
 def enter_record(name: str, args: str | None) -> int:
-    """Begin a profiler block; the number it is ended by."""
+    """Begin a profiler block; return the number for ending it."""
     return _enter(_record, (name, args))
 
 
@@ -128,35 +130,36 @@ def _taken(number: int) -> tuple[tuple[int, Any, Any], Any]:
 
 
 def leave_entered(number: int) -> None:
-    """Leave what was entered under this number."""
+    """Leave the mode entered under this number."""
     _leave(_taken(number))
 
 
 def adopt(number: int) -> Any:
-    """The object of what was entered under this number; who asks for it will leave it."""
+    """The object of the mode entered under this number; the caller takes over leaving it."""
     (_, how, _), obj = _taken(number)
     return obj[0] if how is _record else obj
 
 
-#: Functions that make or drop such an object.
+#: #: Functions that create or drop such an object.
 ENTERING = (enter_inference_mode, enter_functions_off, enter_all_functions_off, enter_record, leave_entered)
 
 
 def entered() -> tuple[Any, ...]:
-    """What captured code has entered on this thread, outermost first."""
+    """The modes captured code has entered on this thread, outermost first."""
     return tuple(key for key, _ in _entered.stack)
 
 
 def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
-    """A guard predicate: captured code has entered this and nothing else."""
+    """A guard predicate: captured code has entered exactly these modes."""
     return lambda _: entered() == keys
 
 
-# ---- all of it ----
+# ---- the whole state ----
 
 
 def snapshot() -> State:
-    """Read the state: what is entered, grad mode, autocast's cache switch and nesting, (enabled, dtype) per device type."""
+    """Read the state: entered modes, grad mode, autocast's cache switch and nesting, (enabled, dtype) per device
+    type."""
     torch.autocast_increment_nesting()
     return (
         entered(),
@@ -173,7 +176,7 @@ def with_grad(state: State, on: bool) -> State:
 
 
 def restore(state: State) -> None:
-    """Put a snapshot back; leaving the outermost autocast drops its cache, as autocast.__exit__ does."""
+    """Restore a snapshot; leaving the outermost autocast drops its cache, as autocast.__exit__ does."""
     if state == snapshot():
         return
     wanted, grad, cache, nesting, *devices = state
@@ -197,7 +200,7 @@ def restore(state: State) -> None:
 
 
 def restoring(state: State) -> Callable[[], None]:
-    """Return the function that puts a snapshot back: the first node of a graph that does not end in the state it began in."""
+    """Return a function that restores a snapshot: the first node of a graph that does not end in its initial state."""
 
     def put_modes_back() -> None:
         restore(state)
@@ -205,9 +208,9 @@ def restoring(state: State) -> Callable[[], None]:
     return put_modes_back
 
 
-# ---- modes that torch's own code leaves entered when an exception from outside ends it ----
+# ---- modes that torch's own code leaves entered if an exception from outside ends it ----
 
-#: what torch.fx's symbolic tracing patches: a patcher, whether it traces, and two functions of torch.nn.Module
+#: #: state patched by torch.fx's symbolic tracing: a patcher, whether it traces, and two functions of torch.nn.Module
 Tracing = tuple[Any, bool, tuple[Any, ...]]
 Everything = tuple[State, int, int, int, Tracing]
 _PATCHED = "__call__", "__getattr__"
@@ -235,16 +238,17 @@ def _restore_tracing(before: Tracing) -> None:
 
 
 def everything() -> Everything:
-    """Read all modes: a snapshot, how many function modes, dispatch modes and functorch layers are entered, and tracing."""
+    """Read all modes: a snapshot, the numbers of entered function modes, dispatch modes and functorch layers, and
+    tracing."""
     c: Any = torch._C
     layers = c._functorch.get_dynamic_layer_stack_depth()
     return snapshot(), c._len_torch_function_stack(), c._len_torch_dispatch_stack(), layers, _tracing()
 
 
 def restore_everything(before: Everything) -> None:
-    """Leave what has been entered since everything() gave ``before``, without running its exit.
+    """Leave every mode entered since everything() returned ``before``, without running its exit.
 
-    A signal's handler may raise between the entry of a mode and the block that leaves it, or in what leaves it.
+    A signal handler may raise between entering a mode and the block that leaves it, or while it is left.
     """
     from torch.utils import _python_dispatch
 
@@ -261,7 +265,7 @@ def restore_everything(before: Everything) -> None:
 
 
 def leave_dispatch_modes(_: None) -> None:
-    """The same where a translation was ended: none begins under a dispatch mode."""
+    """Do the same after an aborted translation: none begins under a dispatch mode."""
     restore_everything((snapshot(), torch._C._len_torch_function_stack(), 0, 0, _tracing()))
 
 
@@ -269,7 +273,7 @@ def leave_dispatch_modes(_: None) -> None:
 
 
 def _generators() -> list[torch.Generator]:
-    """The default generators in use: the CPU's, and each device's whose runtime has been started."""
+    """The default generators in use: the CPU's, and those of each device whose runtime has started."""
     found = [torch.default_generator]
     for device in (torch.cuda, torch.xpu):
         if device.is_initialized():
@@ -278,11 +282,11 @@ def _generators() -> list[torch.Generator]:
 
 
 def random_state() -> list[tuple[torch.Generator, torch.Tensor]]:
-    """Read what torch's default generators would draw next."""
+    """Read the states of torch's default generators."""
     return [(g, g.get_state()) for g in _generators()]
 
 
 def put_random_state(states: list[tuple[torch.Generator, torch.Tensor]]) -> None:
-    """Put back what random_state() read."""
+    """Restore the states read by random_state()."""
     for generator, state in states:
         generator.set_state(state)

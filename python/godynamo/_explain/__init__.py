@@ -1,1 +1,1 @@
-"""What explain() gives, as data, text, HTML and pictures, and what it counts."""
+"""explain()'s result, as data, text, HTML and pictures, and its counts."""

@@ -1,8 +1,8 @@
-"""How much of a program was captured: what CPython ran (_explain/census.py) beside what the translations say they stand for.
+"""How much of a program was captured: compares what CPython ran (_explain/census.py) with the translations' accounts.
 
-Each translation says which instructions of the user's it stands for (bytecode/translate/account.go). An instruction counts once a
-code object and side, however often it runs. What the interpreter needs for itself (RESUME, CACHE, PRECALL, EXTENDED_ARG)
-is none.
+Each translation records which of the user's instructions it executes (bytecode/translate/account.go). An instruction
+counts once per code object and side, however often it runs. Instructions that exist only for the interpreter (RESUME,
+CACHE, PRECALL, EXTENDED_ARG) are not counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOOKKEEPING = {
     "RETURN_GENERATOR",
 }
 
-#: why the core left a frame to CPython, where it was not a translation that said so: its counter → code of the catalog
+#: #: why the core left a frame to CPython, if no translation gave the reason: its counter → code of the catalog
 _LEFT = {
     "given_up": "GD0710",
     "hook_generator": "GD0302",
@@ -50,7 +50,8 @@ _LEFT = {
 
 @dataclass
 class Share:
-    """How much of something was captured, and how much CPython ran (``outside``); what was on both sides counts twice."""
+    """How much of something was captured, and how much CPython ran (``outside``); what occurs on both sides counts
+    twice."""
 
     captured: int = 0
     outside: int = 0
@@ -62,7 +63,7 @@ class Share:
 
     @property
     def share(self) -> float:
-        """The captured part of it, 1.0 where there is nothing."""
+        """The captured part of the total, 1.0 if there is nothing."""
         return self.captured / self.total if self.total else 1.0
 
     def __str__(self) -> str:
@@ -82,13 +83,13 @@ class FunctionShare:
 
 @dataclass
 class KeptOut:
-    """One reason for which CPython ran user code: where it is, what was called there, and what it cost.
+    """One reason why CPython ran user code: the place, the callee, and the cost.
 
-    ``callee`` is the qualified name of what the split's instruction called, the frame's own function where a whole frame is
-    CPython's, and the name of the instruction where that is no call; ``callee_file`` and ``callee_line`` are "" and 0 for C
-    code. ``code``, ``reason`` and ``hint`` are those of docs/graph_breaks.md. ``function``, ``file``, ``line``: where the code
-    meets it. ``count`` is how often; ``bytecodes`` and ``torch_calls`` are the places in the program that CPython ran because of
-    it.
+    ``callee`` is the qualified name of the callable that the breaking instruction called, the frame's own function if
+    CPython runs a whole frame, and the instruction's name if it is not a call; ``callee_file`` and ``callee_line`` are
+    "" and 0 for C code. ``code``, ``reason`` and ``hint`` are those of docs/graph_breaks.md. ``function``, ``file``,
+    ``line``: the place in the code. ``count`` is the number of occurrences; ``bytecodes`` and ``torch_calls`` are the
+    places in the program that CPython ran because of it.
     """
 
     callee: str
@@ -107,7 +108,7 @@ class KeptOut:
 
 @dataclass
 class Counts:
-    """What a census comes to."""
+    """The sums of a census."""
 
     bytecodes: Share = field(default_factory=Share)
     torch_calls: Share = field(default_factory=Share)
@@ -128,21 +129,21 @@ class _Cause:
 
 
 class _Piece:
-    """A transformed function, by what its translation says."""
+    """A transformed function, with its translation's account."""
 
     def __init__(self, record: dict[str, Any], account: dict[str, Any]) -> None:
         self.record = record
         native = account["native"]
         self.native: tuple[CodeType, int] | None = native[:2] if native else None
         self.units = range(*native[2:]) if native else range(0)
-        self.library: tuple[CodeType, int] | None = None  # a torch call, where all of the piece is a library's
+        self.library: tuple[CodeType, int] | None = None  # a torch call, if the whole piece is a library's
         self.python: tuple[tuple[CodeType, int, int, str], ...] = account["python"]
         breaks = record["info"]["breaks"]
         self.break_row = breaks[-1] if breaks else None
 
 
 class Summary:
-    """Adds up what a census found and the records of the translations meanwhile (see runtime.translated)."""
+    """Adds up a census and the records of translations made meanwhile (see runtime.translated)."""
 
     def __init__(self, census: Census, records: Iterable[dict[str, Any]]) -> None:
         self.census = census
@@ -150,7 +151,7 @@ class Summary:
         self.units: dict[int, frozenset[int]] = {}
         self.pieces: dict[int, _Piece] = {}
         self.copies: dict[int, tuple[CodeType, dict[int, int]]] = {}
-        self.left: dict[int, dict[str, Any]] = {}  # records of frames that no transformed function stands for
+        self.left: dict[int, dict[str, Any]] = {}  # records of frames without a transformed function
         self.causes: dict[Any, _Cause] = {}
         self.callees: dict[int, dict[int, tuple[str, str, int]]] = {}
         self.callers: dict[int, tuple[CodeType, int]] = {}  # of transformed functions
@@ -159,7 +160,7 @@ class Summary:
         for record in records:
             self._translation(record)
 
-    # -- what the translations say --
+    # -- the translations' accounts --
 
     def _translation(self, record: dict[str, Any]) -> None:
         account = (record.get("info") or {}).get("account")
@@ -184,7 +185,7 @@ class Summary:
         return id(code), unit
 
     def _places(self, code: CodeType, units: Iterable[int]) -> Iterator[Place]:
-        """The user's instructions that count."""
+        """The user's instructions that are counted."""
         if self.census.kind(code) == USER:
             counted = self._counted(code)
             yield from (self._place(code, unit) for unit in units if unit in counted)
@@ -194,7 +195,7 @@ class Summary:
         if known is None:
             instructions = list(dis.get_instructions(code))
             starts = next((i.offset for i in instructions if i.opname == "RESUME"), 0)
-            # what stands in front of it makes cells or a generator
+            # instructions before RESUME make cells or a generator
             known = frozenset(i.offset // 2 for i in instructions if i.offset > starts and i.opname not in _BOOKKEEPING)
             self.units[id(code)] = known
         return known
@@ -202,7 +203,7 @@ class Summary:
     # -- what CPython ran --
 
     def counts(self) -> Counts:
-        """The sums; to be asked for once."""
+        """Compute the sums; to be called once."""
         rows = self.census.rows
         self.callees = {id(row[0]): row[-1] or {} for row in rows}
         self.callers = {id(row[0]): (row[3], row[4]) for row in rows if row[2] and row[4] >= 0}
@@ -230,14 +231,15 @@ class Summary:
         out.functions = self._functions()
         for cause in self.causes.values():
             cause.row.bytecodes, cause.row.torch_calls = len(cause.bytecodes), len(cause.torch_calls)
-            # A generator or a coroutine that was made and not run has no instructions yet: the reason is told all the same.
+            # A generator or coroutine that was created but not run has no instructions yet: the reason is reported
+            # anyway.
             if cause.bytecodes or cause.torch_calls or cause.row.code == _GENERATOR:
                 out.kept_out.append(cause.row)
         out.kept_out.sort(key=lambda r: (-r.torch_calls, -r.bytecodes, -r.count, r.file, r.line))
         return out
 
     def _called(self, by: CodeType, unit: int) -> tuple[CodeType, int] | None:
-        """Where the user's code called what is captured; None where no user code did."""
+        """Where the user's code called the captured code; None if no user code did."""
         for _ in range(100):
             if unit < 0:
                 return None
@@ -255,7 +257,7 @@ class Summary:
     def _native(
         self, code: CodeType, piece: _Piece, counts: list[tuple[int, int, int]], called: tuple[CodeType, int] | None
     ) -> None:
-        """The instruction that a split leaves to CPython; a library's torch call counts where the user's code called it."""
+        """The native instruction at a graph break; a library's torch call counts where the user's code called it."""
         ran = [row for row in counts if row[0] in piece.units and row[1]]
         if piece.native is None or not ran:
             return
@@ -267,7 +269,7 @@ class Summary:
             self._add(cause, *place, torch_call=torch_call)
 
     def _frame(self, code: CodeType, cause: _Cause | None, counts: Iterable[tuple[int, int, int]]) -> None:
-        """A frame that was CPython's; of a library's, what it calls of torch's."""
+        """A frame run by CPython; of a library's frame, only its torch calls."""
         for unit, _, torch_calls in counts:
             if cause is not None:
                 self._add(cause, code, unit, torch_call=bool(torch_calls))
@@ -284,7 +286,7 @@ class Summary:
             self.outside[1].add(place)
 
     def _python_calls(self) -> None:
-        """Instructions that are Python operations of a graph."""
+        """Count instructions that are Python operations of a graph."""
         for piece in self.pieces.values():
             for code, unit, line, callee in piece.python:
                 cause = self._python(code, line, (callee, "", 0))
@@ -294,7 +296,7 @@ class Summary:
                 cause.row.count += 1
 
     def _python(self, code: CodeType, line: int, callee: tuple[str, str, int] = ("", "", 0)) -> _Cause:
-        """The Python operations of a line; named after one that calls Python code, where one does."""
+        """The cause for the Python operations of a line; named after one that calls Python code, if any."""
         where = code.co_name, code.co_filename, line
         cause = self._cause(("python", id(code), line), callee, _PYTHON_OPERATION, where)
         if callee[0] and not cause.row.callee_file:
@@ -312,7 +314,7 @@ class Summary:
         return cause
 
     def _reason(self, by: CodeType, unit: int, counter: str, frames: int) -> _Cause:
-        """Why so many frames are CPython's: what the core says (census.c's cause)."""
+        """Why CPython ran these frames, by the core's information (census.c's cause)."""
         if unit >= 0:
             piece = self.pieces.get(id(by))
             if piece is not None and unit in piece.units:
@@ -339,7 +341,7 @@ class Summary:
             return (break_code, reason + why, hint), stack[-1] if stack else None
         known = "GD0702" if info.get("nothing_to_capture") else record["left"]
         reason, hint = BREAK_CODES[known]
-        text = record["reason"]  # a break's has the catalog's in it
+        text = record["reason"]  # a break's text includes the catalog's
         return (known, text if text.startswith(reason) else f"{reason}: {text}" if text else reason, hint), None
 
     def _break(self, code: CodeType, piece: _Piece) -> _Cause:
@@ -352,7 +354,7 @@ class Summary:
         return self._cause((id(user), unit, break_code, reason), callee, (break_code, reason, hint), where)
 
     def _below(self, code: CodeType, unit: int) -> _Cause:
-        """What a transformed function calls on its own: a Python operation, an effect."""
+        """A call made by a transformed function itself: a Python operation, an effect."""
         callee = self.callees.get(id(code), {}).get(unit, ("", "", 0))
         lines = [line for line, *_ in list(code.co_positions())[unit : unit + 1]]
         line = lines[0] if lines and lines[0] else code.co_firstlineno

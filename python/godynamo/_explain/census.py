@@ -1,11 +1,12 @@
 """What CPython runs of a program, instruction by instruction, while explain() runs it.
 
-The core counts (pyhook/core/calls/census.c), this answers its questions.
+The core counts (pyhook/core/calls/census.c); this module answers its queries.
 
-A **torch call** is an instruction that calls a function or method of torch's which computes something, is an operator on a
-tensor, reads a property such as ``x.T``, or calls a builtin such as ``sum`` with a tensor. It counts where the user's code
-has it: all that ``self.layers(x)`` does inside of torch's files is one. A test of a tensor's value (``if x:``) is none, nor
-is what C code calls for the program (``map(torch.sin, l)``), where CPython runs it.
+A **torch call** is an instruction that calls a function or method of torch's that computes something, is an operator
+on a tensor, reads a property such as ``x.T``, or calls a builtin such as ``sum`` with a tensor. It counts where the
+user's code has it: everything that ``self.layers(x)`` does inside torch's files is one call. A test of a tensor's
+value (``if x:``) does not count, nor do calls that C code makes for the user (``map(torch.sin, l)``) if CPython runs
+it.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ LIBRARY, USER, HIDDEN = 0, 1, 2
 
 
 def _is(obj: object, kinds: Any) -> bool:
-    """Whether an object's type is one of these; isinstance would ask its class's ``__getattribute__`` for ``__class__``."""
+    """Whether an object's type is one of these; isinstance would call its class's ``__getattribute__`` for
+    ``__class__``."""
     return issubclass(type(obj), kinds)
 
 
 _NOT_TORCH, _TORCH, _TORCH_WITH_TENSOR = 0, 1, 2
 
-# ---- what is torch's ----
+# ---- torch's own functions ----
 
 _LOOKS = frozenset(
     "dim ndimension numel nelement element_size get_device data_ptr storage_offset is_contiguous is_floating_point is_complex "
     "is_signed is_inference is_pinned is_shared is_set_to is_same_size is_conj is_neg is_coalesced has_names size stride storage "
     "untyped_storage is_tensor can_cast promote_types result_type sym_size".split()
-)  # they look at a tensor and not at its values
+)  # they read a tensor's metadata, not its values
 _SPECIAL = frozenset(
     "__getitem__ __setitem__ __contains__ __rsub__ __rpow__ __rdiv__ __rtruediv__ __pow__ __div__".split()
 )
@@ -58,7 +60,7 @@ _C_FUNCTIONS = (
     types.WrapperDescriptorType,
 )
 
-#: what is read of a tensor by an operation
+#: #: attributes of a tensor whose reads are operations
 PROPERTIES = frozenset(
     name for name in ("T", "mT", "H", "mH", "real", "imag", "data") if _kinds.property_kind(name) == "tensor"
 )
@@ -89,14 +91,14 @@ def _torch_call(fn: Any) -> int:
 
 
 def _callee(fn: Any) -> tuple[str, str, int]:
-    """A callable's qualified name, and file and line where it has Python code; runs no user code."""
+    """A callable's qualified name, and file and line if it has Python code; runs no user code."""
     for _ in range(20):
         if _is(fn, partial):
             fn = fn.func
         elif _is(fn, core.Callable):
             fn = fn.function
         elif _is(fn, types.FunctionType) and trace_rules.skip_reason(fn.__code__) == "godynamo's own file":
-            inner = fn.__dict__.get("__wrapped__")  # disable() and its like
+            inner = fn.__dict__.get("__wrapped__")  # disable() and the like
             if inner is None:
                 break
             fn = inner
@@ -126,7 +128,7 @@ def _lines(code: Any) -> tuple[str, int]:
 class Census:
     """Counts what CPython runs on this thread inside ``with``.
 
-    Where a trace or profile function is set already nothing is counted: nothing is translated either.
+    If a trace or profile function is already set, nothing is counted, and nothing is translated either.
     """
 
     def __init__(self) -> None:
@@ -136,7 +138,7 @@ class Census:
             for ref, kind in list(registry._kinds.values())
             if kind.startswith("op:") and _is(fn := ref(), types.FunctionType)
         }
-        self.rows: list[Any] = []  #: what census_stop() gives
+        self.rows: list[Any] = []  #: the result of census_stop()
         self.complete = False  #: nothing was missed
 
     def __enter__(self) -> Census:
@@ -152,7 +154,7 @@ class Census:
         return (self.kind, _torch_call, _callee)[what](about)
 
     def kind(self, code: CodeType) -> int:
-        """Whose code it is."""
+        """Whose code it is: LIBRARY, USER or HIDDEN."""
         known = self._kinds.get(id(code))
         if known is None:
             known = self._kinds[id(code)] = code, self._kind(code)
@@ -160,7 +162,7 @@ class Census:
 
     def _kind(self, code: CodeType) -> int:
         if id(code) in self._in_graph:
-            return LIBRARY  # what it does is done where the user's code calls it
+            return LIBRARY  # its work counts where the user's code calls it
         if code.co_name == "<module>" or code.co_filename.startswith("<frozen importlib"):
             return HIDDEN  # an import is no part of the call
         path = os.path.realpath(code.co_filename)
@@ -170,6 +172,6 @@ class Census:
 
 
 def _is_users(code: CodeType, path: str) -> bool:
-    """Whether code is neither torch's, the standard library's nor ours; generators and class bodies too."""
+    """Whether code is not torch's, the standard library's or ours; also for generators and class bodies."""
     as_function = code.replace(co_flags=code.co_flags & ~trace_rules._NOT_FUNCTIONS | inspect.CO_NEWLOCALS)
     return not trace_rules.skip_reason(as_function) and not path.startswith(trace_rules._torch_folder())

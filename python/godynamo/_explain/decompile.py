@@ -1,4 +1,4 @@
-"""What translated code would look like as Python source, by depyf where it is installed."""
+"""The transformed code as Python source, decompiled by depyf if it is installed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def decompile(fn: Any) -> str:
     def f(x):
         ...
 
-    What depyf cannot decompile is shown as instructions. Raises ImportError where depyf is not installed, TypeError for what is
-    no optimized callable.
+    Code that depyf cannot decompile is shown as instructions. Raises ImportError if depyf is not installed, TypeError
+    if ``fn`` is not an optimized callable.
     """
     try:
         import depyf
@@ -29,7 +29,7 @@ def decompile(fn: Any) -> str:
         where = f"# {code.co_name}, {code.co_filename}:{code.co_firstlineno}: {i} of {len(entries)}, {entry.hits} hits"
         try:
             text = depyf.decompile(entry.code).strip()
-        except Exception as error:  # it does not know every form of instructions
+        except Exception as error:  # depyf does not support all instructions
             import dis
 
             text = "\n".join(

@@ -1,4 +1,4 @@
-"""How a function was split, in the DOT language: a cluster for each piece, its graph in it, a note for each break."""
+"""How a function was broken into pieces, in the DOT language: a cluster per piece with its graph, a note per break."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import guard_words
 if TYPE_CHECKING:
     from .explanation import BreakReason, Node, Piece
 
-#: in the name of an input that is a module's: ``l_self__modules_block__parameters_weight``
+#: #: in the name of an input that is read from a module: ``l_self__modules_block__parameters_weight``
 _MODULE_STEPS = re.compile(r"__(?:modules|parameters|buffers)_")
 
 _STYLE = {
@@ -24,7 +24,8 @@ _STYLE = {
 
 
 def pieces(all_pieces: Sequence[Piece], breaks: Sequence[BreakReason]) -> str:
-    """The pieces with what they go on in; a dotted edge leads to what CPython ran inside of a break's call."""
+    """The pieces with edges to their continuations; a dotted edge leads to pieces that CPython ran inside a break's
+    call."""
     out = [
         "digraph explanation {",
         "  rankdir=TB; compound=true; fontname=Helvetica;",
@@ -63,17 +64,18 @@ def pieces(all_pieces: Sequence[Piece], breaks: Sequence[BreakReason]) -> str:
 
 
 def heading(number: int, piece: Piece) -> str:
-    """What stands above a piece."""
+    """A piece's heading."""
     ops = piece.ops
     count = "no operation" if ops == 0 else f"{ops} operation{'s' if ops > 1 else ''}"
     return f"{number + 1}: {piece.title} ({count})"
 
 
 def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
-    """A break in a few lines: code and text, then the line where the piece ends, and the innermost one if that is another."""
+    """A break in a few lines: code and text, the line where the piece ends, and the innermost line if it is
+    another."""
     at = piece.split_frame if piece is not None else 0
     while at and (at >= len(reason.user_stack) or trace_rules.is_torchs(reason.user_stack[at][1])):
-        at -= 1  # nn.Module.__call__, for what it has inlined
+        at -= 1  # skip nn.Module.__call__ to the frame it inlined
     out = [f"{reason.code} {_cut(reason.reason, 70)}".strip()]
     for i in (at, 0) if at else (0,):
         if i < len(reason.user_stack):
@@ -84,7 +86,8 @@ def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
 
 
 def label(node: Node) -> str:
-    """What stands in a node's box: its name, an input's as in the program, and what it calls where that says more."""
+    """The text of a node's box: its name (an input's as in the user's code) and its target if that adds
+    information."""
     if node.op in ("placeholder", "get_attr"):
         path = _MODULE_STEPS.split(node.name)
         return _cut(".".join(path[1:]) if len(path) > 1 else guard_words.on_stack(node.name.removeprefix("l_")), 40)

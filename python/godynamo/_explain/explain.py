@@ -1,4 +1,4 @@
-"""What became of a function: explain(), guards(), cache_stats(), cache_entries()."""
+"""How a function was captured: explain(), guards(), cache_stats(), cache_entries()."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ __all__ = [
 
 
 def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
-    """Return a callable that runs ``fn`` once, freshly translated, and says what became of it: see :class:`Explanation`.
+    """Return a callable that runs ``fn`` once, freshly translated, and reports the result: see :class:`Explanation`.
 
     >>> print(godynamo.explain(f)(torch.randn(3)))  # doctest: +SKIP
     Graph count: 1
     ...
 
-    ``fn`` may be optimized already: its own translations are left alone, a backend that is given whole graphs is not called but
-    its graphs are made, and a graph break raises nothing. The run is slower than others: every instruction that CPython runs is
-    counted. What ``fn`` raises is raised.
+    ``fn`` may be optimized already: its own translations do not change. A backend that takes whole graphs is not
+    called, but its graphs are made, and a graph break raises no error. The run is slower than normal: every
+    instruction that CPython runs is counted. Exceptions of ``fn`` propagate.
     """
 
     if not callable(fn):
@@ -60,7 +60,8 @@ def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
 def explain_call(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Explanation, BaseException | None]:
-    """One call explained; and what it raised, which the explanation then goes up to (its result is None)."""
+    """Explain one call. If it raises, also return the exception; the explanation then ends there (its result is
+    None)."""
     from .._user.optimize import optimize
     from . import records as _explain_records
 
@@ -78,7 +79,7 @@ def explain_call(
         frame = error.__traceback__
         error.__traceback__ = frame.tb_next if frame is not None else None  # this one
     finally:
-        # Not remove(): that compares by value, and another explain's list may be equal.
+        # Not remove(): it compares by value, and another explain's list may be equal.
         del lists[next(i for i, r in enumerate(lists) if r is records)]
     summary = Summary(census, records)
     counts = summary.counts()
@@ -90,12 +91,12 @@ def explain_call(
 
 
 def _as_it_is(gm: Any, _example_inputs: list[Any]) -> Any:
-    """Stand in for a backend: what splits frames is the same with all that are given whole graphs."""
+    """Replace a backend: graph breaks are the same with all backends that take whole graphs."""
     return gm.forward
 
 
 def _asked(fn: Any) -> dict[str, Any]:
-    """What optimize() was told about a callable that is optimized already, as far as it decides what is captured."""
+    """The optimize() arguments of an optimized callable, as far as they affect what is captured."""
     options = getattr(getattr(fn, "root", None), "options", None)
     if options is None:
         return {"backend": "eager"}
@@ -104,7 +105,7 @@ def _asked(fn: Any) -> dict[str, Any]:
 
 
 def _name(fn: Any) -> str:
-    """What is explained, for a heading."""
+    """The name of the explained callable, for a heading."""
     function = getattr(fn, "__func__", fn)
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(fn).__qualname__
@@ -115,47 +116,48 @@ def _optimized(fn: Any) -> bool:
 
 
 def _caches(fn: Any) -> list[Any]:
-    """The FrameCaches of an optimized callable: its own, its resume functions', those the hook made for it."""
+    """The FrameCaches of an optimized callable: its own, its resume functions', and those the hook made for it."""
     if not available:
         return []
     if _modules.is_module(fn) and _modules.original(fn) is not fn:
         fn = object.__getattribute__(fn, "_godynamo_call")
     if not isinstance(fn, core.Callable):
         raise TypeError(f"an optimized callable is needed, not {fn!r}")
-    resumes = fn.root.resumes  # of the whole family: by (globals, place) the callable for the rest of a frame
+    resumes = fn.root.resumes  # of the whole family: (globals, place) → the callable for the rest of a frame
     return [fn.cache, *(w.cache for w in resumes.values()), *fn.root.inner]
 
 
 def guards(fn: Any) -> list[GuardText]:
-    """The guards of an optimized callable's translations, its resume functions' included, most recently used first.
+    """The guards of an optimized callable's translations, including its resume functions', most recently used first.
 
-    Each prints as executable Python with the user's line behind each condition; ``.guards`` has them as objects
-    (:class:`Guard`: name, kind, source, words, line), ``.tree()`` by the place they are about:
+    Each prints as executable Python with the user's line after each condition; ``.guards`` has them as objects
+    (:class:`Guard`: name, kind, source, words, line), ``.tree()`` groups them by place:
 
     >>> print(godynamo.guards(f)[0].tree())  # doctest: +SKIP
     x
     └─ TENSOR_MATCH: type(x) is Tensor  # program.py:4
 
-    Raises TypeError for what is not optimized.
+    Raises TypeError if ``fn`` is not optimized.
     """
     return [guard_objects.of_entry(e) for e in cache_entries(fn)]
 
 
 def cache_entries(fn: Any) -> list[Any]:
-    """The entries of an optimized callable and of its resume functions, most recently used first.
+    """The entries of an optimized callable and its resume functions, most recently used first.
 
     An entry is a ``_C.GuardedCode``: ``orig_code`` (the user's code object), ``code`` and ``function`` (the transformed ones),
     ``text``, ``parts``, ``part_lines`` (its guards), ``hits``, ``valid``, ``check(*slots)``, ``failure(slots)`` and ``info``: a
     dict with ``ops``, ``graphs``, ``graph`` (text), ``guards``, ``breaks`` ((code, reason, hint, user stack), ...), ``inlined``,
     ``resumes``, ``python_ops``, ``reused_layers``, ``nothing_to_capture``, ``skipped``.
 
-    Raises TypeError for what is not optimized.
+    Raises TypeError if ``fn`` is not optimized.
     """
     return [entry for cache in _caches(fn) for entry in cache.entries()]
 
 
 def cache_stats(fn: Any) -> dict[str, int]:
-    """Sum up an optimized callable and its resume functions: hits, misses, translations (entries that may still serve)."""
+    """Sum up an optimized callable and its resume functions: hits, misses, translations (entries that may still
+    serve)."""
     total = {"hits": 0, "misses": 0, "translations": 0}
     for cache in _caches(fn):
         stats = cache.stats()

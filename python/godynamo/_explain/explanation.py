@@ -1,4 +1,4 @@
-"""What explain() gives: what one call of a function was translated to, as data."""
+"""explain()'s result: the translations of one call of a function, as data."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from .source_lines import Excerpt, Position
 
 UserStack = tuple[tuple[str, str, int], ...]  #: (function, file, line), innermost first
 
-VERSION = 2  #: of to_dict()'s form; it is raised when a key goes or changes its meaning
+VERSION = 2  #: of to_dict()'s format; raised when a key is removed or changes its meaning
 
 
 @dataclass
 class BreakReason:
-    """One graph break: number and text as in docs/graph_breaks.md; user frames (function, file, line), innermost first."""
+    """One graph break: code and text as in docs/graph_breaks.md; user frames (function, file, line), innermost
+    first."""
 
     code: str
     reason: str
     hint: str
     user_stack: UserStack
-    #: for each frame which part of its line is meant: (end line, column, end column) in bytes from 0, or None
+    #: #: for each frame the relevant part of its line: (end line, column, end column) in bytes from 0, or None
     positions: tuple[Position | None, ...] = ()
     count: int = (
         1  #: translations that were split there: one for each frame that it goes through, and each turn of a loop
@@ -36,33 +37,33 @@ class BreakReason:
 
     @property
     def function(self) -> str:
-        """Name of the innermost function, "" where there is no frame."""
+        """Name of the innermost function, "" without a frame."""
         return self.user_stack[0][0] if self.user_stack else ""
 
     @property
     def file(self) -> str:
-        """Its file, "" where there is no frame."""
+        """Its file, "" without a frame."""
         return self.user_stack[0][1] if self.user_stack else ""
 
     @property
     def line(self) -> int | None:
-        """Line of the user's code, None where there is no frame."""
+        """Line of the user's code, None without a frame."""
         return self.user_stack[0][2] if self.user_stack else None
 
     @property
     def source(self) -> str:
-        """That line's text, "" where its file cannot be read."""
+        """That line's text, "" if its file cannot be read."""
         return runtime.source_line(*self.user_stack[0][1:]) if self.user_stack else ""
 
     def excerpt(self, frame: int = 0, around: int = 2) -> Excerpt:
-        """The source around a frame of the stack, 0 the innermost, with what is meant marked."""
+        """The source around a frame of the stack, 0 the innermost, with the relevant part marked."""
         _, file, line = self.user_stack[frame]
         return source_lines.excerpt(
             file, line, self.positions[frame] if frame < len(self.positions) else None, around=around
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The attributes, with the innermost line's place and text."""
+        """The attributes, with the innermost line's position and text."""
         return {
             "code": self.code,
             "reason": self.reason,
@@ -85,12 +86,12 @@ class Failure:
     """Why one entry did not serve a call: the guard that failed and both values."""
 
     guard: str  #: the condition, as in the entry's text
-    words: str  #: what differs, for a person
-    old: str | None  #: what the value was when the entry was made; None where the guard is about no value
-    new: str | None  #: what it was in this call
-    file: str  #: line of user code that asked for the guard, "" and 0 where none did
+    words: str  #: the difference, in words
+    old: str | None  #: the value when the entry was made; None if the guard is about no value
+    new: str | None  #: the value in this call
+    file: str  #: line of user code that needed the guard, "" and 0 if none did
     line: int
-    said: str = ""  #: one line for a person: what differs by the user's name for it, both values, what to do
+    said: str = ""  #: one line for a person: what differs, by the user's name, both values, and a remedy
 
     def __str__(self) -> str:
         where = f" ({source_lines.short(self.file)}:{self.line})" if self.file else ""
@@ -99,23 +100,24 @@ class Failure:
 
 @dataclass
 class Recompile:
-    """A code object that was translated again: why each entry there was did not serve, the failed guard with both values."""
+    """A code object that was translated again: why each existing entry did not serve, the failed guard with both
+    values."""
 
     function: str
     file: str
     line: int
-    reasons: tuple[str, ...]  #: as the log has them
-    failures: tuple[Failure, ...] = ()  #: the same in parts
-    before: bool = False  #: it is of the optimized callable's history, from before the explained call
+    reasons: tuple[str, ...]  #: as in the log
+    failures: tuple[Failure, ...] = ()  #: the same as objects
+    before: bool = False  #: from the optimized callable's history, before the explained call
 
     def __str__(self) -> str:
         return "\n".join([f"{self.function} ({self.file}:{self.line})", *(f"  {reason}" for reason in self.reasons)])
 
 
 def recompile(code: Any, reasons: Sequence[str], before: bool = False, first_type: type | None = None) -> Recompile:
-    """A Recompile, given the code object and the texts of the core (each a str with found, was, ... as attributes).
+    """A Recompile, made from the code object and the core's texts (each a str with found, was, ... as attributes).
 
-    first_type: of the frame's first variable, by which a module's call is named after its forward.
+    first_type: type of the frame's first variable, by which a module's call is named after its forward.
     """
     frame = _reasons.Frame.of(code, first_type)
     failures = []
@@ -143,35 +145,35 @@ class Node:
     op: str  #: FX's: placeholder, call_function, call_method, ...
     name: str
     target: str
-    text: str  #: the line that FX prints
-    inputs: tuple[str, ...]  #: names of the nodes that it takes, as often as it takes them
+    text: str  #: the line printed by FX
+    inputs: tuple[str, ...]  #: names of its input nodes, once per use
     user_stack: UserStack  #: the operation's place, innermost first; () for an input
 
 
 @dataclass
 class Piece:
-    """A part of a function's frame that was translated as one: it runs to the function's end or to a graph break."""
+    """A part of a function's frame that was translated as one: it ends at the function's end or at a graph break."""
 
     function: str
     file: str
     line: int  #: of the function
-    behind: int | None  #: the piece goes on behind the break in this line; None: from the function's start
+    behind: int | None  #: line of the break after which the piece starts; None: the function's start
     nodes: list[Node] = field(default_factory=list)  #: of its graph
-    split: int | None = None  #: index in break_reasons of what ends it, None where it runs to the function's end
-    split_frame: int = 0  #: which frame of that break's user stack is the piece's own
+    split: int | None = None  #: index in break_reasons of the break that ends it, None if it runs to the end
+    split_frame: int = 0  #: index of the piece's own frame in that break's user stack
     goes_on: list[int] = field(
         default_factory=list
     )  #: indices of the pieces that come behind the break, the first translations
     again: int | None = (
         None  #: index of the first translation of the same piece, where this is a later one, for other values
     )
-    not_run: int = 0  #: how many more there are that this call did not come to: the other arm of a branch
-    calls: list[int] = field(default_factory=list)  #: indices of pieces that CPython ran inside of the break's call
+    not_run: int = 0  #: number of further pieces that this call did not reach: the other arm of a branch
+    calls: list[int] = field(default_factory=list)  #: indices of pieces that CPython ran inside the break's call
     guards: int | None = None  #: index in guard_entries
 
     @property
     def ops(self) -> int:
-        """How many operations the graph has."""
+        """Number of operations in the graph."""
         return sum(n.op not in ("placeholder", "output", "get_attr") for n in self.nodes)
 
     @property
@@ -198,10 +200,11 @@ class Piece:
 
 @dataclass
 class Explanation:
-    """What one call of a function was translated to; ``str()`` of it is a report, ``to_dict()`` and ``to_json()`` give the same.
+    """The translations of one call of a function; ``str()`` is a report, ``to_dict()`` and ``to_json()`` contain the
+    same data.
 
-    ``to_html()`` is a page that opens offline, ``to_dot()`` and ``to_svg()`` draw how the function was split; a notebook
-    shows the page's contents. docs/explain.md says how to read each part.
+    ``to_html()`` is a page that opens offline, ``to_dot()`` and ``to_svg()`` draw the function's pieces; a notebook
+    shows the page's contents. docs/explain.md explains how to read each part.
 
     >>> explanation = godynamo.explain(f)(torch.ones(2))  # doctest: +SKIP
     >>> explanation.torch_calls.share, explanation.bytecodes.outside  # doctest: +SKIP
@@ -214,27 +217,28 @@ class Explanation:
     graphs: list[str] = field(default_factory=list)  #: as FX prints them
     graph_count: int = 0
     op_count: int = 0  #: operations in all graphs
-    #: one for each place and reason: what splits a frame splits those around it too, and is told once: the longest stack
+    #: #: one per place and reason: a break also breaks the frames around it, and is listed once, with the longest
+    #: stack
     break_reasons: list[BreakReason] = field(default_factory=list)
     guards: list[str] = field(default_factory=list)  #: guard text of each translation
     guard_entries: list[GuardText] = field(default_factory=list)  #: the same as objects
-    frame_count: int = 0  #: frames that were translated or given up
-    captured_frames: int = 0  #: of these, those that run translated
+    frame_count: int = 0  #: frames that were translated or abandoned
+    captured_frames: int = 0  #: those of them that run translated
     python_ops: dict[str, int] = field(default_factory=dict)  #: Python operations of the graphs, by callee
     #: instructions of the user's code that ran: symbolically, in a translation, or in CPython
     bytecodes: Share = field(default_factory=Share)
-    #: of them, those that call torch: captured in a graph, or made by CPython; see _explain/census.py for what counts
+    #: #: those of them that call torch: captured in a graph, or run by CPython; see _explain/census.py for what counts
     torch_calls: Share = field(default_factory=Share)
-    kept_out: list[KeptOut] = field(default_factory=list)  #: why CPython ran the rest, what cost most first
-    functions: list[FunctionShare] = field(default_factory=list)  #: the same counts for each function of the user's
+    kept_out: list[KeptOut] = field(default_factory=list)  #: why CPython ran the rest, most expensive first
+    functions: list[FunctionShare] = field(default_factory=list)  #: the same counts per user function
     recompiles: list[Recompile] = field(
         default_factory=list
     )  #: of this call; then the optimized callable's own, from before
-    #: whether nothing was missed: not where a trace or profile function (a debugger, coverage) is at work
+    #: #: whether nothing was missed: False under a trace or profile function (a debugger, coverage)
     counted: bool = False
-    #: the frames' pieces, in the order they were met, without those of torch's own frames that have no operation
+    #: #: the frames' pieces, in order of execution, without torch's own frames that have no operation
     pieces: list[Piece] = field(default_factory=list)
-    name: str = ""  #: what was explained, for headings
+    name: str = ""  #: name of the explained callable, for headings
 
     @property
     def graph_break_count(self) -> int:
@@ -243,13 +247,13 @@ class Explanation:
 
     @property
     def captured_share(self) -> float:
-        """Share of the frames that run translated, 1.0 where there was none."""
+        """Share of the frames that run translated, 1.0 if there were none."""
         return self.captured_frames / self.frame_count if self.frame_count else 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain dicts, lists, strings and numbers, with the shares worked out; the result as its type's name.
+        """Everything as plain dicts, lists, strings and numbers, including the shares; the result as its type's name.
 
-        The keys are those of docs/explain.md; ``version`` is raised when one goes or changes its meaning.
+        The keys are those of docs/explain.md; ``version`` is raised when one is removed or changes its meaning.
         """
         out = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "result"}
         counts = {"result_type": type(self.result).__qualname__, "graph_break_count": self.graph_break_count}
@@ -260,7 +264,7 @@ class Explanation:
         return json.dumps(self.to_dict(), indent=indent)
 
     def to_dot(self) -> str:
-        """How the function was split, in the DOT language: a cluster for each piece, a note for each break."""
+        """The function's pieces in the DOT language: a cluster per piece, a note per break."""
         from . import dot
 
         return dot.pieces(self.pieces, self.break_reasons)
@@ -272,7 +276,7 @@ class Explanation:
         return svg.picture(self.pieces, self.break_reasons)
 
     def to_html(self) -> str:
-        """A whole page, everything in it: it opens offline."""
+        """A whole self-contained page that opens offline."""
         from . import html
 
         return html.page(self)

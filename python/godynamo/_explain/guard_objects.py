@@ -1,4 +1,5 @@
-"""Guards of an entry as objects: each with its kind, its place and the user's line that asked for it; as text and as a tree."""
+"""Guards of an entry as objects, each with its kind, its place and the user's line that needed it; as text and as a
+tree."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from . import guard_words, source_lines
 
 Line = tuple[str, int]  #: file, line from 1
 
-#: parts that no kind of guard has made: by how their text begins
+#: #: parts not made by any kind of guard: by the start of their text
 _WITHOUT_KIND = {
     "___guarded_code.valid": "VALID",
     "___loads(": "LOADS",
@@ -20,29 +21,29 @@ _WITHOUT_KIND = {
 
 @dataclass(frozen=True)
 class Guard:
-    """One thing that a translation assumed about the frame it was made from.
+    """One assumption of a translation about the frame it was made from.
 
     >>> guard = godynamo.guards(f)[0].guards[1]  # doctest: +SKIP
     >>> guard.kind, guard.name, guard.words, guard.line  # doctest: +SKIP
     ('TYPE_MATCH', 'n', 'type(n) is int', ('program.py', 12))
     """
 
-    #: what it is about, as an expression: ``x``, ``self._modules['layer']``, ``G['torch'].nn``; "" for the process
+    #: #: the guarded place, as an expression: ``x``, ``self._modules['layer']``, ``G['torch'].nn``; "" for the process
     name: str
-    #: kind of guard: TYPE_MATCH, TENSOR_MATCH, ...; VALID and LOADS (a value that is handed over) are made by no kind
+    #: #: kind of guard: TYPE_MATCH, TENSOR_MATCH, ...; VALID and LOADS (a value passed on) belong to no kind
     kind: str
-    #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT; "" where it has none
+    #: #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT; "" if it has none
     source: str
-    #: the condition, executable in the environment of the entry's text; tensors share one
+    #: #: the condition, executable in the environment of the entry's text; tensors share one condition
     text: str
-    #: the same for a person to read
+    #: #: the same in words
     words: str
-    #: (file, line) of the user's code that was translated when it was made, None where none was
+    #: #: (file, line) of the user's code that was being translated when it was made, or None
     line: Line | None
 
     @property
     def create_fn_name(self) -> str:
-        """``kind``, under torch's name for it."""
+        """``kind``, under torch's name."""
         return self.kind
 
     @property
@@ -67,10 +68,10 @@ class Guard:
 
 @dataclass
 class GuardTree:
-    """Guards by the place they are about: ``x`` above ``x.weight`` above ``x.weight.shape``. ``str()`` draws it."""
+    """Guards grouped by place: ``x`` above ``x.weight`` above ``x.weight.shape``. ``str()`` draws the tree."""
 
     name: str  #: in words; "" at the root
-    guards: list[Guard] = field(default_factory=list)  #: about this very place
+    guards: list[Guard] = field(default_factory=list)  #: on exactly this place
     children: list[GuardTree] = field(default_factory=list)  #: places that are read from it
 
     def __iter__(self) -> Iterator[GuardTree]:
@@ -103,16 +104,16 @@ class GuardTree:
 
 @dataclass
 class GuardText:
-    """Guards of one entry: an expression that Python can evaluate, and its parts with the lines that caused them."""
+    """Guards of one entry: an expression that Python can evaluate, and its parts with the lines that needed them."""
 
     text: str  #: executable in the environment of godynamo._called.guard_env
-    parts: list[tuple[str, Line | None]]  #: its conditions in the order they are checked
-    hits: int  #: calls that the entry served
-    valid: bool  #: False once an object it depends on has died, or reset() was called
-    function: str = ""  #: the user's function, and where it stands
+    parts: list[tuple[str, Line | None]]  #: its conditions in the order of checking
+    hits: int  #: calls served by the entry
+    valid: bool  #: False once an object it depends on has died, or after reset()
+    function: str = ""  #: the user's function, with file and line
     file: str = ""
     line: int = 0
-    guards: list[Guard] = field(default_factory=list)  #: the same as objects, one for each tensor too
+    guards: list[Guard] = field(default_factory=list)  #: the same as objects, with one per tensor
 
     def tree(self) -> GuardTree:
         """The guards by place; see :class:`GuardTree`."""

@@ -1,7 +1,7 @@
 """A guard in words for a person: ``type(x) is torch.Tensor`` for ``___check_type_id(x, 94627598164288)``.
 
-What is given is a part of an entry's text, which is Python; what comes out is close to Python and need not be. Places
-keep their meaning: ``G['torch']`` is ``torch``, ``___type_lookup(___object(946.., '___type_Net'), 'forward')`` is
+The input is a part of an entry's text, which is Python; the output is close to Python but need not be. Places keep
+their meaning: ``G['torch']`` is ``torch``, ``___type_lookup(___object(946.., '___type_Net'), 'forward')`` is
 ``Net.forward``.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 
 Lookup = Callable[[int], Any]  #: an entry's const_by_id
 
-#: gd_tensor_spec.fields, in the order they are told
+#: #: gd_tensor_spec.fields, in the order in which they are listed
 _TYPE, _KEYSET, _DTYPE, _DEVICE, _REQUIRES_GRAD, _NDIM, _SIZES, _STRIDES = (1 << i for i in range(8))
 
 
 def parsed(text: str) -> ast.expr | None:
-    """An entry's text as a tree; None where it is no expression."""
+    """An entry's text as a tree; None if it is not an expression."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, ValueError, MemoryError):
@@ -28,7 +28,7 @@ def parsed(text: str) -> ast.expr | None:
 
 
 def words(text: str, lookup: Lookup) -> str:
-    """A part of an entry's text in words; the text itself where it is of no known form."""
+    """A part of an entry's text in words; the text itself if its form is unknown."""
     tree = parsed(text)
     return _Speaker(lookup).condition(tree) if tree is not None else text
 
@@ -36,14 +36,14 @@ def words(text: str, lookup: Lookup) -> str:
 def place(name: str, lookup: Lookup = lambda _: None, members: bool = True) -> str:
     """A place such as ``G['torch'].nn`` in words: ``torch.nn``.
 
-    ``members``: what a module's dicts hold is read as an attribute, ``self.norm`` for ``self._modules['norm']``.
+    ``members``: the contents of a module's dicts read as attributes, ``self.norm`` for ``self._modules['norm']``.
     """
     tree = parsed(name)
     return _Speaker(lookup, members).place(tree) if tree is not None else name
 
 
 def base(name: str) -> str | None:
-    """The place that this one is read from; None for a root (a variable, a global, an object of the entry)."""
+    """The place that this place is read from; None for a root (a variable, a global, an object of the entry)."""
     tree = parsed(name)
     inner: ast.expr | None = None
     if isinstance(tree, (ast.Attribute, ast.Subscript)):
@@ -58,12 +58,12 @@ def base(name: str) -> str | None:
         and called(inner) is None
         and base(ast.unparse(inner)) is None
     ):
-        return None  # a variable of the function around
+        return None  # a variable of the enclosing function
     return ast.unparse(inner)
 
 
 def tensor(place_name: str, check: dict[str, Any]) -> str:
-    """What is asked of a tensor, given a row of an entry's ``tensor_checks()``."""
+    """The checks on a tensor, given a row of an entry's ``tensor_checks()``."""
     from .._called import guard_env
 
     fields, kind = check["fields"], check["type"].__name__
@@ -98,7 +98,7 @@ def _dims(dims: Any, mask: int) -> str:
 
 
 def called(node: ast.AST | None) -> str | None:
-    """The helper that is called, ``___check_type_id``."""
+    """The name of the called helper, ``___check_type_id``."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("___"):
         return node.func.id
     return None
@@ -146,7 +146,7 @@ class _Speaker:
             return ast.unparse(node)
 
     def object(self, address: Any) -> str:
-        """What lies at an address, in words."""
+        """The object at an address, in words."""
         if not isinstance(address, int):
             return "the same object"
         for singleton in (None, True, False, ...):
@@ -154,13 +154,13 @@ class _Speaker:
                 return repr(singleton)
         try:
             found = self.lookup(address)
-        except LookupError:  # it is gone, or was never held
+        except LookupError:  # it died, or was never held
             found = None
         return describe(found) if found is not None else "the same object"
 
 
 def describe(value: Any) -> str:
-    """An object that a guard names; runs none of its own code.
+    """Describe an object that a guard names, without running its code.
 
     >>> describe(int), describe(ast), describe(3)
     ('int', 'module ast', '3')
@@ -201,7 +201,7 @@ def _grad_mode(_s: _Speaker, _args: list[ast.expr], wanted: bool) -> str:
 
 
 def _form(yes: str, no: str = "") -> Callable[[_Speaker, list[ast.expr], bool], str]:
-    """A form with places: {0} is the first argument, {1} the second as a constant."""
+    """A form with placeholders: {0} is the first argument, {1} the second as a constant."""
 
     def said(s: _Speaker, args: list[ast.expr], wanted: bool) -> str:
         filled = [s.place(a) for a in args]
@@ -232,7 +232,7 @@ _CONDITIONS: dict[str, Callable[[_Speaker, list[ast.expr], bool], str]] = {
 
 
 def on_stack(name: str) -> str:
-    """What a resume function gets from the stack at the split: its parameter ``___stack0`` is ``stack[0]``."""
+    """The name of a resume function's parameter taken from the stack at the break: ``___stack0`` is ``stack[0]``."""
     number = name.removeprefix("___stack")
     return f"stack[{number}]" if name.startswith("___stack") and number.isdecimal() else name
 
@@ -242,7 +242,7 @@ def _name(text: str) -> ast.expr:
 
 
 class _Places(ast.NodeTransformer):
-    """Rewrites helpers of the text into what they read."""
+    """Replaces helpers of the text by the place they read."""
 
     def __init__(self, speaker: _Speaker) -> None:
         self.speaker = speaker
@@ -295,7 +295,7 @@ class _Places(ast.NodeTransformer):
         return ast.Subscript(value=inner, slice=node.slice, ctx=ast.Load())
 
 
-#: dicts of an nn.Module that hold what its user reads as attributes, and what a container reads by number
+#: #: dicts of an nn.Module whose contents the user reads as attributes, or by number for a container
 _MEMBERS = frozenset(("_modules", "_parameters", "_buffers", "__dict__"))
 _VARS = re.compile(r"vars\((.+)\)")
 

@@ -1,4 +1,5 @@
-"""An explanation as HTML: a part of a notebook, or a whole page that opens offline. No scripts, nothing loaded."""
+"""An explanation as HTML: a fragment for a notebook, or a whole page that opens offline. No scripts, nothing
+loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .text import guards_title
 if TYPE_CHECKING:
     from .explanation import BreakReason, Explanation, Recompile
 
-#: nodes of a graph that a notebook draws; a page draws all
+#: #: maximum number of graph nodes that a notebook draws; a page draws all
 MOST_NODES = 250
 
 _CSS = """
@@ -43,7 +44,7 @@ _CSS = """
 .gdx pre.graph{background:#f5f7fa;border-radius:5px;padding:8px 12px;overflow-x:auto;line-height:1.4}
 .gdx .old{color:#a5341a}.gdx .new{color:#2f7040}.gdx .muted{color:#5e7186}
 """
-#: of a page, over the above and over the picture's own
+#: #: for a page, added after the above and after the picture's style
 _PAGE = """
 body{margin:0;padding:26px 34px;background:#fff}.gdx .picture{max-height:none}
 .gdx{max-width:1240px}
@@ -62,7 +63,7 @@ body,.gdx{background:#11181f;color:#dfe7ef}
 def page(e: Explanation) -> str:
     """A whole page."""
     title = f"explain {e.name}" if e.name else "explain"
-    style = _CSS + (_PAGE + svg.DARK).replace(".gd", ".page .gd")  # before the picture's own, whatever stands last
+    style = _CSS + (_PAGE + svg.DARK).replace(".gd", ".page .gd")  # before the picture's own, whichever comes last
     return (
         f'<!DOCTYPE html>\n<html lang="en" class="page"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
@@ -72,7 +73,7 @@ def page(e: Explanation) -> str:
 
 
 def fragment(e: Explanation) -> str:
-    """What a notebook shows below a cell."""
+    """The output that a notebook shows below a cell."""
     return f"<style>{_CSS}</style>{_body(e, MOST_NODES, heading='h2')}"
 
 

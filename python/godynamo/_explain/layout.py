@@ -1,8 +1,9 @@
-"""Layered drawing of an acyclic graph: rows by the longest way from the inputs, few crossings, edges through the gaps.
+"""Layered drawing of an acyclic graph: rows by the longest path from the inputs, few crossings, edges through the
+gaps.
 
-The steps are Sugiyama's: layers, places for long edges in each layer between, order within a layer by the median of the
-neighbours, and then coordinates that pull each node below what it comes from. Graphs of a few hundred nodes take some tens
-of milliseconds.
+The steps are Sugiyama's: layers, dummy nodes for long edges in each layer between, order within a layer by the median
+of the neighbours, and then coordinates that pull each node below its inputs. Graphs of a few hundred nodes take some
+tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-#: an edge over more layers than this is not drawn all the way: its end gets a stub that names where it comes from
+#: #: an edge over more layers than this is not drawn in full: its end gets a stub that names its origin
 LONGEST = 8
 
 _GAP_X, _GAP_Y = 18.0, 26.0
 _SWEEPS = 6
-_OF_INPUT = 0.02  # weight of an input's wish, for whose sake no other node moves
+_OF_INPUT = 0.02  # weight of an input's preferred place; no other node moves for it
 
 
 @dataclass
 class Box:
-    """A node: its size given, its place found. x and y are those of its middle."""
+    """A node: its size is given, its place is computed. x and y are its center."""
 
     width: float
     height: float
@@ -31,12 +32,12 @@ class Box:
 
 @dataclass
 class Drawing:
-    """Where all of it lies."""
+    """The positions of everything drawn."""
 
     boxes: list[Box]
-    #: for each edge (from, to) the points that it goes through, from the lower edge of one box to the upper edge of the other
+    #: #: for each edge (from, to) its points, from the lower edge of one box to the upper edge of the other
     paths: dict[tuple[int, int], list[tuple[float, float]]] = field(default_factory=dict)
-    stubs: list[tuple[int, int]] = field(default_factory=list)  #: edges that are too long to be drawn
+    stubs: list[tuple[int, int]] = field(default_factory=list)  #: edges too long to be drawn
     width: float = 0.0
     height: float = 0.0
 
@@ -88,7 +89,7 @@ def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The longest way from an input; an input stands right above the first that takes it."""
+    """Layers by the longest path from an input; an input is directly above its first user."""
     layer = [0] * count
     takes = [False] * count
     first = [-1] * count
@@ -104,7 +105,7 @@ def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
-    """Bring the nodes of each row near those that they are joined to."""
+    """Move the nodes of each row close to their neighbours."""
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         for i in range(len(rows)) if down else range(len(rows) - 1, -1, -1):
@@ -133,7 +134,7 @@ def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]
 
 
 def _across(rows: list[list[int]], boxes: list[Box], above: list[list[int]], below: list[list[int]]) -> None:
-    """x: beginning side by side, then pulled towards the neighbours, order and gaps kept."""
+    """x: starting side by side, then pulled towards the neighbours, keeping order and gaps."""
     for row in rows:
         x = 0.0
         for node in row:
@@ -150,13 +151,15 @@ def _across(rows: list[list[int]], boxes: list[Box], above: list[list[int]], bel
 
 
 def _wish(node: int, neighbours: list[int], boxes: list[Box], above: list[list[int]]) -> float:
-    """The middle of the neighbours; inputs count where there are no others: they come to the node, not it to them."""
+    """The mean of the neighbours; inputs count only if there are no others: they move to the node, not the node to
+    them."""
     inner = [n for n in neighbours if above[n]] or neighbours
     return sum(boxes[n].x for n in inner) / len(inner) if inner else boxes[node].x
 
 
 def _pull(row: list[int], boxes: list[Box], wanted: list[float], weights: list[float]) -> None:
-    """Place a row as near to what is wanted as order and gaps allow: groups that touch share the mean of their wishes."""
+    """Place a row as near to the wanted places as order and gaps allow: groups that touch share the mean of their
+    wishes."""
     groups: list[tuple[float, float, list[int]]] = []  # (place of the first, weight, its nodes)
     offsets: dict[int, float] = {}
     for node, want, own in zip(row, wanted, weights, strict=True):

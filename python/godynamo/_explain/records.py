@@ -1,4 +1,5 @@
-"""From the records of translations (see runtime.translated) to an Explanation: its breaks, guards, pieces and recompiles."""
+"""Converts the records of translations (see runtime.translated) to an Explanation: breaks, guards, pieces and
+recompiles."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Record = dict[str, Any]
 def explanation(
     result: Any, records: list[Record], summary: Summary, counts: Counts, entries: list[Any], name: str
 ) -> Explanation:
-    """Add it all up. entries: the GuardedCode objects that the call left, for guards as objects."""
+    """Combine everything. entries: the GuardedCode objects that the call left, for guards as objects."""
     out = Explanation(
         result,
         bytecodes=counts.bytecodes,
@@ -67,18 +68,19 @@ def _nodes(info: Record) -> list[Node]:
 
 
 def _graph_text(nodes: list[Node]) -> str:
-    """As FX prints it; a translation keeps the text of small graphs alone."""
+    """The graph as printed by FX; a translation keeps the text only for small graphs."""
     return "\n".join(["graph():", *(f"    {n.text}" for n in nodes), ""]) if nodes else ""
 
 
 class _Breaks:
-    """Breaks by place: a split in an inner frame splits the frames around it too, at their calls of it."""
+    """Breaks by place: a break in an inner frame also breaks the frames around it, at their calls of it."""
 
     def __init__(self, reasons: list[BreakReason]) -> None:
         self.reasons = reasons
 
     def add(self, record: Record) -> tuple[int, int] | None:
-        """Take in a record's or an entry's breaks; the last one's index, and which frame of its stack is the record's own."""
+        """Add the breaks of a record or entry; return the last one's index, and the record's own frame in its
+        stack."""
         last = None
         positions = record.get("positions") or ()
         for i, row in enumerate(record.get("breaks") or ()):
@@ -96,7 +98,7 @@ class _Breaks:
             if not depth or long.user_stack[:depth] != short.user_stack:
                 continue
             if long.positions[:1] != short.positions[:1]:
-                continue  # two places in one line
+                continue  # two breaks in one line
             known.user_stack, known.positions = long.user_stack, long.positions
             known.count += 1
             return i
@@ -105,7 +107,7 @@ class _Breaks:
 
 
 class _Pieces:
-    """The pieces of frames and how they hang together."""
+    """The pieces of frames and their connections."""
 
     def __init__(self, summary: Summary, splits: _Breaks) -> None:
         self.summary = summary
@@ -129,7 +131,7 @@ class _Pieces:
         self.made.append((record, piece))
 
     def _inlined(self, record: Record) -> CodeType | None:
-        """What a frame of nn.Module.__call__ has inlined: the user's function, or the forward() of a module of torch's."""
+        """The code inlined by a frame of nn.Module.__call__: the user's function, or forward() of a torch module."""
         calls = (record["info"].get("account") or {}).get("calls", ())
         codes = [code for levels in calls for code, _ in levels]
         users = (code for code in codes if self.summary.census.kind(code) == USER)
@@ -140,7 +142,7 @@ class _Pieces:
         return self.summary.copies[id(code)][0] if id(code) in self.summary.copies else code
 
     def connected(self) -> list[Piece]:
-        """All of them, with what follows on what."""
+        """All pieces, with the pieces that follow each."""
         shown = [(r, p) for r, p in self.made if p is not None]
         first: dict[Any, int] = {}  # of the translations of one piece
         by_code: dict[int, Piece | None] = {}
@@ -165,11 +167,12 @@ class _Pieces:
         return [p for _, p in shown]
 
     def _key(self, record: Record) -> Any:
-        """The same for all translations of one piece: the user's code, and where in it the piece begins."""
+        """A key equal for all translations of one piece: the user's code, and the place in it where the piece
+        begins."""
         return _origin_key(record["owner"]) or (id(self._original(record["code"])), None)
 
     def _caller(self, code: CodeType, by_code: dict[int, Piece | None]) -> Piece | None:
-        """The piece inside of whose native instruction CPython came to this code."""
+        """The piece inside whose native instruction CPython reached this code."""
         at = self.summary.callers.get(id(code))
         for _ in range(100):
             if at is None:
@@ -183,7 +186,7 @@ class _Pieces:
 
 
 def _origin(owner: Any) -> tuple[Any, ...] | None:
-    """What a resume callable stands for: (code, place, ...); None for another owner of entries."""
+    """The origin of a resume callable: (code, place, ...); None for another owner of entries."""
     return getattr(getattr(owner, "function", None), "__godynamo_origin__", None)
 
 
@@ -193,7 +196,7 @@ def _origin_key(owner: Any) -> Any:
 
 
 def _behind(record: Record) -> int | None:
-    """The line of the split that the piece comes behind, by its resume function's name; None for a frame's start."""
+    """The line of the break before the piece, from its resume function's name; None for a frame's start."""
     if _origin(record["owner"]) is None:
         return None
     line = record["owner"].function.__name__.rpartition("_at_")[2]
@@ -201,7 +204,7 @@ def _behind(record: Record) -> int | None:
 
 
 def _resumes(record: Record) -> list[Any]:
-    """The resume callables that a transformed function goes on in."""
+    """The resume callables in which a transformed function continues."""
     cells = record["function"].__closure__ or ()
     out = []
     for cell in cells:

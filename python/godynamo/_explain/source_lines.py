@@ -1,4 +1,4 @@
-"""Lines of the user's source around a place, the place marked as CPython 3.11 marks it in tracebacks."""
+"""Lines of the user's source around a place, marked as in CPython 3.11's tracebacks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Position = tuple[int, int, int]  #: end line, column and end column, in bytes fr
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Some lines of a file, common indentation taken off, and what is marked in one of them."""
+    """Some lines of a file, without common indentation, with a marked part in one of them."""
 
     first: int  #: number of the first line, from 1
-    lines: tuple[str, ...]  #: () where the file cannot be read
-    marked: int  #: number of the line that is meant
-    column: int = 0  #: in that line as given here, in characters: where the marks begin
-    width: int = 0  #: how many characters are marked; 0: the line as a whole
+    lines: tuple[str, ...]  #: () if the file cannot be read
+    marked: int  #: number of the marked line
+    column: int = 0  #: where the marks begin, in characters of the line as given here
+    width: int = 0  #: number of marked characters; 0: the whole line
 
     @property
     def marks(self) -> str:
-        """The line below the marked one: spaces and carets; "" where the line as a whole is meant."""
+        """The line below the marked one: spaces and carets; "" if the whole line is marked."""
         return " " * self.column + "^" * self.width if self.width else ""
 
     def to_text(self, indent: str = "") -> list[str]:
@@ -43,7 +43,7 @@ class Excerpt:
 
 
 def excerpt(file: str, line: int, position: Position | None = None, around: int = 2) -> Excerpt:
-    """The line of the file with ``around`` lines on either side. The program's linecache is left as it was."""
+    """The line of the file with ``around`` lines on either side. The user's linecache does not change."""
     texts = _lines(file)
     if not 1 <= line <= len(texts):
         return Excerpt(line, (), line)
@@ -62,7 +62,7 @@ def excerpt(file: str, line: int, position: Position | None = None, around: int 
 
 
 def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
-    """First and last line: none above the function that the line is in, and none behind its end."""
+    """First and last line, within the function that contains the line."""
 
     def indent(number: int) -> int:
         text = texts[number - 1]
@@ -81,7 +81,7 @@ def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
 
 
 def _marked(text: str, line: int, position: Position | None) -> tuple[int, int]:
-    """Column and width of the marks; (0, 0) where all of the line is meant or its positions are not known."""
+    """Column and width of the marks; (0, 0) if the whole line is marked or its positions are unknown."""
     if position is None:
         return 0, 0
     end_line, start, end = position
@@ -102,7 +102,7 @@ def _lines(file: str) -> list[str]:
 
 
 def short(file: str) -> str:
-    """A file's path for a person: below site-packages and the standard library without what stands in front of it."""
+    """A file's path for a person: without the folder for files in site-packages and the standard library."""
     for folder in sorted(sys.path, key=len, reverse=True):
         if (
             folder

@@ -1,4 +1,4 @@
-"""How a function was split, as an SVG picture: the pieces of its frame from top to bottom, each with its graph and break."""
+"""The pieces of a function as an SVG picture: from top to bottom, each with its graph and break."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from . import dot, layout
 if TYPE_CHECKING:
     from .explanation import BreakReason, Node, Piece
 
-_CHAR = 6.4  # width of a character of the nodes' font, in pixels; nothing measures text here
+_CHAR = 6.4  # width of a character of the nodes' font, in pixels; text is not measured
 _HEIGHT = 22.0
 _PAD, _TITLE, _BETWEEN = 14.0, 24.0, 34.0
-_INDENT = 46.0  # of what is called inside of a break
+_INDENT = 46.0  # of pieces called inside a break
 _LANE = 13.0  # between lines at the side
 _LINE = 15.0
 
@@ -29,7 +29,7 @@ _CSS = """
 .gd .note{fill:#5e7186;font-style:italic}
 """
 
-#: for a page that follows the reader's choice of dark or light
+#: #: for a page that follows the reader's dark or light setting
 DARK = """
 @media(prefers-color-scheme:dark){.gd .piece{fill:#18212c;stroke:#3c4d60}.gd .title{fill:#d5e0ec}
 .gd .node{fill:#1f3a5c;stroke:#5681b8}
@@ -40,7 +40,7 @@ DARK = """
 
 
 def picture(pieces: Sequence[Piece], breaks: Sequence[BreakReason], most: int | None = None) -> str:
-    """The whole picture; with nothing to draw a picture that says so. Graphs of more than ``most`` nodes are left out of it."""
+    """The whole picture; if there is nothing to draw, it says so. Graphs of more than ``most`` nodes are omitted."""
     return _Picture(pieces, breaks, most).text()
 
 
@@ -80,7 +80,7 @@ class _Picture:
         return [min(d, 6) for d in depth]
 
     def _new(self, i: int) -> list[int]:
-        """What a piece goes on in; of a later translation, what the first does not."""
+        """The continuations of a piece; for a later translation, only those that the first lacks."""
         again = self.pieces[i].again
         known = self.pieces[again].goes_on if again is not None else []
         return [j for j in self.pieces[i].goes_on if j not in known]
@@ -175,7 +175,7 @@ class _Picture:
         if j == i + 1:
             to = max(x, self.indent[j] + 30)
             d = f"M{x:.1f} {y:.1f}C{x:.1f} {y + 16:.1f} {to:.1f} {top - 16:.1f} {to:.1f} {top - 1:.1f}"
-        else:  # at the left side, each in its own lane
+        else:  # at the left side, each in a separate lane
             lane = self.left - _LANE * (self.lanes[i, j] + 1)
             side, into = self.ends[i][1] - 14, top + 12
             d = (
@@ -192,7 +192,7 @@ class _Picture:
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
-    """A path through the points, upright at each."""
+    """A path through the points, vertical at each."""
     x, y = points[0]
     parts = [f"M{x:.1f} {y:.1f}"]
     for nx, ny in points[1:]:

@@ -14,8 +14,8 @@ from .guard_objects import Guard, GuardText
 if TYPE_CHECKING:
     from .explanation import BreakReason, Explanation, Recompile
 
-MOST_GUARDS = 20  #: of one translation; the page and the JSON have all of them
-MOST_NODES = 200  #: lines of one graph
+MOST_GUARDS = 20  #: per translation; the page and the JSON have all of them
+MOST_NODES = 200  #: lines per graph
 
 
 def report(e: Explanation) -> str:
@@ -53,7 +53,7 @@ def report(e: Explanation) -> str:
 
 
 def break_lines(reason: BreakReason) -> Iterator[str]:
-    """One break: code, reason, hint; the user's stack, the innermost frame with the source around it."""
+    """One break: code, reason, hint; the user's stack, with the source around the innermost frame."""
     yield f"{reason.code}: {reason.reason}" if reason.code else reason.reason
     if reason.hint:
         yield f"  hint: {reason.hint}"
@@ -78,7 +78,7 @@ def _hidden(count: int) -> str:
 
 
 def recompile_lines(recompile: Recompile) -> Iterator[str]:
-    """One recompile: for each entry that did not serve its guard, both values and the user's line."""
+    """One recompile: for each entry that did not serve, its guard, both values and the user's line."""
     before = ", before this call" if recompile.before else ""
     yield f"{recompile.function} ({source_lines.short(recompile.file)}:{recompile.line}){before}"
     for failure in recompile.failures:
@@ -94,13 +94,13 @@ def recompile_lines(recompile: Recompile) -> Iterator[str]:
 
 
 def guards_title(e: Explanation, number: int) -> str:
-    """Whose guards they are: the piece's, where it is one that is shown."""
+    """The title of a translation's guards: the piece's, if that is shown."""
     piece = next((p for p in e.pieces if p.guards == number), None)
     return piece.title if piece is not None else e.guard_entries[number].function
 
 
 def guard_lines(entry: GuardText) -> list[str]:
-    """The guards in words, those that the user's own lines asked for first, at most MOST_GUARDS."""
+    """The guards in words, those needed by the user's own lines first, at most MOST_GUARDS."""
     chosen = sorted((g for g in entry.guards if g.kind != "VALID"), key=_order) or entry.guards
     lines = [str(g) for g in chosen[:MOST_GUARDS]]
     if len(chosen) > MOST_GUARDS:
@@ -108,12 +108,12 @@ def guard_lines(entry: GuardText) -> list[str]:
     return lines
 
 
-#: what the call was given first, then what the program and its modules are
+#: #: the call's inputs first, then globals and modules
 _FAMILIES = ("LOCAL", "LOCAL_NN_MODULE", "GLOBAL", "GLOBAL_NN_MODULE", "CONSTANT", "")
 
 
 def _order(guard: Guard) -> tuple[int, int]:
-    """Those that the user's own lines asked for first, then torch's, then those without a line."""
+    """Sort guards needed by the user's own lines first, then torch's, then those without a line."""
     whose = 2 if guard.line is None else 1 if trace_rules.is_torchs(guard.line[0]) else 0
     return whose, _FAMILIES.index(guard.source) if guard.source in _FAMILIES else len(_FAMILIES)
 

@@ -1,1 +1,1 @@
-"""What godynamo says of its work: logs, the trace, reasons in words, artefacts."""
+"""godynamo's reports on its work: logs, the trace, reasons in words, artefacts."""

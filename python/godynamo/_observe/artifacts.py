@@ -1,6 +1,7 @@
-"""Texts of the logs' artefacts that Python knows best: source lines, bytecode, guards evaluated one by one.
+"""Texts of the logs' artefacts that are easiest to produce in Python: source lines, bytecode, guards evaluated one by
+one.
 
-pyhook/artifacts.go asks for them while an artefact is wanted, and hands them to its zap logger.
+pyhook/artifacts.go requests them while an artefact is wanted, and passes them to its zap logger.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ marked = sources.marked
 
 
 def where(function: FunctionType, first_type: type | None = None) -> str:
-    """The function a translation is of; the rest of a frame has the user's function's name, a module's call its forward's."""
+    """The translated function, for a log; a resumed frame has the user's function's name, a module's call its
+    forward's."""
     users, rest = _users(function)
     frame = reasons.Frame.of(users, first_type)
     name = frame.name if frame.parameters is not None else users.co_name
@@ -34,7 +36,7 @@ def _users(function: FunctionType) -> tuple[CodeType, str]:
 
 
 def recompiles(function: FunctionType, failures: Sequence[str], first_type: type | None) -> str:
-    """Why each entry of a function did not serve, a line each."""
+    """Why each entry of a function did not serve, one line each."""
     return "\n".join(["translated again:", *reasons.lines(failures, _users(function)[0], first_type, "    ")])
 
 
@@ -47,7 +49,7 @@ def bytecode(function: FunctionType, transformed: FunctionType | None) -> str:
 
 
 def failures(cache: Any, function: FunctionType, slots: tuple[Any, ...]) -> list[str]:
-    """All guards that do not hold for a call, of every entry, newest entry first."""
+    """All guards that fail for a call, for every entry, newest entry first."""
     out: list[str] = []
     for number, entry in enumerate(cache.entries()):
         out.append(f"entry {number}:")

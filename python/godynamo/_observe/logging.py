@@ -1,12 +1,13 @@
-"""The logs: Python loggers ``godynamo`` and ``godynamo.<artefact>``, switched as torch's are.
+"""The logs: Python loggers ``godynamo`` and ``godynamo.<artefact>``, controlled like torch's.
 
-``GODYNAMO_LOGS="guards,graph_code,+dynamo"`` is a comma-separated list of artefacts and components. An artefact is shown where
-it is named; a component (``dynamo``, ``godynamo``, ``all``: they are one) gets the level INFO, with ``+`` DEBUG, with ``-``
-ERROR, and at DEBUG shows all artefacts that are not off by default. :func:`set_logs` does the same from the program.
-GODYNAMO_LOGS_OUT names a file that gets the records too, GODYNAMO_LOGS_FORMAT a format of ``logging``'s (or ``short``).
+``GODYNAMO_LOGS="guards,graph_code,+dynamo"`` is a comma-separated list of artefacts and components. An artefact is
+shown if it is named. A component (``dynamo``, ``godynamo``, ``all``: they are one) gets the level INFO, with ``+``
+DEBUG, with ``-`` ERROR; at DEBUG it shows all artefacts that are not off by default. :func:`set_logs` does the same
+from code. GODYNAMO_LOGS_OUT names a file that also gets the records, GODYNAMO_LOGS_FORMAT a format for ``logging`` (or
+``short``).
 
-An artefact is wanted while its logger has a level of its own of DEBUG or lower, so ``logging`` alone can switch it as well.
-Records come from the Go library's zap loggers (pyhook/logging.go) and go on to the program's handlers.
+An artefact is wanted while its logger's own level is DEBUG or lower, so ``logging`` alone can switch it as well.
+Records come from the Go library's zap loggers (pyhook/logging.go) and propagate to the user's handlers.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import Any
 
 log = logging.getLogger("godynamo")
 
-#: torch's names of what can be shown: description, and whether a component's DEBUG leaves it out. pyhook/artifacts.go has the
-#: same order
+#: #: torch's names of the artefacts: description, and whether a component's DEBUG omits it. pyhook/artifacts.go has
+#: the same order
 ARTIFACTS = {
     "graph": ("the captured graph as a table", False),
     "graph_code": ("the captured graph as Python code", False),
@@ -45,7 +46,7 @@ _LEVELS = {"+": logging.DEBUG, "-": logging.ERROR}
 
 
 def wanted_bits() -> int:
-    """The artefacts that are wanted, as bits from 1 << 8 on in ARTIFACTS' order."""
+    """The wanted artefacts, as bits from 1 << 8 on in ARTIFACTS' order."""
     bits = 0
     for bit, logger in _BITS:
         if 0 < logger.level <= logging.DEBUG:
@@ -69,7 +70,7 @@ def _unknown(name: str) -> str:
 
 
 def configure(spec: str) -> None:
-    """Apply a GODYNAMO_LOGS text; unknown words are warned about and left out. ``help`` prints the names."""
+    """Apply a GODYNAMO_LOGS text; unknown words are ignored with a warning. ``help`` prints the names."""
     level: int | None = None
     wanted: dict[str, bool] = {}
     for word in filter(None, (w.strip() for w in spec.split(","))):
@@ -97,7 +98,7 @@ def _apply(level: int | None, wanted: Mapping[str, bool]) -> None:
 
 
 def help_text() -> str:
-    """What GODYNAMO_LOGS takes."""
+    """Help for GODYNAMO_LOGS."""
     rows = [f"  {name:<20}{text}{' (off by default)' if off else ''}" for name, (text, off) in ARTIFACTS.items()]
     return "\n".join(
         [
@@ -129,11 +130,11 @@ def set_logs(
     modules: Mapping[str, int | bool] | None = None,
     **others: object,
 ) -> None:
-    """Choose what is logged, as ``torch._logging.set_logs`` does; each call says all of it anew.
+    """Choose what is logged, like ``torch._logging.set_logs``; each call replaces all settings.
 
-    ``all``, ``dynamo`` and ``godynamo`` are levels of ``logging``, artefacts are True or False; ``modules`` takes both by name.
-    Raises ValueError for an unknown name, with the nearest ones, and for a value of the wrong kind. Where GODYNAMO_LOGS is set
-    it has precedence: the call warns and changes nothing.
+    ``all``, ``dynamo`` and ``godynamo`` are levels of ``logging``, artefacts are True or False; ``modules`` takes both
+    by name. Raises ValueError for an unknown name, with the nearest ones, and for a value of the wrong kind. If
+    GODYNAMO_LOGS is set, it takes precedence: the call warns and changes nothing.
 
     >>> import logging, godynamo
     >>> godynamo.set_logs(dynamo=logging.INFO, graph_breaks=True)
@@ -184,7 +185,7 @@ def set_logs(
 
 
 class _Stderr(logging.StreamHandler[Any]):
-    """Writes to what sys.stderr is at the time: tests and notebooks change it."""
+    """Writes to the current sys.stderr: tests and notebooks replace it."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -201,7 +202,7 @@ _handlers: list[logging.Handler] = []
 
 
 def _add_handlers() -> None:
-    """Ours, once: stderr, and the file of GODYNAMO_LOGS_OUT."""
+    """Add our handlers, once: stderr, and the file of GODYNAMO_LOGS_OUT."""
     if _handlers:
         return
     _handlers.append(_Stderr())

@@ -1,4 +1,4 @@
-"""Why an entry did not serve a call, in one short line: where, what, both values, and what to do about it.
+"""Why an entry did not serve a call, in one short line: where, what, both values, and a remedy.
 
 The warning at the limit, the ``recompiles`` log, ``godynamo run``'s summary and the trace all use these lines.
 
@@ -32,16 +32,16 @@ _MODULE_FILE = os.path.join("torch", "nn", "modules", "module.py")
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's function that a frame runs. For torch's wrapper of a module's forward it is that forward."""
+    """The user's function that a frame runs. For torch's wrapper of a module's forward, it is that forward."""
 
     name: str
     file: str
     line: int
-    lines: range  #: those of its code
+    lines: range  #: line numbers of its code
     parameters: tuple[str, ...] | None = (
         None  #: of forward by position, without self, where the frame is torch's wrapper
     )
-    keywords: frozenset[str] = frozenset()  #: names that forward takes
+    keywords: frozenset[str] = frozenset()  #: parameter names of forward
     varargs: str | None = None
     varkw: str | None = None
 
@@ -67,14 +67,14 @@ class Frame:
         return cls(code.co_qualname, code.co_filename, code.co_firstlineno, _lines(code))
 
     def place(self) -> dict[str, Any]:
-        """As events of the trace have it."""
+        """The frame as in events of the trace."""
         return {"name": self.name, "file": self.file, "line": self.line}
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.file}:{self.line})"
 
     def rename(self, place: str) -> str:
-        """A place of the wrapper's frame, args[0] or kwargs['mask'], by the name that forward has for it."""
+        """A place of the wrapper's frame, args[0] or kwargs['mask'], by forward's name for it."""
         if self.parameters is None:
             return place
         return _ARGUMENT.sub(self._renamed, place)
@@ -116,12 +116,12 @@ class Reason:
     """Why one entry did not serve."""
 
     frame: Frame
-    subject: str  #: what differs, by the name that the user's code has for it
-    field: str  #: of a tensor: sizes, dtype, ...; else what of it is meant, or ""
-    expected: str | None  #: the value that the entry was made for
-    seen: str | None  #: the value of this call
+    subject: str  #: what differs, by its name in the user's code
+    field: str  #: for a tensor: sizes, dtype, ...; otherwise the part that differs, or ""
+    expected: str | None  #: the value for which the entry was made
+    seen: str | None  #: the value in this call
     remedy: str
-    line: int = 0  #: of the function, where the value is used; 0: that is elsewhere
+    line: int = 0  #: line of the function that uses the value; 0: used elsewhere
 
     def text(self, width: int = WIDTH) -> str:
         """One line of at most ``width`` columns."""
@@ -147,7 +147,7 @@ class Reason:
             if room >= min(len(self.subject), 40):
                 break
         text = f"{_end(self.subject, max(room, 16))}{said}"
-        rest = width - len(text) - 2  # the remedy goes first
+        rest = width - len(text) - 2  # the remedy is shortened first
         return f"{text}; {_shortened(self.remedy, rest)}" if rest >= 12 else _shortened(text, width)
 
 
@@ -156,7 +156,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _name(text: str, width: int) -> str:
-    """A qualified name keeps its beginning and the function's own name; where it was defined is left out."""
+    """Shorten a qualified name to its beginning and the function's own name; the enclosing function is left out."""
     text = text.rpartition("<locals>.")[2]
     if len(text) <= width:
         return text
@@ -165,7 +165,7 @@ def _name(text: str, width: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """A path's end says more than its beginning."""
+    """Shorten a path to its end, which is more informative than its beginning."""
     return text if len(text) <= width else f"...{text[len(text) - width + 3 :]}"
 
 
@@ -187,7 +187,7 @@ _FIELD_REMEDIES = {
 
 
 def reason(failure: Any, frame: Frame) -> Reason:
-    """The reason that a text of the core tells: a str with the parts of the GuardFailure as attributes."""
+    """The reason given by a text of the core: a str with the parts of the GuardFailure as attributes."""
     part, found, was, place, field = (getattr(failure, k, None) for k in ("part", "found", "was", "place", "field"))
     file, line = getattr(failure, "line", None) or ("", 0)
     at = int(line) if file == frame.file and int(line) in frame.lines else 0
@@ -206,7 +206,7 @@ def _named(place: str) -> str:
 
 
 def _subject(part: str, found: str | None) -> tuple[str, str, str]:
-    """(what differs, what of it, the remedy) of a condition that is about no tensor."""
+    """(what differs, which part of it, the remedy) for a condition that is not about a tensor."""
     tree = guard_words.parsed(part)
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
         tree = tree.operand

@@ -1,7 +1,7 @@
-"""The trace: what godynamo does, as JSON lines in ``config.trace_dir`` (GODYNAMO_TRACE). docs/trace.md has the format.
+"""The trace: godynamo's activity as JSON lines in ``config.trace_dir`` (GODYNAMO_TRACE). docs/trace.md has the format.
 
-The Go library calls :func:`begin` and :func:`finished` around a translation, ``runtime`` calls :func:`event` for what
-happens outside of one. None of it raises, and none of it is imported while nothing is traced.
+The Go library calls :func:`begin` and :func:`finished` around a translation, ``runtime`` calls :func:`event` for
+everything outside one. None of these raises, and the module is not imported while nothing is traced.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ log = logging.getLogger("godynamo")
 
 FORMAT, VERSION = "godynamo-trace", 1
 
-#: frames of the user's stack that are kept, innermost first to go in
+#: #: maximum number of frames kept of the user's stack, innermost first
 _DEPTH = 64
-#: bytes of code that are disassembled
+#: #: maximum size of disassembled code, in bytes
 _LONGEST_CODE = 400_000
 _KINDS = ("call", "inner", "resume")
-#: the environment's words that say what kind of process this is
+#: #: environment variables that identify the kind of process
 _ENVIRONMENT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GODYNAMO_")
 
 T = TypeVar("T")
 
 
 class _State:
-    """What this process traces into; a forked child makes its own."""
+    """The trace files of this process; a forked child makes its own."""
 
     def __init__(self) -> None:
         self.files: TraceFiles | None = None
@@ -62,12 +62,12 @@ _made: utils.CodeMap[int] = utils.CodeMap()
 
 
 def active() -> bool:
-    """Whether events are written: a directory is set, and nothing has gone wrong with it."""
+    """Whether events are written: a directory is set and has not failed."""
     return bool(config.trace_dir) and config.trace_dir != _state.failed
 
 
 def _safe(f: Callable[..., T]) -> Callable[..., T | None]:
-    """Let no error out: what fails here ends the trace. Ctrl-C goes through (pyhook/trace.go has it come again)."""
+    """Let no error out: an error here ends the trace. Ctrl-C passes through (pyhook/trace.go raises it again)."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> T | None:
@@ -116,7 +116,7 @@ def _forked() -> None:
 
 @functools.lru_cache(maxsize=1)
 def _started(_pid: int) -> float:
-    return start_time()  # once a process: the files of a series are told to be one's by it
+    return start_time()  # constant in a process: it identifies the files of one series
 
 
 def _header(part: int) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _cwd() -> str:
 
 @_safe
 def event(kind: str, **fields: Any) -> None:
-    """Write an event that is no translation: where it happened, and when."""
+    """Write an event other than a translation, with its place and time."""
     if active():
         now = getattr(_begun, "now", None)
         during = now[0] if now is not None else None
@@ -170,7 +170,8 @@ def _end() -> None:
 
 @_safe
 def begin(function: Any, code: types.CodeType) -> int | None:
-    """Take note of where the program stands as a translation begins; its number, None where nothing is traced."""
+    """Record the user's stack when a translation begins; return the translation's number, None if nothing is
+    traced."""
     if not active():
         return None
     number = _state.last = next(_state.ids)
@@ -182,7 +183,7 @@ def begin(function: Any, code: types.CodeType) -> int | None:
 
 @_safe
 def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-    """Write a translation down. ``told`` is what runtime.translated is told, ``more`` is pyhook/trace.go's."""
+    """Write a translation. ``told`` is the argument of runtime.translated, ``more`` comes from pyhook/trace.go."""
     begun, when, stack, parent = _begun.now
     _begun.now = None
     if begun != number:
@@ -191,7 +192,7 @@ def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> N
     function = told["function"]
     transformed = function.__code__ if function is not None else None
     frame = told["code"]
-    _made[transformed if transformed is not None else frame] = number  # what runs from here on
+    _made[transformed if transformed is not None else frame] = number  # the code that runs from here on
     origin: Any = getattr(getattr(told["owner"], "function", None), "__godynamo_origin__", None)
     resumes = told["kind"] == 2
     code = origin[0] if resumes and origin is not None else frame
@@ -236,7 +237,7 @@ def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> N
 
 
 def _thread_name() -> dict[str, Any]:
-    # Not current_thread(), which makes an object for a thread that Python did not start.
+    # Not current_thread(), which creates an object for a thread that Python did not start.
     thread = getattr(threading, "_active", {}).get(threading.get_ident())
     return {"thread": threading.get_native_id(), "thread_name": thread.name if thread is not None else ""}
 
@@ -252,12 +253,12 @@ def _users(code: types.CodeType) -> types.CodeType:
 
 
 def _stack(up: int) -> list[list[Any]]:
-    """The frames of the program, innermost first: [function, file, line, source]."""
+    """The user's frames, innermost first: [function, file, line, source]."""
     return _stack_and_parent(sys._getframe(up + 1))[0]
 
 
 def _stack_and_parent(frame: types.FrameType | None) -> tuple[list[list[Any]], int | None]:
-    """The frames from ``frame`` on, and the translation that made the innermost transformed one of them."""
+    """The frames from ``frame`` on, and the translation that made the innermost transformed one."""
     rows: list[list[Any]] = []
     parent = None
     while frame is not None and len(rows) < _DEPTH:
@@ -281,7 +282,7 @@ def _ours(file: str) -> bool:
 
 
 def _around(file: str, at: int) -> dict[str, Any] | None:
-    """A few lines of user code around one."""
+    """A line of user code with a few lines around it."""
     found = sources.lines(file)
     if not 0 < at <= len(found):
         return None
@@ -301,7 +302,7 @@ def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[
 
 
 def _sizes(text: str) -> Iterator[tuple[str, str]]:
-    """(value of the graph, its sizes, dtype and device), of those that are known; a line each."""
+    """(value of the graph, its sizes, dtype and device), for the known ones; one per line."""
     for line in text.splitlines():
         name, _, said = line.partition(": ")
         if said and said != "not known":
@@ -309,7 +310,7 @@ def _sizes(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _failure(text: str, frame: reasons.Frame) -> dict[str, Any]:
-    """A guard that failed, as the core's GuardFailure says it, and in one line for a person."""
+    """A failed guard as in the core's GuardFailure, and in one line for a person."""
     part, reason, found, was, place = (getattr(text, k, None) for k in ("part", "reason", "found", "was", "line"))
     file, line = place or ("", 0)
     return {
@@ -329,7 +330,7 @@ def _parts(parts: Iterable[tuple[str, str, int]]) -> list[list[Any]]:
 
 
 def _in_words(entry: Any, frame: reasons.Frame) -> list[list[Any]]:
-    """The guards of an entry for a person: words, and the line that asked for each."""
+    """The guards of an entry in words, each with the line that needed it."""
     if entry is None:
         return []
     rows = []

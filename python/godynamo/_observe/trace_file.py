@@ -1,7 +1,7 @@
-"""The files of a trace: one object a line, one series of files a process, rotated at a size (docs/trace.md).
+"""The files of a trace: one object per line, one series of files per process, rotated by size (docs/trace.md).
 
-Whatever goes wrong here (a directory that cannot be written, a full disk) is told once, in a warning on the logger
-``godynamo``, and ends the trace; the program goes on.
+A failure here (a directory that cannot be written, a full disk) is reported once, in a warning on the logger
+``godynamo``, and ends the trace; the program continues.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 log = logging.getLogger("godynamo")
 
-#: what a line may be longer than before its longest texts are cut
+#: #: maximum length of a line; beyond it, its longest texts are cut
 LINE_LIMIT = 8 << 20
 
 
 def start_time() -> float:
-    """When this process started, in seconds since the epoch; now, where the system does not say."""
+    """When this process started, in seconds since the epoch; the current time if the system does not report it."""
     try:
         with open("/proc/self/stat", "rb") as stat:
             ticks = int(stat.read().rsplit(b")", 1)[1].split()[19])
@@ -37,7 +37,8 @@ class TraceFiles:
     """The series of files that one process writes into a directory.
 
     ``header`` makes the first object of each file from the file's number. A file that has reached ``size`` bytes is
-    closed and the next begun; of more than ``keep`` files the oldest is removed. Every file can be read by itself.
+    closed and the next one started; of more than ``keep`` files the oldest is removed. Every file can be read
+    separately.
     """
 
     def __init__(self, directory: str, size: int, keep: int, header: Callable[[int], Mapping[str, Any]]) -> None:
@@ -48,7 +49,7 @@ class TraceFiles:
         self._stem = os.path.join(self._directory, f"godynamo-{stamp}-{self.pid}")
         self._number, self._file, self._written = -1, -1, 0
         self._names: list[str] = []
-        self._lock = threading.RLock()  # a signal's handler may come in while its own thread writes
+        self._lock = threading.RLock()  # a signal handler may run while its own thread writes
 
     def write(self, event: Mapping[str, Any]) -> None:
         """Append one object. Raises OSError."""
@@ -59,14 +60,14 @@ class TraceFiles:
             self._append(line)
 
     def close(self) -> None:
-        """Close the file; the next object begins another one."""
+        """Close the file; the next object starts a new one."""
         with self._lock:
             if self._file >= 0:
                 os.close(self._file)
                 self._file = -1
 
     def forked(self) -> None:
-        """In a child: let go of the parent's file. The child gets a series of its own."""
+        """In a child: release the parent's file. The child gets its own series."""
         self._lock = threading.RLock()
         self.close()
 
@@ -78,14 +79,14 @@ class TraceFiles:
             name = f"{self._stem}.{self._number}.jsonl"
             try:
                 self._file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            except FileExistsError:  # an earlier process of this number, started in the same second
+            except FileExistsError:  # an earlier process with this number, started in the same second
                 continue
         self._written = 0
         self._names.append(name)
         self._append(_line(self._header(self._number)))
         while len(self._names) > self._keep:
             oldest = self._names.pop(0)
-            with contextlib.suppress(FileNotFoundError):  # someone has tidied up
+            with contextlib.suppress(FileNotFoundError):  # another program has removed it
                 os.unlink(oldest)
 
     def _append(self, line: bytes) -> None:
@@ -97,7 +98,8 @@ class TraceFiles:
 
 
 def _line(event: Mapping[str, Any]) -> bytes:
-    # Escaped throughout: lone surrogates of file names have no UTF-8, and a line has no line break in it whatever the reader.
+    # Escaped throughout: lone surrogates in file names have no UTF-8, and a line must not contain a line break for any
+    # reader.
     text = json.dumps(event, default=_text_of, separators=(",", ":"))
     if len(text) > LINE_LIMIT:
         text = json.dumps(_cut(event), default=_text_of, separators=(",", ":"))
@@ -111,7 +113,7 @@ def _text_of(value: object) -> str:
 
 
 def _cut(value: Any) -> Any:
-    """The event with long texts cut, which say so."""
+    """The event with long texts cut and marked as cut."""
     if isinstance(value, str) and len(value) > LINE_LIMIT // 16:
         return (
             f"{value[: LINE_LIMIT // 16]}\n... {len(value) - LINE_LIMIT // 16} characters more, left out of the trace"

@@ -1,8 +1,9 @@
-"""Python stand-ins for what CPython's library writes in C: what the translator inlines in its place.
+"""Python replacements for functions that CPython's library writes in C: the translator inlines them instead.
 
-``find`` is asked once per callable and translation (``callables.stand_in``); a module here is imported when a callable of the
-C module it stands for is met. Each registers its functions and classes with ``_base.stands_for``. This code is never run by a
-program, only translated; it raises what the C code raises, with the same text, or declines, and CPython runs the C code.
+``find`` is called once per callable and translation (``callables.stand_in``); a module here is imported when a
+callable of its C module occurs. Each registers its functions and classes with ``_base.stands_for``. The user's code
+never runs this code, the translator only inlines it; it raises what the C code raises, with the same text, or
+declines, and CPython runs the C code.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _MODULES = {
     "torch._C": "torch_modes",
     "torch.distributions.utils": "distributions",
 }
-#: modules whose Python functions have stand-ins
+#: #: modules whose Python functions have replacements
 PYTHON_MODULES = {
     "copy": "copy",
     "torch.autograd.profiler": "torch_modes",
@@ -52,7 +53,7 @@ _C_FUNCTIONS = (
 def _module_of(obj: Any) -> str:
     owner = getattr(obj, "__objclass__", None) or getattr(obj, "__self__", None)
     if owner is not None and type(owner) is not types.ModuleType:
-        if type(owner) is not type:  # bound to an object, which is not asked anything
+        if type(owner) is not type:  # bound to an object, whose code must not run
             return ""
         obj = owner
     name = getattr(obj, "__module__", None)
@@ -60,7 +61,7 @@ def _module_of(obj: Any) -> str:
 
 
 def find_object(obj: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """(maker, args, kwargs) of the stand-in for an immutable object of a C type, None where there is none."""
+    """(maker, args, kwargs) of the stand-in for an immutable object of a C type, or None."""
     kind = type(obj)
     if kind.__module__ != "operator":
         return None
@@ -77,13 +78,13 @@ def find_object(obj: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
 
 
 def named(name: str) -> Any:
-    """A function here, by "module.function"."""
+    """A function of this package, by "module.function"."""
     module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
 
 
 def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
-    """As find, of a Python function; where its stand-in declines it is inlined itself."""
+    """Like find, for a Python function; if its stand-in declines, the function itself is inlined."""
     name = PYTHON_MODULES.get(obj.__globals__.get("__name__") or "")
     if name is None:
         return None
@@ -92,7 +93,7 @@ def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
 
 
 def find(obj: Any) -> tuple[Any, bool] | None:
-    """(stand-in, fold) of a C function or type, None where there is none; see callables.stand_in."""
+    """(stand-in, fold) for a C function or type, or None; see callables.stand_in."""
     if type(obj).__module__ == "pybind11_builtins":
         name: str | None = "torch_modes"
     elif any(type(obj) is kind for kind in _TORCH_METACLASSES):

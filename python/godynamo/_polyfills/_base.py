@@ -1,4 +1,4 @@
-"""What all stand-ins share: the table, the two markers, the base class, functions computed while translating."""
+"""Shared by all stand-ins: the table, the two markers, the base class, functions computed during translation."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class _Decline:
     __godynamo_polyfill__ = "decline"
 
 
-#: what ``_next`` gives at the end, and ``next`` in stand-ins when told to: no value of a program's is this class
+#: #: returned by ``_next`` at the end, and by ``next`` in stand-ins on request: no user value is this class
 END: Any = _End
-#: what a stand-in gives that leaves a call to CPython
+#: #: returned by a stand-in that leaves the call to CPython
 DECLINE: Any = _Decline
 
 
 class StandIn:
-    """An object of a C type, ``__real__``, while translating.
+    """An object of a C type, ``__real__``, during translation.
 
-    ``_next`` makes it an iterator. ``_escape`` gives a callable and its arguments, which make the real object in the same
-    state, or DECLINE: CPython makes it then. ``__public__`` names the attributes of the C type that may be read here.
-    ``_group`` is a stand-in that shares state with this one: once it is real, this one is out of date.
+    ``_next`` makes it an iterator. ``_escape`` returns a callable and its arguments that make the real object in the
+    same state, or DECLINE: then CPython makes it. ``__public__`` lists the attributes of the C type that may be read
+    here. ``_group`` is a stand-in that shares state with this one: once it is real, this one is out of date.
     """
 
     __godynamo_polyfill__ = "class"
@@ -59,12 +59,12 @@ def stands_for(*originals: Any, fold: bool = False) -> Callable[[F], F]:
     return register
 
 
-#: type of immutable C objects → what makes their stand-ins from the arguments that __reduce__ tells
+#: #: type of immutable C objects → function that makes their stand-ins from the arguments in __reduce__
 makers: dict[type, Any] = {}
 
 
 def made_by(kind: type) -> Callable[[F], F]:
-    """Register the decorated function as what makes stand-ins of objects of ``kind`` that are met in a frame."""
+    """Register the decorated function as the maker of stand-ins for objects of ``kind`` that occur in a frame."""
 
     def register(maker: F) -> F:
         makers[kind] = maker
@@ -74,7 +74,7 @@ def made_by(kind: type) -> Callable[[F], F]:
 
 
 def python_version(name: str, accelerator: str) -> dict[str, Any]:
-    """The namespace of a module of the standard library as its Python source alone makes it, without its C module."""
+    """The namespace of a standard library module as its Python source alone defines it, without its C module."""
 
     def without(module: str, *rest: Any) -> Any:
         if module == accelerator:
@@ -96,13 +96,13 @@ def python_version(name: str, accelerator: str) -> dict[str, Any]:
 
 
 def computed(fn: F) -> F:
-    """A function of constants that is called while translating, not inlined."""
+    """A function of constants that is called during translation, not inlined."""
     registry.register(fn, "fold")
     return fn
 
 
 def type_of_stand_in(value: Any) -> Any:
-    """The C type that a value of the program is a stand-in of, or None; answered by the translator."""
+    """The C type for which a value is a stand-in, or None; the translator replaces the call."""
     return value
 
 

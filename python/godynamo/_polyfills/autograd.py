@@ -1,4 +1,4 @@
-"""What stands for ctx while a torch.autograd.Function's forward is translated for what it rests on."""
+"""Represents ctx while a torch.autograd.Function's forward is translated to find its dependencies."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ __godynamo_polyfill__ = "module"
 
 
 class Context:
-    """Keeps what forward gives it. What it lacks (needs_input_grad, mark_dirty) leaves the function to CPython."""
+    """Keeps what forward passes to it. If it lacks an attribute (needs_input_grad, mark_dirty), CPython runs the
+    function."""
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """As FunctionCtx.save_for_backward."""
+        """Like FunctionCtx.save_for_backward."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """As FunctionCtx.save_for_forward."""
+        """Like FunctionCtx.save_for_forward."""
         self.saved_for_forward = tensors
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """As FunctionCtx.mark_non_differentiable."""
+        """Like FunctionCtx.mark_non_differentiable."""
 
     def set_materialize_grads(self, value: bool) -> None:
-        """As FunctionCtx.set_materialize_grads."""
+        """Like FunctionCtx.set_materialize_grads."""
 
 
 def applied(function: Any) -> Any:
-    """A function that torch.fx can print the name of, and that applies the autograd.Function."""
+    """A function that applies the autograd.Function, with a name that torch.fx can print."""
 
     def apply(*args: Any) -> Any:
         return function.apply(*args)

@@ -1,4 +1,4 @@
-"""builtins: methods of text that read a whole iterator before they begin."""
+"""builtins: methods of text that read a whole iterator before they start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def join(self: Any, iterable: Any, /) -> Any:
     if not isinstance(self, (str, bytes)):
         return DECLINE
     try:
-        items = tuple(iter(iterable))  # the iterator is asked for its length
-    except TypeError:  # which C words in another way
+        items = tuple(iter(iterable))  # calls the iterator's length hint
+    except TypeError:  # C words the error differently
         return DECLINE
     return joined(self, items)

@@ -1,4 +1,4 @@
-"""collections: what Counter counts with."""
+"""collections: the counting function of Counter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""itertools: product, permutations and combinations. CPython itself says which positions make up each row."""
+"""itertools: product, permutations and combinations. CPython computes the positions of each row."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ._base import DECLINE, END, StandIn, computed, stands_for
 
 __godynamo_polyfill__ = "module"
 
-MOST = 20_000  # rows that are worth being unrolled
+MOST = 20_000  # maximum number of rows worth unrolling
 
 
 @computed
 def positions(kind: str, sizes: tuple[int, ...], r: int) -> Any:
-    """All rows of positions, None where there are more than MOST."""
+    """All rows of positions, or None if there are more than MOST."""
     arguments = [range(n) for n in sizes]
     rows = itertools.product(*arguments) if kind == "product" else getattr(itertools, kind)(*arguments, r)
     known = tuple(itertools.islice(rows, MOST + 1))
@@ -22,7 +22,7 @@ def positions(kind: str, sizes: tuple[int, ...], r: int) -> Any:
 
 
 class rows(StandIn):
-    """Rows of items by known positions: row[i] is pools[i][position], or all from the one pool."""
+    """Rows of items at known positions: row[i] is pools[i][position], or all are from the single pool."""
 
     def __init__(self, pools: Any, places: Any, arguments: Any) -> None:
         self.pools = pools

@@ -1,6 +1,8 @@
-"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. The rest breaks.
+"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. Others break the
+graph.
 
-The order of look-ups on an instance is copy's and object.__reduce_ex__'s, since its class may have a __getattribute__.
+The order of look-ups on an instance is that of copy and object.__reduce_ex__, since its class may have a
+__getattribute__.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ _ATOMIC = (
 
 @computed
 def builtin_atom(kind: type) -> bool:
-    """Values of this type are their own copies, shallow and deep."""
+    """Values of this type are their own shallow and deep copies."""
     return any(kind is k for k in _ATOMIC)  # no metaclass compares
 
 
 @computed
 def members(kind: type) -> bool:
-    """An enum class: its members are their own copies where it says nothing else."""
+    """An enum class: its members are their own copies unless it defines otherwise."""
     return issubclass(kind, enum.Enum)
 
 
@@ -54,7 +56,7 @@ def atomic(kind: Any, hook: str) -> bool:
 
 
 def reads_plainly(kind: Any) -> bool:
-    """Whether the class's __getattribute__ is object's, or that of a type which enum classes extend."""
+    """Whether the class's __getattribute__ is object's, or that of a type that enum classes extend."""
     hook = kind.__getattribute__
     return hook is object.__getattribute__ or hook is int.__getattribute__ or hook is str.__getattribute__
 
@@ -73,12 +75,12 @@ def asks_nobody(kind: Any) -> bool:
 
 @computed
 def keeps_a_dict(kind: type) -> bool:
-    """Instances are made by object.__reduce_ex__'s recipe, and have a dict and no slots."""
+    """Instances are copied by object.__reduce_ex__'s recipe, and have a dict and no slots."""
     return (
         kind not in copyreg.dispatch_table
         and bool(kind.__flags__ & 1 << 9)  # a class statement's
         and not any(issubclass(kind, base) for base in (type, list, dict, BaseException))
-        and kind.__basicsize__ <= object.__basicsize__ + 16  # __dict__ and __weakref__: nothing of C's
+        and kind.__basicsize__ <= object.__basicsize__ + 16  # __dict__ and __weakref__: no C fields
         and kind.__itemsize__ == 0
         and kind.__dictoffset__ != 0
         and not any(vars(k).keys() & {"__reduce__", "__reduce_ex__"} for k in kind.__mro__[:-1])
@@ -87,14 +89,14 @@ def keeps_a_dict(kind: type) -> bool:
 
 
 def _reconstructed(x: Any, kind: Any, seen: list[Any], hook: str) -> Any:
-    """What copy does with an instance; the hook is asked for first."""
+    """Copy an instance as copy does; the hook is read first."""
     if (
         not asks_nobody(kind)
         or not keeps_a_dict(kind)
         or getattr(kind if hook == "__copy__" else x, hook, None) is not None
     ):
         return DECLINE
-    if not callable(x.__reduce_ex__):  # its class's __getattribute__ says otherwise
+    if not callable(x.__reduce_ex__):  # its class's __getattribute__ replaces it
         return DECLINE
     x.__reduce__  # noqa: B018
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
@@ -172,7 +174,7 @@ def _deep(x: Any, seen: list[Any]) -> Any:
                 return DECLINE
             items.append(value)
             same = same and value is item
-        for old, new in seen:  # made by an item that holds the tuple
+        for old, new in seen:  # made by an item that contains the tuple
             if old is x:
                 return new
         if same:

@@ -1,6 +1,6 @@
-"""torch.distributions: what a class says of a parameter that is computed when it is first asked for (Bernoulli.probs).
+"""torch.distributions: a class's lazy property for a parameter computed on first access (Bernoulli.probs).
 
-Distribution's own ``__init__`` asks each class for it, and only whether it is one.
+Distribution's own ``__init__`` reads it from each class, only to check its type.
 """
 
 from __future__ import annotations

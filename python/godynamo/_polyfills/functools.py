@@ -1,4 +1,5 @@
-"""functools: what it writes in C beside partial (variables/function.go) and lru_cache (whose cache is an effect: it breaks)."""
+"""functools: its C functions except partial (variables/function.go) and lru_cache (whose cache is an effect: it
+breaks)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ __godynamo_polyfill__ = "module"
 def reduce(function: Any, iterable: Any, initial: Any = END, /) -> Any:
     try:
         iterator = iter(iterable)
-    except TypeError:  # which C words in another way
+    except TypeError:  # C words the error differently
         return DECLINE
     result = next(iterator, END) if initial is END else initial
     if result is END:

@@ -1,4 +1,4 @@
-"""heapq: the standard library's own Python, which its C module replaces. What that words in another way is left to C."""
+"""heapq: the standard library's own Python, which its C module replaces. Errors worded differently are left to C."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def _accumulate(iterator: Any, function: Any, initial: Any) -> Any:
 
 def _accumulated(iterator: Any, function: Any, total: Any) -> Any:
     made = itertools.accumulate(iterator, function, initial=total)
-    if total is None:  # which is no initial value: the first item takes its place
+    if total is None:  # None is no initial value: the first item takes its place
         made = itertools.accumulate(itertools.chain((None,), iterator), function)
     next(made)
     return made
@@ -339,8 +339,8 @@ class islice(StandIn):
 
     def __init__(self, iterator: Any, start: int, stop: Any, step: int) -> None:
         self.iterator = iterator
-        self.at = 0  # items taken
-        self.goal = start  # the place of the next item
+        self.at = 0  # number of items taken
+        self.goal = start  # index of the next item
         self.stop = stop
         self.step = step
 
@@ -470,10 +470,10 @@ class groupby(StandIn):
     def __init__(self, iterator: Any, key: Any) -> None:
         self.iterator = iterator
         self.key = key
-        self.target: Any = END  # the key of the group that was handed out last
-        self.current: Any = END  # the key of the item that was read last
+        self.target: Any = END  # key of the group returned last
+        self.current: Any = END  # key of the item read last
         self.item: Any = END
-        self.turn = 0  # the group that may go on reading
+        self.turn = 0  # the group that may continue reading
 
     def read(self) -> bool:
         item = next(self.iterator, END)
@@ -523,7 +523,7 @@ def groupby_of(iterable: Any, key: Any = None) -> Any:
 
 
 class tees(StandIn):
-    """What the iterators that one tee() gave share; real as the tuple of them."""
+    """State shared by the iterators of one tee(); its real form is their tuple."""
 
     __real__ = tuple
     __public__ = ("pull",)

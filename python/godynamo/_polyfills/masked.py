@@ -1,5 +1,5 @@
-"""torch.masked: an operation's input with its mask applied. torch's own function makes an autograd.Function for masked tensors
-each time it is called, whether it meets one or not."""
+"""torch.masked: an operation's input with its mask applied. torch's own function defines an autograd.Function for
+masked tensors on each call, whether there are any or not."""
 
 from __future__ import annotations
 

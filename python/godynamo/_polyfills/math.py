@@ -1,4 +1,4 @@
-"""math: what takes more than numbers. All else is computed by CPython where its arguments are known."""
+"""math: functions of iterables. CPython computes all others if their arguments are known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def summed(items: Any) -> Any:
 
 @stands_for(math.fsum, fold=True)
 def fsum(seq: Any, /) -> Any:
-    return summed(tuple([v for v in seq]))  # fsum asks for no length
+    return summed(tuple([v for v in seq]))  # fsum uses no length hint
 
 
 @stands_for(math.prod, fold=True)

@@ -1,4 +1,4 @@
-"""types: what SimpleNamespace does in C. An instance is its dict and nothing else."""
+"""types: the C methods of SimpleNamespace. An instance is only its dict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPE: Any = SimpleNamespace
 
 
 def _dict(namespace: Any) -> Any:
-    """C reads the field: no __getattribute__ is asked."""
+    """C reads the field directly: no __getattribute__ runs."""
     return object.__getattribute__(namespace, "__dict__")
 
 

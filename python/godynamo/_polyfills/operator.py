@@ -1,4 +1,4 @@
-"""operator: the functions that are no instruction of their own, and the three kinds of callable objects."""
+"""operator: functions without an instruction of their own, and the three kinds of callable objects."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def delitem(a: Any, b: Any, /) -> None:
 def index_of(a: Any, b: Any, /) -> Any:
     try:
         iterator = iter(a)
-    except TypeError:  # which C words in another way
+    except TypeError:  # C words the error differently
         return DECLINE
     i = 0
     for item in iterator:

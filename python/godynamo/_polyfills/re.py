@@ -1,4 +1,5 @@
-"""re: what calls back into Python, or hands out matches one by one. The rest of a pattern's methods CPython computes."""
+"""re: functions that call back into Python or return matches one by one. CPython computes a pattern's other
+methods."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from ._base import DECLINE, END, StandIn, computed, stands_for
 
 __godynamo_polyfill__ = "module"
 
-MOST = 20_000  # matches that are worth being unrolled
+MOST = 20_000  # maximum number of matches worth unrolling
 
 
 @computed
 def matches(pattern: Any, text: Any, most: int, bounds: Any) -> Any:
-    """The first matches, by CPython; None where there are too many."""
+    """The first matches, computed by CPython; None if there are too many."""
     found: list[Any] = []
     for match in pattern.finditer(text, *bounds):
         if len(found) == most:
@@ -61,7 +62,7 @@ def finditer_of(self: Any, string: Any, pos: Any = END, endpos: Any = END) -> An
 
 
 def _replaced(pattern: Any, repl: Any, string: Any, count: Any) -> Any:
-    """(text, replacements) with what repl gives for each match, asked in order."""
+    """(text, replacements) with repl called for each match, in order."""
     found = matches(pattern, string, -1 if count == 0 else max(count, 0), ())
     if found is None:
         return DECLINE

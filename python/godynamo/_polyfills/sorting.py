@@ -1,6 +1,7 @@
-"""The order in which list.sort puts values whose comparison is Python code, by the same comparisons in the same order.
+"""list.sort's order for values whose comparison is Python code, by the same comparisons in the same order.
 
-As Objects/listobject.c does for fewer than 64 items: the run at the start (count_run), then binary insertion (binarysort).
+Like Objects/listobject.c for fewer than 64 items: the run at the start (count_run), then binary insertion
+(binarysort).
 """
 
 from __future__ import annotations

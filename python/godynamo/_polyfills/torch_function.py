@@ -1,4 +1,5 @@
-"""torch.Tensor's own ``__torch_function__``: the operation on plain tensors, its results made tensors of the subclass."""
+"""torch.Tensor's own ``__torch_function__``: the operation on plain tensors, with results converted to the
+subclass."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""torch's constructors of before 0.4, by today's: torch.autograd.Variable, torch.FloatTensor and its kin, torch.Tensor.
+"""torch's constructors from before 0.4, by today's: torch.autograd.Variable, torch.FloatTensor and the like,
+torch.Tensor.
 
-What they take that today's do not (storages, other tensors' memory, numbers of other types, devices) is left to them.
+Arguments that today's do not accept (storages, other tensors' memory, numbers of other types, devices) are left to
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""torch: context managers that keep an object of C's for as long as they are entered.
+"""torch: context managers that hold a C object while they are entered.
 
-The object is made while the graph runs (torch_state); where the manager itself is needed as a real object, it is given its own.
+The object is made while the graph runs (torch_state); if the manager itself is needed as a real object, it gets the
+object.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __godynamo_polyfill__ = "module"
 
 
 class Entered(StandIn):
-    """A manager that is the frame's until it is left; ``number`` is what torch_state knows it by, None outside."""
+    """A manager that the frame holds until it is left; ``number`` is its key in torch_state, None outside."""
 
     __public__ = ("__enter__", "__exit__")
 

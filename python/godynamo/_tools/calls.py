@@ -1,4 +1,4 @@
-"""One call of a function of a program's: it runs until that call is made, something is done in its place, and it ends."""
+"""One call of a user's function: the program runs until the call, an action replaces it, and the program ends."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from typing import Any
 from .problem import Problem
 from .script import Target, run_script
 
-#: what is done in place of the call, with the function and the call's arguments; what it raises the program sees
+#: #: the action that replaces the call, given the function and the call's arguments; the user's code sees its
+#: exceptions
 Act = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Stop(SystemExit):
-    """Ends the program after the call. A SystemExit, so that its ``finally`` blocks run and a thread of its own ends quietly."""
+    """Ends the program after the call. A SystemExit, so that ``finally`` blocks run and a thread of its own ends
+    quietly."""
 
 
 def at_call(
     target: Target, function: str, act: Act, number: int = 1, arguments: str | None = None, stop: bool = True
 ) -> int:
-    """Run a program up to the ``number``-th call of a function, do ``act`` in its place and end the program; 0.
+    """Run a program up to the ``number``-th call of a function, run ``act`` instead and end the program; return 0.
 
-    function: a name as run_script() takes it. arguments: text between the parentheses of a call, "torch.ones(3), k=2": the
-    program is run under another name than ``__main__``, to its end, and the call is made in its namespace. stop=False: the
-    program goes on with what ``act`` returned, and its code is returned.
+    function: a name as run_script() takes it. arguments: text between the parentheses of a call, "torch.ones(3), k=2":
+    the program runs to its end under another name than ``__main__``, and the call is made in its namespace.
+    stop=False: the program continues with the result of ``act``, and its exit code is returned.
 
-    Where the program ends before the call is made by an exception or with a code other than 0, that code is returned, the
-    exception shown as Python would. Raises Problem where it ends well and the call was never made, and for unknown names.
+    If the program ends before the call with an exception or a code other than 0, that code is returned, with the
+    exception shown as by Python. Raises Problem if it succeeds without making the call, and for unknown names.
     """
     watch = _Watch(act, number, stop)
     if arguments is None:
@@ -103,7 +105,7 @@ class _Watch:
 
 
 def _callable(found: Any, function: str, namespace: dict[str, Any]) -> Any:
-    """A function to call; of a method, the attribute of its class, which takes the instance first."""
+    """A function to call; for a method, the attribute of its class, which takes the instance first."""
     if not isinstance(found, (staticmethod, classmethod)):
         return found
     owner: Any = namespace

@@ -1,4 +1,4 @@
-"""``godynamo dis``: the instructions of a function beside those of its translations, their guards and graphs."""
+"""``godynamo dis``: a function's instructions beside those of its translations, their guards and graphs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def split_target(text: str) -> tuple[str, str]:
-    """SCRIPT:FUNCTION as its two halves; FUNCTION may name a module's itself (SCRIPT:package.module:function)."""
+    """SCRIPT:FUNCTION split in two; FUNCTION may include a module (SCRIPT:package.module:function)."""
     name, colon, function = text.partition(":")
     if not colon or not name or not function:
         raise Problem(f"{text} names no function: SCRIPT:FUNCTION, such as train.py:step or train.py:Model.forward")
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
     target = Target(name, tuple(options.arguments), options.module)
     with contextlib.ExitStack() as stack:
-        if options.json == "-":  # what the program prints must not stand among the JSON
+        if options.json == "-":  # output of the program must not mix with the JSON
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         code = at_call(target, function, act, options.call, options.args)
     if code:
@@ -73,9 +73,9 @@ def main(arguments: list[str]) -> int:
 def translations(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any
 ) -> list[dict[str, Any]]:
-    """Call a function, translated anew, and tell of each translation of it and of what it splits into, in their order.
+    """Call a function, freshly translated, and describe each translation of it and its resume functions, in order.
 
-    What the function raises is raised.
+    Exceptions of the function propagate.
     """
     records: list[dict[str, Any]] = []
     lists = runtime.recorders.lists
@@ -89,7 +89,7 @@ def translations(
 
 def _translation(record: dict[str, Any]) -> dict[str, Any]:
     info = record["info"] or {}
-    census = Census()  # knows whose code is whose: a library's is named alone
+    census = Census()  # classifies code: a library's is only named
     code = runtime.users_code(record)
     account = info.get("account")
     units: set[int] | None = None
@@ -148,7 +148,7 @@ def _rows(blocks: list[dict[str, Any]]) -> list[listing.Block]:
 
 
 def text_of(found: list[dict[str, Any]], function: str, width: int = 100) -> list[str]:
-    """The translations for a person; width: columns of the terminal."""
+    """The translations as text; width: columns of the terminal."""
     if not found:
         return [
             f"{function}: nothing was translated: GODYNAMO_DISABLE, a debugger or a limit keeps it in CPython (godynamo doctor)"

@@ -1,7 +1,8 @@
-"""``godynamo doctor``: what this installation is, whether each of its parts works, and what to do where one does not.
+"""``godynamo doctor``: describes this installation, checks each of its parts, and gives advice for those that fail.
 
-A check is a function that returns a Finding; what it raises is a finding too. Nothing it does outlasts it, and each tries the
-real thing: the layout probe on tensors, the hook on a call, a fork that serves a hit and translates, the time of a hit.
+A check is a function that returns a Finding; an exception is a finding as well. A check leaves nothing behind, and
+tries the real thing: the layout probe on tensors, the hook on a call, a fork that serves a hit and translates, the
+time of a hit.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
-#: a finding and its advice share a line up to this width
+#: #: a finding and its advice share a line up to this width
 WIDTH = 100
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: ``state`` is "ok", "note" (worth knowing) or "wrong"; ``advice`` says what to do."""
+    """A check's result: ``state`` is "ok", "note" (worth knowing) or "wrong"; ``advice`` is the remedy."""
 
     name: str
     state: str
@@ -57,7 +58,7 @@ def python() -> Finding:
 
 
 def versions() -> Finding:
-    """The package, torch and what backends need."""
+    """The package, torch and the packages that backends need."""
     import torch
 
     import godynamo
@@ -73,7 +74,7 @@ def versions() -> Finding:
 
 
 def settings() -> Finding:
-    """What the environment says."""
+    """The environment's settings."""
     import godynamo
 
     ours = {k: v for k, v in sorted(os.environ.items()) if k.startswith("GODYNAMO_") and k != "GODYNAMO_PYTHON"}
@@ -83,7 +84,7 @@ def settings() -> Finding:
 
 
 def layout() -> Finding:
-    """Where libtorch keeps a tensor's fields: probed, and checked against Python's attributes."""
+    """The offsets of a tensor's fields in libtorch: probed, and checked against Python's attributes."""
     from godynamo import _C
     from godynamo._called import guard_env
 
@@ -114,7 +115,7 @@ def torch_state() -> Finding:
 
 
 def translation() -> Finding:
-    """A function, a branch on data and a module, translated, beside eager."""
+    """A function, a data-dependent branch and a module, translated and compared with eager."""
     import torch
 
     import godynamo
@@ -156,14 +157,14 @@ def translation() -> Finding:
 
 
 def hook() -> Finding:
-    """The eval-frame hook: it serves what is called below ``with``, and is gone afterwards."""
+    """The eval-frame hook: it serves calls inside ``with``, and is removed afterwards."""
     import torch
 
     import godynamo
     from godynamo import _C
 
     namespace: dict[str, Any] = {}
-    # Of no file: the hook leaves ours alone.
+    # From no file of ours: the hook skips those.
     exec(compile("def inner(x):\n    return x * 2 + 1\n", "<doctor>", "exec"), namespace)
     before = _C.counters()["hook_served"]
     with godynamo.optimize():
@@ -179,7 +180,7 @@ def hook() -> Finding:
 
 
 def surroundings() -> Finding:
-    """What makes godynamo step aside: tracers, profilers, debuggers."""
+    """Tools that keep godynamo from capturing: tracers, profilers, debuggers."""
     found = [name for name, asked in (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile())) if asked]
     found += [f"the module {m} is loaded" for m in ("coverage", "pydevd", "debugpy") if m in sys.modules]
     return _finding(
@@ -192,7 +193,7 @@ def surroundings() -> Finding:
 
 
 def fork() -> Finding:
-    """A forked child serves what is cached, and translates what is new."""
+    """A forked child serves cached entries and translates new functions."""
     import torch
 
     import godynamo
@@ -239,7 +240,7 @@ def fork() -> Finding:
 
 
 def speed() -> Finding:
-    """What a hit costs: the guards alone, and a whole call beside eager's."""
+    """The cost of a hit: of the guards alone, and of a whole call compared with eager."""
     import torch
 
     import godynamo
@@ -275,7 +276,7 @@ def backends() -> Finding:
 
 
 def compiler() -> Finding:
-    """The C++ compiler that inductor calls on the CPU: $CXX, else g++ and no other."""
+    """The C++ compiler that inductor calls on the CPU: $CXX, otherwise only g++."""
     asked = os.environ.get("CXX", "g++")
     found = shutil.which((shlex.split(asked) or [""])[0])
     problem = "" if found else f"no {asked}, which inductor needs on the CPU"
@@ -290,7 +291,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 
 
 def examine() -> list[Finding]:
-    """All findings; without the core only those that need none."""
+    """All findings; without the core only those that do not need it."""
     found = []
     for check in CHECKS:
         try:
@@ -304,7 +305,7 @@ def examine() -> list[Finding]:
 
 
 def main(arguments: list[str]) -> int:
-    """See ``godynamo doctor --help``; 1 where something is wrong."""
+    """See ``godynamo doctor --help``; 1 if something is wrong."""
     parser = argparse.ArgumentParser(prog="godynamo doctor", add_help=False)
     parser.add_argument("--json")
     options = parser.parse_args(arguments)

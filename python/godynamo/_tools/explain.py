@@ -1,4 +1,4 @@
-"""``godynamo explain``: what one call of a program's function was translated to, as text, JSON, page or picture."""
+"""``godynamo explain``: the translations of one call of a user function, as text, JSON, page or picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .problem import Problem
 from .run import backend_named
 from .script import Target
 
-#: option → how its file is made
+#: #: option → function that makes its file
 _FILES: dict[str, Callable[[explain.Explanation], str]] = {
     "json": lambda e: e.to_json() + "\n",
     "html": lambda e: e.to_html(),
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """See ``godynamo explain --help``; the exit code is the program's where that is another than 0."""
+    """See ``godynamo explain --help``; the exit code is the program's if that is not 0."""
     options = _parser().parse_args(arguments)
     name, function = split_target(options.target)
     files = {option: path for option in _FILES if (path := getattr(options, option))}
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _check(files: dict[str, str]) -> None:
-    """Before the program runs: whether there is a place for each file, and one of them at most for stdout."""
+    """Check, before the program runs, that each file can be placed, and that at most one goes to stdout."""
     if list(files.values()).count("-") > 1:
         raise Problem("stdout (-) takes one of --json, --html, --dot and --svg: give the others a file")
     for option, path in files.items():
@@ -99,7 +99,8 @@ def _write(path: str, text: str, out: Any) -> None:
 
 @contextlib.contextmanager
 def _own_stdout(apart: bool) -> Iterator[Any]:
-    """Where the report goes. Apart: stdout is the report's alone, what the program and its children print goes to stderr."""
+    """The report's destination. apart: stdout is only for the report; output of the program and its children goes to
+    stderr."""
     if not apart:
         yield sys.stdout
         return

@@ -11,12 +11,12 @@ from types import CodeType, FunctionType
 
 from .._called.runtime import source_line
 
-_HIDDEN = {"CACHE", "EXTENDED_ARG", "PRECALL"}  # the interpreter's own
+_HIDDEN = {"CACHE", "EXTENDED_ARG", "PRECALL"}  # instructions that exist only for the interpreter
 
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction: offset in bytes, name, what its argument means, and whether a jump ends there."""
+    """One instruction: offset in bytes, name, meaning of the argument, and whether it is a jump target."""
 
     offset: int
     opname: str
@@ -27,14 +27,14 @@ class Row:
         return f"{'>>' if self.target else '  '} {self.offset:4} {self.opname:22} {self.argument}".rstrip()
 
 
-Block = tuple[int, list[Row]]  #: line of the source, 0 for none, and its instructions that stand together
+Block = tuple[int, list[Row]]  #: line of the source, 0 for none, and its consecutive instructions
 
 
 def blocks(code: CodeType, function: FunctionType | None = None, units: Iterable[int] | None = None) -> list[Block]:
-    """The instructions of a code object, by line in the order they stand in.
+    """The instructions of a code object, grouped by line, in order.
 
-    function: one made of the code, whose closure says what a cell holds: torch's functions and other constants of a translation
-    are in cells. units: only the instructions at these places (offset / 2).
+    function: one made from the code, whose closure has the cells' contents: torch's functions and other constants of a
+    translation are in cells. units: only the instructions at these positions (offset / 2).
     """
     wanted = None if units is None else set(units)
     cells = _cells(code, function)
@@ -66,7 +66,7 @@ def _cells(code: CodeType, function: FunctionType | None) -> dict[str, str]:
 
 
 def named(value: object) -> str:
-    """What a constant is called: module and name for functions and classes, a short repr for others."""
+    """The name of a constant: module and name for functions and classes, a short repr for others."""
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         module = getattr(value, "__module__", None)
@@ -75,7 +75,7 @@ def named(value: object) -> str:
 
 
 def side_by_side(left: Sequence[Block], right: Sequence[Block], file: str, width: int = 46) -> list[str]:
-    """Both listings as two columns, what belongs to one line of the source in one row of both; the line's text above."""
+    """Both listings as two columns, with the instructions of a source line side by side and the line's text above."""
     lines: list[str] = []
 
     def put(line: int, a: Sequence[Row], b: Sequence[Row]) -> None:
@@ -83,7 +83,7 @@ def side_by_side(left: Sequence[Block], right: Sequence[Block], file: str, width
         lines.append(f"{line or '':>5}  {text}".rstrip())
         for i in range(max(len(a), len(b))):
             shown, beside = (str(rows[i]) if i < len(rows) else "" for rows in (a, b))
-            lines.append(f"{_cut(shown, width):{width}} | {beside}".rstrip())  # the last column may be as wide as it is
+            lines.append(f"{_cut(shown, width):{width}} | {beside}".rstrip())  # the last column is not cut
 
     matcher = difflib.SequenceMatcher(None, [key for key, _ in left], [key for key, _ in right], autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():

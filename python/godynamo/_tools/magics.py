@@ -1,4 +1,4 @@
-"""IPython: ``%load_ext godynamo`` gives ``%%godynamo``, ``%explain`` and ``%godynamo_stats``."""
+"""IPython: ``%load_ext godynamo`` adds ``%%godynamo``, ``%explain`` and ``%godynamo_stats``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
 
     @line_cell_magic  # type: ignore[untyped-decorator, unused-ignore]
     def godynamo(self, line: str, cell: str | None = None) -> Any:
-        """Run a cell with all functions that it calls optimized, and say in one line what became of them.
+        """Run a cell with all functions that it calls optimized, and report the result in one line.
 
         ``%%godynamo [--backend NAME] [--nopython] [--quiet]`` above the cell; ``%godynamo [options] -- statement`` for a line.
         The code of the cell itself runs in CPython; functions that it defines stay as they are.
@@ -42,7 +42,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
             raise UsageError(_CELL_USAGE)
         heard: list[dict[str, Any]] = []
         runtime.listeners.append(heard.append)
-        # Not the list's own method again: it compares by value.
+        # Not the same method object again: remove() compares by value.
         listener = runtime.listeners[-1]
         try:
             return self._run(statement, optimizer)
@@ -53,7 +53,8 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
 
     @line_magic  # type: ignore[untyped-decorator, unused-ignore]
     def explain(self, line: str) -> Any:
-        """Explain a call: ``%explain f(x, n=2)`` shows graphs, breaks and guards of this very call; ``-o`` gives the object back.
+        """Explain a call: ``%explain f(x, n=2)`` shows graphs, breaks and guards of this call; ``-o`` returns the
+        object.
 
         The result of the call is the explanation's ``result``.
         """
@@ -64,7 +65,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
         fn = eval(compile(ast.Expression(call.func), "<%explain>", "eval"), self.shell.user_global_ns, names)
         if not callable(fn):
             raise UsageError(f"%explain: {ast.unparse(call.func)} is a {type(fn).__name__}, which cannot be called")
-        # The arguments' own code runs here, once, and is no part of what is explained.
+        # The arguments' own code runs here, once, and is not explained.
         call.func = ast.Name("__godynamo_explained__", ast.Load())
         code = compile(ast.fix_missing_locations(ast.Expression(call)), "<%explain>", "eval")
         explanation = eval(code, {**self.shell.user_global_ns, **names, "__godynamo_explained__": _explain.explain(fn)})
@@ -75,7 +76,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
 
     @line_magic  # type: ignore[untyped-decorator, unused-ignore]
     def godynamo_stats(self, line: str) -> None:
-        """Print what godynamo did in this process, or with a name what the cache of an optimized callable holds.
+        """Print what godynamo did in this process, or with a name the contents of an optimized callable's cache.
 
         ``%godynamo_stats``, ``%godynamo_stats f``.
         """
@@ -96,11 +97,11 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
             print(f"entry {i}, {guards.hits} hits: {guards.text}")
 
     def _run(self, source: str, optimizer: Optimizer) -> Any:
-        """Run statements in the user's namespace; the value of the last one where it is an expression."""
+        """Run statements in the user's namespace; return the value of the last one if it is an expression."""
         shell = self.shell
         text = shell.transform_cell(source)
         tree = shell.transform_ast(shell.compile.ast_parse(text))
-        name = shell.compile.cache(text)  # its lines are found by tracebacks and explanations
+        name = shell.compile.cache(text)  # so that tracebacks and explanations find its lines
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         body = compile(tree, name, "exec")
         value = compile(ast.Expression(last.value), name, "eval") if last is not None else None
@@ -112,7 +113,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
 
 
 def _options(line: str) -> tuple[Optimizer, bool]:
-    """(what the cell runs under, whether it is to be quiet). UsageError for what is no option."""
+    """(the optimizer for the cell, whether to be quiet). Raises UsageError for unknown options."""
     backend, nopython, quiet = "eager", False, False
     try:
         words = shlex.split(line)
@@ -138,7 +139,7 @@ def _options(line: str) -> tuple[Optimizer, bool]:
 
 
 def _call(text: str) -> ast.Call:
-    """The call that a line is. UsageError for anything else."""
+    """Parse a line that is a call. Raises UsageError for anything else."""
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError as error:
@@ -149,7 +150,8 @@ def _call(text: str) -> ast.Call:
 
 
 def _summary(heard: list[dict[str, Any]]) -> str:
-    """One line on the translations of a cell, and one for each reason and place of a graph break. IPython's own are left out."""
+    """One line on the translations of a cell, and one per reason and place of a graph break. IPython's own are left
+    out."""
     heard = [info for info in heard if not runtime.users_frame(info).file.startswith(_shells())]
     entries = [info.get("info") or {} for info in heard]
     done = sum(
@@ -169,14 +171,14 @@ def _summary(heard: list[dict[str, Any]]) -> str:
 
 
 def _shells() -> tuple[str, ...]:
-    """Folders of what runs cells."""
+    """Folders of packages that run cells."""
     modules = (sys.modules.get(name) for name in ("IPython", "ipykernel", "traitlets", "ipywidgets"))
     files = (getattr(module, "__file__", None) for module in modules)
     return tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
 
 
 def _place(stack: tuple[tuple[str, str, int], ...]) -> str:
-    """Where a break is: the innermost frame that is the user's, of this cell, another or a file."""
+    """The place of a break: the user's innermost frame, in this cell, another or a file."""
     users = [frame for frame in stack if not frame[1].startswith(_shells())]
     name, file, line = (users or stack)[0]
     number = re.search(r"<ipython-input-(\d+)", file)

@@ -1,7 +1,8 @@
-"""Runs tests under godynamo and tells what became of them: the part of the pytest plugin that needs the package.
+"""Runs tests under godynamo and reports the results: the part of the pytest plugin that needs the package.
 
-Each test has translations of its own, so what is told of it does not depend on the tests before. What a test's own lines split
-at (an assert on a tensor's value) is shown and never held against it; a break counts where a frame of the program is involved.
+Each test has its own translations, so its report does not depend on earlier tests. A break at a test's own line (an
+assert on a tensor's value) is shown but never counts against the test; a break counts if a frame of the tested code is
+involved.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from .._called import runtime
 from .._core import available, core
 from .._user.optimize import Optimizer, optimize, transparent
 
-#: (code, reason, hint, ((function, file, line), ...)): a break as runtime tells it
+#: #: (code, reason, hint, ((function, file, line), ...)): a break as in runtime's records
 Row = tuple[str, str, str, tuple[tuple[str, str, int], ...]]
 
 _PROPERTY = "godynamo"
 
-#: calls after which a function that meets tensors is translated once translations have taken an eighth of the CPU time
+#: #: calls after which a function with tensors is translated once translations have taken an eighth of the CPU time
 _TENSOR_CALLS = 16
 
 
 class _Asked:
-    """What a test's marker asks for."""
+    """The options in a test's marker."""
 
     def __init__(self, item: pytest.Item, backend: str | None) -> None:
         self.off = False
@@ -69,7 +70,7 @@ class _Record:
         self.internal_errors: list[str] = []
 
     def hear(self, info: dict[str, Any]) -> None:
-        """Take one translation down (runtime.listeners)."""
+        """Record one translation (runtime.listeners)."""
         entry = info.get("info") or {}
         ok = info["status"] == "ok"
         self.translated += ok and not entry.get("nothing_to_capture")
@@ -80,14 +81,14 @@ class _Record:
             self.breaks.setdefault((row[0], row[3][0][1:] if row[3] else ("", 0)), row)
 
     def failed(self, info: dict[str, Any]) -> None:
-        """Take one internal error down (the core's callback), and have it logged as ever."""
+        """Record one internal error (the core's callback), and have it logged as usual."""
         code = getattr(info.get("function"), "__code__", None)
         where = f" at {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
         self.internal_errors.append(f"{info.get('error')}{where}")
         runtime.internal_error(info)
 
     def held_against(self) -> list[Row]:
-        """The breaks that one of the program's frames had a part in."""
+        """The breaks that involve a frame of the tested code."""
         return [row for row in self.breaks.values() if any(self._of_program(f) for f in row[3])]
 
     def _of_program(self, frame: tuple[str, str, int]) -> bool:
@@ -96,7 +97,7 @@ class _Record:
         return not path.startswith(_libraries()) and (name != self._test or path != self._file)
 
     def to_dict(self) -> dict[str, Any]:
-        """As a test's report carries it: plain, for pytest-xdist."""
+        """The data for a test's report: plain, for pytest-xdist."""
         counts = {name: getattr(self, name) for name in ("translated", "skipped", "graphs", "ops")}
         breaks = Counter((row[0], row[1].split(":", 1)[0], *_users_place(row)) for row in self.breaks.values())
         return {
@@ -151,18 +152,18 @@ class Plugin:
             if available:
                 core.set_callback("internal_error", callback)
                 if record.internal_errors:
-                    core.reset_counters()  # the next test is translated, too
+                    core.reset_counters()  # so that the next test is translated as well
             item.user_properties.append((_PROPERTY, record.to_dict()))
         if self._strict:
             self._judge(asked, record)
         return result
 
     def _optimizer(self, backend: Any) -> Optimizer:
-        """What a test runs under.
+        """The optimizer for a test.
 
-        With ``on`` all tests of a backend share their translations, and functions that meet no tensor are translated when they
-        are called often: a suite of short tests would translate each function once a test. ``strict`` judges each test by
-        translations of its own.
+        With ``on`` all tests of a backend share their translations, and functions without tensors are translated only
+        if they are called often: a suite of short tests would otherwise translate each function once per test.
+        ``strict`` judges each test by its own translations.
         """
         named = backend if backend is not None else "eager"
         if self._strict:
@@ -175,7 +176,7 @@ class Plugin:
         return optimizer
 
     def _judge(self, asked: _Asked, record: _Record) -> None:
-        """Fail a test that was not served as it asks."""
+        """Fail a test that was not served as its marker requires."""
         lines: list[str] = []
         if record.internal_errors:
             lines = ["godynamo had internal errors; the calls ran in CPython:", *record.internal_errors]
@@ -190,7 +191,7 @@ class Plugin:
             pytest.fail("\n".join(lines), pytrace=False)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add one test up; under pytest-xdist reports come from the workers."""
+        """Add up one test; under pytest-xdist, reports come from the workers."""
         if report.when != "call":
             return
         for name, told in report.user_properties:
@@ -201,7 +202,7 @@ class Plugin:
                 self._errors += [f"{report.nodeid}: {text}" for text in told["internal_errors"]]
 
     def pytest_sessionfinish(self) -> None:
-        """Count the calls that a tracer kept from being translated."""
+        """Count the calls that were not translated because of a tracer."""
         counters = core.counters()
         self._unseen = counters.get("traced", 0) + counters.get("hook_traced", 0)
 
@@ -236,12 +237,12 @@ class Plugin:
             write("some calls were not translated: a trace or profile function (coverage, a debugger) was at work")
 
 
-#: places of breaks that the summary shows
+#: #: maximum number of break places in the summary
 _MOST_BREAKS = 40
 
 
 def _users_place(row: Row) -> tuple[str, int]:
-    """File and line of the innermost frame of a break that is the program's own; of the innermost one where none is."""
+    """File and line of a break's innermost user frame; of the innermost frame if none is the user's."""
     frames = row[3]
     users = next((f for f in frames if not os.path.realpath(f[1]).startswith(_libraries())), None)
     _, file, line = users or (frames[0] if frames else ("", "", 0))
@@ -249,13 +250,13 @@ def _users_place(row: Row) -> tuple[str, int]:
 
 
 def _shown(file: str) -> str:
-    """A file as pytest shows one: relative where it is below the current folder."""
+    """A file as shown by pytest: relative if it is below the current folder."""
     relative = os.path.relpath(file)
     return file if relative.startswith(os.pardir) else relative
 
 
 def _only_makes(fn: Any) -> bool:
-    """Whether calling a test runs none of it: a coroutine is run by another plugin, later."""
+    """Whether calling a test does not run it: another plugin runs a coroutine later."""
     return inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
 
 

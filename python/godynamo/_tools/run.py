@@ -1,4 +1,4 @@
-"""``godynamo run``: a program with everything it calls served, or chosen functions; a summary when it ends."""
+"""``godynamo run``: runs a program with all its calls or chosen functions served; prints a summary at the end."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
             code = run_script(target, {name: optimizer(name) for name in options.function}, everything)
     except KeyboardInterrupt as error:
         interrupt, code = error, 128 + signal.SIGINT
-    except SystemExit as stop:  # before the program began
+    except SystemExit as stop:  # before the program started
         return int(stop.code or 0)
     report = recorder.to_dict(code)
     sys.stdout.flush()
@@ -104,5 +104,5 @@ def main(arguments: list[str]) -> int:
     if not options.quiet and options.json != "-":
         print(summary.text(report), file=sys.stderr)
     if interrupt is not None:
-        raise interrupt  # Python ends in order, then by the signal, so that a shell sees it
+        raise interrupt  # Python shuts down in order, then ends by the signal, so that a shell sees it
     return code

@@ -1,7 +1,7 @@
 """Runs a user's script or module as ``python`` would, with chosen functions wrapped.
 
-What the program sees is what plain Python shows it: it is ``__main__``, with its own ``__file__``, ``sys.argv`` and
-``sys.path[0]``, and a process started by spawn finds it again. Its exceptions are shown without frames of ours.
+The program sees the same environment as in plain Python: it is ``__main__``, with its own ``__file__``, ``sys.argv``
+and ``sys.path[0]``, and a process started by spawn finds it again. Its exceptions are shown without our frames.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .problem import Problem, nearest
 
 Wrap = Callable[[Any], Any]
 
-#: under this name in builtins a wrapped function's decorator finds its wrapper; the program's own globals stay its own
+#: #: name in builtins under which a function's decorator finds its wrapper; the program's globals do not change
 _HOOK = "__godynamo_wrap__"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A program: its file, or with ``module`` the name that ``python -m`` takes; and its own arguments."""
+    """A program: its file, or with ``module`` the name for ``python -m``; and its arguments."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -52,18 +52,18 @@ def run_script(
     name: str = "__main__",
     namespace: dict[str, Any] | None = None,
 ) -> int:
-    """Run a program to its end, inside of ``around()``, and return its exit code.
+    """Run a program to its end, inside ``around()``, and return its exit code.
 
-    wrap: qualified name ("step", "Model.forward", "outer.<locals>.inner", or "package.module:Model.forward" of an imported
-    module) → what a function is replaced by when it is defined, as a decorator outside of all its own would. A class stands
-    for its ``forward``, or else its ``__call__``.
+    wrap: qualified name ("step", "Model.forward", "outer.<locals>.inner", or "package.module:Model.forward" for an
+    imported module) → a decorator applied outside all others when the function is defined. A class means its
+    ``forward``, or else its ``__call__``.
 
-    name: what the program finds in ``__name__``. namespace: gets its globals when it has ended.
+    name: the program's ``__name__``. namespace: receives its globals when it has ended.
 
-    SystemExit gives its code, with its message on stderr; another exception is shown as Python shows it, without frames of
-    ours, and gives 1. KeyboardInterrupt is shown and raised: where it leaves ``__main__`` Python runs what atexit has, writes out
-    open files and ends by the signal. Raises Problem for a file or module that is not there and for names that the
-    program does not have.
+    SystemExit returns its code, with its message on stderr; another exception is shown as by Python, without our
+    frames, and returns 1. KeyboardInterrupt is shown and raised: when it leaves ``__main__``, Python runs atexit
+    functions, writes out open files and ends by the signal. Raises Problem for a missing file or module and for names
+    that the program does not define.
     """
     program = _module(target.name) if target.module else _script(target.name)
     wrappers: list[Wrap] = []
@@ -92,11 +92,11 @@ def run_script(
     finally:
         if namespace is not None:
             namespace.update(main.__dict__)
-    return 0  # the program's module stays where it is: threads, atexit functions and pickles still look for it
+    return 0  # the program's module stays: threads, atexit functions and pickles still use it
 
 
 def _first_on_path(folder: str) -> None:
-    """Put the program's folder where python puts it: in the place of the current folder, which -m has put there for us."""
+    """Put the program's folder where python does: in place of the current folder, which -m has put there for us."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
 
@@ -125,7 +125,7 @@ def _program(path: str, first: str, spec: importlib.machinery.ModuleSpec | None,
             source = file.read()
     except OSError as error:
         raise Problem(f"{path} cannot be read: {error.strerror}") from None
-    absolute = os.path.abspath(path)  # as Python has it, whatever was typed
+    absolute = os.path.abspath(path)  # as in Python, whatever was typed
     loader = spec.loader if spec is not None else importlib.machinery.SourceFileLoader("__main__", absolute)
     namespace: dict[str, Any] = {
         "__name__": "__main__",
@@ -195,7 +195,8 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def definitions(tree: ast.AST) -> dict[str, _Definition]:
-    """The functions and classes that a program defines, by qualified name; of several of one name the last."""
+    """The functions and classes that a program defines, by qualified name; the last one if several have the same
+    name."""
     found: dict[str, _Definition] = {}
 
     def walk(node: ast.AST, prefix: str) -> None:
@@ -212,7 +213,7 @@ def definitions(tree: ast.AST) -> dict[str, _Definition]:
 
 
 def _imported(tree: ast.Module) -> dict[str, tuple[str, str]]:
-    """name → (module, its name there) of what a program imports from modules by their full names."""
+    """name → (module, its name there) for imports from modules by their full names."""
     return {
         alias.asname or alias.name: (node.module, alias.name)
         for node in ast.walk(tree)
@@ -232,7 +233,7 @@ def _function(known: dict[str, _Definition], name: str, path: str) -> ast.Functi
 
 
 def _decorate(node: ast.FunctionDef | ast.AsyncFunctionDef, index: int) -> None:
-    """Add the decorator, at the place of the function's first line, which stays what it is."""
+    """Add the decorator, positioned at the function's first line, which does not change."""
     first = node.decorator_list[0] if node.decorator_list else node
     decorator = ast.Subscript(ast.Name(_HOOK, ast.Load()), ast.Constant(index), ast.Load())
     for part in ast.walk(decorator):
@@ -243,7 +244,7 @@ def _decorate(node: ast.FunctionDef | ast.AsyncFunctionDef, index: int) -> None:
 
 
 class _Finder:
-    """Wraps functions of modules when these have been imported; the import itself is the other finders' work."""
+    """Wraps functions of modules after their import; the import itself is left to the other finders."""
 
     def __init__(self, wanted: dict[str, dict[str, Wrap]]) -> None:
         self._wanted = wanted
@@ -253,7 +254,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Any = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find the module as the others do, and have its loader wrap when it is done."""
+        """Find the module with the other finders, and make its loader wrap functions afterwards."""
         functions = self._wanted.pop(name, None)
         if functions is None:
             return None
@@ -272,7 +273,7 @@ class _Loader:
         return getattr(self._loader, name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run the module, then wrap; its loader is its own again."""
+        """Run the module, then wrap; its original loader is restored."""
         spec = module.__spec__
         if spec is not None:
             spec.loader = self._loader
@@ -282,7 +283,7 @@ class _Loader:
 
 
 def replace(module: types.ModuleType, functions: Mapping[str, Wrap]) -> None:
-    """Wrap functions of a module by their qualified names. Raises Problem for names that it does not have."""
+    """Wrap functions of a module by their qualified names. Raises Problem for names that the module lacks."""
     for name, wrapper in functions.items():
         *owners, last = name.split(".")
         owner: Any = module
@@ -303,11 +304,11 @@ def replace(module: types.ModuleType, functions: Mapping[str, Wrap]) -> None:
         setattr(owner, last, wrapper(found))
 
 
-# ---- how it ends ----
+# ---- the program's end ----
 
 
 def _exit_code(stop: SystemExit) -> int:
-    """What Python's exit code would be; a text is printed."""
+    """Python's exit code; a text is printed."""
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):
@@ -317,7 +318,7 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """Hand an exception to sys.excepthook without frames of ours, as if the program had been started by python."""
+    """Pass an exception to sys.excepthook without our frames, as if the program had been started by python."""
     seen: set[int] = set()
     chain: list[BaseException | None] = [error]
     while chain:
@@ -330,11 +331,11 @@ def _show(error: BaseException) -> None:
 
 
 def _shown(*_: object) -> None:
-    """An excepthook for what has been shown."""
+    """An excepthook for an exception that was already shown."""
 
 
 def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the frames of this package and of explain, which stand between two of the program's own."""
+    """A traceback without the frames of this package and of explain, which are between two of the program's."""
     kept = [t for t in _levels(traceback) if not _ours(t.tb_frame.f_code.co_filename)]
     below = None
     for level in reversed(kept):

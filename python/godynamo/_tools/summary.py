@@ -1,4 +1,4 @@
-"""What became of a program: counted while it runs, told when it ends."""
+"""A program's summary: counted while it runs, printed at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._observe import reasons
 
 @dataclass
 class FunctionSummary:
-    """One of the user's functions: its translations and why it was split, left or translated again."""
+    """One of the user's functions: its translations and why it was broken, left or translated again."""
 
     function: str
     file: str
@@ -29,13 +29,13 @@ class FunctionSummary:
     ops: int = 0
     recompiles: int = 0
     library: bool = False  #: its file is among the installed packages
-    left: Counter[str] = field(default_factory=Counter)  #: reason for which its frames are CPython's → times
+    left: Counter[str] = field(default_factory=Counter)  #: reason why CPython runs its frames → count
     breaks: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)  #: (code, reason, file, line) → times
     failures: list[str] = field(default_factory=list)  #: why the last entries did not serve, at most five
 
 
 class Recorder:
-    """Hears of every translation of the process, on all threads, and keeps sums only. Used as a context manager."""
+    """Receives every translation of the process, on all threads, and keeps only sums. Used as a context manager."""
 
     def __init__(self) -> None:
         self.functions: dict[tuple[str, str, int], FunctionSummary] = {}
@@ -50,10 +50,10 @@ class Recorder:
         runtime.listeners.remove(self.translated)
 
     def translated(self, info: dict[str, Any]) -> None:
-        """Take in one record of runtime.translated."""
+        """Add one record of runtime.translated."""
         entry = info.get("info") or {}
         if entry.get("nothing_to_capture"):
-            return  # CPython runs it as it is, and nothing is lost
+            return  # CPython runs it, and nothing is lost
         frame = runtime.users_frame(info)
         key = frame.name, frame.file, frame.line
         row = self.functions.get(key)
@@ -75,7 +75,7 @@ class Recorder:
             row.failures = [*row.failures, *(reasons.reason(f, frame).text() for f in failures[-5:])][-5:]
 
     def to_dict(self, exit_code: int) -> dict[str, Any]:
-        """All of it as plain data; seconds is the program's run, translating included."""
+        """Everything as plain data; seconds is the program's run, including translation."""
         rows = sorted(self.functions.values(), key=lambda r: (-r.ops, r.file, r.line))
         counters = core.counters()
         return {
@@ -130,12 +130,12 @@ def _is_library(file: str) -> bool:
 
 
 def _concerns(function: dict[str, Any]) -> bool:
-    """Whether a person wants to hear of a function: not of libraries' and constructors without operations."""
+    """Whether a function is of interest: libraries' functions and constructors without operations are not."""
     return bool(function["ops"]) or not (function["library"] or function["function"].endswith("__init__"))
 
 
 def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for a break that several functions meet, by inlining the one that has it; the most frequent first."""
+    """One row for a break that several functions have by inlining the same function; the most frequent first."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = row["code"], row["reason"], row["file"], row["line"]
@@ -145,7 +145,7 @@ def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text(summary: dict[str, Any], most: int = 8) -> str:
-    """The summary for a person, with the ``most`` frequent breaks; what libraries do without tensors is one number."""
+    """The summary as text, with the ``most`` frequent breaks; libraries' functions without tensors are one number."""
     s = summary
     shown = [f for f in s["functions"] if _concerns(f)]
     breaks = _merged(b for f in shown for b in f["breaks"])

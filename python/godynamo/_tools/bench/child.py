@@ -1,7 +1,7 @@
 """The children of ``godynamo bench``: ``python -m godynamo._tools bench REQUEST``.
 
-REQUEST is a JSON object; what the child says goes to file descriptor 3, one JSON object a line. Standard output is the
-user's code's own.
+REQUEST is a JSON object; the child writes its messages to file descriptor 3, one JSON object per line. Standard output
+belongs to the user's code.
 
     {"do": "plan", "suites": [...], "only": [...], "modules": ["FILE:NAME"], "engines": [...]}
         → {"machine": {...}, "workloads": [{"name", "suite", "about", "backend"}]}, or {"problem": text}
@@ -23,12 +23,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# What the parent started for: it hands the other end of a pipe over at this number.
+# The parent passes the other end of a pipe at this file descriptor.
 _TALK = 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    """See the module's text."""
+    """See the module's docstring."""
     request = json.loads(arguments[0])
     os.set_inheritable(_TALK, False)  # inductor's workers would keep the pipe open
     with os.fdopen(_TALK, "w", buffering=1, encoding="utf-8") as talk:
@@ -84,7 +84,7 @@ def _measure(request: Mapping[str, Any], say: Callable[..., None]) -> None:
     from .engines import empty_caches
 
     _quiet()
-    if not request["details"]:  # no cold figures are taken, so nothing is gained by workers of inductor's
+    if not request["details"]:  # no cold figures are measured, so inductor's workers would not help
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch.set_num_threads(1)
     by_name = {w.name: w for w in _workloads(request)}
@@ -120,7 +120,8 @@ def _warm_up(
     before: Callable[[Any], None],
     tell: Callable[[str], None],
 ) -> None:
-    """The first use of an engine in a process imports and loads, which is not the workload's: a tiny function takes it."""
+    """Run a tiny function first: an engine's first use in a process imports and loads, which must not count for a
+    workload."""
     import torch
 
     for engine in engines:
@@ -134,12 +135,12 @@ def _warm_up(
             namespace: dict[str, Any] = {}
             exec(compile(f"def tiny(x):\n    return x + {len(warm)}", f"<tiny {len(warm)}>", "exec"), namespace)
             engine.transform(workload.backend)(namespace["tiny"])(torch.ones(2))
-        except Exception:  # the workload will tell
+        except Exception:  # the workload will report it
             continue
 
 
 def _quiet() -> None:
-    """Warnings and logs of libraries are not what a benchmark is run for."""
+    """Silence warnings and logs of libraries, which do not belong in a benchmark's output."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What a captured call costs beside its operations: guards, calls of torch's operators, memory."""
+"""The costs of a captured call besides its operations: guards, calls of torch's operators, memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 
 
 def guards(kind: str, compiled: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """{"guards": how many there are in all entries, "guards_ns": nanoseconds to evaluate those of the call}.
+    """{"guards": their number in all entries, "guards_ns": nanoseconds to evaluate those of the call}.
 
-    target: what was compiled. guards_ns is missing where a call is served by more than one entry or the engine does not
-    say it.
+    target: the original of compiled. guards_ns is missing if more than one entry serves a call or the engine does not
+    report it.
     """
     if kind == "godynamo":
         return _ours(compiled, target, args, dict(kwargs))
@@ -32,7 +32,7 @@ def _ours(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return found
     code, slots, where = frame
     if any(entry.orig_code is not code for entry in entries):
-        return found  # other frames of the call have guards as well
+        return found  # other frames in the call have guards as well
     serving = [entry for entry in entries if len(slots) == entry.nslots and entry.check(*slots, globals=where)]
     if len(serving) == 1:
         found["guards_ns"] = guards_ns(serving[0], slots, where)
@@ -42,7 +42,7 @@ def _ours(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
 def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluations: int = 200) -> float:
     """Nanoseconds of one evaluation of an entry's guards in C, best of 20 times `evaluations`.
 
-    Raises AssertionError where they do not hold.
+    Raises AssertionError if they do not hold.
     """
     from godynamo import _C
 
@@ -53,7 +53,8 @@ def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluat
 
 
 def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], Any] | None:
-    """Code, slots and globals of the frame that a call of target starts; None where it is no function's or module's."""
+    """Code, slots and globals of the frame that a call of target starts; None if target is not a function or
+    module."""
     if isinstance(target, torch.nn.Module):
         call = torch.nn.Module._wrapped_call_impl
         return call.__code__, (target, args, kwargs), call.__globals__
@@ -71,8 +72,8 @@ def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 
 def _torchs(target: Any) -> dict[str, Any]:
-    """How many guards torch.compile has, by its own debugging functions; nothing where a version says it otherwise. Their
-    cost it tells with the processor's caches emptied, which is not what is measured of ours."""
+    """Number of torch.compile's guards, from its own debugging functions; nothing if a version names them otherwise.
+    Their cost is reported with the processor's caches emptied, so it is not comparable with ours."""
     function = type(target).forward if isinstance(target, torch.nn.Module) else inspect.unwrap(target)
     try:
         from torch._dynamo.eval_frame import _debug_get_cache_entry_list
@@ -89,8 +90,8 @@ def _torchs(target: Any) -> dict[str, Any]:
 
 
 def work(call: Callable[[], Any]) -> dict[str, int]:
-    """What a call has torch do, whatever the machine is busy with: calls of operators, those that operators make
-    among them, and the most bytes alive at a time that the call has allocated."""
+    """The work that torch does in a call, independent of the machine's load: number of operator calls, including
+    nested ones, and the peak number of bytes allocated by the call."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         output = call()
     now = most = calls = 0

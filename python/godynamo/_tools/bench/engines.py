@@ -1,4 +1,4 @@
-"""The engines of a comparison: nothing at all, torch.compile, godynamo, the latter two with a named backend."""
+"""The engines of a comparison: eager, torch.compile, godynamo, the latter two with a named backend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = (EAGER, "torch.compile", "godynamo")
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the names near it, or all of them where they are few.
+    """The end of a message about an unknown name: the nearest names, or all names if they are few.
 
     >>> near("xyz", ["inductor", "eager"])
     '; there are eager, inductor'
@@ -49,7 +49,7 @@ class Engine:
         return cls(text, kind, backend or None)
 
     def check(self) -> None:
-        """Looks the backend up. Raises Problem for an unknown name. Imports torch._dynamo where it is not "eager"."""
+        """Look the backend up. Raises Problem for an unknown name. Imports torch._dynamo unless it is "eager"."""
         if self.backend in (None, "eager"):
             return
         from godynamo._backends import named
@@ -60,11 +60,11 @@ class Engine:
             raise Problem(f"engine {self.label!r}: {error}") from None
 
     def backend_for(self, own: str) -> str:
-        """The backend it uses for a workload whose own is `own`."""
+        """The backend used for a workload whose own is `own`."""
         return self.backend or own
 
     def transform(self, own: str) -> Callable[[Any], Any]:
-        """What it does to a function or module."""
+        """The transformation of a function or module."""
         backend = self.backend_for(own)
         if self.kind == "torch.compile":
             import torch
@@ -77,21 +77,21 @@ class Engine:
         return lambda target: target
 
     def forget(self) -> None:
-        """Before another workload: torch.compile keeps what it learnt on code objects that all modules share, and runs every
-        module in CPython once one of them had nothing to capture."""
+        """Prepare for another workload: torch.compile keeps state on code objects that all modules share, and runs
+        every module in CPython once one of them had nothing to capture."""
         if self.kind == "torch.compile":
             import torch._dynamo
 
             torch._dynamo.reset()
 
     def account(self) -> Account:
-        """Starts counting what is captured from now on."""
+        """Start counting what is captured from now on."""
         return Account(self.kind)
 
 
 def empty_caches(directory: str) -> None:
-    """Has inductor keep what it compiles in a directory of its own from now on, and forget what it has in memory: an engine
-    would be given the kernels that another one has waited for."""
+    """Make inductor use a separate cache directory from now on, and drop its cache in memory: otherwise an engine
+    would get the kernels that another one has waited for."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = directory
     utils = sys.modules.get("torch._inductor.utils")
     for name in ("clear_caches", "clear_inductor_caches"):  # by version of torch
@@ -100,7 +100,7 @@ def empty_caches(directory: str) -> None:
 
 
 class Account:
-    """Graphs, breaks, operations and seconds in backends since it was made, by the engine's own counters."""
+    """Graphs, breaks, operations and seconds in backends since its creation, from the engine's own counters."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -126,15 +126,15 @@ class Account:
         return {
             "graphs": counters["stats"]["unique_graphs"],
             "ops": counters["stats"]["calls_captured"],
-            # torch counts them under one name or the other, by version
+            # torch counts them under one of these names, depending on the version
             "breaks": max(sum(counters[group].values()) for group in ("graph_break", "unimplemented")),
             "backend": backend,
             "internal_errors": errors,
         }
 
     def close(self) -> dict[str, Any]:
-        """{"graphs", "breaks", "ops", "internal_errors", "cold": {"seconds", "capture", "backend"}}; for eager the seconds
-        alone."""
+        """{"graphs", "breaks", "ops", "internal_errors", "cold": {"seconds", "capture", "backend"}}; for eager only
+        the seconds."""
         seconds = time.perf_counter() - self._began
         if not self._before:
             return {"cold": {"seconds": seconds}}

@@ -1,4 +1,4 @@
-"""The groups of the benchmark. Each runs in a process of its own (run.py) and returns a dictionary for the result."""
+"""The groups of the benchmark. Each runs in a separate process (run.py) and returns a dictionary for the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .engines import KINDS, Engine
 
 SIDES = KINDS
 
-# Where the children of this module find the package.
+# The directory from which this module's children import the package.
 _PACKAGES = Path(__file__).resolve().parents[3]
 
 
@@ -31,9 +31,9 @@ def _transform(side: str, backend: str) -> Callable[[Any], Any]:
 
 
 def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
-    """Time per call of each workload on each side, and what it is over eager.
+    """Time per call of each workload on each side, and its ratio to eager.
 
-    A side that fails or gives another result than eager gets an "error" and no figure.
+    A side that fails or returns another result than eager gets an "error" and no figure.
     """
     import torch
 
@@ -99,7 +99,7 @@ def _two_tensors(a: Any, b: Any) -> Any:
 
 
 def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
-    """Seconds of the first call of a function of `ops` operations, each round with a function never seen."""
+    """Seconds of the first call of a function of `ops` operations, with a new function in each round."""
     import torch
 
     import godynamo_workloads as workloads
@@ -109,7 +109,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
     salt = 0
 
     def first_call(side: str, count: int) -> float:
-        """Seconds of it, with a function made for this call."""
+        """Seconds of a first call, with a function made for it."""
         nonlocal salt
         salt += 1
         namespace: dict[str, Any] = {}
@@ -126,7 +126,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
     samples: dict[str, list[float]] = {}
     for side in SIDES:
         try:
-            first_call(side, 5)  # imports and loads what the side needs
+            first_call(side, 5)  # imports and loads the side's modules
             samples[side] = []
         except Exception as error:
             results[side] = {"error": f"{type(error).__name__}: {error}"[:400]}
@@ -142,7 +142,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
 
 
 def layers(rounds: int, count: int = 24) -> dict[str, Any]:
-    """Milliseconds of the first call of a transformer of `count` equal layers: a model made for each, in turn.
+    """Milliseconds of the first call of a transformer of `count` equal layers, with a new model each time, in turn.
 
     "alone" is godynamo running the code of every layer (config.reuse_layers off).
     """
@@ -161,7 +161,7 @@ def layers(rounds: int, count: int = 24) -> dict[str, Any]:
             want = model(x)
             compiled = _transform("godynamo" if side == "alone" else side, "eager")(model)
             gc.collect()
-            gc.freeze()  # what another side has left behind is not this one's to collect
+            gc.freeze()  # garbage of another side must not be collected here
             taken = timing.once(lambda: compiled(x))
             if not torch.equal(compiled(x), want):
                 raise AssertionError(f"{side}: another result than eager's")
@@ -169,7 +169,7 @@ def layers(rounds: int, count: int = 24) -> dict[str, Any]:
 
     sides = ("torch.compile", "godynamo", "alone")
     samples: dict[str, list[float]] = {side: [] for side in sides}
-    for i in range(-1, max(3, min(rounds // 4, 10))):  # the first imports and loads what a side needs
+    for i in range(-1, max(3, min(rounds // 4, 10))):  # the first round imports and loads the side's modules
         progress(f"first call of {count} layers, round {i + 1}")
         for side, taken in samples.items():
             taken.append(first_call(side))
@@ -222,10 +222,10 @@ print(json.dumps(best))
 
 
 def _child(program: str, *arguments: str) -> dict[str, float]:
-    """The JSON line that a fresh interpreter prints. Raises RuntimeError with its stderr."""
+    """The JSON line printed by a fresh interpreter. Raises RuntimeError with its stderr."""
     environment = {**os.environ, "PYTHONPATH": str(_PACKAGES)}
     environment.pop("GODYNAMO_LOGS", None)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode beside it
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode files
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
     )
@@ -236,7 +236,7 @@ def _child(program: str, *arguments: str) -> dict[str, float]:
 
 
 def imports(rounds: int) -> dict[str, Any]:
-    """Milliseconds and MiB that an import takes on top of torch, in processes of their own, in turn."""
+    """Milliseconds and MiB that an import takes on top of torch, in separate processes, in turn."""
     modules = {"torch.compile": "torch._dynamo", "godynamo": "godynamo"}
     samples: dict[str, list[dict[str, float]]] = {side: [] for side in modules}
     for i in range(max(2, min(rounds // 6, 8))):
@@ -253,7 +253,7 @@ def imports(rounds: int) -> dict[str, Any]:
 
 
 def unrelated(rounds: int) -> dict[str, Any]:
-    """Time of Python code that has nothing to do with tensors, with godynamo imported and used, over without."""
+    """Time of Python code without tensors, with godynamo imported and used, and its ratio to the time without."""
     best: dict[str, dict[str, float]] = {}
     for i in range(max(2, min(rounds // 6, 8))):
         progress(f"unrelated code, round {i + 1}")

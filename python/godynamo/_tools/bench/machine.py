@@ -1,4 +1,4 @@
-"""What figures depend on."""
+"""The environment that figures depend on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """Date, processor, cores, load, versions; nothing is imported for it."""
+    """Date, processor, cores, load, versions; imports nothing."""
     cpu = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def version(package: str) -> str:
-    """The installed version of a package, "" where its metadata is not at hand (a checkout on the path)."""
+    """The installed version of a package, "" if its metadata is missing (a checkout on the path)."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""One workload under several engines: is it right, what was captured, how fast is it."""
+"""One workload under several engines: correctness, what was captured, speed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from . import costs, same, timing
 from .engines import EAGER, Engine
 from .workload import Prepared, Workload
 
-#: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle (automatic
-#: dynamic shapes, hooks)
+#: #: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle
+#: (automatic #: dynamic shapes, hooks)
 SETTLE = 5
 
 Tell = Callable[[str], None]
@@ -39,13 +39,13 @@ def measure(
     tell: Tell = _nobody,
     before: Callable[[Engine], None] = _nothing,
 ) -> dict[str, dict[str, Any]]:
-    """What each engine, by label, did with a workload.
+    """Each engine's results for a workload, by label.
 
-    {"correct": True, or "close" where it is within the backend's limit of eager; "backend", "graphs", "breaks", "ops",
-    "cold" (engines.Account); "seconds": seconds a call, round by round, the engines in turn within each round; with
-    details "guards", "guards_ns" (costs.guards), "calls", "bytes" (costs.work)}. An engine that fails or gives another
-    result than eager has {"error": text} and no figures. Raises what eager raises. Rounds 0: nothing is timed.
-    tell hears what is being done; before is called with an engine before its first use.
+    {"correct": True, or "close" if it is within the backend's limit of eager; "backend", "graphs", "breaks", "ops",
+    "cold" (engines.Account); "seconds": seconds per call, round by round, the engines in turn within each round; with
+    details "guards", "guards_ns" (costs.guards), "calls", "bytes" (costs.work)}. An engine that fails or returns
+    another result than eager has {"error": text} and no figures. Raises eager's exceptions. Rounds 0: nothing is
+    timed. tell is called with the current activity; before is called with an engine before its first use.
     """
     results: dict[str, dict[str, Any]] = {}
     ready: dict[str, Prepared] = {}
@@ -68,7 +68,7 @@ def measure(
             for engine in engines:
                 if engine.label in ready:
                     tell(f"{engine.label}, costs")
-                    with contextlib.suppress(Exception):  # figures that are missing are shown as missing
+                    with contextlib.suppress(Exception):  # missing figures are shown as missing
                         results[engine.label].update(_costs(engine, ready[engine.label]))
     return results
 
@@ -99,20 +99,20 @@ def _seeded(check: Callable[[], Any]) -> Any:
 
 
 def _end_compile_workers() -> None:
-    """Inductor's workers import torch for seconds in the background, on a core that the rounds would have had."""
+    """Stop inductor's workers: they import torch for seconds in the background, on a core that the rounds need."""
     workers = sys.modules.get("torch._inductor.async_compile")
-    with contextlib.suppress(Exception):  # torch's own private business: a version may call it otherwise
+    with contextlib.suppress(Exception):  # private to torch: a version may name it differently
         if workers is not None:
             workers.shutdown_compile_workers()
 
 
 def _kept(result: Any) -> Any:
-    """A result whose tensors a later call cannot change: a model may return a buffer of its own."""
+    """A copy of a result that a later call cannot change: a model may return its own buffer."""
     return tree_map_only(torch.Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), result)
 
 
 def _rounds(ready: dict[str, Prepared], rounds: int, seconds: float) -> dict[str, list[float]]:
-    """Seconds a call of each engine, round by round."""
+    """Seconds per call of each engine, round by round."""
     runs: dict[str, Callable[[int], float]] = {}
     for label, prepared in ready.items():
         timer = timeit.Timer(prepared.statement, globals=prepared.names)

@@ -1,4 +1,4 @@
-"""Whether two results are the same, and if not, how far off the worst number is."""
+"""Whether two results are the same, and if not, the largest difference."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import Any
 
 import torch
 
-#: of the largest element of a tensor, what a result may be off, by backend; others get OTHER_LIMIT. Backends that run the
-#: graph as captured compute in eager's order; 1e-6 is for models that compute in another way under torch.compiler.is_compiling().
+#: #: allowed difference, as a share of a tensor's largest element, by backend; others get OTHER_LIMIT. Backends that
+#: run the graph #: as captured compute in eager's order; 1e-6 is for models that compute differently under
+#: torch.compiler.is_compiling().
 LIMITS = {"eager": 1e-6, "callable": 1e-6, "aot_eager": 1e-4, "inductor": 1e-3}
 OTHER_LIMIT = 1e-3
 
 
 def limit_of(backend: str) -> float:
-    """What a result of a backend may be off."""
+    """The allowed difference of a backend's result."""
     return LIMITS.get(backend, OTHER_LIMIT)
 
 
 def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
-    """The greatest difference as part of y's largest element: 0 bit by bit, infinite for other shapes or dtypes."""
+    """The largest difference as a share of y's largest element: 0 if equal bit by bit, infinite for other shapes or
+    dtypes."""
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return math.inf
     x, y = x.detach(), y.detach()
@@ -36,8 +38,8 @@ def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 def difference(got: Any, want: Any) -> float:
-    """The greatest difference of any tensor in two results of nested containers and objects; infinite where anything
-    else differs: a type, a length, a key, a plain value.
+    """The largest difference of any tensor in two results of nested containers and objects; infinite if anything else
+    differs: a type, a length, a key, a plain value.
 
     >>> difference([torch.ones(2), 3], [torch.ones(2), 3])
     0.0
@@ -60,7 +62,7 @@ def difference(got: Any, want: Any) -> float:
         return difference(vars(got), vars(want))
     try:
         equal = got is want or bool(got == want)
-    except (TypeError, ValueError, RuntimeError):  # an array of numpy's gives an array
+    except (TypeError, ValueError, RuntimeError):  # a numpy array compares to an array
         equal = bool((got == want).all())
     return 0.0 if equal else math.inf
 

@@ -1,4 +1,4 @@
-"""What can be asked for by name: the micro set, and the models of a library where that is installed."""
+"""Workloads available by name: the micro set, and a library's models if it is installed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .engines import near
 from .workload import Prepared, Transform, Workload
 
 MICRO = "micro"
-#: the zoo's libraries, each with the package that has to be installed
+#: #: the zoo's libraries, each named like the package that must be installed
 LIBRARIES = ("transformers", "timm", "torchvision")
 SUITES = (MICRO, *LIBRARIES)
 
-# A call of a model takes milliseconds: a round holds several all the same.
+# A call of a model takes milliseconds; a round still has several.
 _MODEL_ROUND_SECONDS = 0.02
 
 
 def load(suites: Sequence[str]) -> list[Workload]:
-    """The workloads of some suites. Raises Problem for an unknown one, or where its library is not installed."""
+    """The workloads of some suites. Raises Problem for an unknown one, or if its library is not installed."""
     found: list[Workload] = []
     for suite in suites:
         if suite not in SUITES:
@@ -42,9 +42,9 @@ def load(suites: Sequence[str]) -> list[Workload]:
 
 
 def choose(known: Sequence[Workload], patterns: Sequence[str]) -> list[Workload]:
-    """Those whose name matches one of the patterns (with wildcards), in their own order; all without a pattern.
+    """The workloads whose name matches one of the patterns (with wildcards), in their order; all without a pattern.
 
-    Raises Problem for a pattern that matches none.
+    Raises Problem for a pattern without a match.
     """
     for pattern in patterns:
         if not any(fnmatch.fnmatchcase(w.name, pattern) for w in known):

@@ -1,8 +1,8 @@
 """Statistics of the benchmark: rounds in turn, best of many, ratios.
 
-On a shared machine the mean says how busy the others were. What is compared is the best round of each side, and the
-sides take turns within a round, so that a slow minute hits all of them. Where a round is one call of many milliseconds
-there is no quiet one to wait for: those are compared round by round, and a ratio comes with the interval it lies in.
+On a shared machine the mean depends on the load of others. The best round of each side is compared, and the sides take
+turns within a round, so that a slow minute hits all of them. If a round is one call of many milliseconds, there is no
+quiet one to wait for: those are compared round by round, and a ratio comes with its interval.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 EAGER = "eager"
 
-# A round long enough that the clock's resolution and the loop's entry do not show, short enough to fit between two
-# interruptions of the scheduler.
+# Long enough to hide the clock's resolution and the loop's overhead, short enough to fit between two interruptions by
+# the scheduler.
 ROUND_SECONDS = 0.004
 
 
@@ -26,12 +26,12 @@ class Figure:
 
     best: float
     median: float
-    spread: float  # how far the upper quartile lies above the best, as a share of the best
+    spread: float  # distance of the upper quartile from the best, as a share of the best
     rounds: int
 
 
 def figure(samples: Sequence[float]) -> Figure:
-    """Sums up the rounds of one side. Raises ValueError without any."""
+    """Summarize the rounds of one side. Raises ValueError if there are none."""
     if not samples:
         raise ValueError("no rounds")
     ordered = sorted(samples)
@@ -53,7 +53,7 @@ def calls_per_round(run: Callable[[int], float], seconds: float = ROUND_SECONDS)
 def rounds_in_turn(
     sides: Mapping[str, Callable[[int], float]], rounds: int, seconds: float = ROUND_SECONDS
 ) -> dict[str, list[float]]:
-    """Times all sides, one round of each after the other; who goes first changes with the round.
+    """Time all sides, one round of each after the other; the order rotates with the round.
 
     sides: name → run(n). Returns seconds per call, round by round.
     """
@@ -76,8 +76,8 @@ def in_turn(
 
 @dataclass(frozen=True)
 class Ratio:
-    """How long one side takes beside another: the median of the rounds' ratios, and the interval that holds the true
-    median in at least 95 of 100 runs (order statistics: of the noise only independent rounds are assumed)."""
+    """One side's time relative to another's: the median of the rounds' ratios, and the interval that contains the true
+    median in at least 95 of 100 runs (order statistics: only independent rounds are assumed of the noise)."""
 
     median: float
     low: float
@@ -85,13 +85,13 @@ class Ratio:
 
 
 def ratio(samples: Sequence[float], base: Sequence[float]) -> Ratio:
-    """Compares two sides round by round. With fewer than 6 rounds the interval is all of them, and holds less.
-    Raises ValueError without any."""
+    """Compare two sides round by round. With fewer than 6 rounds the interval spans all of them, with lower
+    confidence. Raises ValueError without rounds."""
     ratios = sorted(a / b for a, b in zip(samples, base, strict=True))
     n = len(ratios)
     if not n:
         raise ValueError("no rounds")
-    outside, below = 0, 0.0  # as many rounds as may be left out on each side, and the share of runs that misses by it
+    outside, below = 0, 0.0  # rounds that may be left out on each side, and the share of runs that this misses
     while (below := below + math.comb(n, outside) / 2**n) <= 0.025:
         outside += 1
     outside = max(outside - 1, 0)
@@ -99,7 +99,7 @@ def ratio(samples: Sequence[float], base: Sequence[float]) -> Ratio:
 
 
 def compare(figures: Mapping[str, Figure], base: str = EAGER) -> dict[str, dict[str, float]]:
-    """Each side in µs a call, the difference to base in µs and the ratio to base."""
+    """Each side in µs per call, the difference to base in µs and the ratio to base."""
     reference = figures[base].best
     return {
         name: {

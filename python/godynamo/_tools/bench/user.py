@@ -2,17 +2,17 @@
 
 NAME in FILE (a path, or the name of a module that can be imported) is one of
 
-- a function, method or nn.Module with ``example_inputs``: a tuple of arguments, a dict of keyword arguments, or a function
-  without parameters that makes one of these. Where it has none, the file's own ``example_inputs`` is taken;
-- a function without parameters, or a class of modules, that makes what is to be run: it returns ``(callable, args)``,
+- a function, method or nn.Module with ``example_inputs``: a tuple of arguments, a dict of keyword arguments, or a
+  function without parameters that makes one of these. Without it, the file's own ``example_inputs`` is used;
+- a function without parameters, or a class of modules, that makes the workload: it returns ``(callable, args)``,
   ``(callable, args, kwargs)``, or a callable with example inputs as above;
-- a function without parameters that returns anything else: it is run as it is.
+- a function without parameters that returns anything else: it is run directly.
 
     def attention():                       # --module model.py:attention
         return Attention(64).eval(), (torch.randn(8, 128, 64),)
 
-What makes a callable or inputs is called once for each engine, under the same random seed, so that no engine sees what
-another has left behind; a module that the file holds ready-made is copied.
+A maker of a callable or inputs is called once for each engine, under the same random seed, so that no engine sees
+another's state; a module that the file holds ready-made is copied.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ SUITE = "user"
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
-# Rounds of a length that suits both a call of microseconds and one of some milliseconds.
+# Suits both calls of microseconds and calls of some milliseconds.
 _ROUND_SECONDS = 0.01
 
 
 def load(spec: str) -> Workload:
-    """The workload FILE:NAME. Raises Problem for a missing file or name, and where no inputs are given."""
+    """The workload FILE:NAME. Raises Problem for a missing file or name, and if there are no inputs."""
     file, colon, name = spec.rpartition(":")
     if not colon or not file or not name:
         raise Problem(f"--module {spec}: FILE:NAME is wanted, for instance model.py:attention")
@@ -101,7 +101,7 @@ def _known(path: Path) -> ModuleType:
 
 
 def _where(error: BaseException) -> str:
-    """The last line of the user's own that an exception went through."""
+    """The last line of user code that an exception passed through."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -109,7 +109,8 @@ def _where(error: BaseException) -> str:
 
 
 def _maker(spec: str, found: Any, of_file: Any) -> Callable[[], Call]:
-    """What makes callable and inputs anew for an engine; all ways are tried here, so that what is missing is said early."""
+    """The function that makes a new callable and arguments for an engine; it is tried here, to report what is missing
+    early."""
     if hasattr(found, "example_inputs") and not inspect.isclass(found):
         return lambda: (_own(found), *_inputs(spec, found.example_inputs))
     if _takes_nothing(found):
@@ -171,11 +172,11 @@ def _takes_nothing(found: Any) -> bool:
 
 
 def _inputs(spec: str, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments and keyword arguments that example_inputs gives."""
+    """Arguments and keyword arguments from example_inputs."""
     if callable(given) and not isinstance(given, torch.Tensor):
         given = given()
     else:
-        with contextlib.suppress(RuntimeError):  # of a tensor that autograd has computed there is no copy
+        with contextlib.suppress(RuntimeError):  # a tensor computed by autograd cannot be copied
             given = copy.deepcopy(given)  # an engine that changes it would change the next one's
     if isinstance(given, torch.Tensor):
         return (given,), {}

@@ -1,4 +1,4 @@
-"""What is called in a loop: one Workload, made anew for every side so that no side sees another's state."""
+"""A call made in a loop: one Workload, created anew for every side so that no side sees another's state."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from . import same, timing
 
-Transform = Callable[[Any], Any]  # what a side does to a function or module: nothing, torch.compile, godynamo.optimize
+Transform = Callable[[Any], Any]  # a side's transformation of a callable: nothing, torch.compile, godynamo.optimize
 
 
 @dataclass(frozen=True)
 class Prepared:
     """One side, ready to be called.
 
-    The statement is timed with `names` as its globals; it makes `calls` calls. `check` gives what eager must give too.
-    `target`, `args` and `kwargs` are a call whose guards can be told, target as it was before it was transformed.
+    The statement is timed with `names` as its globals; it makes `calls` calls. `check` must return the same as under
+    eager. `target`, `args` and `kwargs` are a call whose guards can be counted; target is the untransformed original.
     """
 
     statement: str
@@ -31,7 +31,7 @@ class Prepared:
 
     @staticmethod
     def of_call(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Prepared:
-        """A call of ``compiled``, which a side has made of ``target``, with these arguments."""
+        """A call of ``compiled``, a side's transformation of ``target``, with these arguments."""
         return Prepared(
             "f(*args, **kwargs)",
             {"f": compiled, "args": args, "kwargs": kwargs},
@@ -45,9 +45,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Workload:
-    """A named call, with what it is about.
+    """A named call, with a description.
 
-    backend: for engines that name none. seconds: how long a round of it takes, about.
+    backend: for engine labels without a backend. seconds: approximate time of a round.
     """
 
     name: str
@@ -59,8 +59,8 @@ class Workload:
     seconds: float = timing.ROUND_SECONDS
 
     def limit_for(self, backend: str) -> float:
-        """What a result may be off eager's, as part of the largest element of a tensor. The micro set is held to more than
-        models are: none of it computes in another way under a compiler."""
+        """The allowed difference to eager's result, as a share of a tensor's largest element. It is stricter for the
+        micro set than for models: none of it computes differently under a compiler."""
         if self.suite == "micro":
             return 0.0 if backend == "eager" else 1e-5
         return same.limit_of(backend)

@@ -1,7 +1,7 @@
 """The models of `make models`: tiny configurations with random weights, by name `library.model`.
 
-A maker returns the module, its positional and its keyword arguments; it is called under a fixed seed, in the process that
-runs it.
+A maker returns the module, its positional and its keyword arguments; it is called with a fixed seed, in the process
+that runs the model.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SMALL = {
 def _transformers(
     model: str, config: str, takes: str = "ids", without: str = "num_key_value_heads", **changes: Any
 ) -> Maker:
-    """without: names of _SMALL that this configuration does not have; takes: which inputs."""
+    """without: names of _SMALL that this configuration lacks; takes: which inputs."""
 
     def make() -> Made:
         import transformers
