@@ -291,8 +291,10 @@ func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 				tx.Output().AddGuards(guards.QuietIndex(c.Src, 0))
 			}
 		}
-		if err := lettingGo(tx, old); err != nil {
-			return err
+		if old != v { // the same: a cell that is being made
+			if err := lettingGo(tx, old); err != nil {
+				return err
+			}
 		}
 	}
 	if !Materialized(c) && c.contents == nil && v != nil {

@@ -222,6 +222,14 @@ func (h *higher) function(f VariableTracker, args []VariableTracker, kwargs []Kw
 	return out, err
 }
 
+// keptFunction is function for an operation that keeps it and calls it again later. In it, checkpoint splits: which of the two functions
+// runs again first is torch's.
+func (h *higher) keptFunction(f VariableTracker, args []VariableTracker, kwargs []Kw, sample func(i int, t *TensorVariable) (*TensorVariable, error)) (*function, error) {
+	h.tx.World().Kept++
+	defer func() { h.tx.World().Kept-- }()
+	return h.function(f, args, kwargs, sample)
+}
+
 func boolObject(b bool) py.Object {
 	if b {
 		return py.True()

@@ -81,7 +81,7 @@ func (t *TorchVariable) hop(tx Translator, args []VariableTracker, kwargs []Kw) 
 	var fs []*function
 	random := ""
 	for _, i := range form.functions {
-		f, err := h.function(args[i], given, nil, func(i int, x *TensorVariable) (*TensorVariable, error) {
+		f, err := h.keptFunction(args[i], given, nil, func(i int, x *TensorVariable) (*TensorVariable, error) {
 			if i >= first && i < end {
 				return h.like(x, "first_slice")
 			}

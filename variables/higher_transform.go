@@ -206,22 +206,37 @@ func (v *TransformVariable) Call(tx Translator, args []VariableTracker, kwargs [
 	return h.call(f, "transformation", []py.Object{v.maker.Fn, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
 }
 
-// call puts the operation into the graph that a function of _higher's makes for one that takes f.
+// call puts the operation into the graph that a function of _translator/higher makes for one that takes f.
 func (h *higher) call(f *function, maker string, parts []py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	tx, s := h.tx, h.tx.Scope()
+	made, tensors, err := h.made(f, maker, parts, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return h.add(f, made, tensors)
+}
+
+// made is what that function gives, and the tensors among the arguments.
+func (h *higher) made(f *function, maker string, parts []py.Object, args []VariableTracker, kwargs []Kw) (py.Object, []VariableTracker, error) {
+	s := h.tx.Scope()
+	arguments, tensors, err := h.arguments(args, kwargs)
+	if err != nil {
+		return py.Object{}, nil, err
+	}
+	made, err := s.CallMethod(h.module, maker, append([]py.Object{s.Str("torch_func_" + h.operation(f)), f.template, arguments[0], arguments[1]}, parts...)...)
+	return made, tensors, err
+}
+
+// operation is the name of an operation that takes f.
+func (h *higher) operation(f *function) string {
 	name := h.name[strings.LastIndexByte(h.name, '.')+1:]
 	if f.body.Draws {
 		name += "_random" // tells what draws random numbers from what does not
 	}
-	arguments, tensors, err := h.arguments(args, kwargs)
-	if err != nil {
-		return nil, err
-	}
-	target, err := s.CallMethod(h.module, maker, append([]py.Object{s.Str("torch_func_" + name), f.template, arguments[0], arguments[1]}, parts...)...)
-	if err != nil {
-		return nil, err
-	}
-	return callAllowed(tx, target, "torch.func."+name, append([]VariableTracker{NewTuple(f.body.Free, nil)}, tensors...), nil)
+	return name
+}
+
+func (h *higher) add(f *function, target py.Object, tensors []VariableTracker) (VariableTracker, error) {
+	return callAllowed(h.tx, target, "torch.func."+h.operation(f), append([]VariableTracker{NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
 // option is an argument that torch.vmap or its like was given behind the function.
@@ -326,11 +341,14 @@ func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) 
 	return r, true, err
 }
 
-// take is a call of what takes a function and calls it: torch.func.vjp and jvp, torch.utils.checkpoint.checkpoint.
+// take is a call of what takes a function and calls it: torch.func.vjp and jvp, and those with a file of their own.
 func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	what := t.detail
-	if what == "functional_call" {
+	switch what {
+	case "functional_call":
 		return functionalCall(tx, args, kwargs)
+	case "checkpoint":
+		return t.checkpoint(tx, args, kwargs)
 	}
 	h, err := newHigher(tx, "torch."+what)
 	if err != nil {
@@ -340,7 +358,6 @@ func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw)
 		return nil, h.refused("with these arguments")
 	}
 	given, how := args[1:], "stand_in"
-	var named []Kw
 	switch what {
 	case "jvp":
 		v, err := Realize(tx, args[1])
@@ -358,27 +375,8 @@ func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw)
 		if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 			return nil, h.refused("where gradients are switched off")
 		}
-	case "checkpoint":
-		explicit := false
-		for _, kw := range kwargs {
-			switch kw.Name {
-			case "use_reentrant":
-				explicit = true
-				if c, known := AsConstant(tx, mustRealize(tx, kw.Value)); !known || c != py.False() && tx.Output().WholeGraph() {
-					return nil, h.refused("with use_reentrant") // no backend can trace its autograd function
-				}
-			case "preserve_rng_state", "determinism_check", "debug", "early_stop":
-			case "context_fn":
-				return nil, h.refused("with context_fn")
-			default:
-				named = append(named, kw)
-			}
-		}
-		if !explicit {
-			return nil, h.refused("without use_reentrant")
-		}
 	}
-	f, err := h.function(args[0], given, named, func(_ int, x *TensorVariable) (*TensorVariable, error) { return h.like(x, how) })
+	f, err := h.keptFunction(args[0], given, nil, func(_ int, x *TensorVariable) (*TensorVariable, error) { return h.like(x, how) })
 	if err != nil {
 		return nil, err
 	}

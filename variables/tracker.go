@@ -264,6 +264,8 @@ type Output interface {
 	Freeze(tx Translator, v VariableTracker) error
 	// Effect records a change at its place among the operations; values are frozen first.
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
+	// CallAside records a call, at its place among the operations, that the program does not see and that may run again; its result is dropped.
+	CallAside(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
 	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
 	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item", "index"), where it follows from a tensor of the

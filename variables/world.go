@@ -39,6 +39,8 @@ type World struct {
 	sorted   py.Object                // the class of what is being sorted, see sortedClass
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	kinds    py.Object                // _alike.Kinds, once asked
+	// Kept is the number of functions being translated that an operation keeps and calls again later
+	Kept int
 }
 
 // Settings are what the user has asked for.

@@ -518,6 +518,17 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 	return nil
 }
 
+// CallAside implements variables.Output.
+func (o *OutputGraph) CallAside(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) error {
+	for _, v := range values {
+		if err := o.Freeze(tx, v); err != nil {
+			return err
+		}
+	}
+	o.events = append(o.events, o.here(&event{emit: emit, slot: o.newSlot()}))
+	return nil
+}
+
 // MaySeeEffect implements variables.Output.
 func (o *OutputGraph) MaySeeEffect() { o.events[len(o.events)-1].shared = true }
 

@@ -7,7 +7,9 @@ operands of the operation; in each call a function is made anew that runs the gr
 from __future__ import annotations
 
 import inspect
+import threading
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -134,6 +136,53 @@ def direct(name: str, body: Template, args: Template, kwargs: Template, taker: A
         return taker(body(outside), *args(tensors), **kwargs(tensors))
 
     return _named(run, name)
+
+
+class _Recomputed:
+    """A function that a checkpoint keeps: it runs its graph in the forward pass, and is the program's own afterwards."""
+
+    __slots__ = ("__weakref__", "_places", "_run", "_values")
+
+    def __init__(self, run: Callable[..., Any], places: tuple[int | str, ...]) -> None:
+        self._run, self._places, self._values = run, places, ()
+
+    def supply(self, fn: Callable[..., Any], values: tuple[Any, ...]) -> None:
+        self._run, self._values = fn, values
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._values:
+            given: list[Any] = list(args)
+            for place, value in zip(self._places, self._values, strict=True):
+                (kwargs if isinstance(place, str) else given)[place] = value  # type: ignore[index]
+            return self._run(*given, **kwargs)
+        return self._run(*args, **kwargs)
+
+
+def checkpointed(
+    name: str, body: Template, args: Template, kwargs: Template, taker: Any, places: tuple[int | str, ...]
+) -> tuple[Callable[..., Any], Callable[..., None]]:
+    """(the operation of ``direct``, what supplies the program's own function once the operation has run).
+
+    A checkpoint calls its function again in backward, when the program may have changed what the function reads: a
+    module's training flag, a variable of a closure, a list that it was given. So the second run is the program's
+    function, as in eager mode. ``supply(fn, *values)`` takes it, and the arguments at ``places`` that the program can
+    change. It is called behind the graph in the same thread; a graph that raises leaves a function that nobody keeps.
+    """
+    waiting = threading.local()
+
+    def run(outside: Operands, /, *tensors: Any) -> Any:
+        fn = _Recomputed(body(outside), places)
+        alive = [r for r in getattr(waiting, "functions", ()) if r() is not None]
+        waiting.functions = [*alive, weakref.ref(fn)]
+        return taker(fn, *args(tensors), **kwargs(tensors))
+
+    def supply(fn: Callable[..., Any], *values: Any) -> None:
+        functions = getattr(waiting, "functions", None)
+        last = functions.pop()() if functions else None  # None: no gradient is recorded, or the graph ran elsewhere
+        if last is not None:
+            last.supply(fn, values)
+
+    return _named(run, name), supply
 
 
 def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:

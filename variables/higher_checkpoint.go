@@ -1,0 +1,107 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// torch.utils.checkpoint.checkpoint calls its function again in backward, when the program may have changed what the function reads. The
+// forward pass runs the captured graph; behind it the operation is given the program's own function, which the second run calls.
+
+// checkpoint is a call of it.
+func (t *TorchVariable) checkpoint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	h, err := newHigher(tx, "torch.checkpoint")
+	if err != nil {
+		return nil, err
+	}
+	if len(args) < 2 {
+		return nil, h.refused("with these arguments")
+	}
+	if tx.World().Kept > 0 {
+		return nil, h.refused("in a function that is kept as well")
+	}
+	named, err := h.checkpointed(kwargs)
+	if err != nil {
+		return nil, err
+	}
+	f, err := h.keptFunction(args[0], args[1:], named, func(_ int, x *TensorVariable) (*TensorVariable, error) { return h.like(x, "stand_in") })
+	if err != nil {
+		return nil, err
+	}
+	if tx.Output().WholeGraph() && tx.Output().TakesApart() { // the second run is in the graph that such a backend traces
+		return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
+	}
+	places, values, err := h.changeable(args[1:], named)
+	if err != nil {
+		return nil, err
+	}
+	made, tensors, err := h.made(f, "checkpointed", []py.Object{t.Fn, places}, args[1:], kwargs)
+	if err != nil {
+		return nil, err
+	}
+	parts := tx.Scope().Items(made)
+	result, err := h.add(f, parts[0], tensors)
+	if err != nil {
+		return nil, err
+	}
+	supplied := append([]VariableTracker{mustRealize(tx, args[0])}, values...)
+	supply := parts[1]
+	tx.Output().Const(supply)
+	return result, tx.Output().CallAside(tx, supplied, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(supply)
+		if err := loadAll(e, supplied); err != nil {
+			return err
+		}
+		e.Call(len(supplied), nil)
+		return nil
+	})
+}
+
+// checkpointed are the keywords that the function gets.
+func (h *higher) checkpointed(kwargs []Kw) (named []Kw, err error) {
+	explicit := false
+	for _, kw := range kwargs {
+		switch kw.Name {
+		case "use_reentrant":
+			explicit = true
+			if c, known := AsConstant(h.tx, mustRealize(h.tx, kw.Value)); !known || c != py.False() && h.tx.Output().WholeGraph() {
+				return nil, h.refused("with use_reentrant") // no backend can trace its autograd function
+			}
+		case "preserve_rng_state", "determinism_check", "debug", "early_stop":
+		case "context_fn":
+			return nil, h.refused("with context_fn")
+		default:
+			named = append(named, kw)
+		}
+	}
+	if !explicit {
+		return nil, h.refused("without use_reentrant")
+	}
+	return named, nil
+}
+
+// changeable are the arguments that the program can change before the second run, and their places: numbers and names.
+func (h *higher) changeable(args []VariableTracker, named []Kw) (places py.Object, values []VariableTracker, err error) {
+	var at []py.Object
+	add := func(v VariableTracker, place py.Object) error {
+		v, err := Realize(h.tx, v)
+		if err != nil {
+			return err
+		}
+		if _, known := AsConstant(h.tx, v); !known && !isTensor(v) {
+			at, values = append(at, place), append(values, v)
+		}
+		return nil
+	}
+	for i, v := range args {
+		if err := add(v, h.tx.Scope().Int(int64(i))); err != nil {
+			return places, nil, err
+		}
+	}
+	for _, kw := range named {
+		if err := add(kw.Value, h.tx.Scope().Str(kw.Name)); err != nil {
+			return places, nil, err
+		}
+	}
+	return h.tx.Scope().Tuple(at...), values, nil
+}
