@@ -1,8 +1,6 @@
-"""Models forward and backward under every kind of backend: an MLP and an attention block as transformers writes them."""
+"""Models (harness.models) forward and backward under every kind of backend."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 import torch
@@ -11,134 +9,20 @@ from torch.nn import functional as F
 
 import godynamo
 from godynamo import _C, utils
+from harness.models import (
+    BACKENDS,
+    CASES,
+    LIGHT,
+    Counting,
+    SelfAttention,
+    attention_case,
+    close,
+    make_backend,
+    mlp_case,
+)
 
 #: flag of an entry that runs the user's own code (golib.h)
 RUN_ORIGINAL = 1
-
-
-class MLP(nn.Module):
-    """(Linear + ReLU) x 4."""
-
-    def __init__(self, width=16):
-        super().__init__()
-        self.layers = nn.Sequential(*(layer for _ in range(4) for layer in (nn.Linear(width, width), nn.ReLU())))
-
-    def forward(self, x):
-        return self.layers(x)
-
-
-class AttentionConfig:
-    """What the block below is built from, as a plain attribute object."""
-
-    def __init__(self, hidden_size=32, heads=4, dropout=0.1, sdpa=False):
-        self.hidden_size = hidden_size
-        self.num_attention_heads = heads
-        self.attention_dropout = dropout
-        self.use_sdpa = sdpa
-
-
-class SelfAttention(nn.Module):
-    """Multi-head self-attention with separate q, k, v and output projections and an additive mask."""
-
-    def __init__(self, config):
-        super().__init__()
-        if config.hidden_size % config.num_attention_heads:
-            raise ValueError("heads do not divide the hidden size")
-        self.config = config
-        self.num_heads = config.num_attention_heads
-        self.head_dim = config.hidden_size // self.num_heads
-        self.q_proj = nn.Linear(config.hidden_size, config.hidden_size)
-        self.k_proj = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, config.hidden_size)
-        self.out_proj = nn.Linear(config.hidden_size, config.hidden_size)
-        self.dropout = config.attention_dropout
-
-    def _shape(self, tensor, seq_len, bsz):
-        return tensor.view(bsz, seq_len, self.num_heads, self.head_dim).transpose(1, 2).contiguous()
-
-    def forward(self, hidden_states, attention_mask=None, output_attentions=False):
-        bsz, tgt_len, _ = hidden_states.size()
-        query = self._shape(self.q_proj(hidden_states), tgt_len, bsz)
-        key = self._shape(self.k_proj(hidden_states), -1, bsz)
-        value = self._shape(self.v_proj(hidden_states), -1, bsz)
-        weights = None
-        if self.config.use_sdpa and not output_attentions:
-            context = F.scaled_dot_product_attention(query, key, value, attn_mask=attention_mask, dropout_p=0.0)
-        else:
-            scores = torch.matmul(query, key.transpose(2, 3)) / math.sqrt(self.head_dim)
-            if attention_mask is not None:
-                if attention_mask.size() != (bsz, 1, tgt_len, tgt_len):
-                    raise ValueError(f"Attention mask should be of size {(bsz, 1, tgt_len, tgt_len)}")
-                scores = scores + attention_mask
-            weights = F.softmax(scores, dim=-1)
-            weights = F.dropout(weights, p=self.dropout, training=self.training)
-            context = torch.matmul(weights, value)
-        context = context.transpose(1, 2).reshape(bsz, tgt_len, self.num_heads * self.head_dim)
-        return self.out_proj(context), weights if output_attentions else None
-
-
-class Block(nn.Module):
-    """Pre-norm attention and feed-forward with residuals; takes and returns what a transformers layer does."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.ln_1 = nn.LayerNorm(config.hidden_size)
-        self.attn = SelfAttention(config)
-        self.ln_2 = nn.LayerNorm(config.hidden_size)
-        self.fc_1 = nn.Linear(config.hidden_size, 2 * config.hidden_size)
-        self.act = nn.GELU(approximate="tanh")
-        self.fc_2 = nn.Linear(2 * config.hidden_size, config.hidden_size)
-        self.resid_dropout = nn.Dropout(config.attention_dropout)
-
-    def forward(self, hidden_states, attention_mask=None, output_attentions=False):
-        residual = hidden_states
-        hidden_states, weights = self.attn(
-            self.ln_1(hidden_states), attention_mask=attention_mask, output_attentions=output_attentions
-        )
-        hidden_states = self.resid_dropout(hidden_states)
-        hidden_states = residual + hidden_states
-        hidden_states = hidden_states + self.resid_dropout(self.fc_2(self.act(self.fc_1(self.ln_2(hidden_states)))))
-        outputs = (hidden_states,)
-        if output_attentions:
-            outputs += (weights,)
-        return outputs
-
-
-class Counting:
-    """A custom callable: runs graphs as they are, keeps them."""
-
-    def __init__(self):
-        self.graphs = []
-
-    def __call__(self, gm, example_inputs):
-        gm.graph.lint()
-        self.graphs.append(gm)
-        return gm.forward
-
-
-def mask_for(batch, length):
-    """A causal additive mask."""
-    return torch.full((length, length), float("-inf")).triu(1).expand(batch, 1, length, length).contiguous()
-
-
-def mlp_case():
-    return MLP(), (torch.randn(3, 16),), {}
-
-
-def attention_case(**config):
-    return Block(AttentionConfig(**config)), (torch.randn(2, 5, 32),), {"attention_mask": mask_for(2, 5)}
-
-
-CASES = {
-    "mlp": mlp_case,
-    "attention by matmul": lambda: attention_case(),
-    "attention by sdpa": lambda: attention_case(sdpa=True),
-}
-
-#: two gemms in another order differ in the last bits; a backend that only re-runs torch's operations may not
-EXACT = {"eager", "custom"}
-LIGHT = ["eager", "aot_eager", "custom"]
-BACKENDS = [*LIGHT, "inductor"]
 
 
 def run(model, args, kwargs):
@@ -153,12 +37,6 @@ def run(model, args, kwargs):
     return outputs, [a.grad for a in args], grads
 
 
-def close(actual, expected, backend, grads=False):
-    # The derived formulas of aot_autograd may add in another order even where the forward operations are the same.
-    exact = backend in EXACT or (backend == "aot_eager" and not grads)
-    torch.testing.assert_close(actual, expected, **({"rtol": 0, "atol": 0} if exact else {"rtol": 1e-4, "atol": 1e-5}))
-
-
 def assert_translated_once(optimized):
     """One entry, which runs transformed code: right results alone would hide a fallback to CPython."""
     assert [entry.flags & RUN_ORIGINAL for entry in godynamo.cache_entries(optimized)] == [0]
@@ -168,10 +46,6 @@ def assert_translated_once(optimized):
         "translated": 1,
         "internal_errors": 0,
     }
-
-
-def make_backend(name):
-    return Counting() if name == "custom" else name
 
 
 @pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])

@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 import godynamo
 from godynamo import _C
-from test_models_by_backend import CASES, LIGHT, close, make_backend
+from harness.models import CASES, LIGHT, close, make_backend
 
 
 class Dispatched(TorchDispatchMode):
