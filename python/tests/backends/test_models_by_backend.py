@@ -18,6 +18,7 @@ from harness.models import (
     attention_case,
     close,
     make_backend,
+    mask_for,
     mlp_case,
 )
 
