@@ -381,95 +381,143 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	if v, err = Realize(tx, v); err != nil {
 		return false, err
 	}
+	if found, decided, err := containsByKind(tx, c, v); decided || err != nil {
+		return found, err
+	}
+	if found, decided, err := constantContains(tx, c, v); decided || err != nil {
+		return found, err
+	}
+	return containsByIteration(tx, c, v)
+}
+
+// containsByKind asks the container's kind; decided is false for kinds that say nothing of membership.
+func containsByKind(tx Translator, c, v VariableTracker) (found, decided bool, err error) {
 	switch x := c.(type) {
 	case *DictVariable:
-		_, ok, err := x.get(tx, v)
-		return ok, err
+		_, found, err = x.get(tx, v)
 	case *SetVariable:
-		return x.contains(tx, v)
+		found, err = x.contains(tx, v)
 	case *DictViewVariable:
-		switch x.what {
-		case "keys":
-			_, ok, err := x.dict.get(tx, v)
-			return ok, err
-		case "items":
-			if t, ok := v.(*TupleVariable); !ok || len(t.items) != 2 {
-				return false, nil
-			}
-			item := v.(*TupleVariable)
-			found, ok, err := x.dict.get(tx, item.items[0])
-			if err != nil || !ok {
-				return false, err
-			}
-			return Equal(tx, found, item.items[1])
-		}
+		return x.contains(tx, v)
 	case *ShadowVariable:
 		r, err := x.CallMethod(tx, "__contains__", []VariableTracker{v}, nil)
 		if err != nil {
-			return false, err
+			return false, true, err
 		}
-		return Truth(tx, r)
+		found, err = Truth(tx, r)
+		return found, true, err
 	case *ObjectVariable:
-		m, err := x.lookupSpecial(tx, "__contains__")
+		return x.contains(tx, v)
+	case *ClassVariable:
+		m, err := x.metaMethod(tx, "__contains__")
+		if err != nil || m == nil {
+			return false, false, err
+		}
+		found, err = containsByMethod(tx, m, v)
+		return found, true, err
+	case *GlobalsVariable:
+		found, err = x.contains(tx, v)
+	case *TensorVariable:
+		err = unsupported(exc.TensorToPython, "membership in a tensor")
+	default:
+		return false, false, nil
+	}
+	return found, true, err
+}
+
+// containsByMethod is the truth of what a __contains__ returns.
+func containsByMethod(tx Translator, m, v VariableTracker) (bool, error) {
+	r, err := Call(tx, m, []VariableTracker{v}, nil)
+	if err != nil {
+		return false, err
+	}
+	return Truth(tx, r)
+}
+
+// contains is membership in a dict's keys or items; decided is false for its values.
+func (d *DictViewVariable) contains(tx Translator, v VariableTracker) (found, decided bool, err error) {
+	switch d.what {
+	case "keys":
+		_, found, err = d.dict.get(tx, v)
+		return found, true, err
+	case "items":
+		item, ok := v.(*TupleVariable)
+		if !ok || len(item.items) != 2 {
+			return false, true, nil
+		}
+		value, ok, err := d.dict.get(tx, item.items[0])
+		if err != nil || !ok {
+			return false, true, err
+		}
+		found, err = Equal(tx, value, item.items[1])
+		return found, true, err
+	}
+	return false, false, nil
+}
+
+// contains is membership in an instance, by its class's __contains__ or in what it holds; decided is false where it has neither.
+func (o *ObjectVariable) contains(tx Translator, v VariableTracker) (found, decided bool, err error) {
+	m, err := o.lookupSpecial(tx, "__contains__")
+	if err != nil {
+		return false, true, err
+	}
+	if d, set := tx.Scope().TypeLookup(o.Class, "__contains__"); set && d.Kind() == py.NoneKind {
+		return false, true, typeError(tx, "'\x00' object is not a container", o)
+	}
+	if m != nil {
+		found, err = containsByMethod(tx, m, v)
+		return found, true, err
+	}
+	if o.value != nil {
+		found, err = onHeld(o, func() (bool, error) { return Contains(tx, o.value, v) })
+		return found, true, err
+	}
+	return false, false, nil
+}
+
+// constantContains is membership in a constant; decided is false where its items are iterated.
+func constantContains(tx Translator, c, v VariableTracker) (found, decided bool, err error) {
+	oc, ok := AsConstant(tx, c)
+	if !ok {
+		return false, false, nil
+	}
+	if ov, ok := AsConstant(tx, v); ok {
+		found, err = knownContains(tx, oc, ov)
+		return found, true, err
+	}
+	if k := oc.Kind(); k == py.Str || k == py.Bytes || k == py.TypeKind || k == py.TypeSub || tx.World().IsEnum(tx.Scope(), oc) {
+		return false, true, unsupported(exc.OperatorUnsupported, "membership of %s in %s", Describe(tx, v), Describe(tx, c))
+	}
+	if oc.Kind() == py.FrozenSet {
+		s, err := setOf(tx, c, true)
 		if err != nil {
+			return false, true, err
+		}
+		found, err = s.contains(tx, v)
+		return found, true, err
+	}
+	return false, false, nil
+}
+
+// knownContains lets CPython look for a constant in a constant.
+func knownContains(tx Translator, c, v py.Object) (bool, error) {
+	if err := tx.World().computable(tx, []py.Object{c, v}, "__contains__", "__iter__", "__getitem__", "__eq__", "__hash__"); err != nil {
+		return false, err
+	}
+	if k := c.Kind(); (k == py.TypeKind || k == py.TypeSub) && tx.World().IsEnumClass(tx.Scope(), c) {
+		tx.World().RestsOnBases(tx, v.Type())
+	}
+	if tx.World().IsEnum(tx.Scope(), v) { // looked up by name
+		if err := readsMember(tx, v); err != nil {
 			return false, err
 		}
-		if d, set := tx.Scope().TypeLookup(x.Class, "__contains__"); set && d.Kind() == py.NoneKind {
-			return false, typeError(tx, "'\x00' object is not a container", x)
-		}
-		if m != nil {
-			r, err := Call(tx, m, []VariableTracker{v}, nil)
-			if err != nil {
-				return false, err
-			}
-			return Truth(tx, r)
-		}
-		if x.value != nil {
-			return onHeld(x, func() (bool, error) { return Contains(tx, x.value, v) })
-		}
-	case *ClassVariable:
-		if m, err := x.metaMethod(tx, "__contains__"); err != nil || m != nil {
-			if err != nil {
-				return false, err
-			}
-			r, err := Call(tx, m, []VariableTracker{v}, nil)
-			if err != nil {
-				return false, err
-			}
-			return Truth(tx, r)
-		}
-	case *GlobalsVariable:
-		return x.contains(tx, v)
-	case *TensorVariable:
-		return false, unsupported(exc.TensorToPython, "membership in a tensor")
 	}
-	if oc, ok := AsConstant(tx, c); ok {
-		if ov, ok := AsConstant(tx, v); ok {
-			if err := tx.World().computable(tx, []py.Object{oc, ov}, "__contains__", "__iter__", "__getitem__", "__eq__", "__hash__"); err != nil {
-				return false, err
-			}
-			if k := oc.Kind(); (k == py.TypeKind || k == py.TypeSub) && tx.World().IsEnumClass(tx.Scope(), oc) {
-				tx.World().RestsOnBases(tx, ov.Type())
-			}
-			if tx.World().IsEnum(tx.Scope(), ov) { // looked up by name
-				if err := readsMember(tx, ov); err != nil {
-					return false, err
-				}
-			}
-			r, err := tx.Scope().Contains(oc, ov)
-			return r, observed(err)
-		}
-		if k := oc.Kind(); k == py.Str || k == py.Bytes || k == py.TypeKind || k == py.TypeSub || tx.World().IsEnum(tx.Scope(), oc) {
-			return false, unsupported(exc.OperatorUnsupported, "membership of %s in %s", Describe(tx, v), Describe(tx, c))
-		}
-		if oc.Kind() == py.FrozenSet {
-			s, err := setOf(tx, c, true)
-			if err != nil {
-				return false, err
-			}
-			return s.contains(tx, v)
-		}
-	}
+	r, err := tx.Scope().Contains(c, v)
+	return r, observed(err)
+}
+
+// containsByIteration compares the container's items until one equals v.
+func containsByIteration(tx Translator, c, v VariableTracker) (bool, error) {
 	it, err := Iter(tx, c)
 	if err != nil {
 		if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
