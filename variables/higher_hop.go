@@ -27,11 +27,53 @@ var hopForms = map[string]hopForm{
 	"map_impl":         {functions: []int{0}, sliced: []int{1}, behind: []int{2}, outside: 2, unused: true},
 }
 
+// hopCall is a call of a higher-order operator, under way.
+type hopCall struct {
+	*higher
+	op       string // the operator's name: cond, scan, ...
+	form     hopForm
+	args     []VariableTracker
+	fs       []*function // those of form.functions, in order
+	random   string      // "_random" where one of them draws random numbers
+	operands []hopOperand
+}
+
 // hop is a call of a higher-order operator of torch's (torch.cond, scan, ...): an operation whose functions are graphs, as torch.compile makes
 // them. In eager mode torch runs these operators through torch.compile too; what that refuses is split.
 func (t *TorchVariable) hop(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	s := tx.Scope()
-	text, err := s.GetAttr(t.Fn, "_name")
+	c, err := newHopCall(tx, t.Fn, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	if c.op == "cond" {
+		branch, operands, err := c.knownBranch()
+		if err != nil {
+			return nil, err
+		}
+		if branch != nil {
+			return Call(tx, branch, operands, nil)
+		}
+	}
+	if err := c.translateFunctions(); err != nil {
+		return nil, err
+	}
+	if err := c.collectOperands(); err != nil {
+		return nil, err
+	}
+	node, err := c.nodeArgs()
+	if err != nil {
+		return nil, err
+	}
+	r, err := callAllowed(tx, t.Fn, c.name+c.random, node, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.results(r)
+}
+
+// newHopCall refuses operators without a form and arguments that do not fit it.
+func newHopCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (*hopCall, error) {
+	text, err := tx.Scope().GetAttr(fn, "_name")
 	if err != nil {
 		return nil, err
 	}
@@ -50,110 +92,141 @@ func (t *TorchVariable) hop(tx Translator, args []VariableTracker, kwargs []Kw) 
 	if !known || len(kwargs) > 0 || len(args) < form.outside+1 {
 		return nil, h.refused("with these arguments")
 	}
-	if name == "cond" {
-		pred, err := Realize(tx, args[0])
-		if err != nil {
-			return nil, err
-		}
-		if x, ok := pred.(*TensorVariable); ok {
-			if m, err := x.Sizes(tx); err != nil || !oneElement(m.Shape) {
-				return nil, h.refused("on a tensor of several elements")
-			}
-			x.need(tx, "shape")
-		} else {
-			yes, err := Truth(tx, pred)
-			if err != nil {
-				return nil, err
-			}
-			operands, err := Unpack(tx, args[3])
-			if err != nil {
-				return nil, err
-			}
-			return Call(tx, args[map[bool]int{true: 1, false: 2}[yes]], operands, nil)
-		}
-	}
-	given, first, end, err := form.given(h, args)
+	return &hopCall{higher: h, op: name, form: form, args: args}, nil
+}
+
+// knownBranch is the function that a cond calls, and with what, where its condition is no tensor; nil where it is one.
+func (c *hopCall) knownBranch() (branch VariableTracker, operands []VariableTracker, err error) {
+	pred, err := Realize(c.tx, c.args[0])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tx.Output().AddGuards(guards.GlobalState())
-	h.fresh = true
-	var fs []*function
-	random := ""
-	for _, i := range form.functions {
-		f, err := h.keptFunction(args[i], given, nil, func(i int, x *TensorVariable) (*TensorVariable, error) {
+	if x, ok := pred.(*TensorVariable); ok {
+		if m, err := x.Sizes(c.tx); err != nil || !oneElement(m.Shape) {
+			return nil, nil, c.refused("on a tensor of several elements")
+		}
+		x.need(c.tx, "shape")
+		return nil, nil, nil
+	}
+	yes, err := Truth(c.tx, pred)
+	if err != nil {
+		return nil, nil, err
+	}
+	if operands, err = Unpack(c.tx, c.args[3]); err != nil {
+		return nil, nil, err
+	}
+	if yes {
+		return c.args[1], operands, nil
+	}
+	return c.args[2], operands, nil
+}
+
+// translateFunctions makes a graph of each function.
+func (c *hopCall) translateFunctions() error {
+	given, first, end, err := c.form.given(c.higher, c.args)
+	if err != nil {
+		return err
+	}
+	c.tx.Output().AddGuards(guards.GlobalState())
+	c.fresh = true
+	for _, i := range c.form.functions {
+		f, err := c.function(c.args[i], given, nil, func(i int, x *TensorVariable) (*TensorVariable, error) {
 			if i >= first && i < end {
-				return h.like(x, "first_slice")
+				return c.like(x, "first_slice")
 			}
-			return h.like(x, "stand_in")
+			return c.like(x, "stand_in")
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !f.plain {
-			return nil, h.refused("of a function that returns more than tensors")
+			return c.refused("of a function that returns more than tensors")
 		}
 		if f.body.Draws {
-			random = "_random"
+			c.random = "_random"
 		}
-		fs = append(fs, f)
+		c.fs = append(c.fs, f)
 	}
-	if name == "cond" {
-		if same, err := h.alike(fs[0].results, fs[1].results); err != nil || !same {
-			return nil, h.refused("of functions that return other things")
-		}
-	}
-	operands := form.operands(fs)
-	if form.unused && !form.distinct(operands) {
-		return nil, h.refused("on one tensor twice")
-	}
-	if own, err := tx.Output().OwnMemory(trackersOf(operands, true)); err != nil || !own {
-		return nil, h.refused("on tensors that share memory")
-	}
-	node := make([]VariableTracker, 0, len(args))
-	for i, a := range args {
-		switch {
-		case slices.Contains(form.functions, i):
-			f := fs[slices.Index(form.functions, i)]
-			order := make([]py.Object, len(operands))
-			for k, o := range operands {
-				order[k] = o.placesIn(s, f)
-			}
-			bare := boolObject(name == "while_loop" && i == 0) // the condition gives one tensor, the others tuples
-			gm, err := s.CallMethod(h.module, "subgraph", f.body.Rows, s.Tuple(order...), bare)
-			if err != nil {
-				return nil, err
-			}
-			node = append(node, NewConstant(gm, nil))
-		case i == form.outside && name == "cond":
-			node = append(node, NewTuple(trackersOf(operands, true), nil))
-		case i == form.outside:
-			before, err := Unpack(tx, a)
-			if err != nil {
-				return nil, err
-			}
-			node = append(node, NewTuple(append(slices.Clone(before), trackersOf(operands, false)...), nil))
-		default:
-			node = append(node, a)
+	if c.op == "cond" {
+		if same, err := c.alike(c.fs[0].results, c.fs[1].results); err != nil || !same {
+			return c.refused("of functions that return other things")
 		}
 	}
-	r, err := callAllowed(tx, t.Fn, h.name+random, node, nil)
+	return nil
+}
+
+// collectOperands finds the tensors that the graphs take, and refuses those that share memory.
+func (c *hopCall) collectOperands() error {
+	c.operands = c.form.operands(c.fs)
+	if c.form.unused && !c.form.distinct(c.operands) {
+		return c.refused("on one tensor twice")
+	}
+	if own, err := c.tx.Output().OwnMemory(trackersOf(c.operands, true)); err != nil || !own {
+		return c.refused("on tensors that share memory")
+	}
+	return nil
+}
+
+// nodeArgs are the arguments of the operation in the graph.
+func (c *hopCall) nodeArgs() ([]VariableTracker, error) {
+	node := make([]VariableTracker, 0, len(c.args))
+	for i, a := range c.args {
+		v, err := c.nodeArg(i, a)
+		if err != nil {
+			return nil, err
+		}
+		node = append(node, v)
+	}
+	return node, nil
+}
+
+// nodeArg is what the operation takes for the i-th argument, a: a graph for a function, and what functions read from outside at its place.
+func (c *hopCall) nodeArg(i int, a VariableTracker) (VariableTracker, error) {
+	switch {
+	case slices.Contains(c.form.functions, i):
+		bare := c.op == "while_loop" && i == 0 // the condition gives one tensor, the others tuples
+		return c.subgraph(c.fs[slices.Index(c.form.functions, i)], bare)
+	case i == c.form.outside && c.op == "cond":
+		return NewTuple(trackersOf(c.operands, true), nil), nil
+	case i == c.form.outside:
+		before, err := Unpack(c.tx, a)
+		if err != nil {
+			return nil, err
+		}
+		return NewTuple(append(slices.Clone(before), trackersOf(c.operands, false)...), nil), nil
+	}
+	return a, nil
+}
+
+// subgraph is the module that runs a function's graph on the operands; bare: it returns a tensor, not a tuple.
+func (c *hopCall) subgraph(f *function, bare bool) (VariableTracker, error) {
+	s := c.tx.Scope()
+	order := make([]py.Object, len(c.operands))
+	for k, o := range c.operands {
+		order[k] = o.placesIn(s, f)
+	}
+	gm, err := s.CallMethod(c.module, "subgraph", f.body.Rows, s.Tuple(order...), boolObject(bare))
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := Unpack(tx, r)
+	return NewConstant(gm, nil), nil
+}
+
+// results puts the outputs of the operation into the structure that the last function returns.
+func (c *hopCall) results(r VariableTracker) (VariableTracker, error) {
+	outputs, err := Unpack(c.tx, r)
 	if err != nil {
 		return nil, err
 	}
 	at := 0
-	shaped, ok, err := mapLeaves(tx, fs[len(fs)-1].results, func(VariableTracker) (VariableTracker, bool, error) {
+	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results, func(VariableTracker) (VariableTracker, bool, error) {
 		if at++; at > len(outputs) {
 			return nil, false, nil
 		}
 		return outputs[at-1], true, nil
 	})
 	if err == nil && (!ok || at != len(outputs)) {
-		err = h.refused("with these results")
+		err = c.refused("with these results")
 	}
 	return shaped, err
 }
