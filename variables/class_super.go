@@ -57,6 +57,57 @@ func (s *SuperVariable) Children() []VariableTracker { return []VariableTracker{
 
 // GetAttr implements AttrGetter: the next definition along type(self).__mro__ after cls.
 func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	from, err := s.origin(tx)
+	if err != nil {
+		return nil, err
+	}
+	sc, w := tx.Scope(), tx.World()
+	mro, err := sc.GetAttr(from.class, "__mro__")
+	if err != nil {
+		return nil, observed(err)
+	}
+	if mro.Kind() != py.Tuple {
+		return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class that is being made", name)
+	}
+	w.RestsOnBases(tx, from.class)
+	after := false
+	for i, k := range sc.Items(mro) {
+		if !after {
+			after = k == from.behind
+			continue
+		}
+		if _, ok := w.classAttrs[k][name]; ok {
+			return nil, unsupported(exc.AttrUnsupported, "%s of super(), which was just stored on class %s", name, py.TypeName(k))
+		}
+		dict, err := sc.GetAttr(k, "__dict__")
+		if err != nil {
+			return nil, observed(err)
+		}
+		d, err := sc.CallMethod(dict, "get", sc.Name(name), w.Missing)
+		if err != nil {
+			return nil, observed(err)
+		}
+		if d == w.Missing {
+			w.lacks(tx, k, name)
+			continue
+		}
+		return from.bind(tx, i, k, name, d)
+	}
+	if _, own := sc.TypeLookup(w.Builtin("super"), name); own {
+		return nil, unsupported(exc.AttrUnsupported, "%s of the super object itself", name)
+	}
+	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
+}
+
+// superOrigin is what a super object looks in: the classes of class's __mro__ behind one of them.
+type superOrigin struct {
+	self    VariableTracker
+	class   py.Object
+	behind  py.Object
+	ofClass bool // self is class itself, not an instance
+}
+
+func (s *SuperVariable) origin(tx Translator) (*superOrigin, error) {
 	cls, err := Realize(tx, s.cls)
 	if err != nil {
 		return nil, err
@@ -73,72 +124,41 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	if err != nil {
 		return nil, err
 	}
-	ofClass := false
 	if k, ok := self.(*ClassVariable); ok && py.IsSubtype(k.Class, c) {
-		class, ofClass = k.Class, true
+		return &superOrigin{self, k.Class, c, true}, nil
 	}
-	sc := tx.Scope()
-	mro, err := sc.GetAttr(class, "__mro__")
-	if err != nil {
-		return nil, observed(err)
+	return &superOrigin{self, class, c, false}, nil
+}
+
+// bind is d, which the i-th class of the __mro__, owner, has under name, as super() gives it.
+func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d py.Object) (VariableTracker, error) {
+	switch d.Kind() {
+	case py.WrapperDescr, py.MethodDescr:
+		if !py.IsNative(owner, name, d) {
+			return nil, unsupported(exc.AttrUnsupported, "%s of super(), a C method from elsewhere", name)
+		}
+		if o.ofClass {
+			return &UnboundMethod{class: NewClass(owner, nil), name: name, descr: d}, nil
+		}
+		return &boundDescriptor{self: o.self, owner: owner, name: name}, nil
+	case py.Builtin: // __new__
+		return wrapKnown(tx, d), nil
+	case py.ClassMethodDescr:
+		if own, _ := tx.Scope().TypeLookup(o.class, name); own != d { // the class has one of its own, which asks for this one
+			return nil, unsupported(exc.AttrUnsupported, "%s of super()", name)
+		}
+		return &boundClassMethod{class: NewClass(o.class, nil), name: name}, nil
 	}
-	if mro.Kind() != py.Tuple {
-		return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class that is being made", name)
+	src := guards.NewMroSource(classSource(tx, o.class), i, name)
+	if o.ofClass {
+		if d.Kind() == py.Function {
+			return tx.Build(d, src), nil
+		}
+		if d.Kind() != py.ClassMethod && d.Kind() != py.StaticMethod {
+			return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class", name)
+		}
 	}
-	tx.World().RestsOnBases(tx, class)
-	after := false
-	for i, k := range sc.Items(mro) {
-		if !after {
-			after = k == c
-			continue
-		}
-		if _, ok := tx.World().classAttrs[k][name]; ok {
-			return nil, unsupported(exc.AttrUnsupported, "%s of super(), which was just stored on class %s", name, py.TypeName(k))
-		}
-		dict, err := sc.GetAttr(k, "__dict__")
-		if err != nil {
-			return nil, observed(err)
-		}
-		d, err := sc.CallMethod(dict, "get", sc.Name(name), tx.World().Missing)
-		if err != nil {
-			return nil, observed(err)
-		}
-		if d == tx.World().Missing {
-			tx.World().lacks(tx, k, name)
-			continue
-		}
-		switch d.Kind() {
-		case py.WrapperDescr, py.MethodDescr:
-			if !py.IsNative(k, name, d) {
-				return nil, unsupported(exc.AttrUnsupported, "%s of super(), a C method from elsewhere", name)
-			}
-			if ofClass {
-				return &UnboundMethod{class: NewClass(k, nil), name: name, descr: d}, nil
-			}
-			return &boundDescriptor{self: self, owner: k, name: name}, nil
-		case py.Builtin: // __new__
-			return wrapKnown(tx, d), nil
-		case py.ClassMethodDescr:
-			if own, _ := sc.TypeLookup(class, name); own != d { // the class has one of its own, which asks for this one
-				return nil, unsupported(exc.AttrUnsupported, "%s of super()", name)
-			}
-			return &boundClassMethod{class: NewClass(class, nil), name: name}, nil
-		}
-		src := guards.NewMroSource(classSource(tx, class), i, name)
-		if ofClass {
-			if d.Kind() == py.Function {
-				return tx.Build(d, src), nil
-			}
-			if d.Kind() != py.ClassMethod && d.Kind() != py.StaticMethod {
-				return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class", name)
-			}
-		}
-		return bindClassAttr(tx, self, class, name, d, src)
-	}
-	if _, own := tx.Scope().TypeLookup(tx.World().Builtin("super"), name); own {
-		return nil, unsupported(exc.AttrUnsupported, "%s of the super object itself", name)
-	}
-	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
+	return bindClassAttr(tx, o.self, o.class, name, d, src)
 }
 
 // boundDescriptor is a C method of a base class bound by super().

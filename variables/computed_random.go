@@ -94,7 +94,6 @@ func (d *draw) no(why string) error {
 }
 
 func (d *draw) call(how drawing) (VariableTracker, error) {
-	s := d.tx.Scope()
 	if how == shuffles {
 		return d.shuffle()
 	}
@@ -103,21 +102,7 @@ func (d *draw) call(how drawing) (VariableTracker, error) {
 		return nil, err
 	}
 	if how == keepsState {
-		class := s.Tuple().Type()
-		if d.name != "getstate" {
-			class = pyNone.Type()
-		}
-		if d.name == "setstate" && (len(operands) != 1 || !isComputed(operands[0])) {
-			return nil, d.no("with a state that the function did not ask for")
-		}
-		if d.name == "seed" && (len(known) != len(operands) || d.tryOut(known).IsNull()) {
-			return nil, d.no("of what is not known")
-		}
-		v, err := d.event(class, operands)
-		if err != nil || d.name == "getstate" {
-			return v, err
-		}
-		return NoneConst(), nil
+		return d.state(operands, known)
 	}
 	if len(known) != len(operands) { // it might raise
 		return nil, d.no("with what is computed")
@@ -127,23 +112,7 @@ func (d *draw) call(how drawing) (VariableTracker, error) {
 		return nil, d.no("that raises")
 	}
 	if how == drawsItems {
-		n, ok := py.Answered(s.Len(example))
-		if !ok || n > maxDrawn {
-			return nil, d.no("of many items")
-		}
-		population, err := d.population(known)
-		if err != nil {
-			return nil, err
-		}
-		class, limit := oneType(d.tx, population)
-		if class.IsNull() {
-			return nil, d.no("of items of several types")
-		}
-		list, err := d.event(example.Type(), operands)
-		if err != nil {
-			return nil, err
-		}
-		return d.items(list, n, class, limit)
+		return d.several(example, operands, known)
 	}
 	class, limit := oneType(d.tx, []py.Object{example})
 	if how == drawsItem {
@@ -152,20 +121,8 @@ func (d *draw) call(how drawing) (VariableTracker, error) {
 			return nil, err
 		}
 		class, limit = oneType(d.tx, population)
-	} else if class == d.tx.World().Builtin("int") { // as large as the arguments allow
-		for _, k := range known {
-			i, ok := py.AsInt(k)
-			switch {
-			case !ok || i < -exactInt || i > exactInt || limit == 0:
-				limit = 0
-			case d.name != "getrandbits":
-				limit = max(limit, i, -i)
-			case i <= 53:
-				limit = exactInt
-			default:
-				limit = 0
-			}
-		}
+	} else if class == d.tx.World().Builtin("int") {
+		limit = d.largest(limit, known)
 	}
 	if class.IsNull() {
 		return nil, d.no("of items of several types")
@@ -175,6 +132,63 @@ func (d *draw) call(how drawing) (VariableTracker, error) {
 		v.limit = limit
 	}
 	return v, err
+}
+
+// state is getstate, setstate or seed.
+func (d *draw) state(operands []VariableTracker, known []py.Object) (VariableTracker, error) {
+	if d.name == "getstate" {
+		v, err := d.event(d.tx.Scope().Tuple().Type(), operands)
+		return v, err
+	}
+	if d.name == "setstate" && (len(operands) != 1 || !isComputed(operands[0])) {
+		return nil, d.no("with a state that the function did not ask for")
+	}
+	if d.name == "seed" && (len(known) != len(operands) || d.tryOut(known).IsNull()) {
+		return nil, d.no("of what is not known")
+	}
+	if _, err := d.event(pyNone.Type(), operands); err != nil {
+		return nil, err
+	}
+	return NoneConst(), nil
+}
+
+// several draws as many items as the example has.
+func (d *draw) several(example py.Object, operands []VariableTracker, known []py.Object) (VariableTracker, error) {
+	n, ok := py.Answered(d.tx.Scope().Len(example))
+	if !ok || n > maxDrawn {
+		return nil, d.no("of many items")
+	}
+	population, err := d.population(known)
+	if err != nil {
+		return nil, err
+	}
+	class, limit := oneType(d.tx, population)
+	if class.IsNull() {
+		return nil, d.no("of items of several types")
+	}
+	list, err := d.event(example.Type(), operands)
+	if err != nil {
+		return nil, err
+	}
+	return d.items(list, n, class, limit)
+}
+
+// largest is the largest absolute value of an int that these arguments allow; 0: more than exactInt. limit: the example's.
+func (d *draw) largest(limit int64, known []py.Object) int64 {
+	for _, k := range known {
+		i, ok := py.AsInt(k)
+		switch {
+		case !ok || i < -exactInt || i > exactInt || limit == 0:
+			limit = 0
+		case d.name != "getrandbits":
+			limit = max(limit, i, -i)
+		case i <= 53:
+			limit = exactInt
+		default:
+			limit = 0
+		}
+	}
+	return limit
 }
 
 // operands are the arguments as the event loads them, and the real objects of those that are known.

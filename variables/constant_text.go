@@ -224,59 +224,19 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	if r, ok, err := exceptionFormat(tx, v, conversion, sp); ok || err != nil {
 		return r, err
 	}
-	if conversion != "" {
-		text, err := textBy(tx, v, map[string]string{"str": "__str__", "repr": "__repr__", "ascii": "__repr__"}[conversion])
-		if err != nil {
-			return nil, err
-		}
-		if v = NewConstant(s.Str(text), nil); conversion == "ascii" {
-			if v, err = asciiOf(tx, text); err != nil {
-				return nil, err
-			}
-		}
+	if v, err = afterConversion(tx, v, conversion); err != nil {
+		return nil, err
 	}
 	if o, ok := v.(*ObjectVariable); ok {
-		m, err := o.slotMethod(tx, "__format__")
-		if err != nil {
-			return nil, err
-		}
-		if m != nil {
-			r, err := Call(tx, m, []VariableTracker{spec}, nil)
-			if err != nil {
-				return nil, err
-			}
-			if _, ok := ConstStr(tx, mustRealize(tx, r)); !ok {
-				return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
-			}
-			return r, nil
-		}
-		if d, _ := s.TypeLookup(o.Class, "__format__"); o.value != nil && !tx.World().IsObjectMethod(s, "__format__", d) {
-			if sp == "" { // int, float, complex and str print a subclass's instance by str()
-				text, err := strText(tx, o)
-				return NewConstant(s.Str(text), nil), err
-			}
-			if o.overrides(tx, "__float__", "__index__", "__int__", "__str__", "__repr__") {
-				return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
-			}
-			r, err := onHeld(o, func() (VariableTracker, error) { return Format(tx, o.value, "", spec) })
-			if e, ok := err.(*exc.Observed); ok && e.TypeName == "ValueError" { // its text names the type
-				err = unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
-			}
+		if r, err := o.format(tx, spec, sp); r != nil || err != nil {
 			return r, err
 		}
 	}
 	if r, err := memberFormat(tx, v, spec); r != nil || err != nil {
 		return r, err
 	}
-	if c, class := v.(*ClassVariable); class {
-		if err := tx.World().readsText(tx, c.Class); err != nil {
-			return nil, err
-		}
-	}
-	if c, member := enumMember(tx, v); member {
-		if err := tx.World().computable(tx, []py.Object{c.Value}); err != nil {
-			return nil, err
-		}
+	if err := textGuards(tx, v); err != nil {
+		return nil, err
 	}
 	if o, ok := AsConstant(tx, v); ok {
 		r, err := s.Call(tx.World().Builtin("format"), o, s.Str(sp))
@@ -293,6 +253,68 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	}
 	text, err := strText(tx, v)
 	return NewConstant(s.Str(text), nil), err
+}
+
+// afterConversion is v after the conversion of a format: str, repr or ascii; "": v itself.
+func afterConversion(tx Translator, v VariableTracker, conversion string) (VariableTracker, error) {
+	if conversion == "" {
+		return v, nil
+	}
+	text, err := textBy(tx, v, map[string]string{"str": "__str__", "repr": "__repr__", "ascii": "__repr__"}[conversion])
+	if err != nil {
+		return nil, err
+	}
+	if conversion == "ascii" {
+		return asciiOf(tx, text)
+	}
+	return NewConstant(tx.Scope().Str(text), nil), nil
+}
+
+// format is the text by the instance's own __format__, or by that of the builtin type it derives from; nil if it has neither.
+func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) (VariableTracker, error) {
+	m, err := o.slotMethod(tx, "__format__")
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		r, err := Call(tx, m, []VariableTracker{spec}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := ConstStr(tx, mustRealize(tx, r)); !ok {
+			return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
+		}
+		return r, nil
+	}
+	s := tx.Scope()
+	if d, _ := s.TypeLookup(o.Class, "__format__"); o.value == nil || tx.World().IsObjectMethod(s, "__format__", d) {
+		return nil, nil
+	}
+	if sp == "" { // int, float, complex and str print a subclass's instance by str()
+		text, err := strText(tx, o)
+		return NewConstant(s.Str(text), nil), err
+	}
+	if o.overrides(tx, "__float__", "__index__", "__int__", "__str__", "__repr__") {
+		return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
+	}
+	r, err := onHeld(o, func() (VariableTracker, error) { return Format(tx, o.value, "", spec) })
+	if e, ok := err.(*exc.Observed); ok && e.TypeName == "ValueError" { // its text names the type
+		err = unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
+	}
+	return r, err
+}
+
+// textGuards guards what the text of a class or of a member of an enum rests on.
+func textGuards(tx Translator, v VariableTracker) error {
+	if c, class := v.(*ClassVariable); class {
+		if err := tx.World().readsText(tx, c.Class); err != nil {
+			return err
+		}
+	}
+	if c, member := enumMember(tx, v); member {
+		return tx.World().computable(tx, []py.Object{c.Value})
+	}
+	return nil
 }
 
 func builtinASCII(tx Translator, a []VariableTracker) (VariableTracker, error) {

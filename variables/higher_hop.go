@@ -130,7 +130,7 @@ func (c *hopCall) translateFunctions() error {
 	c.tx.Output().AddGuards(guards.GlobalState())
 	c.fresh = true
 	for _, i := range c.form.functions {
-		f, err := c.function(c.args[i], given, nil, func(i int, x *TensorVariable) (*TensorVariable, error) {
+		f, err := c.keptFunction(c.args[i], given, nil, func(i int, x *TensorVariable) (*TensorVariable, error) {
 			if i >= first && i < end {
 				return c.like(x, "first_slice")
 			}

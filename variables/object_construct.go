@@ -8,101 +8,172 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
+// classCalls are the ways to call a class but for construct, in the order in which they are tried. Each is false for classes that are
+// none of its own.
+var classCalls []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error)
+
+func init() { // they reach Call again
+	classCalls = []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error){
+		(*ClassVariable).callStandIn,
+		(*ClassVariable).newException,
+		(*ClassVariable).newConstant,
+		(*ClassVariable).newPartial,
+		(*ClassVariable).newRandom,
+		(*ClassVariable).newBuiltinObject,
+		(*ClassVariable).newShadow,
+		(*ClassVariable).callMetaclass,
+	}
+}
+
 // Call implements Caller: the metaclass's __call__ where it is Python code, else making an instance.
 func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	for _, call := range classCalls {
+		if r, ok, err := call(c, tx, args, kwargs); ok || err != nil {
+			return r, err
+		}
+	}
+	return c.construct(tx, args, kwargs)
+}
+
+func (c *ClassVariable) callStandIn(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	return callStandIn(tx, c.Class, args, kwargs)
+}
+
+func (c *ClassVariable) newException(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if !py.IsSubtype(c.Class, tx.World().BaseException) {
+		return nil, false, nil
+	}
+	r, err := newException(tx, c.Class, args, kwargs)
+	return r, true, err
+}
+
+// newConstant makes an instance of a class whose instances are constants: torch's, NumPy's scalars, members of an enum.
+func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
-	if r, ok, err := callStandIn(tx, c.Class, args, kwargs); ok || err != nil {
-		return r, err
+	if !w.IsTorchConstant(c.Class) && !w.IsEnumClass(s, c.Class) {
+		return nil, false, nil
 	}
-	if py.IsSubtype(c.Class, w.BaseException) {
-		return newException(tx, c.Class, args, kwargs)
+	if c.Class == w.SizeType && len(args) == 1 && len(kwargs) == 0 {
+		items, err := UnpackSized(tx, args[0])
+		if err != nil {
+			return nil, true, err
+		}
+		return NewTupleOf(items, c.Class, nil), true, nil
 	}
-	if w.IsTorchConstant(c.Class) || w.IsEnumClass(s, c.Class) {
-		if c.Class == w.SizeType && len(args) == 1 && len(kwargs) == 0 {
-			items, err := UnpackSized(tx, args[0])
-			if err != nil {
-				return nil, err
-			}
-			return NewTupleOf(items, c.Class, nil), nil
-		}
-		if dictHasType(w.numpyScalars, c.Class) {
-			return foldCall(tx, c.Class, args, kwargs)
-		}
-		if w.IsEnumClass(s, c.Class) { // the member of a value is looked up by Enum.__new__
-			if len(args) != 1 || len(kwargs) > 0 { // a new class
-				return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class), len(args)+len(kwargs))
-			}
-			if call, _ := s.TypeLookup(w.Metaclass(tx, c.Class), "__call__"); call.Kind() != py.Function || !byEnum(tx, call) {
-				return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
-			}
-			for _, name := range []string{"__new__", "_missing_"} {
-				d, ok := s.TypeLookup(c.Class, name)
-				if ok && d.Kind() == py.ClassMethod {
-					var err error
-					if d, err = s.GetAttr(d, "__func__"); err != nil {
-						return nil, observed(err)
-					}
-				}
-				if !ok || d.Kind() != py.Function || !byEnum(tx, d) {
-					return nil, unsupported(exc.CallUnsupported, "class %s with a %s of its own", py.TypeName(c.Class), name)
-				}
-			}
-			if member, err := findsMember(tx, c.Class, args[0]); member != nil || err != nil {
-				return member, err
-			}
-		}
-		if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
-			return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
-		}
+	if dictHasType(w.numpyScalars, c.Class) {
 		r, err := foldCall(tx, c.Class, args, kwargs)
-		if _, raised := err.(*exc.Observed); raised { // in words that name the class
-			if err := w.readsText(tx, c.Class); err != nil {
-				return nil, err
+		return r, true, err
+	}
+	if w.IsEnumClass(s, c.Class) {
+		if member, err := c.memberOfValue(tx, args, kwargs); member != nil || err != nil {
+			return member, true, err
+		}
+	}
+	if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
+		return nil, true, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+	}
+	r, err := foldCall(tx, c.Class, args, kwargs)
+	if _, raised := err.(*exc.Observed); raised { // in words that name the class
+		if err := w.readsText(tx, c.Class); err != nil {
+			return nil, true, err
+		}
+	}
+	return r, true, err
+}
+
+// memberOfValue is the member of a value, as Enum.__new__ looks it up; nil where CPython is to look.
+func (c *ClassVariable) memberOfValue(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	w, s := tx.World(), tx.Scope()
+	if len(args) != 1 || len(kwargs) > 0 { // a new class
+		return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class), len(args)+len(kwargs))
+	}
+	if call, _ := s.TypeLookup(w.Metaclass(tx, c.Class), "__call__"); call.Kind() != py.Function || !byEnum(tx, call) {
+		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
+	}
+	for _, name := range []string{"__new__", "_missing_"} {
+		d, ok := s.TypeLookup(c.Class, name)
+		if ok && d.Kind() == py.ClassMethod {
+			var err error
+			if d, err = s.GetAttr(d, "__func__"); err != nil {
+				return nil, observed(err)
 			}
 		}
-		return r, err
-	}
-	if py.IsSubtype(c.Class, w.PartialType) && len(args) > 0 {
-		fn, err := Realize(tx, args[0])
-		if err == nil && !callable(tx, fn) { // it would raise where the frame is split
-			return nil, unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
+		if !ok || d.Kind() != py.Function || !byEnum(tx, d) {
+			return nil, unsupported(exc.CallUnsupported, "class %s with a %s of its own", py.TypeName(c.Class), name)
 		}
-		return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, err
 	}
-	if w.isRandom(c.Class) {
-		return newRandom(tx, c.Class, args, kwargs)
+	return findsMember(tx, c.Class, args[0])
+}
+
+func (c *ClassVariable) newPartial(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if !py.IsSubtype(c.Class, tx.World().PartialType) || len(args) == 0 {
+		return nil, false, nil
 	}
+	fn, err := Realize(tx, args[0])
+	if err == nil && !callable(tx, fn) { // it would raise where the frame is split
+		return nil, true, unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
+	}
+	return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, true, err
+}
+
+func (c *ClassVariable) newRandom(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if !tx.World().isRandom(c.Class) {
+		return nil, false, nil
+	}
+	r, err := newRandom(tx, c.Class, args, kwargs)
+	return r, true, err
+}
+
+// newBuiltinObject makes a bound method, a deque, an OrderedDict or a defaultdict.
+func (c *ClassVariable) newBuiltinObject(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	w := tx.World()
 	switch c.Class {
 	case w.MethodType:
 		if len(args) == 2 && len(kwargs) == 0 {
 			fn, self := mustRealize(tx, args[0]), mustRealize(tx, args[1])
 			if _, ok := fn.(Caller); ok && self.Kind() != "ConstantVariable" {
-				return NewMethod(fn, self, nil), nil
+				return NewMethod(fn, self, nil), true, nil
 			}
 		}
 	case w.DequeType:
-		return newDeque(tx, args, kwargs)
+		r, err := newDeque(tx, args, kwargs)
+		return r, true, err
 	case w.OrderedDictType, w.DefaultDictType:
-		return newDictOf(tx, c.Class, args, kwargs)
+		r, err := newDictOf(tx, c.Class, args, kwargs)
+		return r, true, err
 	}
-	if w.isShadowType(c.Class) {
-		return newShadow(tx, c.Class, args, kwargs)
+	return nil, false, nil
+}
+
+func (c *ClassVariable) newShadow(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if !tx.World().isShadowType(c.Class) {
+		return nil, false, nil
 	}
-	if m, err := c.metaMethod(tx, "__call__"); err != nil || m != nil {
-		if err != nil {
-			return nil, err
-		}
-		return Call(tx, m, args, kwargs)
+	r, err := newShadow(tx, c.Class, args, kwargs)
+	return r, true, err
+}
+
+// callMetaclass calls the metaclass's __call__; false where that is type's.
+func (c *ClassVariable) callMetaclass(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	w, s := tx.World(), tx.Scope()
+	m, err := c.metaMethod(tx, "__call__")
+	if err != nil {
+		return nil, true, err
+	}
+	if m != nil {
+		r, err := Call(tx, m, args, kwargs)
+		return r, true, err
 	}
 	call, _ := s.TypeLookup(w.Metaclass(tx, c.Class), "__call__")
-	if own, _ := s.TypeLookup(w.TypeType, "__call__"); call != own {
-		if k := call.Kind(); k == py.TypeKind || k == py.TypeSub { // a TypedDict's metaclass calls dict
-			meta := tx.World().Metaclass(tx, c.Class)
-			return Call(tx, tx.Build(call, guards.NewTypeAttrSource(classSource(tx, meta), "__call__")), args, kwargs)
-		}
-		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
+	if own, _ := s.TypeLookup(w.TypeType, "__call__"); call == own {
+		return nil, false, nil
 	}
-	return c.construct(tx, args, kwargs)
+	if k := call.Kind(); k == py.TypeKind || k == py.TypeSub { // a TypedDict's metaclass calls dict
+		meta := tx.World().Metaclass(tx, c.Class)
+		r, err := Call(tx, tx.Build(call, guards.NewTypeAttrSource(classSource(tx, meta), "__call__")), args, kwargs)
+		return r, true, err
+	}
+	return nil, true, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
 }
 
 // callable reports whether callable(v) is known to be True.
@@ -406,106 +477,147 @@ func (o *ObjectVariable) hold(v VariableTracker, base py.Object) {
 // builtinMethod is a method of the builtin type that the instance's class extends.
 func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if o.value == nil {
-		if d, ok := tx.Scope().TypeLookup(o.Class, name); ok {
-			if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
-				return r, err
-			}
-		}
-		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+		return o.standInMethod(tx, name, args, kwargs)
 	}
-	if name == "__hash__" && o.unhashed(tx) {
-		return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
+	if r, ok, err := o.specialOfHeld(tx, name, args, kwargs); ok || err != nil {
+		return r, err
 	}
-	if name == "__repr__" && len(args)+len(kwargs) == 0 {
-		text, err := o.valueText(tx, name)
-		if err != nil {
-			return nil, err
-		}
-		return StrConst(tx, text), nil
-	}
-	if d, ok := tx.Scope().TypeLookup(o.native, name); ok && tx.World().IsObjectMethod(tx.Scope(), name, d) && name != "__init__" {
-		if r, ok, err := o.objectSlot(tx, name, args); ok && len(kwargs) == 0 || err != nil {
-			return r, err
-		}
-		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
-	}
-	switch {
-	case name == "__getattribute__" && len(args) == 1 && len(kwargs) == 0 && py.Is(o.native, py.WrapsGenericGetAttr):
-		attr, known := ConstStr(tx, mustRealize(tx, args[0]))
-		if !known {
-			return nil, unsupported(exc.AttrUnsupported, "attribute %s of a %s", Describe(tx, args[0]), py.TypeName(o.Class))
-		}
-		return o.plainAttr(tx, attr)
-	case name == "__sizeof__": // of the instance, with its dict's slot
-		return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
-	case name == "__format__" && o.overrides(tx, "__str__", "__repr__"):
-		return nil, unsupported(exc.CallUnsupported, "format of a %s", py.TypeName(o.Class))
-	}
-	switch v := o.value.(type) {
-	case *DictVariable:
-		switch name {
-		case "__init__":
-			return NoneConst(), o.initDict(tx, v, args, kwargs)
-		case "__getitem__":
-			if len(args) == 1 {
-				return o.valueItem(tx, args[0])
-			}
-		}
-		if name == "fromkeys" {
-			fn, err := NewClass(o.Class, nil).GetAttr(tx, name)
-			if err != nil {
-				return nil, err
-			}
-			return Call(tx, fn, args, kwargs)
-		}
-		if v.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__", "__contains__") {
-			switch name { // OrderedDict's own methods go through the subclass's
-			case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":
-				return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
-			}
-		}
-		if name == "copy" && !v.class.IsNull() {
-			return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
-		}
-	case *ListVariable:
-		if name == "__init__" && len(args) < 2 && len(kwargs) == 0 {
-			if len(v.items) > 0 {
-				if _, err := v.CallMethod(tx, "clear", nil, nil); err != nil {
-					return nil, err
-				}
-			}
-			if len(args) == 0 {
-				return NoneConst(), nil
-			}
-			return v.CallMethod(tx, "extend", args, nil)
-		}
-	case *SetVariable:
-		if name == "__init__" && len(args) < 2 && len(kwargs) == 0 && len(v.history) == 0 {
-			return v.CallMethod(tx, "update", args, nil)
-		}
-		if setMethods[name].result == "set" { // set's methods give an instance of the subclass
-			return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
-		}
-	case *ConstantVariable:
-		if name == "__init__" {
-			return NoneConst(), nil
-		}
-		if itself, err := o.returnsItself(tx, name, args, kwargs); itself || err != nil {
-			if err == nil {
-				err = unsupported(exc.CallUnsupported, "%s.%s, which gives the instance", py.TypeName(o.Class), name)
-			}
-			return nil, err
-		}
-	case *TupleVariable:
-		if name == "__init__" {
-			return NoneConst(), nil
-		}
+	if r, ok, err := o.methodOfHeld(tx, name, args, kwargs); ok || err != nil {
+		return r, err
 	}
 	r, err := onHeld(o, func() (VariableTracker, error) { return CallMethod(tx, o.value, name, args, kwargs) })
 	if err == nil && r == o.value { // x.__iadd__(y) is x
 		return o, nil
 	}
 	return r, err
+}
+
+// standInMethod is a method of an instance whose contents are not tracked: Python code is called in its place, where there is some.
+func (o *ObjectVariable) standInMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok {
+		if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
+			return r, err
+		}
+	}
+	return nil, o.noMethod(name)
+}
+
+func (o *ObjectVariable) noMethod(name string) error {
+	return unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
+}
+
+// specialOfHeld is a special method that looks at the instance, not only at what it holds; false for other methods.
+func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	if name == "__hash__" && o.unhashed(tx) {
+		return nil, true, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
+	}
+	if name == "__repr__" && len(args)+len(kwargs) == 0 {
+		text, err := o.valueText(tx, name)
+		if err != nil {
+			return nil, true, err
+		}
+		return StrConst(tx, text), true, nil
+	}
+	if d, ok := tx.Scope().TypeLookup(o.native, name); ok && tx.World().IsObjectMethod(tx.Scope(), name, d) && name != "__init__" {
+		if r, ok, err := o.objectSlot(tx, name, args); ok && len(kwargs) == 0 || err != nil {
+			return r, true, err
+		}
+		return nil, true, o.noMethod(name)
+	}
+	switch {
+	case name == "__getattribute__" && len(args) == 1 && len(kwargs) == 0 && py.Is(o.native, py.WrapsGenericGetAttr):
+		attr, known := ConstStr(tx, mustRealize(tx, args[0]))
+		if !known {
+			return nil, true, unsupported(exc.AttrUnsupported, "attribute %s of a %s", Describe(tx, args[0]), py.TypeName(o.Class))
+		}
+		r, err := o.plainAttr(tx, attr)
+		return r, true, err
+	case name == "__sizeof__": // of the instance, with its dict's slot
+		return nil, true, o.noMethod(name)
+	case name == "__format__" && o.overrides(tx, "__str__", "__repr__"):
+		return nil, true, unsupported(exc.CallUnsupported, "format of a %s", py.TypeName(o.Class))
+	}
+	return nil, false, nil
+}
+
+// methodOfHeld is a method that an instance of a subclass has otherwise than the builtin type; false for other methods.
+func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	switch v := o.value.(type) {
+	case *DictVariable:
+		return o.methodOfDict(tx, v, name, args, kwargs)
+	case *ListVariable:
+		if name == "__init__" && len(args) < 2 && len(kwargs) == 0 {
+			r, err := initList(tx, v, args)
+			return r, true, err
+		}
+	case *SetVariable:
+		if name == "__init__" && len(args) < 2 && len(kwargs) == 0 && len(v.history) == 0 {
+			r, err := v.CallMethod(tx, "update", args, nil)
+			return r, true, err
+		}
+		if setMethods[name].result == "set" { // set's methods give an instance of the subclass
+			return nil, true, o.noMethod(name)
+		}
+	case *ConstantVariable:
+		if name == "__init__" {
+			return NoneConst(), true, nil
+		}
+		if itself, err := o.returnsItself(tx, name, args, kwargs); itself || err != nil {
+			if err == nil {
+				err = unsupported(exc.CallUnsupported, "%s.%s, which gives the instance", py.TypeName(o.Class), name)
+			}
+			return nil, true, err
+		}
+	case *TupleVariable:
+		if name == "__init__" {
+			return NoneConst(), true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// methodOfDict is methodOfHeld of an instance that holds d.
+func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+	switch name {
+	case "__init__":
+		return NoneConst(), true, o.initDict(tx, d, args, kwargs)
+	case "__getitem__":
+		if len(args) == 1 {
+			r, err := o.valueItem(tx, args[0])
+			return r, true, err
+		}
+	}
+	if name == "fromkeys" {
+		fn, err := NewClass(o.Class, nil).GetAttr(tx, name)
+		if err != nil {
+			return nil, true, err
+		}
+		r, err := Call(tx, fn, args, kwargs)
+		return r, true, err
+	}
+	if d.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__", "__contains__") {
+		switch name { // OrderedDict's own methods go through the subclass's
+		case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":
+			return nil, true, o.noMethod(name)
+		}
+	}
+	if name == "copy" && !d.class.IsNull() {
+		return nil, true, o.noMethod(name)
+	}
+	return nil, false, nil
+}
+
+// initList is list.__init__.
+func initList(tx Translator, l *ListVariable, args []VariableTracker) (VariableTracker, error) {
+	if len(l.items) > 0 {
+		if _, err := l.CallMethod(tx, "clear", nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	if len(args) == 0 {
+		return NoneConst(), nil
+	}
+	return l.CallMethod(tx, "extend", args, nil)
 }
 
 func (o *ObjectVariable) initDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) error {

@@ -410,39 +410,29 @@ func (t *TensorVariable) torchMethod(tx Translator, name string, args []Variable
 // plainMethod is a method of torch.Tensor's, where no handler is called.
 func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if tensorToPython[name] {
-		if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
-			if v, ok, err := tx.Output().Foresee(tx, t, ask); ok || err != nil {
-				return NewConstant(v, nil), err
-			}
-		}
-		return nil, unsupported(exc.TensorToPython, "%s()", name)
+		return t.toPython(tx, name, args, kwargs)
 	}
-	switch {
-	case name == "as_subclass" && len(kwargs) == 0:
-		return t.asSubclass(tx, py.Object{}, args)
-	case name == "type" && len(args)+len(kwargs) == 0:
-		return t.typeName(tx)
-	case name == "type" && len(args) > 0:
+	if r, ok, err := t.knownMethod(tx, name, args, kwargs); ok || err != nil {
+		return r, err
+	}
+	if name == "type" && len(args) > 0 {
 		asked, err := typeAsked(tx, args[0])
 		if err != nil {
 			return nil, err
 		}
 		args = append([]VariableTracker{asked}, args[1:]...)
-	case name == "__getitem__" && len(args) == 1 && len(kwargs) == 0:
-		return t.plainItem(tx, args[0])
-	case name == "__setitem__" && len(args) == 2 && len(kwargs) == 0:
-		return NoneConst(), t.plainStore(tx, args[0], args[1])
 	}
 	if len(kwargs) == 0 {
 		if v, ok, err := t.metaMethod(tx, name, args); ok {
 			return v, err
 		}
 	}
-	if kind, ok, err := placesKind(tx, name, append([]VariableTracker{t}, args...), kwargs); ok || err != nil {
+	all := append([]VariableTracker{t}, args...)
+	if kind, ok, err := placesKind(tx, name, all, kwargs); ok || err != nil {
 		if err != nil {
 			return nil, err
 		}
-		node, err := tx.Output().CallMethod(tx, name, append([]VariableTracker{t}, args...), kwargs)
+		node, err := tx.Output().CallMethod(tx, name, all, kwargs)
 		if err != nil {
 			return nil, err
 		}
@@ -457,22 +447,51 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 		return nil, err
 	}
 	if kind == "inline" {
-		class := t.class(tx)
-		fn, ok := tx.Scope().TypeLookup(class, name)
-		if !ok || fn.Kind() != py.Function {
-			return nil, unsupported(exc.CallUnsupported, "Tensor.%s", name)
+		return t.inlineMethod(tx, name, all, kwargs)
+	}
+	return t.recordMethod(tx, name, kind, all, kwargs)
+}
+
+// toPython is a method that returns Python values computed at run time: it splits, unless they can be predicted.
+func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
+		if v, ok, err := tx.Output().Foresee(tx, t, ask); ok || err != nil {
+			return NewConstant(v, nil), err
 		}
-		return tx.Inline(NewFunction(fn, nil), append([]VariableTracker{t}, args...), kwargs)
 	}
-	if kind == "unknown" || kind == "scalar" || kind == "object" {
-		return nil, unsupported(exc.UnknownResult, "Tensor.%s", name)
+	return nil, unsupported(exc.TensorToPython, "%s()", name)
+}
+
+// knownMethod is a method that has code of its own here; false for others.
+func (t *TensorVariable) knownMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (r VariableTracker, known bool, err error) {
+	switch {
+	case name == "as_subclass" && len(kwargs) == 0:
+		r, err = t.asSubclass(tx, py.Object{}, args)
+	case name == "type" && len(args)+len(kwargs) == 0:
+		r, err = t.typeName(tx)
+	case name == "__getitem__" && len(args) == 1 && len(kwargs) == 0:
+		r, err = t.plainItem(tx, args[0])
+	case name == "__setitem__" && len(args) == 2 && len(kwargs) == 0:
+		r, err = NoneConst(), t.plainStore(tx, args[0], args[1])
+	default:
+		return nil, false, nil
 	}
-	if isPythonNumberKind(kind) {
-		return nil, unsupported(exc.TensorToPython, "Tensor.%s", name)
+	return r, true, err
+}
+
+// inlineMethod is a method in Python, of the tensor's class; all: the tensor and the arguments.
+func (t *TensorVariable) inlineMethod(tx Translator, name string, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	fn, ok := tx.Scope().TypeLookup(t.class(tx), name)
+	if !ok || fn.Kind() != py.Function {
+		return nil, unsupported(exc.CallUnsupported, "Tensor.%s", name)
 	}
-	all := append([]VariableTracker{t}, args...)
-	if isDunder(name) && !operandsOnly(tx, args) { // it may give NotImplemented
-		return nil, unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
+	return tx.Inline(NewFunction(fn, nil), all, kwargs)
+}
+
+// recordMethod makes a node of a method whose result has this kind; all: the tensor and the arguments.
+func (t *TensorVariable) recordMethod(tx Translator, name, kind string, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if err := recordable(tx, name, kind, all[1:]); err != nil {
+		return nil, err
 	}
 	inplace := kind == "self" || strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")
 	if inplace || isDunder(name) && strings.HasPrefix(name, "__i") {
@@ -484,11 +503,12 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 		return nil, err
 	}
 	if name == "requires_grad_" {
-		if err := t.mayRequireGrad(tx, args, kwargs); err != nil {
+		if err := t.mayRequireGrad(tx, all[1:], kwargs); err != nil {
 			return nil, err
 		}
 	}
 	var node *fxgraph.Node
+	var err error
 	if fn, overridden := t.overridden(tx, name); overridden && !tx.Output().WholeGraph() {
 		node, err = tx.Output().CallFunction(tx, fn, "torch.Tensor."+name, all, kwargs)
 	} else {
@@ -503,6 +523,19 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 		return t, nil
 	}
 	return wrapNode(tx, node, kind)
+}
+
+// recordable refuses methods whose results are no tensors, or not known to be.
+func recordable(tx Translator, name, kind string, args []VariableTracker) error {
+	switch {
+	case kind == "unknown" || kind == "scalar" || kind == "object":
+		return unsupported(exc.UnknownResult, "Tensor.%s", name)
+	case isPythonNumberKind(kind):
+		return unsupported(exc.TensorToPython, "Tensor.%s", name)
+	case isDunder(name) && !operandsOnly(tx, args): // it may give NotImplemented
+		return unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
+	}
+	return nil
 }
 
 func isPythonNumberKind(kind string) bool { return kind == "int" || kind == "float" || kind == "bool" }

@@ -18,7 +18,7 @@ const (
 	root     = "../.."
 	maxLines = 900
 	// maxFunction is the longest function, in lines, but for tables.
-	maxFunction = 128
+	maxFunction = 80
 )
 
 func packages(t *testing.T) []*Package {
