@@ -1,0 +1,340 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// tensorToPython are methods whose result depends on data.
+var tensorToPython = map[string]bool{
+	"item": true, "tolist": true, "numpy": true, "__bool__": true, "__int__": true, "__float__": true, "__index__": true,
+	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
+}
+
+// foreseen are those whose result Output.Foresee may know.
+var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": "int", "__float__": "float"}
+
+// CallMethod implements MethodCaller.
+func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); !t.Class.IsNull() && t.Class != tx.World().ParameterType {
+		if own, has := tx.Scope().TypeLookup(t.Class, name); !has || !ok || own != fn {
+			m, err := t.GetAttr(tx, name)
+			if err != nil {
+				return nil, err
+			}
+			return Call(tx, m, args, kwargs)
+		}
+	}
+	return t.torchMethod(tx, name, args, kwargs)
+}
+
+// torchMethod is a method that torch.Tensor has, whatever the tensor's class has under its name.
+func (t *TensorVariable) torchMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); ok && name != "as_subclass" {
+		again := func() (VariableTracker, error) { return t.plainMethod(tx, name, args, kwargs) }
+		if name == "__iter__" { // what it iterates over are plain tensors
+			again = nil
+		}
+		if r, ok, err := dispatchTorch(tx, fn, append([]VariableTracker{t}, args...), kwargs, again); ok || err != nil {
+			return r, err
+		}
+	}
+	return t.plainMethod(tx, name, args, kwargs)
+}
+
+// plainMethod is a method of torch.Tensor's, where no handler is called.
+func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if tensorToPython[name] {
+		return t.toPython(tx, name, args, kwargs)
+	}
+	if r, ok, err := t.knownMethod(tx, name, args, kwargs); ok || err != nil {
+		return r, err
+	}
+	if name == "type" && len(args) > 0 {
+		asked, err := typeAsked(tx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		args = append([]VariableTracker{asked}, args[1:]...)
+	}
+	if len(kwargs) == 0 {
+		if v, ok, err := t.metaMethod(tx, name, args); ok {
+			return v, err
+		}
+	}
+	all := append([]VariableTracker{t}, args...)
+	if kind, ok, err := placesKind(tx, name, all, kwargs); ok || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		node, err := tx.Output().CallMethod(tx, name, all, kwargs)
+		if err != nil {
+			return nil, err
+		}
+		return wrapNode(tx, node, kind)
+	}
+	kinds, err := argKinds(tx, args)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := tx.World().MethodKind(tx.Scope(), name, len(args), kwNames(kwargs), kinds)
+	if err != nil {
+		return nil, err
+	}
+	if kind == "inline" {
+		return t.inlineMethod(tx, name, all, kwargs)
+	}
+	return t.recordMethod(tx, name, kind, all, kwargs)
+}
+
+// toPython is a method that returns Python values computed at run time: it splits, unless they can be predicted.
+func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
+		if v, ok, err := tx.Output().Foresee(tx, t, ask); ok || err != nil {
+			return NewConstant(v, nil), err
+		}
+	}
+	return nil, unsupported(exc.TensorToPython, "%s()", name)
+}
+
+// knownMethod is a method that has code of its own here; false for others.
+func (t *TensorVariable) knownMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (r VariableTracker, known bool, err error) {
+	switch {
+	case name == "as_subclass" && len(kwargs) == 0:
+		r, err = t.asSubclass(tx, py.Object{}, args)
+	case name == "type" && len(args)+len(kwargs) == 0:
+		r, err = t.typeName(tx)
+	case name == "__getitem__" && len(args) == 1 && len(kwargs) == 0:
+		r, err = t.plainItem(tx, args[0])
+	case name == "__setitem__" && len(args) == 2 && len(kwargs) == 0:
+		r, err = NoneConst(), t.plainStore(tx, args[0], args[1])
+	default:
+		return nil, false, nil
+	}
+	return r, true, err
+}
+
+// inlineMethod is a method in Python, of the tensor's class; all: the tensor and the arguments.
+func (t *TensorVariable) inlineMethod(tx Translator, name string, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	fn, ok := tx.Scope().TypeLookup(t.class(tx), name)
+	if !ok || fn.Kind() != py.Function {
+		return nil, unsupported(exc.CallUnsupported, "Tensor.%s", name)
+	}
+	return tx.Inline(NewFunction(fn, nil), all, kwargs)
+}
+
+// recordMethod makes a node of a method whose result has this kind; all: the tensor and the arguments.
+func (t *TensorVariable) recordMethod(tx Translator, name, kind string, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if err := recordable(tx, name, kind, all[1:]); err != nil {
+		return nil, err
+	}
+	inplace := kind == "self" || strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")
+	if inplace || isDunder(name) && strings.HasPrefix(name, "__i") {
+		if err := t.mayChange(tx, name); err != nil {
+			return nil, err
+		}
+	}
+	if err := mayMakeLeaf(tx, "Tensor."+name, kwargs); err != nil {
+		return nil, err
+	}
+	if name == "requires_grad_" {
+		if err := t.mayRequireGrad(tx, all[1:], kwargs); err != nil {
+			return nil, err
+		}
+	}
+	var node *fxgraph.Node
+	var err error
+	if fn, overridden := t.overridden(tx, name); overridden && !tx.Output().WholeGraph() {
+		node, err = tx.Output().CallFunction(tx, fn, "torch.Tensor."+name, all, kwargs)
+	} else {
+		node, err = tx.Output().CallMethod(tx, name, all, kwargs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if inplace {
+		t.change()
+		node.Inplace = true
+		return t, nil
+	}
+	return wrapNode(tx, node, kind)
+}
+
+// recordable refuses methods whose results are no tensors, or not known to be.
+func recordable(tx Translator, name, kind string, args []VariableTracker) error {
+	switch {
+	case kind == "unknown" || kind == "scalar" || kind == "object":
+		return unsupported(exc.UnknownResult, "Tensor.%s", name)
+	case isPythonNumberKind(kind):
+		return unsupported(exc.TensorToPython, "Tensor.%s", name)
+	case isDunder(name) && !operandsOnly(tx, args): // it may give NotImplemented
+		return unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
+	}
+	return nil
+}
+
+func isPythonNumberKind(kind string) bool { return kind == "int" || kind == "float" || kind == "bool" }
+
+func kwNames(kwargs []Kw) []string {
+	out := make([]string, len(kwargs))
+	for i, kw := range kwargs {
+		out[i] = kw.Name
+	}
+	return out
+}
+
+// ofDtype are methods that ask for an attribute of the dtype.
+var ofDtype = map[string]string{
+	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed", "element_size": "itemsize",
+}
+
+// metaMethod answers methods that only ask for metadata.
+func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
+	switch name {
+	case "size", "stride", "dim", "ndimension", "numel", "nelement", "__len__":
+	case "is_floating_point", "is_complex", "is_signed", "is_contiguous", "element_size":
+		if len(args) > 0 || tx.World().Calls > 0 {
+			return nil, false, nil
+		}
+		if !t.Example.IsNull() {
+			tx.Output().NeedField(t, 255)
+		}
+		if m, ok := tx.Output().Sizes(t); ok && ofDtype[name] != "" {
+			t.need(tx, "dtype")
+			v, err := tx.Scope().GetAttr(m.Dtype, ofDtype[name])
+			return NewConstant(v, nil), true, err
+		}
+		sample, err := tx.Output().Sample(t)
+		if err != nil {
+			return nil, true, err
+		}
+		v, err := tx.Scope().CallMethod(sample, name)
+		if err != nil {
+			return nil, true, observed(err)
+		}
+		return NewConstant(v, nil), true, nil
+	default:
+		return nil, false, nil
+	}
+	ask := t.Sizes
+	if name == "stride" {
+		ask = t.Meta
+	}
+	m, err := ask(tx)
+	if err != nil {
+		return nil, true, err
+	}
+	switch name {
+	case "dim", "ndimension":
+		t.need(tx, "ndim")
+		return IntConst(tx, len(m.Shape)), true, nil
+	case "numel", "nelement":
+		t.need(tx, "shape")
+		return IntConst(tx, product(m.Shape)), true, nil
+	case "__len__":
+		n, err := t.Len(tx)
+		return IntConst(tx, n), true, err
+	}
+	vs, class := m.Shape, tx.World().SizeType
+	if name == "stride" {
+		vs, class = m.Stride, py.Object{}
+		t.need(tx, "stride")
+	} else {
+		t.need(tx, "shape")
+	}
+	if len(args) == 0 {
+		return intTuple(tx, vs, class), true, nil
+	}
+	i, ok := ConstInt(tx, args[0])
+	if !ok || len(args) > 1 {
+		return nil, false, nil
+	}
+	if i < 0 {
+		i += len(vs)
+	}
+	if i < 0 || i >= len(vs) {
+		return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Dimension out of range", Vague: true}
+	}
+	return IntConst(tx, vs[i]), true, nil
+}
+
+// GetItem implements ItemGetter.
+func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	plain := func() (VariableTracker, error) { return t.plainItem(tx, key) }
+	if r, ok, err := overriddenOperator(tx, "getitem", false, []VariableTracker{t, key}); ok || err != nil {
+		return r, err
+	}
+	if r, ok, err := dispatchTorch(tx, tx.World().Operator("getitem"), []VariableTracker{t, key}, nil, plain); ok || err != nil {
+		return r, err
+	}
+	return plain()
+}
+
+// SetItem implements ItemSetter.
+func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) error {
+	if value == nil {
+		return unsupported(exc.StoreUnsupported, "del of a tensor's item")
+	}
+	operands := []VariableTracker{t, key, value}
+	plain := func() (VariableTracker, error) { return NoneConst(), t.plainStore(tx, key, value) }
+	if _, ok, err := overriddenOperator(tx, "setitem", false, operands); ok || err != nil {
+		return err
+	}
+	_, ok, err := dispatchTorch(tx, tx.World().Operator("setitem"), operands, nil, plain)
+	if !ok && err == nil {
+		_, err = plain()
+	}
+	return err
+}
+
+// plainItem is Tensor.__getitem__, where no handler is called.
+func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	fn, name := tx.World().Operator("getitem"), "operator.getitem"
+	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
+		fn, name = own, "torch.Tensor.__getitem__"
+	}
+	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, "tensor")
+}
+
+// plainStore is Tensor.__setitem__, where no handler is called.
+func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) error {
+	fn, name := tx.World().Operator("setitem"), "operator.setitem"
+	if own, overridden := t.overridden(tx, "__setitem__"); overridden && !tx.Output().WholeGraph() {
+		fn, name = own, "torch.Tensor.__setitem__"
+	}
+	if err := t.mayChange(tx, "__setitem__"); err != nil {
+		return err
+	}
+	node, err := tx.Output().CallFunction(tx, fn, name, []VariableTracker{t, key, value}, nil)
+	if err == nil {
+		node.Inplace = true
+	}
+	return err
+}
+
+// overridden is the method of torch.Tensor's that the tensor's class has another one in the place of.
+func (t *TensorVariable) overridden(tx Translator, name string) (py.Object, bool) {
+	if t.Class.IsNull() || t.Class == tx.World().ParameterType {
+		return py.Object{}, false
+	}
+	theirs, ok := tx.Scope().TypeLookup(tx.World().TensorType, name)
+	own, _ := tx.Scope().TypeLookup(t.Class, name)
+	return theirs, ok && own != theirs
+}
+
+func isDunder(name string) bool {
+	return len(name) > 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
+}
+
+// operandsOnly tells arguments that operators of tensors take.
+func operandsOnly(tx Translator, args []VariableTracker) bool {
+	for _, a := range args {
+		if v, err := Realize(tx, a); err != nil || !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,163 @@
+package variables
+
+import (
+	"strings"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// tensorOperator adds the node of an operator with at least one tensor operand.
+func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
+	operands = append([]VariableTracker(nil), operands...)
+	for i, v := range operands {
+		// Scalars of numpy's leave operators to the tensor, in front of it too; torch reads a numpy.bool as a float, and refuses to
+		// multiply matrices by a scalar in words that name its type.
+		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) && name == "matmul") {
+			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
+		}
+		if plain := plainNumber(tx, v); plain != v {
+			class, err := PythonType(tx, v)
+			if err != nil {
+				return nil, err
+			}
+			c, known := AsConstant(tx, plain)
+			if !known {
+				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
+			}
+			k := c.Kind()
+			if mayHandle(tx, class) || name == "matmul" || !isReal(c) && k != py.Complex {
+				return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, v))
+			}
+			operands[i] = plain
+		}
+	}
+	if r, ok, err := handledOperator(tx, name, inplace, operands); ok || err != nil {
+		return r, err
+	}
+	return plainOperator(tx, name, inplace, operands)
+}
+
+// handledOperator is an operator on operands whose classes have special methods of their own, or handlers.
+func handledOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, bool, error) {
+	if r, ok, err := overriddenOperator(tx, name, inplace, operands); ok || err != nil {
+		return r, ok, err
+	}
+	asked := name
+	if _, ok := operands[0].(*TensorVariable); ok && inplace {
+		asked = "i" + strings.TrimSuffix(name, "_")
+	}
+	fn := tx.World().operatorIfAny(asked)
+	if fn.IsNull() {
+		return nil, false, nil
+	}
+	again := func() (VariableTracker, error) { return plainOperator(tx, name, inplace, operands) }
+	return dispatchTorch(tx, fn, operands, nil, again)
+}
+
+// plainOperator is an operator on tensors and numbers where no handler is called.
+func plainOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, error) {
+	for _, v := range operands {
+		if !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
+		}
+	}
+	if inplace && name == "matmul" && !(isTensor(operands[0]) && isTensor(operands[1])) { // CPython's error names @=
+		return nil, unsupported(exc.OperatorUnsupported, "@= of %s and %s", Describe(tx, operands[0]), Describe(tx, operands[1]))
+	}
+	t, self := operands[0].(*TensorVariable)
+	if inplace && self {
+		own := "i" + strings.TrimSuffix(name, "_")
+		if _, inplace = tx.Scope().TypeLookup(tx.World().TensorType, "__"+own+"__"); inplace { // there is no __imatmul__
+			name = own
+			if err := t.mayChange(tx, "__"+own+"__"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := numberOperands(tx, name, operands); err != nil {
+		return nil, err
+	}
+	node, err := tx.Output().CallFunction(tx, tx.World().Operator(name), "operator."+name, operands, nil)
+	if err != nil {
+		return nil, err
+	}
+	if inplace && self {
+		t.change()
+		node.Inplace = true
+		return t, nil
+	}
+	return NewTensor(node), nil
+}
+
+// plainNumber is the number that an instance of a subclass of int or float holds, members of IntEnum included: torch reads that.
+func plainNumber(tx Translator, v VariableTracker) VariableTracker {
+	v = valueOf(v)
+	c, ok := v.(*ConstantVariable)
+	if ok && tx.World().isNumpy(c.Value) {
+		if o, ok := py.Answered(tx.Scope().CallMethod(c.Value, "item")); ok {
+			return AddGuards(NewConstant(o, nil), c.Guards())
+		}
+	}
+	if !ok || !tx.World().IsEnum(tx.Scope(), c.Value) {
+		return v
+	}
+	for _, name := range []string{"int", "float"} {
+		t := tx.World().Builtin(name)
+		if py.IsSubtype(c.Value.Type(), t) {
+			if o, ok := py.Answered(tx.Scope().Call(tx.World().plainValue, t, c.Value)); ok {
+				return AddGuards(NewConstant(o, nil), c.Guards())
+			}
+		}
+	}
+	return v
+}
+
+func isNumber(tx Translator, v VariableTracker) bool {
+	o, ok := AsConstant(tx, v)
+	if !ok {
+		return false
+	}
+	switch o.Kind() {
+	case py.Int, py.Float, py.BoolKind, py.Complex:
+		return true
+	case py.Other:
+		return py.IsSubtype(o.Type(), tx.World().Builtin("int"))
+	}
+	return false
+}
+
+// graphCall adds a call_function node and wraps its result.
+func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, kind string) (VariableTracker, error) {
+	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return wrapNode(tx, node, kind)
+}
+
+// wrapNode makes the tracker of a node's result from its kind (see _translator/callables.py): "tensor", "tensors:N", "list", "none".
+func wrapNode(tx Translator, node *fxgraph.Node, kind string) (VariableTracker, error) {
+	switch {
+	case kind == "tensor":
+		return NewTensor(node), nil
+	case kind == "none":
+		node.Inplace = true
+		return NoneConst(), nil
+	case kind == "list":
+		n, err := tx.Output().NodeValue(tx, node)
+		if err != nil {
+			return nil, err
+		}
+		count, _ := py.AsInt(n)
+		return &TensorSequence{Node: node, n: int(count)}, nil
+	case strings.HasPrefix(kind, "tensors:"):
+		n := 0
+		for _, c := range kind[len("tensors:"):] {
+			n = n*10 + int(c-'0')
+		}
+		return &TensorSequence{Node: node, n: n}, nil
+	}
+	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, kind)
+}
