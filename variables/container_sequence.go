@@ -300,6 +300,9 @@ func (*RangeVariable) Kind() string { return "RangeVariable" }
 // maxUnroll bounds the items of a range or repeated sequence that are tracked one by one.
 const maxUnroll = 100_000
 
+// unrolls reports whether n items repeated k times are few enough for that. Their product may not fit an int.
+func unrolls(n, k int) bool { return n == 0 || k <= maxUnroll/n }
+
 // Items implements Sequence.
 func (r *RangeVariable) Items(tx Translator) ([]VariableTracker, error) {
 	if r.items != nil {

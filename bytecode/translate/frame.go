@@ -43,7 +43,7 @@ type Origin struct {
 	Params []int
 	// Stack is the value stack from the bottom: 'v' a value (the next parameter), 'N' NULL, 'L' an
 	// instruction's offset, 'X' the value saved by PUSH_EXC_INFO (the parameter is the exception being
-	// handled).
+	// handled), 'R' the resume function that continues after this one.
 	Stack string
 	// Computed are the parameters, by number, that each call recomputes: only their types are guarded.
 	Computed []int

@@ -23,7 +23,7 @@ func (c *callFlags) add(cmd *cobra.Command) {
 	flags.BoolVarP(&c.module, "module", "m", false, "SCRIPT is the name of a module, as with python -m")
 	flags.IntVar(&c.call, "call", 1, "this call of the function, counted from 1")
 	flags.StringVar(&c.arguments, "args", "", "call it with these arguments when the script has run as a module, instead of waiting for a call")
-	flags.StringVarP(&c.backend, "backend", "b", "eager", "backend for the graphs: a registered name, or MODULE:NAME of a callable")
+	flags.StringVarP(&c.backend, "backend", "b", "", "backend for the graphs: a registered name, or MODULE:NAME of a callable (default: the function's own, or eager)")
 }
 
 // options checks the arguments and returns the flags for Python's side. The error is a Problemf.
@@ -44,7 +44,9 @@ func (c *callFlags) options(cmd *cobra.Command, args []string) (forwarded, error
 	options := forwarded{}
 	options.flag(cmd, "module", c.module)
 	options.values("call", strconv.Itoa(c.call))
-	options.values("backend", c.backend)
+	if cmd.Flags().Changed("backend") {
+		options.values("backend", c.backend)
+	}
 	if cmd.Flags().Changed("args") {
 		options.values("args", c.arguments)
 	}

@@ -67,8 +67,8 @@ func list(dir string, tags string) ([]*Package, error) {
 // of its row, and everything below that prefix. Every package may import those in everyones.
 var arrows = map[string][]string{
 	"cmd/godynamo-ext": {"pyhook"},
-	// The command line tool uses the pure packages; CPython through pyhook/py, under the tag pyembed.
-	"cmd/godynamo": {"bytecode", "guards", "fxgraph", "pyhook/py", "internal"},
+	// The command line tool does without CPython and the translator: Python answers what they are needed for.
+	"cmd/godynamo": {"internal"},
 	"pyhook":       {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache", "backends", "pyhook/py"},
 	"pyhook/py":    {"bytecode", "bytecode/opcode"},
 	// A backend receives the translation it finishes and emits instructions into it: it implements translate's
@@ -88,7 +88,7 @@ var arrows = map[string][]string{
 // include them.
 var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py"}
 
-var everyones = []string{"internal/exc", "internal/invariants", "internal/counters"}
+var everyones = []string{"internal/exc"}
 
 // covers reports whether pkg is prefix or below it, without crossing into a nested package.
 func covers(prefix, pkg string) bool {

@@ -65,7 +65,7 @@ def explain_call(
     from .._user.optimize import optimize
     from . import records as _explain_records
 
-    fresh = optimize(fn=fn, **_asked(fn))
+    fresh = optimize(fn=fn, **asked(fn))
     records: list[dict[str, Any]] = []
     lists = runtime.recorders.lists
     lists.append(records)
@@ -95,13 +95,13 @@ def _as_it_is(gm: Any, _example_inputs: list[Any]) -> Any:
     return gm.forward
 
 
-def _asked(fn: Any) -> dict[str, Any]:
+def asked(fn: Any) -> dict[str, Any]:
     """The optimize() arguments of an optimized callable, as far as they affect what is captured."""
     options = getattr(getattr(fn, "root", None), "options", None)
     if options is None:
         return {"backend": "eager"}
-    asked = {"python_ops": options.python_ops, "cache_size_limit": options.cache_size_limit, "dynamic": options.dynamic}
-    return {**asked, "backend": "eager" if options.inline else _as_it_is}
+    found = {"python_ops": options.python_ops, "cache_size_limit": options.cache_size_limit, "dynamic": options.dynamic}
+    return {**found, "backend": "eager" if options.inline else _as_it_is}
 
 
 def _name(fn: Any) -> str:

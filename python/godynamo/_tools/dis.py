@@ -13,6 +13,7 @@ from typing import Any
 import godynamo
 from godynamo._called import runtime
 from godynamo._explain.census import HIDDEN, USER, Census
+from godynamo._explain.explain import asked
 
 from . import listing
 from .calls import at_call
@@ -26,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--call", type=int, default=1)
     parser.add_argument("--args")
-    parser.add_argument("--backend", default="eager")
+    parser.add_argument("--backend")
     parser.add_argument("--json")
     parser.add_argument("target")
     parser.add_argument("arguments", nargs="*")
@@ -44,7 +45,7 @@ def split_target(text: str) -> tuple[str, str]:
 def main(arguments: list[str]) -> int:
     """See ``godynamo dis --help``."""
     options = _parser().parse_args(arguments)
-    backend = backend_named(options.backend)
+    backend = backend_named(options.backend) if options.backend else None
     name, function = split_target(options.target)
     found: list[dict[str, Any]] = []
 
@@ -75,13 +76,15 @@ def translations(
 ) -> list[dict[str, Any]]:
     """Call a function, freshly translated, and describe each translation of it and its resume functions, in order.
 
-    Exceptions of the function propagate.
+    backend: None for what the function was optimized with; "eager" if it is a plain one. Exceptions of the function
+    propagate.
     """
     records: list[dict[str, Any]] = []
     lists = runtime.recorders.lists
     lists.append(records)
     try:
-        godynamo.optimize(backend=backend)(function)(*args, **kwargs)
+        options = asked(function) if backend is None else {**asked(function), "backend": backend}
+        godynamo.optimize(**options)(function)(*args, **kwargs)
     finally:
         del lists[next(i for i, r in enumerate(lists) if r is records)]
     return [_translation(record) for record in records]

@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--to-end", action="store_true")
     parser.add_argument("--call", type=int, default=1)
     parser.add_argument("--args")
-    parser.add_argument("--backend", default="eager")
+    parser.add_argument("--backend")
     for option in _FILES:
         parser.add_argument(f"--{option}")
     parser.add_argument("target")
@@ -47,12 +47,13 @@ def main(arguments: list[str]) -> int:
     name, function = split_target(options.target)
     files = {option: path for option in _FILES if (path := getattr(options, option))}
     _check(files)
-    backend = backend_named(options.backend)
+    backend = backend_named(options.backend) if options.backend else None
     found: list[explain.Explanation] = []
 
     def act(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        asked = call if backend == "eager" else godynamo.optimize(backend=backend)(call)
-        explanation, error = explain.explain_call(asked, args, kwargs)
+        if backend is not None:
+            call = godynamo.optimize(**{**explain.asked(call), "backend": backend})(call)
+        explanation, error = explain.explain_call(call, args, kwargs)
         explanation.name = f"{name}:{function}"
         found.append(explanation)
         if error is not None:

@@ -67,6 +67,18 @@ def test_both_listings_stand_side_by_side_and_the_program_ends_there(program):
     assert "return F.linear" not in out  # a library's code is named, not listed
 
 
+def test_a_function_keeps_what_it_was_optimized_with(tmp_path):
+    program = tmp_path / "asked.py"
+    program.write_text(
+        "import godynamo\nimport torch\n"
+        "@godynamo.optimize(python_ops=True)\ndef f(x):\n    y = x + 1\n    print(y.sum().item())\n    return y * 2\n"
+    )
+    done = tool("dis", "--json", "-", f"{program}:f", "--args", "torch.ones(3)")
+    assert done.returncode == 0, done.stderr
+    (translation,) = json.loads(done.stdout)["translations"]
+    assert "PyObjectCall" in translation["graph"]
+
+
 def test_json_has_all_of_it_and_keeps_the_programs_output_apart(program, tmp_path):
     done = tool("dis", "--json", "-", f"{program}:act")
     assert done.returncode == 0, done.stderr
