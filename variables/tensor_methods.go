@@ -80,11 +80,11 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	if err != nil {
 		return nil, err
 	}
-	kind, err := tx.World().MethodKind(tx.Scope(), name, len(args), kwNames(kwargs), kinds)
+	kind, err := tx.World().methodResult(tx.Scope(), name, len(args), kwNames(kwargs), kinds)
 	if err != nil {
 		return nil, err
 	}
-	if kind == "inline" {
+	if kind.kind == givesInline {
 		return t.inlineMethod(tx, name, all, kwargs)
 	}
 	return t.recordMethod(tx, name, kind, all, kwargs)
@@ -127,11 +127,11 @@ func (t *TensorVariable) inlineMethod(tx Translator, name string, all []Variable
 }
 
 // recordMethod makes a node of a method whose result has this kind; all: the tensor and the arguments.
-func (t *TensorVariable) recordMethod(tx Translator, name, kind string, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if err := recordable(tx, name, kind, all[1:]); err != nil {
 		return nil, err
 	}
-	inplace := kind == "self" || strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")
+	inplace := kind.kind == givesSelf || strings.HasSuffix(name, "_") && !strings.HasPrefix(name, "__")
 	if inplace || isDunder(name) && strings.HasPrefix(name, "__i") {
 		if err := t.mayChange(tx, name); err != nil {
 			return nil, err
@@ -164,19 +164,17 @@ func (t *TensorVariable) recordMethod(tx Translator, name, kind string, all []Va
 }
 
 // recordable refuses methods whose results are no tensors, or not known to be.
-func recordable(tx Translator, name, kind string, args []VariableTracker) error {
+func recordable(tx Translator, name string, kind result, args []VariableTracker) error {
 	switch {
-	case kind == "unknown" || kind == "scalar" || kind == "object":
+	case kind.kind == givesUnknown || kind.kind == givesScalar || kind.kind == givesObject:
 		return unsupported(exc.UnknownResult, "Tensor.%s", name)
-	case isPythonNumberKind(kind):
+	case kind.number():
 		return unsupported(exc.TensorToPython, "Tensor.%s", name)
 	case isDunder(name) && !operandsOnly(tx, args): // it may give NotImplemented
 		return unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
 	}
 	return nil
 }
-
-func isPythonNumberKind(kind string) bool { return kind == "int" || kind == "float" || kind == "bool" }
 
 func kwNames(kwargs []Kw) []string {
 	out := make([]string, len(kwargs))
@@ -296,7 +294,7 @@ func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (Variable
 	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
 		fn, name = own, "torch.Tensor.__getitem__"
 	}
-	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, "tensor")
+	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, result{kind: givesTensor})
 }
 
 // plainStore is Tensor.__setitem__, where no handler is called.

@@ -129,35 +129,31 @@ func isNumber(tx Translator, v VariableTracker) bool {
 }
 
 // graphCall adds a call_function node and wraps its result.
-func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, kind string) (VariableTracker, error) {
+func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, gives result) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	return wrapNode(tx, node, kind)
+	return wrapNode(tx, node, gives)
 }
 
-// wrapNode makes the tracker of a node's result from its kind (see _translator/callables.py): "tensor", "tensors:N", "list", "none".
-func wrapNode(tx Translator, node *fxgraph.Node, kind string) (VariableTracker, error) {
-	switch {
-	case kind == "tensor":
+// wrapNode makes the tracker of a node's result.
+func wrapNode(tx Translator, node *fxgraph.Node, gives result) (VariableTracker, error) {
+	switch gives.kind {
+	case givesTensor:
 		return NewTensor(node), nil
-	case kind == "none":
+	case givesNone:
 		node.Inplace = true
 		return NoneConst(), nil
-	case kind == "list":
+	case givesList:
 		n, err := tx.Output().NodeValue(tx, node)
 		if err != nil {
 			return nil, err
 		}
 		count, _ := py.AsInt(n)
 		return &TensorSequence{Node: node, n: int(count)}, nil
-	case strings.HasPrefix(kind, "tensors:"):
-		n := 0
-		for _, c := range kind[len("tensors:"):] {
-			n = n*10 + int(c-'0')
-		}
-		return &TensorSequence{Node: node, n: n}, nil
+	case givesTensors:
+		return &TensorSequence{Node: node, n: gives.n}, nil
 	}
-	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, kind)
+	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, gives)
 }

@@ -8,42 +8,42 @@ import (
 
 // placesKind is the result kind of nonzero(as_tuple=...) and of where(condition): one tensor, or one for each dimension, of sizes that
 // depend on data. false for other calls.
-func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw) (kind string, ok bool, err error) {
+func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw) (kind result, ok bool, err error) {
 	switch {
 	case name == "where" && len(args) == 1 && len(kwargs) == 0:
 	case name == "nonzero" && len(args) == 1:
 		at := slices.IndexFunc(kwargs, func(kw Kw) bool { return kw.Name == "as_tuple" })
 		if at < 0 {
-			return "", false, nil
+			return result{}, false, nil
 		}
 		v, err := Realize(tx, kwargs[at].Value)
 		if err != nil {
-			return "", false, err
+			return result{}, false, err
 		}
 		tuple, known := AsConstant(tx, v)
 		if !known || tuple.Kind() != py.BoolKind || tuple == py.True() && len(kwargs) > 1 {
-			return "", false, nil
+			return result{}, false, nil
 		}
 		if tuple != py.True() {
-			return "tensor", true, nil
+			return result{kind: givesTensor}, true, nil
 		}
 	default:
-		return "", false, nil
+		return result{}, false, nil
 	}
 	v, err := Realize(tx, args[0])
 	if err != nil {
-		return "", false, err
+		return result{}, false, err
 	}
 	x, ok := v.(*TensorVariable)
 	if !ok {
-		return "", false, nil
+		return result{}, false, nil
 	}
 	m, err := x.Meta(tx)
 	if err != nil {
-		return "", false, err
+		return result{}, false, err
 	}
 	x.need(tx, "ndim")
-	return "tensors:" + itoa(max(len(m.Shape), 1)), true, nil
+	return result{givesTensors, max(len(m.Shape), 1)}, true, nil
 }
 
 // makers are functions that take sizes, and tensors for them.

@@ -234,17 +234,17 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
-		if kind, err = tx.World().ResultKind(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds); err != nil {
+		if kind, err = tx.World().functionResult(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds); err != nil {
 			return nil, err
 		}
 	}
-	if kind == "unknown" && t.Fn.Kind() == py.Function { // a Python wrapper of torch: what it calls may be known
+	if kind.kind == givesUnknown && t.Fn.Kind() == py.Function { // a Python wrapper of torch: what it calls may be known
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
 	}
-	switch kind {
-	case "int", "float", "bool", "scalar", "object", "unknown":
+	switch kind.kind {
+	case givesInt, givesFloat, givesBool, givesScalar, givesObject, givesUnknown:
 		return nil, unsupported(exc.UnknownResult, "%s (%s)", name, kind)
-	case "self":
+	case givesSelf:
 		first, err := Realize(tx, arg(args, 0))
 		if err != nil {
 			return nil, err
@@ -276,17 +276,17 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 }
 
 // callOut is an operation that writes its results into tensors, which it gives back, resized where they must be.
-func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker, kind string) (VariableTracker, error) {
+func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker, gives result) (VariableTracker, error) {
 	v, err := Realize(tx, out)
 	if err != nil {
 		return nil, err
 	}
 	given := []VariableTracker{v}
-	if s, ok := v.(*TupleVariable); ok && kind == "tensors:"+itoa(len(s.items)) {
+	if s, ok := v.(*TupleVariable); ok && gives == (result{givesTensors, len(s.items)}) {
 		if given, err = RealizeAll(tx, s.items); err != nil {
 			return nil, err
 		}
-	} else if kind != "tensor" {
+	} else if gives.kind != givesTensor {
 		given = nil
 	}
 	changed := make([]*TensorVariable, len(given))
@@ -309,7 +309,7 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	for _, x := range changed {
 		x.change()
 	}
-	if kind == "tensor" {
+	if gives.kind == givesTensor {
 		return given[0], nil
 	}
 	return &TensorSequence{Node: node, n: len(given), items: given}, nil

@@ -17,7 +17,7 @@ import (
 type facts struct {
 	factObjects
 	found       map[namedIn]py.Object // answers of named
-	methodKinds map[methodCall]string // answers of MethodKind
+	methodKinds map[methodCall]result // answers of methodResult
 	fresh       map[resultOf]bool     // answers of makes
 }
 
@@ -133,7 +133,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{found: map[namedIn]py.Object{}, methodKinds: map[methodCall]string{}, fresh: map[resultOf]bool{}}
+	f := &facts{found: map[namedIn]py.Object{}, methodKinds: map[methodCall]result{}, fresh: map[resultOf]bool{}}
 	for name, at := range f.table() {
 		v, ok := s.DictGetName(d, name)
 		if !ok {
@@ -312,17 +312,21 @@ func (w *World) names(s *py.Scope, names []string) py.Object {
 	return s.Tuple(out...)
 }
 
-// MethodKind says what a Tensor method returns for such arguments (callables.method_kind).
-func (w *World) MethodKind(s *py.Scope, name string, nargs int, kwnames []string, kinds string) (string, error) {
+// methodResult says what a Tensor method returns for such arguments (callables.method_kind).
+func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []string, kinds string) (result, error) {
 	call := methodCall{name, nargs, strings.Join(kwnames, ","), kinds}
-	if kind, ok := w.methodKinds[call]; ok {
-		return kind, nil
+	if r, ok := w.methodKinds[call]; ok {
+		return r, nil
 	}
-	kind, err := w.text(s, w.methodKind, s.Name(name), s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
-	if err == nil && kind != "unknown" && kind != "inline" { // a name that the program may yet add to the class
-		w.methodKinds[call] = kind
+	text, err := w.text(s, w.methodKind, s.Name(name), s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
+	if err != nil {
+		return result{}, err
 	}
-	return kind, err
+	r, err := parseResult(text)
+	if err == nil && r.kind != givesUnknown && r.kind != givesInline { // a name that the program may yet add to the class
+		w.methodKinds[call] = r
+	}
+	return r, err
 }
 
 // MakesNew tells operations by the names that graphs print whose result is always a tensor of its own: not an operand, and no view of one
@@ -360,9 +364,13 @@ func (w *World) Recording(s *py.Scope) (bool, error) {
 	return err == nil && on == py.True(), err
 }
 
-// ResultKind says what a torch function returns for such arguments (callables.result_kind).
-func (w *World) ResultKind(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (string, error) {
-	return w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
+// functionResult says what a torch function returns for such arguments (callables.result_kind).
+func (w *World) functionResult(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (result, error) {
+	text, err := w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
+	if err != nil {
+		return result{}, err
+	}
+	return parseResult(text)
 }
 
 // CallableName is the printed name of a callable, as graph nodes show it.

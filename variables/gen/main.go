@@ -2,6 +2,7 @@
 //
 //   - facts_gen.go: a field of factObjects for each key of the dict that facts() of python/godynamo/_translator/facts.py gives
 //   - torch_kinds_gen.go: a constant for each row of CallableKind in python/godynamo/_user/callable_kinds.py
+//   - torch_results_gen.go: one for each row of ResultKind in python/godynamo/_translator/kinds.py
 //
 // Run by `go generate ./variables`, in that folder.
 package main
@@ -20,7 +21,8 @@ type generated struct {
 
 var files = []generated{
 	{"../python/godynamo/_translator/facts.py", "facts_gen.go", factsFile},
-	{"../python/godynamo/_user/callable_kinds.py", "torch_kinds_gen.go", kindsFile},
+	{"../python/godynamo/_user/callable_kinds.py", "torch_kinds_gen.go", callableKinds.file},
+	{"../python/godynamo/_translator/kinds.py", "torch_results_gen.go", resultKinds.file},
 }
 
 func main() {

@@ -41,7 +41,7 @@ func TestRowsThatAreNoKinds(t *testing.T) {
 		"\nCallableKind = Literal[\n    \"a:b\",  # two\n]\n":                        "not a word and what it means",
 		"\nCallableKind = Literal[\n    \"op\",  # one\n    \"op\",  # another\n]\n": "has two rows",
 	} {
-		_, err := callableKinds(text)
+		_, err := words(text, "CallableKind")
 		assert.ErrorContains(t, err, problem)
 	}
 }
@@ -49,5 +49,5 @@ func TestRowsThatAreNoKinds(t *testing.T) {
 func TestNamesAreGos(t *testing.T) {
 	assert.Equal(t, "callableName", field("callable_name"))
 	assert.Equal(t, "ListType", field("ListType"))
-	assert.Equal(t, "kindRecursiveRepr", kindName("recursive_repr"))
+	assert.Equal(t, "kindRecursiveRepr", callableKinds.constant("recursive_repr"))
 }

@@ -1,8 +1,7 @@
 """What torch's functions and methods return, by torch's own operator schemas, and which Python calls are pure.
 
-A kind is "tensor"; "tensors:N", a tuple of N tensors; "list", a tuple of tensors whose length the schema does not say;
-"int", "float", "bool", "scalar" (int or float), "none"; "object", something else; "unknown", where the answer depends on more
-than the caller told. A translator that gets "unknown" must not guess.
+A kind is a word of ResultKind, the closed set. ``go generate ./variables`` makes Go's constants from its rows; "tensors:N" is
+parsed by variables/torch_results.go.
 """
 
 from __future__ import annotations
@@ -14,9 +13,24 @@ import math
 import operator
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
+
+ResultKind = Literal[
+    "tensor",  # one tensor
+    "tensors",  # a tuple of N tensors: "tensors:N"
+    "list",  # a tuple of tensors whose length the schema does not say
+    "self",  # the first argument, changed in place
+    "int",  # a Python number computed from tensors, as the next three
+    "float",  # a float
+    "bool",  # a bool
+    "scalar",  # an int or a float
+    "none",  # nothing: it is called for its effect
+    "object",  # something else
+    "inline",  # what a Python method of torch.Tensor returns, which is translated
+    "unknown",  # it depends on more than the caller told: a translator must not guess
+]
 
 Kwnames = tuple[str, ...]
 

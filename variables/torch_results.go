@@ -1,0 +1,41 @@
+package variables
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// result is what an operation returns: its kind, and of givesTensors how many.
+type result struct {
+	kind resultKind
+	n    int
+}
+
+// parseResult reads a result kind as Python says it: a word, or "tensors:N".
+func parseResult(text string) (r result, err error) {
+	word, count, counted := strings.Cut(text, ":")
+	r.kind = resultKind(word)
+	if counted {
+		for _, c := range count {
+			r.n = 10*r.n + int(c-'0')
+		}
+	}
+	if !slices.Contains(resultKinds, r.kind) || counted != (r.kind == givesTensors) {
+		return r, fmt.Errorf("%q is no result kind", text)
+	}
+	return r, nil
+}
+
+// String is the kind as Python says it.
+func (r result) String() string {
+	if r.kind == givesTensors {
+		return string(r.kind) + ":" + itoa(r.n)
+	}
+	return string(r.kind)
+}
+
+// number reports whether it is a Python number of one type.
+func (r result) number() bool {
+	return r.kind == givesInt || r.kind == givesFloat || r.kind == givesBool
+}
