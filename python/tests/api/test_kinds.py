@@ -2,12 +2,13 @@
 
 import math
 import operator
+from typing import get_args
 
 import pytest
 import torch
 
 import godynamo
-from godynamo._translator import kinds
+from godynamo._translator import callables, kinds
 
 X, Y, M = torch.rand(4, 4) + 0.5, torch.rand(4, 4), torch.rand(4, 4) > 0.5
 I = torch.randint(0, 4, (4, 4))  # noqa: E741
@@ -230,3 +231,12 @@ def test_views_are_other_objects(name):
 
 def test_most_operations_make_a_tensor():
     assert sum(kinds.makes_new(name) for name in ANEW) >= len(ANEW) - 2
+
+
+def test_every_kind_is_a_word_of_the_table():
+    words = set(get_args(kinds.ResultKind))
+    told = {*kinds._FUNCTIONS.values(), *kinds._METHODS.values(), *kinds._PROPERTIES.values(), *kinds._SCALARS.values()}
+    told |= {kinds._return_kind(schema) for schema in torch._C._jit_get_all_schemas()}
+    told |= {callables.method_kind(name, 0, ()) for name in dir(torch.Tensor)}
+    assert {"tensor", "list", "self", "inline"} <= told
+    assert {word.partition(":")[0] for word in told} <= words
