@@ -47,9 +47,51 @@ func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
 // same returns a tensor like its first operand; the others have no effect on it.
 func same(names ...string) rule {
 	return func(c *call) Value {
+		c.only(1 + len(names))
 		t := c.tensor(0, "input")
 		c.ignore(names...)
 		return t
+	}
+}
+
+// alone is same with all further operands given by keyword.
+func alone(names ...string) rule {
+	inner := same(names...)
+	return func(c *call) Value {
+		c.only(1)
+		return inner(c)
+	}
+}
+
+// triangle is tril or triu.
+func triangle(c *call) Value {
+	c.only(2)
+	c.integer(1, "diagonal", 0)
+	return c.tensor(0, "input")
+}
+
+// activation is sameFloat for operations whose other operands are no tensors.
+func activation(names ...string) rule {
+	inner := sameFloat(names...)
+	return func(c *call) Value {
+		for _, v := range c.args[min(1, len(c.args)):] {
+			if _, is := v.(*Tensor); is {
+				return c.fail()
+			}
+		}
+		return inner(c)
+	}
+}
+
+// tensors is a rule for operations that take tensors alone, no numbers.
+func tensors(inner rule) rule {
+	return func(c *call) Value {
+		for _, v := range c.args {
+			if _, is := v.(*Tensor); !is {
+				return c.fail()
+			}
+		}
+		return inner(c)
 	}
 }
 
@@ -85,7 +127,7 @@ func binary(names ...string) rule {
 	}
 }
 
-// arithmetic is binary for operations that are undefined on two bools (subtraction).
+// arithmetic is binary for operations that are undefined on two bools (subtraction, remainders).
 func arithmetic(names ...string) rule {
 	inner := binary(names...)
 	return func(c *call) Value {
@@ -101,7 +143,11 @@ func arithmetic(names ...string) rule {
 func power(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "exponent")
-	return c.pointwise(c.resultType(a, b), a, b)
+	d := c.resultType(a, b)
+	if d == torchBool {
+		return c.fail()
+	}
+	return c.pointwise(d, a, b)
 }
 
 // trueDivide returns floating point, unless a rounding mode is given.

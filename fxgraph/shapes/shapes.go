@@ -4,7 +4,8 @@
 //
 // A rule answers only for the operands it supports: strides, requires_grad and every unusual operand are left
 // to FakeTensor. If an operation would raise, there is no answer. The rules follow the documentation of torch's
-// functions; the tests in python/tests/shapes check each against torch over the samples of torch's own op_db.
+// functions; the tests compare each with torch: testdata/examples.txt here, and torch's own op_db in
+// python/tests/torch_library.
 //
 // The package holds no Python objects: the caller turns operands into Values.
 package shapes

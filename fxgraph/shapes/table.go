@@ -43,16 +43,17 @@ func init() {
 	// One operand, its shape.
 	both(floatUnary, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "tan", "sinh",
 		"cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "reciprocal", "lgamma", "digamma")
-	both(same(), "relu", "neg", "negative", "detach", "tril", "triu", "sign", "floor", "ceil",
+	both(same(), "relu", "neg", "negative", "detach", "sign", "floor", "ceil",
 		"trunc", "positive")
-	both(same("p", "train", "training"), "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+	function(same("p", "train", "training"), "torch.dropout", "torch.alpha_dropout", "torch.feature_dropout", "torch.feature_alpha_dropout")
 	both(same("shifts", "dims"), "roll", "flip")
+	both(triangle, "tril", "triu")
 	both(same(), "bitwise_not")
 	function(same(), "operator.invert")
 	function(same(), "operator.neg", "operator.pos")
-	method(same("memory_format"), "contiguous", "clone")
-	function(same("memory_format"), "torch.clone")
-	function(sameFloat("approximate", "negative_slope", "alpha", "scale", "input_scale", "lambd", "beta", "threshold", "min_val", "max_val"),
+	method(alone("memory_format"), "contiguous", "clone")
+	function(alone("memory_format"), "torch.clone")
+	function(activation("approximate", "negative_slope", "alpha", "scale", "input_scale", "lambd", "beta", "threshold", "min_val", "max_val"),
 		"torch._C._nn.gelu", "torch._C._nn.silu", "torch._C._nn.mish", "torch._C._nn.elu", "torch._C._nn.leaky_relu", "torch._C._nn.hardtanh",
 		"torch._C._nn.relu6", "torch._C._nn.hardswish", "torch._C._nn.hardsigmoid", "torch._C._nn.softplus", "torch._C._nn.softshrink",
 		"torch._C._nn.log_sigmoid", "torch.celu", "torch.selu")
@@ -71,14 +72,17 @@ func init() {
 	// Several operands, elementwise.
 	both(binary("alpha"), "add")
 	both(arithmetic("alpha"), "sub", "subtract")
-	both(binary(), "mul", "multiply", "maximum", "minimum", "fmod", "remainder")
-	function(binary(), "operator.add", "operator.mul", "operator.mod")
-	function(arithmetic(), "operator.sub")
+	both(binary(), "mul", "multiply")
+	both(tensors(binary()), "maximum", "minimum")
+	both(arithmetic(), "fmod", "remainder")
+	function(binary(), "operator.add", "operator.mul")
+	function(arithmetic(), "operator.sub", "operator.mod")
 	both(power, "pow")
 	function(power, "operator.pow")
 	both(trueDivide, "true_divide", "div", "divide")
 	function(trueDivide, "operator.truediv")
-	both(comparison, "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
+	both(comparison, "eq", "ne", "lt", "le", "gt", "ge")
+	both(tensors(comparison), "logical_and", "logical_or", "logical_xor")
 	function(comparison, "operator.eq", "operator.ne", "operator.lt", "operator.le", "operator.gt", "operator.ge")
 	both(bitwise, "bitwise_and", "bitwise_or", "bitwise_xor")
 	function(bitwise, "operator.and_", "operator.or_", "operator.xor")

@@ -1,0 +1,71 @@
+"""Fills in what torch gives for the examples of the shape rules: fxgraph/shapes/testdata/examples.txt.
+
+    python scripts/shape_examples.py [FILE]
+
+A line is a call in Python, in which ``float32[2, 3]`` is a tensor, and behind " = " what it returns, which this script
+writes. "nothing" means that torch raises, and that no rule may answer. The Go tests of package shapes compare the rules
+with the lines; python/tests/torch_library/test_shape_examples.py compares the lines with torch.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "fxgraph/shapes/testdata/examples.txt"
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+class _Tensors:
+    def __init__(self, dtype: str) -> None:
+        self.dtype = getattr(torch, dtype)
+
+    def __getitem__(self, sizes: Any) -> torch.Tensor:
+        return torch.ones(sizes if isinstance(sizes, tuple) else (sizes,), dtype=self.dtype)
+
+
+_NAMES: dict[str, Any] = {
+    "torch": torch,
+    "operator": operator,
+    "builtins": builtins,
+    **{d: _Tensors(d) for d in DTYPES},
+}
+
+
+def text_of(value: Any) -> str:
+    """A result as the examples write it."""
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape)) or '()'}]"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(text_of, value))})"
+    return repr(value)
+
+
+def result_of(call: str) -> str:
+    """What torch returns for an example's call."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return text_of(eval(call, dict(_NAMES)))
+    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError):
+        return "nothing"
+
+
+def filled(text: str) -> str:
+    """The examples with what torch returns."""
+    lines = []
+    for line in text.splitlines():
+        call = line.partition(" = ")[0].strip()
+        lines.append(f"{call} = {result_of(call)}" if call and not call.startswith("#") else line)
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else EXAMPLES
+    path.write_text(filled(path.read_text()))
