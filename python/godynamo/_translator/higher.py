@@ -153,7 +153,7 @@ class _Recomputed:
         if self._values:
             given: list[Any] = list(args)
             for place, value in zip(self._places, self._values, strict=True):
-                (kwargs if isinstance(place, str) else given)[place] = value  # type: ignore[index]
+                (kwargs if isinstance(place, str) else given)[place] = value
             return self._run(*given, **kwargs)
         return self._run(*args, **kwargs)
 
