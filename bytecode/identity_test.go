@@ -39,9 +39,9 @@ func checkIdentity(t testing.TB, d *dumped) bool {
 	return assert.Equal(t, &d.Raw, raw, "%v: header", d) && ok
 }
 
-// checkStackSize compares with CPython's stack size. CPython's compiler counts the handlers of a `try` whose body became
-// empty (`try: pass`), although no row of the exception table leads there; control flow does not. Elsewhere the two are
-// equal.
+// checkStackSize compares with CPython's stack size. CPython's compiler counts the handlers of a `try` whose body
+// became empty (`try: pass`), although no row of the exception table leads there; control flow does not. Elsewhere the
+// two are equal.
 func checkStackSize(t testing.TB, d *dumped, code *Code, size int) bool {
 	if size == d.Raw.StackSize {
 		return true

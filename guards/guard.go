@@ -96,7 +96,8 @@ func (c CreateFn) String() string {
 // TensorFields selects the fields of a tensor that are compared: the Tensor* bits of kinds.table.
 type TensorFields = uint16
 
-// TensorArgs are the operands of TENSOR_MATCH. The metadata compared against is read from Example when the entry is made.
+// TensorArgs are the operands of TENSOR_MATCH. The metadata compared against is read from Example when the entry is
+// made.
 type TensorArgs struct {
 	Example       Const
 	Fields        TensorFields

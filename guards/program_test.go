@@ -92,7 +92,8 @@ func TestOperationsAreNamedAsInTheTable(t *testing.T) {
 	}
 }
 
-// FuzzGuardProgram: Verify and Eval take any bytes as a program without a panic, and what Verify accepts runs on any frame.
+// FuzzGuardProgram: Verify and Eval take any bytes as a program without a panic, and what Verify accepts runs on any
+// frame.
 func FuzzGuardProgram(f *testing.F) {
 	encode := func(p *Program) []byte {
 		var out []byte

@@ -398,8 +398,9 @@ func (c *Codegen) as(kind calling, f func() error) error {
 	return f()
 }
 
-// making is the kind of calls that make a value, such as a cell or an iterator. The user's code has no such calls: after
-// a visible event, an exception arriving at one would come between two instructions between which CPython never checks.
+// making is the kind of calls that make a value, such as a cell or an iterator. The user's code has no such calls:
+// after a visible event, an exception arriving at one would come between two instructions between which CPython never
+// checks.
 func (c *Codegen) making() calling {
 	events := c.out.events
 	c.seen = c.seen || slices.ContainsFunc(events[min(c.looked, len(events)):], c.out.visible)
@@ -540,8 +541,8 @@ func (c *Codegen) runEvents() error {
 	return nil
 }
 
-// lookForSignals writes a backward jump and a jump past it: CPython checks for signals there and after calls of C. Without
-// it, a signal during the last operation of a block would be raised outside the block.
+// lookForSignals writes a backward jump and a jump past it: CPython checks for signals there and after calls of C.
+// Without it, a signal during the last operation of a block would be raised outside the block.
 func (c *Codegen) lookForSignals() {
 	back, over := bytecode.NewJump(opcode.JUMP, nil).At(c.pos), bytecode.New(opcode.NOP, 0).At(c.pos)
 	start := bytecode.NewJump(opcode.JUMP, back).At(c.pos)
@@ -581,7 +582,8 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
-// stateAt is the snapshot to restore if a non-operation raises. A delayed event may run under other modes than its line.
+// stateAt is the snapshot to restore if a non-operation raises. A delayed event may run under other modes than its
+// line.
 func (c *Codegen) stateAt(e *event) py.Object {
 	switch {
 	case !e.state.IsNull() || e.inBlock:

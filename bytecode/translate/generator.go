@@ -376,7 +376,8 @@ func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	return nil
 }
 
-// stoppedInBlock reports whether the generator has stopped inside a try or with block, whose cleanup runs when it is destroyed.
+// stoppedInBlock reports whether the generator has stopped inside a try or with block, whose cleanup runs when it is
+// destroyed.
 func (g *GeneratorVariable) stoppedInBlock() bool {
 	f := g.frame
 	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Handler != nil

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// frameWatchers are functions of sys, inspect and traceback that show a frame, set the receiver of its events, or report
-// what the interpreter holds: a broken frame is a different frame.
+// frameWatchers are functions of sys, inspect and traceback that show a frame, set the receiver of its events, or
+// report what the interpreter holds: a broken frame is a different frame.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
 

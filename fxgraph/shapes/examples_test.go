@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testdata/examples.txt has calls and what torch gives for them (scripts/shape_examples.py): the rules must say the same.
+// testdata/examples.txt has calls and what torch gives for them (scripts/shape_examples.py): the rules must say the
+// same.
 
 type example struct {
 	line           int

@@ -12,7 +12,8 @@ package shapes
 
 import "strings"
 
-// Value is an operand or a result: *Tensor, List, Int, Float, Bool, None, Str, Type, Device, Slice, Ellipsis or Unknown.
+// Value is an operand or a result: *Tensor, List, Int, Float, Bool, None, Str, Type, Device, Slice, Ellipsis or
+// Unknown.
 type Value interface{}
 
 // Device is a device by its text, with the index if it has one: "cpu", "cuda:0".

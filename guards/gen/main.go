@@ -1,5 +1,5 @@
-// Command gen writes guards/kinds_gen.go and pyhook/core/guards/ops_gen.h from guards/kinds.table, so that Go and C number
-// the operations, name them and explain their failures alike. Run by `go generate ./guards`, in that folder.
+// Command gen writes guards/kinds_gen.go and pyhook/core/guards/ops_gen.h from guards/kinds.table, so that Go and C
+// number the operations, name them and explain their failures alike. Run by `go generate ./guards`, in that folder.
 package main
 
 import (

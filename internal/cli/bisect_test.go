@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake writes a command that behaves as a program under GODYNAMO_BISECT: it meets the functions a to f, and runs body, in which `on X` tells
-// whether X is translated.
+// fake writes a command that behaves as a program under GODYNAMO_BISECT: it meets the functions a to f, and runs body,
+// in which `on X` tells whether X is translated.
 func fake(t *testing.T, body string) string {
 	path := filepath.Join(t.TempDir(), "command")
 	text := `#!/bin/sh

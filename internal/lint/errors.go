@@ -107,7 +107,8 @@ type use struct {
 	success  *ast.BlockStmt // runs only if the comparison found no error
 }
 
-// answersOnly lists a file's calls into Python whose error is only compared with nil before its variable is assigned again.
+// answersOnly lists a file's calls into Python whose error is only compared with nil before its variable is assigned
+// again.
 func answersOnly(file *ast.File, methods map[string]bool) []*ast.CallExpr {
 	var found []*ast.CallExpr
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -116,7 +116,8 @@ func TestPurePackagesImportNothingOfCPython(t *testing.T) {
 // internalHeader matches an include of one of CPython's internal headers.
 var internalHeader = regexp.MustCompile(`#\s*include\s*[<"]internal/`)
 
-// perVersion matches where what differs between versions of CPython stands: the core's folders, and pycompat_ files beside Go.
+// perVersion matches where what differs between versions of CPython stands: the core's folders, and pycompat_ files
+// beside Go.
 var perVersion = regexp.MustCompile(`/py3\d+/|/pycompat_\w+_3\d+\.c$`)
 
 func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
@@ -195,7 +196,8 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// families are what the names of files in variables begin with, but for the contract's: docs/architecture.md says what goes where.
+// families are what the names of files in variables begin with, but for the contract's: docs/architecture.md says what
+// goes where.
 var (
 	families = "builtin class computed constant container effects exception function higher iter object operator tensor torch"
 	contract = "builder facts lazy ops tracker world"

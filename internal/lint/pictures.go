@@ -107,7 +107,8 @@ func breakCodes(files []*ast.File) map[string]string {
 	return codes
 }
 
-// check compares the comment above each function of the handler table with the table, the stack effects and the break codes.
+// check compares the comment above each function of the handler table with the table, the stack effects and the break
+// codes.
 func (p *pictures) check(files []*ast.File) {
 	ops := handlerOps(files)
 	for _, file := range files {

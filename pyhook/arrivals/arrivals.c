@@ -16,8 +16,9 @@
  *
  * at is counted from 1; 0 is the start of the call, what is negative never comes.
  *
- * An arrival sets what CPython sets when a signal is caught, nothing is raised here: CPython, or code under test, decides
- * when to handle it. exc is None for signals, else the class for PyThreadState_SetAsyncExc. info() describes the last call.
+ * An arrival sets what CPython sets when a signal is caught, nothing is raised here: CPython, or code under test,
+ * decides when to handle it. exc is None for signals, else the class for PyThreadState_SetAsyncExc. info() describes
+ * the last call.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -68,8 +69,8 @@ arrive(void)
 
 /* ---- points ---- */
 
-/* Instructions after and during which CPython 3.11 never checks for signals. What may end an object's life is none of them: its __del__
- * would run. */
+/* Instructions after and during which CPython 3.11 never checks for signals. What may end an object's life is none of
+ * them: its __del__ would run. */
 static int
 is_quiet(int opcode)
 {
@@ -100,7 +101,8 @@ is_quiet(int opcode)
     }
 }
 
-/* Whether torch or its tensors have a function of this name: what is called then may look for signals before it does anything. */
+/* Whether torch or its tensors have a function of this name: what is called then may look for signals before it does
+ * anything. */
 static int
 is_torch_name(PyObject *name)
 {

@@ -1,12 +1,13 @@
-/* Fork: the Go runtime does not survive it. In the child its threads are gone: a call that reaches its garbage collector
- * hangs for good, and only SIGKILL helps. So nothing of the old copy is ever called again there.
+/* Fork: the Go runtime does not survive it. In the child its threads are gone: a call that reaches its garbage
+ * collector hangs for good, and only SIGKILL helps. So nothing of the old copy is ever called again there.
  *
- * That holds inside of a translation too: a backend forks, and the child returns out of it. The way back would lead through Go,
- * which may not even let a C call return (the processor it ran on is with a thread that is gone). So such a child jumps
- * from C to C, over the Go frames between: what the translation held is lost to it, one translation's memory.
+ * That holds inside of a translation too: a backend forks, and the child returns out of it. The way back would lead
+ * through Go, which may not even let a C call return (the processor it ran on is with a thread that is gone). So such a
+ * child jumps from C to C, over the Go frames between: what the translation held is lost to it, one translation's
+ * memory.
  *
- * The handler only counts. Whatever carries an older count is out of date in the child: the loaded library (golib.c), and
- * the translation marks of threads that do not exist there (calls/miss.c).
+ * The handler only counts. Whatever carries an older count is out of date in the child: the loaded library (golib.c),
+ * and the translation marks of threads that do not exist there (calls/miss.c).
  */
 #include "golib_load.h"
 #include "interrupt.h"

@@ -41,8 +41,8 @@ library_path(char *path, size_t size)
     return (size_t)snprintf(path, size, "%.*s%s", dir, info.dli_fname, LIBRARY_NAME) < size ? 0 : -1;
 }
 
-/* Copies a file into a new memfd. The descriptor stays open for good: the loader knows libraries by path, and a second one
- * under the same /proc path would be taken for the first. -1 with errno. */
+/* Copies a file into a new memfd. The descriptor stays open for good: the loader knows libraries by path, and a second
+ * one under the same /proc path would be taken for the first. -1 with errno. */
 static int
 copy_to_memfd(const char *path)
 {

@@ -1,7 +1,7 @@
 /* The contract between the C core (`_C`) and the Go library: flat structs and two function tables, nothing else.
  *
- * Both sides are compiled from this header. `_C` opens libgodynamo.so at the first miss, hands it a gd_core_api and gets
- * a gd_golib_api back. Nothing here needs libtorch; PyObject is the only CPython type named.
+ * Both sides are compiled from this header. `_C` opens libgodynamo.so at the first miss, hands it a gd_core_api and
+ * gets a gd_golib_api back. Nothing here needs libtorch; PyObject is the only CPython type named.
  *
  * Ownership words used below: borrowed (the callee must not release it), new (the receiver must release it),
  * stolen (the callee releases it, also on failure).
@@ -58,8 +58,8 @@ typedef struct {
     int32_t reserved;
 } gd_const_spec;
 
-/* Which user frames an instruction of the transformed code stands for. Rows are sorted by `start` (code unit index). A row
- * covers code units start .. end-1. `chain` indexes gd_entry_spec.chains. */
+/* Which user frames an instruction of the transformed code stands for. Rows are sorted by `start` (code unit index). A
+ * row covers code units start .. end-1. `chain` indexes gd_entry_spec.chains. */
 typedef struct {
     uint32_t start, end;
     uint32_t chain;
@@ -166,8 +166,8 @@ typedef struct {
 enum { GD_FRAME_DIRECT = 0, GD_FRAME_HOOK = 1, GD_FRAME_RESUME = 2 };
 
 /* A frame to translate. Slots: the argument slots in localsplus order (positional, keyword-only, *args tuple, **kwargs
- * dict), then the cells of function.__closure__. All borrowed, alive during the call. For RESUME the function takes all it
- * needs as positional parameters: some slots then hold cells (see Go's resume table). */
+ * dict), then the cells of function.__closure__. All borrowed, alive during the call. For RESUME the function takes all
+ * it needs as positional parameters: some slots then hold cells (see Go's resume table). */
 typedef struct {
     PyObject *owner; /* the W whose list gets the entry */
     PyObject *options; /* godynamo._user.options.Options of that W */
@@ -206,21 +206,21 @@ typedef struct {
     /* Runs the entry's program on slots: 1 holds, 0 fails (*failed_node set), -1 error. */
     int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
                        int32_t *failed_node);
-    /* A callable for the rest of a frame: a W of kind RESUME over `function`, in the family of `owner` (same options, limit
-     * and hook extent). new */
+    /* A callable for the rest of a frame: a W of kind RESUME over `function`, in the family of `owner` (same options,
+     * limit and hook extent). new */
     PyObject *(*resume_new)(PyObject *owner, PyObject *function);
     /* 1: filled; 0: not a plain dense tensor whose layout is known (use Python attributes); never raises. */
     int (*tensor_view)(PyObject *tensor, gd_tensor_view *out);
     /* What a W wraps. borrowed; NULL without an exception when `obj` is no W. *self gets the bound object or NULL. */
     PyObject *(*callable_function)(PyObject *obj, PyObject **self);
-    /* To be called after whatever may have run Python, before going back into Go. In a process forked meanwhile, whose Go
-     * runtime is dead, it does not return: it goes on behind the call of translate(), whose frames are given up. */
+    /* To be called after whatever may have run Python, before going back into Go. In a process forked meanwhile, whose
+     * Go runtime is dead, it does not return: it goes on behind the call of translate(), whose frames are given up. */
     void (*python_returned)(void);
-    /* Handlers of signals that have arrived run: 0, or -1 with an exception. They are held back otherwise while a translation runs
-     * (interrupt.h). */
+    /* Handlers of signals that have arrived run: 0, or -1 with an exception. They are held back otherwise while a
+     * translation runs (interrupt.h). */
     int (*check_signals)(void);
-    /* Whether an exception from outside has been noted, which the call raises whatever the reply, or that memory is out: the reply does not
-     * count then either. */
+    /* Whether an exception from outside has been noted, which the call raises whatever the reply, or that memory is
+     * out: the reply does not count then either. */
     int (*interrupted)(void);
     /* Whether a mode is in force that records or transforms operators. */
     int (*mode_active)(void);

@@ -5,15 +5,16 @@
 #include "pycompat.h"
 #include "golib.h"
 
-/* The library's functions, loading it if need be; NULL when there is none to be had (one RuntimeWarning was given, all runs
- * in CPython). Leaves no exception. Needs the GIL. */
+/* The library's functions, loading it if need be; NULL when there is none to be had (one RuntimeWarning was given, all
+ * runs in CPython). Leaves no exception. Needs the GIL. */
 const gd_golib_api *gd_golib_get(void);
 
 /* What the library is given; core_api.c. */
 extern const gd_core_api gd_core;
 
-/* Calls api->translate(). A child forked inside of it comes back at once: with GD_RAISE where an exception that is the user's is
- * pending (SystemExit, a backend that failed), else with GD_PASS and none. 0, or what translate() returned. (fork.c) */
+/* Calls api->translate(). A child forked inside of it comes back at once: with GD_RAISE where an exception that is the
+ * user's is pending (SystemExit, a backend that failed), else with GD_PASS and none. 0, or what translate() returned.
+ * (fork.c) */
 int gd_golib_translate(const gd_golib_api *api, const gd_request *request, gd_reply *reply);
 /* -> gd_core_api.python_returned (fork.c) */
 void gd_python_returned(void);

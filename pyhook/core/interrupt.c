@@ -75,7 +75,8 @@ is_signal_number(PyObject *value)
     return n > 0 && n < NSIG;
 }
 
-/* Whether this code may be that of the signal's handler: a function's own, any where another kind of object is called. */
+/* Whether this code may be that of the signal's handler: a function's own, any where another kind of object is
+ * called. */
 static int
 may_handle(PyObject *number, PyCodeObject *code)
 {
@@ -135,7 +136,8 @@ has_arguments(PyObject *value)
            && PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) > 0;
 }
 
-/* Whether C raises exceptions of this class by itself: CPython's own, and those of the libraries that operations are written in. */
+/* Whether C raises exceptions of this class by itself: CPython's own, and those of the libraries that operations are
+ * written in. */
 static int
 raised_by_libraries(PyTypeObject *type)
 {
@@ -204,8 +206,8 @@ gd_interrupted(void)
     return gd_thread.interruption != NULL || gd_thread.no_memory;
 }
 
-/* gd_came_from_outside for calls that the translator makes: much is computed by CPython there, so that StopIteration and its like come out
- * of C without arguments. */
+/* gd_came_from_outside for calls that the translator makes: much is computed by CPython there, so that StopIteration
+ * and its like come out of C without arguments. */
 static int
 noteworthy(PyObject *type, PyObject *value, PyObject *traceback)
 {

@@ -45,7 +45,8 @@ patience_wait(void *arg)
     return NULL;
 }
 
-/* new, with its thread started; NULL where that fails. All signals are blocked in the thread: none is delivered to it. */
+/* new, with its thread started; NULL where that fails. All signals are blocked in the thread: none is delivered to
+ * it. */
 static patience *
 patience_new(double seconds)
 {

@@ -1,5 +1,5 @@
-/* Signals that are held back (interrupt.h) are let through after a time, by a thread of its own that changes nothing else in CPython: a
- * backend that compiles must end at Ctrl-C, but not at once.
+/* Signals that are held back (interrupt.h) are let through after a time, by a thread of its own that changes nothing
+ * else in CPython: a backend that compiles must end at Ctrl-C, but not at once.
  */
 #ifndef GD_PATIENCE_H
 #define GD_PATIENCE_H

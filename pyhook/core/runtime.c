@@ -182,8 +182,8 @@ reset_counters(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 
 /* ---- callbacks ---- */
 
-/* Where each callback is found unless set_callback names another. Looked up at each use: all are cold, and a module that is
- * replaced or reloaded must not leave a stale function here. */
+/* Where each callback is found unless set_callback names another. Looked up at each use: all are cold, and a module
+ * that is replaced or reloaded must not leave a stale function here. */
 static struct {
     const char *name, *module;
     PyObject *override; /* strong or NULL */
@@ -209,8 +209,8 @@ PyObject *
 gd_import(const char *name)
 {
     PyObject *text = PyUnicode_FromString(name);
-    /* It gives a dotted name's first part. A module that another thread is importing it waits for, which a look into sys.modules alone
-     * would not do; one that is there runs no Python. */
+    /* It gives a dotted name's first part. A module that another thread is importing it waits for, which a look into
+     * sys.modules alone would not do; one that is there runs no Python. */
     PyObject *top = text != NULL ? PyImport_ImportModuleLevelObject(text, NULL, NULL, NULL, 0) : NULL;
     PyObject *module = top != NULL ? PyImport_GetModule(text) : NULL;
     if (top != NULL && module == NULL && !PyErr_Occurred()) {

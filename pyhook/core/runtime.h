@@ -7,8 +7,8 @@
 
 #include "pycompat.h"
 
-/* Counters: one row each, the name is what _C.counters() shows. Those that start with hook_ are the reasons for which the
- * eval-frame hook left a frame to CPython, in the order of its checks. */
+/* Counters: one row each, the name is what _C.counters() shows. Those that start with hook_ are the reasons for which
+ * the eval-frame hook left a frame to CPython, in the order of its checks. */
 /* clang-format off */
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(given_up) X(raised) X(internal_errors) \
@@ -43,8 +43,8 @@ enum {
 };
 
 typedef struct {
-    /* Not zero when a call may not go straight to the entries: all switched off, or some thread is in GD_MODE_DISABLED. One
-     * word, so that the hot path tests one word. */
+    /* Not zero when a call may not go straight to the entries: all switched off, or some thread is in GD_MODE_DISABLED.
+     * One word, so that the hot path tests one word. */
     int special;
     int fork_generation; /* how many forks lie between the first process and this one; written by the atfork handler */
     int broken; /* max_internal_errors, where the user has set it, is reached: nothing is translated any more */
@@ -117,8 +117,8 @@ gd_take_graph_error(void)
 /* After the user's own code ran instead: a graph that raised where the program does not is reported. Steals error. */
 void gd_graph_error_done(PyObject *error, PyObject *function, PyObject *result);
 
-/* Bytes of C stack left below the caller on this thread; PTRDIFF_MAX where the stack is not the thread's own (a coroutine
- * library's) and its end is therefore unknown. */
+/* Bytes of C stack left below the caller on this thread; PTRDIFF_MAX where the stack is not the thread's own (a
+ * coroutine library's) and its end is therefore unknown. */
 ptrdiff_t gd_stack_headroom(void);
 
 /* Under this much C stack no call of ours goes deeper: what CPython needs to raise and report a RecursionError. */
@@ -131,16 +131,17 @@ ptrdiff_t gd_stack_headroom(void);
 /* Recomputes gd_runtime.special after a setting or this thread's mode changed; delta is what the mode change adds. */
 void gd_update_special(int delta);
 
-/* An absolute import, whatever frame runs: PyImport_ImportModule asks its builtins for __import__, which a program's eval with builtins of
- * its own does not have. new reference, or NULL with an exception. */
+/* An absolute import, whatever frame runs: PyImport_ImportModule asks its builtins for __import__, which a program's
+ * eval with builtins of its own does not have. new reference, or NULL with an exception. */
 PyObject *gd_import(const char *name);
 
-/* Calls one of Python's callbacks: `name` as in the table of runtime.c, e.g. "limit_reached", with one argument (borrowed).
- * new result, or NULL with an exception. Nothing is translated while it runs. */
+/* Calls one of Python's callbacks: `name` as in the table of runtime.c, e.g. "limit_reached", with one argument
+ * (borrowed). new result, or NULL with an exception. Nothing is translated while it runs. */
 PyObject *gd_call_python(const char *name, PyObject *arg);
 
-/* Reports a bug of ours: takes the pending exception, if any, counts, and tells Python. The code that was being translated gets no
- * further attempts (gd_serve_miss). Leaves no exception. where: a short phrase; function: borrowed or NULL. */
+/* Reports a bug of ours: takes the pending exception, if any, counts, and tells Python. The code that was being
+ * translated gets no further attempts (gd_serve_miss). Leaves no exception. where: a short phrase; function: borrowed
+ * or NULL. */
 void gd_internal_error(const char *where, PyObject *function);
 
 /* Reports the pending exception of a callback whose failure must not reach the user's call; clears it. */

@@ -2,9 +2,9 @@
  *
  *     godynamo-embed LIBPYTHON LIBGODYNAMO PYTHON ARGUMENTS...
  *
- * libpython is found at run time and opened first, for all to see: the Go library leaves Python's symbols to the process it is in,
- * as in a plain Python. A Go program of its own would need them when it is linked (its data symbols are bound when it starts), and
- * would bring a second Go runtime beside the library's.
+ * libpython is found at run time and opened first, for all to see: the Go library leaves Python's symbols to the
+ * process it is in, as in a plain Python. A Go program of its own would need them when it is linked (its data symbols
+ * are bound when it starts), and would bring a second Go runtime beside the library's.
  *
  * Exit code: Python's; 127 where a library cannot be opened, with the reason in one line.
  */
@@ -15,7 +15,8 @@
 
 typedef int (*embed_fn)(int argc, char **argv);
 
-/* Arguments are decoded before Python has begun: in the user's locale, or where that is C in UTF-8, which Python takes in its place. */
+/* Arguments are decoded before Python has begun: in the user's locale, or where that is C in UTF-8, which Python takes
+ * in its place. */
 static void
 take_locale(void)
 {

@@ -190,8 +190,8 @@ gdpy_list(PyObject **items, Py_ssize_t n)
     return t;
 }
 
-/* Whether a code object that has o among its constants puts the interned string of that text in its place: the compiler's
- * constants are interned where they look like names, what the program computes is not. o: borrowed. */
+/* Whether a code object that has o among its constants puts the interned string of that text in its place: the
+ * compiler's constants are interned where they look like names, what the program computes is not. o: borrowed. */
 int
 gdpy_code_interns(PyObject *o)
 {
@@ -333,9 +333,9 @@ gdpy_is_descriptor(PyObject *o)
     return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
-/* Whether a C descriptor that a type has under a name is what the type itself, or its builtin base, has under it. One taken from
- * elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does another thing; so does
- * C.update = dict.update of an OrderedDict. name: n bytes of UTF-8, not ended by 0. */
+/* Whether a C descriptor that a type has under a name is what the type itself, or its builtin base, has under it. One
+ * taken from elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does
+ * another thing; so does C.update = dict.update of an OrderedDict. name: n bytes of UTF-8, not ended by 0. */
 static int
 is_own(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
 {
@@ -410,7 +410,8 @@ gdpy_cell_type(void)
     return (PyObject *)&PyCell_Type;
 }
 
-/* Whether __getattribute__ is a wrapper of PyObject_GenericGetAttr: object's, or one that a C type has made of the same function. */
+/* Whether __getattribute__ is a wrapper of PyObject_GenericGetAttr: object's, or one that a C type has made of the same
+ * function. */
 static int
 reads_generically(PyTypeObject *t)
 {

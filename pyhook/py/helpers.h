@@ -41,7 +41,8 @@ enum {
     GDPY_TYPE_HAS_SUBSCRIPT,
 };
 
-/* Kinds told apart in one call; exact types only, subclasses are GDK_OTHER or the nearest *_SUB. kind.go has Go's names. */
+/* Kinds told apart in one call; exact types only, subclasses are GDK_OTHER or the nearest *_SUB. kind.go has Go's
+ * names. */
 enum {
     GDK_NULL,
     GDK_NONE,
@@ -92,7 +93,8 @@ enum {
 
 int gdpy_kind(PyObject *o);
 PyObject *gdpy_type(PyObject *o);                         /* borrowed */
-/* Instance attribute by storage alone: inline values or dict; runs no user code, makes no dict. new or NULL, never raises */
+/* Instance attribute by storage alone: inline values or dict; runs no user code, makes no dict. new or NULL, never
+ * raises */
 PyObject *gdpy_instance_attr(PyObject *o, PyObject *name);
 PyObject *gdpy_instance_dict(PyObject *o); /* new reference to an existing dict, or NULL */
 PyObject *gdpy_made_dict(PyObject *o); /* the same, made where there is none yet: new */
@@ -114,7 +116,8 @@ PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, P
                         const char *qualname, PyObject *module); /* new */
 PyObject *gdpy_cell(PyObject *value); /* new cell holding value (borrowed) */
 PyObject *gdpy_cell_get(PyObject *cell); /* new or NULL */
-/* One field of a function: 0 code 1 globals 2 closure 3 defaults 4 kwdefaults 5 module 6 qualname 7 name. new or NULL */
+/* One field of a function: 0 code 1 globals 2 closure 3 defaults 4 kwdefaults 5 module 6 qualname 7 name. new or
+ * NULL */
 PyObject *gdpy_function_field(PyObject *f, int field); /* a GDPY_FUNC_ number. New, or NULL where the field is NULL */
 PyObject *gdpy_method_field(PyObject *m, int field); /* a GDPY_METHOD_ number. New */
 long long gdpy_int(PyObject *o, int *overflow); /* of an int */
@@ -142,8 +145,8 @@ int gdpy_type_is(PyObject *type, int fact); /* a GDPY_TYPE_ number; function.go 
 extern void (*gdpy_on_return)(void);
 /* The core's signal handling (gd_core_api); NULL where Go runs without it, as in its tests. */
 extern int (*gdpy_signals)(void);
-/* Clears the pending exception, if any, of a look-up whose failure is an answer. The core is told of it first: no answer rests on
- * MemoryError. */
+/* Clears the pending exception, if any, of a look-up whose failure is an answer. The core is told of it first: no
+ * answer rests on MemoryError. */
 void gdpy_forget_error(void);
 
 PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames);

@@ -1,5 +1,5 @@
-/* Instance attributes by storage, on CPython 3.11: the one file of this package that includes internal headers. Py_BUILD_CORE
- * stands before Python.h, which must agree with them. */
+/* Instance attributes by storage, on CPython 3.11: the one file of this package that includes internal headers.
+ * Py_BUILD_CORE stands before Python.h, which must agree with them. */
 #define Py_BUILD_CORE 1
 #include "helpers.h"
 

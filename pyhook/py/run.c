@@ -1,9 +1,9 @@
 /* All that may run the user's Python on behalf of Go.
  *
- * Such code may fork, and the child may return out of it. Go's runtime is dead there: even the way back into Go can hang for good,
- * where another thread's processor or the collector was at work at the moment of the fork. So each function here asks, before it
- * returns to Go, whether the process is still the one it was called in; in a child the question does not return
- * (gd_core_api.python_returned) and what Go had in hand is left behind.
+ * Such code may fork, and the child may return out of it. Go's runtime is dead there: even the way back into Go can
+ * hang for good, where another thread's processor or the collector was at work at the moment of the fork. So each
+ * function here asks, before it returns to Go, whether the process is still the one it was called in; in a child the
+ * question does not return (gd_core_api.python_returned) and what Go had in hand is left behind.
  */
 #include "helpers.h"
 
@@ -48,7 +48,8 @@ gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
     return object(PyObject_Vectorcall(f, args, (size_t)n, kwnames));
 }
 
-/* As the core's gd_import (runtime.c), for the same reasons: the frame that runs may have builtins without __import__. */
+/* As the core's gd_import (runtime.c), for the same reasons: the frame that runs may have builtins without
+ * __import__. */
 PyObject *
 gdpy_import(const char *name)
 {

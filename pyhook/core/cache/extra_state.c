@@ -5,8 +5,8 @@
 
 static Py_ssize_t extra_index = -1;
 
-/* Runs when a code object dies, possibly at interpreter exit or in a forked child: C only, never Go, no Python object. The
- * index is empty by then, since a FrameCache holds its code object. */
+/* Runs when a code object dies, possibly at interpreter exit or in a forked child: C only, never Go, no Python object.
+ * The index is empty by then, since a FrameCache holds its code object. */
 static void
 extra_free(void *p)
 {

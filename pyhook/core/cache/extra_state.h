@@ -1,6 +1,6 @@
-/* ExtraState: what hangs on a code object (its co_extra slot): the frame action, and an index of the FrameCaches made for
- * it. It owns nothing: the garbage collector cannot see into code objects, so entries owned here would keep every closure
- * that reaches itself alive. A FrameCache takes itself out of the index when it goes.
+/* ExtraState: what hangs on a code object (its co_extra slot): the frame action, and an index of the FrameCaches made
+ * for it. It owns nothing: the garbage collector cannot see into code objects, so entries owned here would keep every
+ * closure that reaches itself alive. A FrameCache takes itself out of the index when it goes.
  */
 #ifndef GD_EXTRA_STATE_H
 #define GD_EXTRA_STATE_H

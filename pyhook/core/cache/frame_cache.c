@@ -74,8 +74,9 @@ cache_traverse(gd_FrameCache *c, visitproc visit, void *arg)
     return 0;
 }
 
-/* The code object and the globals stay until the end: a call may still come by while a cycle is taken apart. Neither can
- * keep a cycle alive by itself: code objects reach nothing the collector sees, a dict is emptied by its own tp_clear. */
+/* The code object and the globals stay until the end: a call may still come by while a cycle is taken apart. Neither
+ * can keep a cycle alive by itself: code objects reach nothing the collector sees, a dict is emptied by its own
+ * tp_clear. */
 static int
 cache_tp_clear(gd_FrameCache *c)
 {
@@ -370,7 +371,8 @@ root_traverse(gd_Root *root, visitproc visit, void *arg)
 static int
 root_tp_clear(gd_Root *root)
 {
-    /* A cache's owner is this address: one that somebody still holds must not be found by a later Root at the same place. */
+    /* A cache's owner is this address: one that somebody still holds must not be found by a later Root at the same
+     * place. */
     for (Py_ssize_t i = 0; root->inner != NULL && i < PyList_GET_SIZE(root->inner); i++) {
         ((gd_FrameCache *)PyList_GET_ITEM(root->inner, i))->owner = NULL;
     }
@@ -432,8 +434,8 @@ static PyMemberDef root_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-/* The family's resume callables, made when first asked for: every split of one frame at one place goes on in the same one,
- * however often a loop comes by. */
+/* The family's resume callables, made when first asked for: every split of one frame at one place goes on in the same
+ * one, however often a loop comes by. */
 static PyObject *
 root_resumes(gd_Root *root, void *Py_UNUSED(closure))
 {

@@ -1,5 +1,5 @@
-/* FrameCache: the entries of one code object (with one globals dict) for one owner, and Root: what a family of callables
- * shares.
+/* FrameCache: the entries of one code object (with one globals dict) for one owner, and Root: what a family of
+ * callables shares.
  *
  *   Callable W ──▶ FrameCache of W's code ──▶ GuardedCode, most recently used first
  *       └────────▶ Root ──▶ inner: FrameCaches of frames the hook serves, found by (code, globals) through the ExtraState
@@ -56,8 +56,8 @@ extern PyTypeObject gd_FrameCache_Type, gd_Root_Type;
 gd_FrameCache *gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner);
 gd_Root *gd_root_new(PyObject *options);
 
-/* The cache of this code and globals in the family, made when absent. borrowed; NULL without an exception when the family
- * is full (inner_limit), NULL with one when memory is out. */
+/* The cache of this code and globals in the family, made when absent. borrowed; NULL without an exception when the
+ * family is full (inner_limit), NULL with one when memory is out. */
 gd_FrameCache *gd_root_inner(gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyObject *globals);
 
 /* Puts the entry first; borrows it. 0 or -1 (no memory, wrong number of slots: exception set). */
@@ -83,8 +83,8 @@ gd_frame_cache_touch(gd_FrameCache *cache, uint32_t index)
     cache->entries[0] = entry;
 }
 
-/* Which entry to try first: what followed the entry that served last, the last time. Calls that take several entries in turn
- * (layers of several shapes) would find each at the end of the list else. There is an entry. */
+/* Which entry to try first: what followed the entry that served last, the last time. Calls that take several entries in
+ * turn (layers of several shapes) would find each at the end of the list else. There is an entry. */
 static inline uint32_t
 gd_frame_cache_guess(const gd_FrameCache *cache)
 {

@@ -1,5 +1,5 @@
-/* GuardedCode: made from a gd_entry_spec, which is verified here however it was made, since a wrong register or operand would
- * be read as an address. Its GC support is what lets a W that is reachable from what it guards be collected. */
+/* GuardedCode: made from a gd_entry_spec, which is verified here however it was made, since a wrong register or operand
+ * would be read as an address. Its GC support is what lets a W that is reachable from what it guards be collected. */
 #include "guards/eval.h"
 #include "guards/env.h"
 #include "guards/memo.h"
@@ -205,7 +205,8 @@ object_died(PyObject *self, PyObject *reference)
 
 static PyMethodDef object_died_def = {"object_died", object_died, METH_O, NULL};
 
-/* Whether a callback belongs to an entry or to one of godynamo's Python modules. The user does not notice when those run. */
+/* Whether a callback belongs to an entry or to one of godynamo's Python modules. The user does not notice when those
+ * run. */
 static int
 is_ours(PyObject *callback)
 {

@@ -1,7 +1,8 @@
 /* GuardedCode: one translation of one code object and the guard program that says when it serves.
  *
- * Made by gd_entry_new (cache/guarded_code.c) from a gd_entry_spec, owned by the gd_FrameCache of a W, visible to the garbage
- * collector. The evaluator (guards/eval.c) and the call path (calls/callable.c, calls/eval_frame.c) are the readers.
+ * Made by gd_entry_new (cache/guarded_code.c) from a gd_entry_spec, owned by the gd_FrameCache of a W, visible to the
+ * garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable.c, calls/eval_frame.c) are the
+ * readers.
  */
 #ifndef GD_GUARDED_CODE_H
 #define GD_GUARDED_CODE_H
@@ -14,7 +15,8 @@ typedef struct {
     PyObject *value; /* borrowed from that dict: valid exactly while the tag is unchanged */
 } gd_inline_cache;
 
-/* A node as it is run: gd_node_spec in 16 bytes. Its part is in gd_GuardedCode.node_parts, which only a failure reads. */
+/* A node as it is run: gd_node_spec in 16 bytes. Its part is in gd_GuardedCode.node_parts, which only a failure
+ * reads. */
 typedef struct {
     uint32_t op : 8, src : 24;
     uint32_t flags : 8, dst : 24;
@@ -64,33 +66,37 @@ extern PyTypeObject gd_GuardedCode_Type;
 PyObject *gd_entry_new(const gd_entry_spec *spec);
 
 /* Runs the program. regs: room for e->nregs pointers; the caller has filled registers 0 .. nslots-1 with the slots,
- * [nslots] with the globals dict, [nslots+1] with the builtins dict (all borrowed). Runs none of the user's code, allocates
- * nothing (PY_CHECK nodes and a new memo excepted), raises nothing. Returns -1 when the program holds, else the index of the failed node.
- * After success the caller may gather the values of extra_regs: they ascend, and extra_regs[i] >= nslots + i, so
- * they can be moved down to regs[nslots + i] in place, and regs is then the argument array of `function`. */
+ * [nslots] with the globals dict, [nslots+1] with the builtins dict (all borrowed). Runs none of the user's code,
+ * allocates nothing (PY_CHECK nodes and a new memo excepted), raises nothing. Returns -1 when the program holds, else
+ * the index of the failed node. After success the caller may gather the values of extra_regs: they ascend, and
+ * extra_regs[i] >= nslots + i, so they can be moved down to regs[nslots + i] in place, and regs is then the argument
+ * array of `function`. */
 int gd_guard_eval(gd_GuardedCode *e, PyObject **regs);
 
 /* Text of the failed part with what was found there, for recompile logs: new str. */
 PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs);
 
-/* After `function` raised: gives the current exception's traceback one entry per inlined user frame, drops the
- * entries marked GD_TB_DROP, and puts the user frames of the failed operation in place of the frames of a graph. Keeps the exception set. (calls/traceback.c) */
+/* After `function` raised: gives the current exception's traceback one entry per inlined user frame, drops the entries
+ * marked GD_TB_DROP, and puts the user frames of the failed operation in place of the frames of a graph. Keeps the
+ * exception set. (calls/traceback.c) */
 void gd_fix_traceback(gd_GuardedCode *e);
 
 /* Adds keep_in_traceback. (calls/traceback.c) */
 int gd_traceback_init(PyObject *module);
 
-/* The same for an exception that the entry's function has caught and hands on in the tail call that it returned. result: borrowed,
- * anything. Raises nothing. */
+/* The same for an exception that the entry's function has caught and hands on in the tail call that it returned.
+ * result: borrowed, anything. Raises nothing. */
 void gd_fix_caught(gd_GuardedCode *e, PyObject *result);
 
-/* The same for the exception that is set, after a resume function has run as it is: its frame is the user's. Raises nothing else. */
+/* The same for the exception that is set, after a resume function has run as it is: its frame is the user's. Raises
+ * nothing else. */
 void gd_fix_resumed(PyFunctionObject *function);
 
 /* The pending exception has ended e's function: whether the user's own code is to run instead, from its start.
- * GD_RAISED_GRAPH: an exception of the compiled graph's own, and nothing outside has seen the graph's operations (may_run_again in
- * _called/runtime.py); it stays pending. GD_RAISED_PROTECTED: one that the user's code may handle, or that came from outside; it is off the
- * error indicator, and the code runs between gd_rerun_begin and gd_rerun_end. 0: neither, it stays pending. (calls/traceback.c) */
+ * GD_RAISED_GRAPH: an exception of the compiled graph's own, and nothing outside has seen the graph's operations
+ * (may_run_again in _called/runtime.py); it stays pending. GD_RAISED_PROTECTED: one that the user's code may handle, or
+ * that came from outside; it is off the error indicator, and the code runs between gd_rerun_begin and gd_rerun_end. 0:
+ * neither, it stays pending. (calls/traceback.c) */
 enum { GD_RAISED_GRAPH = 1, GD_RAISED_PROTECTED };
 int gd_graph_raised(gd_GuardedCode *e);
 

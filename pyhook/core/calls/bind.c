@@ -1,8 +1,8 @@
 /* Arguments of a call to the slots of a frame: see calls/bind.h. */
 #include "calls/bind.h"
 
-/* Index of the parameter named `key` among names[from .. to), or -1. Keywords are interned nearly always, so identity is
- * tried on all before text on any. Both sides are exact str: no user code runs. */
+/* Index of the parameter named `key` among names[from .. to), or -1. Keywords are interned nearly always, so identity
+ * is tried on all before text on any. Both sides are exact str: no user code runs. */
 static Py_ssize_t
 find_parameter(PyObject *names, Py_ssize_t from, Py_ssize_t to, PyObject *key)
 {

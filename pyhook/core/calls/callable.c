@@ -67,8 +67,9 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
     return result;
 }
 
-/* A frame that cannot be translated says nothing of what it calls: that is served, as torch.compile serves it. Since CPython runs
- * calls slower under a hook, only one call in so many is made under it after that many that found nothing to serve. */
+/* A frame that cannot be translated says nothing of what it calls: that is served, as torch.compile serves it. Since
+ * CPython runs calls slower under a hook, only one call in so many is made under it after that many that found nothing
+ * to serve. */
 #define GD_IDLE_CALLS 64
 
 /* The user's own function of such a frame: new, or NULL with an exception */
@@ -156,8 +157,8 @@ renew_cache(gd_Callable *w)
     return 0;
 }
 
-/* Slots by the general way: keywords, defaults, *args, **kwargs. Every slot is held during the call, since a default may be
- * replaced meanwhile. new, or NULL with an exception */
+/* Slots by the general way: keywords, defaults, *args, **kwargs. Every slot is held during the call, since a default
+ * may be replaced meanwhile. new, or NULL with an exception */
 static PyObject *
 call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
            size_t nargsf, PyObject *kwnames)
@@ -210,8 +211,8 @@ call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject
     return finish(tstate, w, how, result, args, nargsf, kwnames);
 }
 
-/* An empty dict that nothing else refers to, kept for the next **kwargs; or NULL. Nearly every call of a module brings no
- * keywords, and a dict made for it is dropped unread. */
+/* An empty dict that nothing else refers to, kept for the next **kwargs; or NULL. Nearly every call of a module brings
+ * no keywords, and a dict made for it is dropped unread. */
 static PyObject *spare_kwargs;
 
 /* new */
@@ -235,8 +236,9 @@ give_kwargs(PyObject *dict)
     }
 }
 
-/* A call without keywords of code with *args or **kwargs that fills its other slots by position: how modules are called.
- * Those slots are held by the caller. new, or NULL with an exception; *done = 0 when the general way is to be taken. */
+/* A call without keywords of code with *args or **kwargs that fills its other slots by position: how modules are
+ * called. Those slots are held by the caller. new, or NULL with an exception; *done = 0 when the general way is to be
+ * taken. */
 static inline PyObject *
 call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
           size_t nargsf, int *done)
@@ -326,7 +328,8 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     if (gd_runtime.special) {
         gd_update_special(0); /* the thread that asked for it may not be in this forked child */
     }
-    /* Calls through W use C stack where CPython's would not: under a raised recursion limit they must not run off its end. */
+    /* Calls through W use C stack where CPython's would not: under a raised recursion limit they must not run off its
+     * end. */
     if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_MIN) {
         PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is used up");
         return NULL;

@@ -17,7 +17,8 @@ typedef struct {
     PyObject *weakreflist;
 } gd_Callable;
 
-/* BoundCallable is the W that has a self: it is not a method descriptor, being stored in a class does not bind it again. */
+/* BoundCallable is the W that has a self: it is not a method descriptor, being stored in a class does not bind it
+ * again. */
 extern PyTypeObject gd_Callable_Type, gd_BoundCallable_Type;
 
 static inline int
@@ -29,7 +30,8 @@ gd_callable_check(PyObject *obj)
 /* What a W wraps: -> gd_core_api.callable_function. borrowed; NULL without an exception when obj is no W. */
 PyObject *gd_callable_function(PyObject *obj, PyObject **self);
 
-/* -> gd_core_api.resume_new: new W of kind RESUME in the family of owner, a Callable or Root. NULL with an exception. */
+/* -> gd_core_api.resume_new: new W of kind RESUME in the family of owner, a Callable or Root. NULL with an
+ * exception. */
 PyObject *gd_resume_new(PyObject *owner, PyObject *function);
 
 /* The family of a Callable or Root. borrowed; NULL without an exception for anything else. */

@@ -337,7 +337,8 @@ definition(PyObject *callable)
     return NULL;
 }
 
-/* The program sets a trace function of its own: it gets the events that it asks for, and no opcodes of frames that run. */
+/* The program sets a trace function of its own: it gets the events that it asks for, and no opcodes of frames that
+ * run. */
 static void
 make_way(census *c)
 {

@@ -1,10 +1,12 @@
 /* The census: which instructions CPython itself runs beneath one call, and why. For explain() alone.
  *
- * While a thread takes one, CPython's own opcode events (a C trace function) name each instruction of each Python frame, whether
- * the eval-frame hook is in force or not, and the core says why it leaves a frame to CPython. What is captured stays the same:
- * sys.gettrace() shows nothing, and the tests for a trace function (gd_observed) see through this one.
+ * While a thread takes one, CPython's own opcode events (a C trace function) name each instruction of each Python
+ * frame, whether the eval-frame hook is in force or not, and the core says why it leaves a frame to CPython. What is
+ * captured stays the same: sys.gettrace() shows nothing, and the tests for a trace function (gd_observed) see through
+ * this one.
  *
- * What CPython has specialized is the one thing the program could ask for that differs: nothing is, while events are taken.
+ * What CPython has specialized is the one thing the program could ask for that differs: nothing is, while events are
+ * taken.
  *
  *   frame of ...            what is counted
  *   the user's code         every instruction; those that call torch or are an operator on a tensor

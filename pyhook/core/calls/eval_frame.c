@@ -90,7 +90,8 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (throwflag) {
         return GD_COUNT_hook_throw;
     }
-    /* Not the next frame whichever it is: a finalizer or a signal's handler may run before the one that is meant begins. */
+    /* Not the next frame whichever it is: a finalizer or a signal's handler may run before the one that is meant
+     * begins. */
     if (t->skip_once == code) {
         t->skip_once = NULL;
         return GD_COUNT_hook_own_frame;
@@ -211,8 +212,8 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         gd_census_left(frame->f_code, GD_COUNT_hook_inner_limit);
         return pass_on(tstate, frame, throwflag);
     }
-    /* The result is all that the caller asks of us: for a frame that is not a generator's, _PyEval_Vector (Python/ceval.c,
-     * 3.11) itself clears and pops it, whether it ran or not. */
+    /* The result is all that the caller asks of us: for a frame that is not a generator's, _PyEval_Vector
+     * (Python/ceval.c, 3.11) itself clears and pops it, whether it ran or not. */
     PyObject *result = NULL;
     Py_INCREF(root);
     Py_INCREF(cache);

@@ -1,5 +1,6 @@
-/* Which frames are worth a translation: see calls/heat.h. A suite of short tests runs thousands of functions a few times each; to translate
- * one costs as much as hundreds of its calls, and where it meets no tensor nothing is gained by it. */
+/* Which frames are worth a translation: see calls/heat.h. A suite of short tests runs thousands of functions a few
+ * times each; to translate one costs as much as hundreds of its calls, and where it meets no tensor nothing is gained
+ * by it. */
 #include "calls/heat.h"
 
 #include "runtime.h"

@@ -1,5 +1,5 @@
-/* Which frames are worth a translation where a whole program is served, and not what the user has named: those that a tensor or a
- * module comes into, those whose code names torch, and those that run often. */
+/* Which frames are worth a translation where a whole program is served, and not what the user has named: those that a
+ * tensor or a module comes into, those whose code names torch, and those that run often. */
 #ifndef GD_HEAT_H
 #define GD_HEAT_H
 
@@ -15,13 +15,13 @@ enum {
         2, /* CPython runs it and what it calls without the hook: nothing below it has met a tensor for long */
 };
 
-/* Judges a call of the frame's code and counts it. extra belongs to code, root has hot_calls above 0, slots begin with the frame's
- * arguments (borrowed, NULL for none). Raises nothing. */
+/* Judges a call of the frame's code and counts it. extra belongs to code, root has hot_calls above 0, slots begin with
+ * the frame's arguments (borrowed, NULL for none). Raises nothing. */
 int gd_heat(const gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyFunctionObject *function,
             PyObject *const *slots);
 
-/* What translations have cost so far is no more than this part of the process's CPU time: code that meets tensors is translated at
- * once, so that short programs are served too; else after hot_tensor_calls. */
+/* What translations have cost so far is no more than this part of the process's CPU time: code that meets tensors is
+ * translated at once, so that short programs are served too; else after hot_tensor_calls. */
 enum { GD_HEAT_BUDGET = 8 };
 
 /* CPU time of this thread, in nanoseconds. */
@@ -33,7 +33,8 @@ void gd_heat_spent(uint64_t begun);
 void gd_heat_met(void);
 /* For gd_heat_below: taken before a cold frame runs. */
 uint64_t gd_heat_seen(void);
-/* A cold frame has run: takes note of whether something below it met a tensor. seen: what gd_heat_seen gave. The code is held. */
+/* A cold frame has run: takes note of whether something below it met a tensor. seen: what gd_heat_seen gave. The code
+ * is held. */
 void gd_heat_below(PyCodeObject *code, uint64_t seen);
 
 /* A hot frame was not served: where no tensor was met, twice as many calls go by before the next attempt. */

@@ -1,4 +1,5 @@
-/* LOAD_METHOD as a function. The instruction leaves two values on the stack, or one and NULL; a resume function's arguments take neither. */
+/* LOAD_METHOD as a function. The instruction leaves two values on the stack, or one and NULL; a resume function's
+ * arguments take neither. */
 #ifndef GD_LOAD_METHOD_H
 #define GD_LOAD_METHOD_H
 

@@ -36,9 +36,9 @@ end_hold(miss *m)
     m->held = 0;
 }
 
-/* Decides how a call raises a pending exception that none of the frame's operations raised. An error meant for the caller is raised at the
- * call, if the frame has not begun. An exception from outside is raised by the frame's own code where it begins or continues: CPython
- * checks for signals there, and the traceback keeps the frame. */
+/* Decides how a call raises a pending exception that none of the frame's operations raised. An error meant for the
+ * caller is raised at the call, if the frame has not begun. An exception from outside is raised by the frame's own code
+ * where it begins or continues: CPython checks for signals there, and the traceback keeps the frame. */
 static int
 raising(const miss *m, PyObject **result)
 {
@@ -123,8 +123,9 @@ refusal(PyThreadState *tstate, const miss *m)
     if (m->kind == GD_FRAME_HOOK && gd_watched_call(extra)) {
         return GD_COUNT_watched;
     }
-    /* A mode sees every operation and attribute, in order: neither may a translation add its own, nor may what it folds be
-     * missing. Under a transform of torch.func tensors are wrappers that no backend takes. torch.compile leaves both too. */
+    /* A mode sees every operation and attribute, in order: neither may a translation add its own, nor may what it folds
+     * be missing. Under a transform of torch.func tensors are wrappers that no backend takes. torch.compile leaves both
+     * too. */
     if (gd_torch_mode_active()) {
         return GD_COUNT_torch_mode;
     }
@@ -178,7 +179,8 @@ tell_only(const miss *m, const char *callback, int limit)
     Py_XDECREF(result);
 }
 
-/* tell_only for the user's own callbacks. -1 with the exception where that is none of Exception's: an interrupt, SystemExit. */
+/* tell_only for the user's own callbacks. -1 with the exception where that is none of Exception's: an interrupt,
+ * SystemExit. */
 static int
 tell_user(const miss *m, const char *callback)
 {
@@ -193,8 +195,8 @@ tell_user(const miss *m, const char *callback)
     return 0;
 }
 
-/* Whether one more entry is allowed; makes room where the settings say so. The reasons of all entries are taken down first,
- * those of the evicted ones too. */
+/* Whether one more entry is allowed; makes room where the settings say so. The reasons of all entries are taken down
+ * first, those of the evicted ones too. */
 static int
 room_for_entry(miss *m)
 {
@@ -222,7 +224,8 @@ room_for_entry(miss *m)
 
 /* ---- translation ---- */
 
-/* The Python translator in place of Go's (set_translate_callback): the request as a dict; what it returns is the verdict. */
+/* The Python translator in place of Go's (set_translate_callback): the request as a dict; what it returns is the
+ * verdict. */
 static void
 translate_by_callback(const gd_request *q, gd_reply *reply)
 {
@@ -294,8 +297,8 @@ translate(const miss *m, gd_reply *reply)
     }
 }
 
-/* Holds the mark that this code is in translation. It carries the fork generation: a child finds the marks of threads it
- * does not have out of date. */
+/* Holds the mark that this code is in translation. It carries the fork generation: a child finds the marks of threads
+ * it does not have out of date. */
 static void
 translate_marked(miss *m, gd_reply *reply)
 {
@@ -344,8 +347,8 @@ translate_marked(miss *m, gd_reply *reply)
 
 /* ---- the fresh entry ---- */
 
-/* Puts the entry on the list and runs it. Its program is evaluated although it was made for these very values: that fills
- * the registers its function takes, and proves the guards true on the frame they were built from. */
+/* Puts the entry on the list and runs it. Its program is evaluated although it was made for these very values: that
+ * fills the registers its function takes, and proves the guards true on the frame they were built from. */
 static int
 run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **result)
 {

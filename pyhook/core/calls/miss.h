@@ -22,8 +22,9 @@ enum {
     GD_RUN_ORIGINAL_LEFT = 5, /* as with HOOKED, while that pays: nothing is known of what it calls */
 };
 
-/* While code runs that looks at the interpreter itself, a frame the hook could serve is the user's own for so many calls. What one
- * measurement sees is CPython's doing then, and a loop that takes one each turn is captured nonetheless. */
+/* While code runs that looks at the interpreter itself, a frame the hook could serve is the user's own for so many
+ * calls. What one measurement sees is CPython's doing then, and a loop that takes one each turn is captured
+ * nonetheless. */
 #define GD_WATCHED_CALLS 32
 
 /* Whether this is such a call of the code that extra belongs to; counts it. extra may be NULL. */
@@ -34,8 +35,8 @@ gd_watched_call(gd_ExtraState *extra)
            && ++extra->watched;
 }
 
-/* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots, kept
- * alive by the caller. Arguments are borrowed. */
+/* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots,
+ * kept alive by the caller. Arguments are borrowed. */
 int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,
                   PyFunctionObject *function, int kind, PyObject *const *slots, PyObject **result);
 
@@ -44,7 +45,8 @@ int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, Py
 PyObject *gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs,
                                   size_t n);
 
-/* Registers that are not slots: what every program may read. A function half taken apart by the collector has neither. */
+/* Registers that are not slots: what every program may read. A function half taken apart by the collector has
+ * neither. */
 static inline int
 gd_fill_globals(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
 {
@@ -102,8 +104,8 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
     return GD_SERVED;
 }
 
-/* Copies n references, borrowed. A call has a handful: the barrier keeps the compiler from making a call of memcpy of it, which
- * costs more than the copy. */
+/* Copies n references, borrowed. A call has a handful: the barrier keeps the compiler from making a call of memcpy of
+ * it, which costs more than the copy. */
 static inline void
 gd_copy_refs(PyObject **to, PyObject *const *from, Py_ssize_t n)
 {

@@ -1,8 +1,9 @@
 /* What a handle of an nn.Module is made of in C, so that calling it finds the instance's callable without a look-up.
  *
- * A handle class (python/godynamo/_user/modules.py) has ModuleHandle among its bases: three object fields and the vectorcall
- * function. A call that came through the slots of a Python class would pack its arguments into a tuple, look `__call__` up
- * in the class, bind it, and unpack the tuple again: a third of what a call of an optimized nn.Identity took. */
+ * A handle class (python/godynamo/_user/modules.py) has ModuleHandle among its bases: three object fields and the
+ * vectorcall function. A call that came through the slots of a Python class would pack its arguments into a tuple, look
+ * `__call__` up in the class, bind it, and unpack the tuple again: a third of what a call of an optimized nn.Identity
+ * took. */
 #ifndef GD_MODULE_HANDLE_H
 #define GD_MODULE_HANDLE_H
 

@@ -1,8 +1,9 @@
 /* Calls after which CPython looks for no request.
  *
- * CPython looks for signals, and for exceptions that other threads have set, after each CALL: one that has done its work may raise what
- * was not its own. Where transformed code has done something that cannot be done again, inside of a block of the user, no handler of the
- * user's would see it. There calls are written as subscripts, which are followed by no such look:
+ * CPython looks for signals, and for exceptions that other threads have set, after each CALL: one that has done its
+ * work may raise what was not its own. Where transformed code has done something that cannot be done again, inside of a
+ * block of the user, no handler of the user's would see it. There calls are written as subscripts, which are followed
+ * by no such look:
  *
  *     quiet_calls[f, a, b]                    f(a, b)
  *     quiet_calls[f, a, b, keywords(("k",))]  f(a, k=b)

@@ -58,8 +58,8 @@ body_of(PyObject *bytes)
     return (int)at + 2;
 }
 
-/* Where a resume function has the instruction at `offset` of the user's code, which its body is a copy of: instructions keep their
- * opcodes and positions, and their order. -1 where it has none. Raises nothing. */
+/* Where a resume function has the instruction at `offset` of the user's code, which its body is a copy of: instructions
+ * keep their opcodes and positions, and their order. -1 where it has none. Raises nothing. */
 static int
 offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
 {
@@ -114,7 +114,8 @@ handler_of(PyCodeObject *code, int offset)
     return -1;
 }
 
-/* Whether CPython, before the instruction at `offset`, may have found a signal whose exception goes to the same handler. */
+/* Whether CPython, before the instruction at `offset`, may have found a signal whose exception goes to the same
+ * handler. */
 static int
 after_a_check(PyCodeObject *code, int offset)
 {
@@ -155,7 +156,8 @@ calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
     return frame->f_code == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
 }
 
-/* Whether what is raised in the frame, or passes through it, comes from the place: perhaps in another form than in transformed code. */
+/* Whether what is raised in the frame, or passes through it, comes from the place: perhaps in another form than in
+ * transformed code. */
 static int
 passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
 {
@@ -167,8 +169,8 @@ passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
     return 0;
 }
 
-/* Whether the running frame is at the place's instruction, or with `block` at any inside of the same block, and those that called it
- * at its calls. Frames between its levels are of functions that the translation did not run as such. */
+/* Whether the running frame is at the place's instruction, or with `block` at any inside of the same block, and those
+ * that called it at its calls. Frames between its levels are of functions that the translation did not run as such. */
 static int
 at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
 {
@@ -230,8 +232,8 @@ raise_now(gd_rerun *r)
     return -1;
 }
 
-/* What the transformed code had done when it was ended may have taken long. This much of it is done again before the exception is raised
- * anywhere in the block: Ctrl-C should not take twice as long as the program. */
+/* What the transformed code had done when it was ended may have taken long. This much of it is done again before the
+ * exception is raised anywhere in the block: Ctrl-C should not take twice as long as the program. */
 #define LONGEST 100000000 /* ns */
 
 static int64_t

@@ -1,7 +1,7 @@
 /* The user's own code run in the place of transformed code that an exception has ended.
  *
- * Such code has left no trace by then, so the user's code may run from the piece's start, and CPython brings the exception to its
- * handlers, contexts and finally blocks. Two kinds of exceptions end transformed code:
+ * Such code has left no trace by then, so the user's code may run from the piece's start, and CPython brings the
+ * exception to its handlers, contexts and finally blocks. Two kinds of exceptions end transformed code:
  *
  *   it came from outside (interrupt.h)   it is raised in the user's code at the operation that it ended, or, where getting there again
  *                                        takes long, before that inside of the same block: throws. Where the code does not get
@@ -34,12 +34,14 @@ typedef struct gd_rerun {
     PyObject *previous_object; /* strong or NULL */
 } gd_rerun;
 
-/* Takes the pending exception off the error indicator, for the next gd_rerun_begin of this thread. place as above, borrowed. */
+/* Takes the pending exception off the error indicator, for the next gd_rerun_begin of this thread. place as above,
+ * borrowed. */
 void gd_rerun_prepare(PyObject *place, int throws);
 
 /* Around a call of the user's own code. code: of the frame that it starts; borrowed, alive until the end. */
 void gd_rerun_begin(gd_rerun *r, PyCodeObject *code);
-/* result: what that call returned (stolen). Returns what the user's call is to return: new, or NULL with an exception. */
+/* result: what that call returned (stolen). Returns what the user's call is to return: new, or NULL with an
+ * exception. */
 PyObject *gd_rerun_end(gd_rerun *r, PyObject *result);
 
 #endif

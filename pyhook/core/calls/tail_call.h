@@ -1,13 +1,14 @@
 /* TailCall: how a transformed function goes on in a resume function without nesting.
  *
- * The code before a graph break ends with `return resume(values)`. Calling a W of kind RESUME does not run it: it gives a
- * TailCall with the W and the arguments, which the transformed function returns and whoever ran it (calls/callable.c, calls/eval_frame.c)
- * picks up and runs. So a loop that is split in its body uses no more stack with every turn, and a traceback shows the frame
- * that raised alone. Nobody else ever sees one: only transformed functions hold a W of kind RESUME.
+ * The code before a graph break ends with `return resume(values)`. Calling a W of kind RESUME does not run it: it gives
+ * a TailCall with the W and the arguments, which the transformed function returns and whoever ran it (calls/callable.c,
+ * calls/eval_frame.c) picks up and runs. So a loop that is split in its body uses no more stack with every turn, and a
+ * traceback shows the frame that raised alone. Nobody else ever sees one: only transformed functions hold a W of kind
+ * RESUME.
  *
- * The frame that a TailCall runs is the only owner of its variables, as in CPython: with its start the TailCall gives up its own
- * references. CPython's call takes new ones before it starts the frame, so for that moment the eval-frame function is ours. An
- * entry that may run again from its start (GD_ENTRY_RERUN) keeps them. */
+ * The frame that a TailCall runs is the only owner of its variables, as in CPython: with its start the TailCall gives
+ * up its own references. CPython's call takes new ones before it starts the frame, so for that moment the eval-frame
+ * function is ours. An entry that may run again from its start (GD_ENTRY_RERUN) keeps them. */
 #ifndef GD_TAIL_CALL_H
 #define GD_TAIL_CALL_H
 
@@ -25,8 +26,8 @@ extern PyTypeObject gd_TailCall_Type;
 /* vectorcall of a W of kind RESUME: new TailCall, or NULL with an exception (keywords, no memory). */
 PyObject *gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
-/* Calls the Python function of a tail call's W with positional arguments; the first frame to start takes the references over.
- * An ordinary call where none is under way. new reference or NULL with an exception */
+/* Calls the Python function of a tail call's W with positional arguments; the first frame to start takes the references
+ * over. An ordinary call where none is under way. new reference or NULL with an exception */
 PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
                                size_t n);
 /* The last argument of a tail call, borrowed; NULL without an exception for anything else. */

@@ -34,9 +34,10 @@ typedef struct {
     int holds; /* its values are shown; without, constants alone */
 } shown_frame;
 
-/* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line) and, for the
- * frame that the one that ran stands for, which of its variables that has (see gd_entry_spec.chains). new, or NULL with an
- * exception. The frame is a fresh one of the user's code: it never ran. It takes the place of the one that ran in the next one's f_back, too. */
+/* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line)
+ * and, for the frame that the one that ran stands for, which of its variables that has (see gd_entry_spec.chains). new,
+ * or NULL with an exception. The frame is a fresh one of the user's code: it never ran. It takes the place of the one
+ * that ran in the next one's f_back, too. */
 static PyObject *
 user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
 {
@@ -61,7 +62,8 @@ user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
     return entry;
 }
 
-/* The entries of one chain, outermost first, before `next` (stolen). ran: the transformed frame. new, or NULL with an exception */
+/* The entries of one chain, outermost first, before `next` (stolen). ran: the transformed frame. new, or NULL with an
+ * exception */
 static PyObject *
 user_entries(PyObject *chain, shown_frame ran, PyObject *next)
 {
@@ -90,8 +92,8 @@ copy_entry(PyTracebackObject *tb, PyObject *next)
     return copy;
 }
 
-/* The traceback of parts: entries, and (chain, the frame that ran) for the user frames that stand for one. new (NULL without an exception
- * when there are none), or NULL with an exception */
+/* The traceback of parts: entries, and (chain, the frame that ran) for the user frames that stand for one. new (NULL
+ * without an exception when there are none), or NULL with an exception */
 static PyObject *
 assembled(PyObject *parts)
 {
@@ -118,8 +120,9 @@ assembled(PyObject *parts)
     return next;
 }
 
-/* Where an operation raised that the entry knows: *chain its user frames, for the call of a graph (else, and where that is not known, it
- * stays NULL), and *rest, the entries inward of the transformed frame, without those of graphs. Both new; *rest is let go of when it changes. */
+/* Where an operation raised that the entry knows: *chain its user frames, for the call of a graph (else, and where that
+ * is not known, it stays NULL), and *rest, the entries inward of the transformed frame, without those of graphs. Both
+ * new; *rest is let go of when it changes. */
 static void
 known_operation(const gd_GuardedCode *e, int graph, PyObject **chain, PyObject **rest)
 {
@@ -152,8 +155,9 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
     return rest;
 }
 
-/* new traceback with the entries of e's code replaced; NULL without an exception when there is none. goes_on: the user's frame is not
- * at its end, so that what it holds is not the traceback's to keep; constants are shown all the same. */
+/* new traceback with the entries of e's code replaced; NULL without an exception when there is none. goes_on: the
+ * user's frame is not at its end, so that what it holds is not the traceback's to keep; constants are shown all the
+ * same. */
 static PyObject *
 rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
 {
@@ -252,7 +256,8 @@ same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
     return -1;
 }
 
-/* Which variables of the copy have the values of the user's code's: those of one name. new tuple or NULL with an exception */
+/* Which variables of the copy have the values of the user's code's: those of one name. new tuple or NULL with an
+ * exception */
 static PyObject *
 by_name(PyCodeObject *code, PyCodeObject *copy)
 {
@@ -275,7 +280,8 @@ by_name(PyCodeObject *code, PyCodeObject *copy)
     return out;
 }
 
-/* new traceback with the outermost entry, a resume function's, replaced; NULL, perhaps with an exception, where it is not one's. */
+/* new traceback with the outermost entry, a resume function's, replaced; NULL, perhaps with an exception, where it is
+ * not one's. */
 static PyObject *
 rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
 {
@@ -320,8 +326,8 @@ gd_fix_resumed(PyFunctionObject *function)
     PyErr_Restore(type, value, traceback);
 }
 
-/* What of the traceback is inward of the transformed frame and the user's: a signal handler's frames. borrowed, or NULL. Frames of
- * compiled code are not shown: the user's own code is about to run instead. */
+/* What of the traceback is inward of the transformed frame and the user's: a signal handler's frames. borrowed, or
+ * NULL. Frames of compiled code are not shown: the user's own code is about to run instead. */
 static PyObject *
 handlers_part(PyObject *traceback)
 {
@@ -334,7 +340,8 @@ handlers_part(PyObject *traceback)
     return NULL;
 }
 
-/* A signal handler has been given the frame it interrupted: what that and compiled code's frames hold is the user's frame's again. */
+/* A signal handler has been given the frame it interrupted: what that and compiled code's frames hold is the user's
+ * frame's again. */
 static void
 clear_frames(PyObject *traceback, PyObject *until)
 {
@@ -348,7 +355,8 @@ clear_frames(PyObject *traceback, PyObject *until)
     }
 }
 
-/* The user frames of the graph's operation that the traceback leads through: new; NULL without an exception where none is known. */
+/* The user frames of the graph's operation that the traceback leads through: new; NULL without an exception where none
+ * is known. */
 static PyObject *
 graph_place(const gd_GuardedCode *e, PyObject *traceback)
 {
@@ -366,7 +374,8 @@ graph_place(const gd_GuardedCode *e, PyObject *traceback)
     return chain;
 }
 
-/* Prepares the run of the user's own code that raises the exception, which came from outside, at the row's place. Steals all. */
+/* Prepares the run of the user's own code that raises the exception, which came from outside, at the row's place.
+ * Steals all. */
 static void
 raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObject *value, PyObject *traceback)
 {
@@ -432,7 +441,8 @@ gd_graph_raised(gd_GuardedCode *e)
     return again ? GD_RAISED_GRAPH : 0;
 }
 
-/* Gives the frame of a traceback the variables of the calling frame, by their names. code: of the former. 0, or -1 with an exception. */
+/* Gives the frame of a traceback the variables of the calling frame, by their names. code: of the former. 0, or -1 with
+ * an exception. */
 static int
 keep_all(PyFrameObject *shown, PyObject *code)
 {
@@ -454,9 +464,9 @@ keep_all(PyFrameObject *shown, PyObject *code)
 
 /* ---- for Python: new references, NULL with an exception ---- */
 
-/* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception again (None: the one that is
- * being handled), for which CPython adds no entry. The entry that the frame has already, the outermost one, is given what the frame still
- * holds: these variables, or all that it has where none are named. */
+/* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception again
+ * (None: the one that is being handled), for which CPython adds no entry. The entry that the frame has already, the
+ * outermost one, is given what the frame still holds: these variables, or all that it has where none are named. */
 static PyObject *
 keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {

@@ -235,7 +235,8 @@ gd_name_is(PyObject *v, PyObject *name)
 
 enum { MAX_MODULES = 2048, MAX_MODULE_DEPTH = 64, MAX_NAME = 1024, MAX_SHOWN = 64 };
 
-/* The walk of nn.Module.named_parameters: own parameters, then those of the children, each module and parameter once. */
+/* The walk of nn.Module.named_parameters: own parameters, then those of the children, each module and parameter
+ * once. */
 typedef struct {
     PyObject *names;
     PyObject *found; /* a list to collect the names in, instead of comparing; or NULL */

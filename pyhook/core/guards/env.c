@@ -18,8 +18,8 @@ builtins_of(PyObject *globals)
     return builtins != NULL && PyDict_Check(builtins) ? builtins : PyEval_GetBuiltins();
 }
 
-/* Registers for one evaluation; the caller frees them. slots: a tuple; globals: dict, or None for the function's. NULL with an
- * exception. */
+/* Registers for one evaluation; the caller frees them. slots: a tuple; globals: dict, or None for the function's. NULL
+ * with an exception. */
 static PyObject **
 registers_for(gd_GuardedCode *e, PyObject *slots, PyObject *globals)
 {
@@ -289,7 +289,8 @@ typedef struct {
     PyObject *held; /* sequences whose items are borrowed */
 } spec_memory;
 
-/* Item of the dict as a fast sequence, kept in memory->held; an empty tuple when absent. borrowed, NULL with an exception */
+/* Item of the dict as a fast sequence, kept in memory->held; an empty tuple when absent. borrowed, NULL with an
+ * exception */
 static PyObject *
 sequence_of(PyObject *dict, const char *name, spec_memory *memory)
 {
@@ -506,7 +507,8 @@ ends_in_code_at(PyObject *Py_UNUSED(module), PyObject *args)
     return ends < 0 ? NULL : PyBool_FromLong(ends);
 }
 
-/* What an evaluation of the guard text holds of a variable (_guard_env.eval_text), beside what is there as well when C evaluates. */
+/* What an evaluation of the guard text holds of a variable (_guard_env.eval_text), beside what is there as well when C
+ * evaluates. */
 enum { TEXT_HOLDS = 6 };
 
 static PyObject *

@@ -1,4 +1,5 @@
-/* Guards as Python sees them: entries made and checked from tests, and the helpers that make the guard text executable. */
+/* Guards as Python sees them: entries made and checked from tests, and the helpers that make the guard text
+ * executable. */
 #ifndef GD_GUARD_ENV_H
 #define GD_GUARD_ENV_H
 

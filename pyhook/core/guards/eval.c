@@ -1,5 +1,6 @@
-/* Runs a guard program. Nodes are in order; the first that fails is the answer. Registers hold borrowed references, which
- * stay good because nothing here runs code that could drop them, but for the calls of Python described at `evaluate`. */
+/* Runs a guard program. Nodes are in order; the first that fails is the answer. Registers hold borrowed references,
+ * which stay good because nothing here runs code that could drop them, but for the calls of Python described at
+ * `evaluate`. */
 #include "guards/eval.h"
 #include "guards/memo.h"
 #include "guards/pure.h"
@@ -254,8 +255,8 @@ predicate_holds(PyObject *predicate, PyObject *v)
     return truth > 0;
 }
 
-/* The addresses of the last call were distinct, so only those that are others now are compared: none of a module's parameters, most
- * of the time. A guard for each pair would be 238,000 for a module of 690 parameters. */
+/* The addresses of the last call were distinct, so only those that are others now are compared: none of a module's
+ * parameters, most of the time. A guard for each pair would be 238,000 for a module of 690 parameters. */
 static int
 tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
 {
@@ -281,8 +282,8 @@ tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **
 
 enum { TENSORS_HOLD, TENSORS_FAIL, TENSORS_CALLED };
 
-/* The final check. TENSORS_CALLED: all hold, but Python was called for some. Apart from gd_guard_eval, whose registers its loop does not
- * get: thirty tensors take 132 ns, inlined 158 (make bench, group guards). */
+/* The final check. TENSORS_CALLED: all hold, but Python was called for some. Apart from gd_guard_eval, whose registers
+ * its loop does not get: thirty tensors take 132 ns, inlined 158 (make bench, group guards). */
 static __attribute__((noinline)) int
 tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int called_before)
 {
@@ -319,9 +320,9 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
 }
 
 /* A call of Python (PY_CHECK, a tensor only Python can read) can let anything happen: another thread run, the collector
- * call finalizers, an object in a register die. Each is therefore followed by a fresh start of the whole program, in which
- * it counts as done: what is returned in the end was found in one sweep without any such call. A slow tensor's register is
- * read right after a sweep, and only slots and constants are needed to survive the call. */
+ * call finalizers, an object in a register die. Each is therefore followed by a fresh start of the whole program, in
+ * which it counts as done: what is returned in the end was found in one sweep without any such call. A slow tensor's
+ * register is read right after a sweep, and only slots and constants are needed to survive the call. */
 int
 gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {

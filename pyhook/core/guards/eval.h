@@ -81,8 +81,8 @@ int gd_is_deque(PyObject *v);
 /* Number of items of a builtin container or a subclass of one, from its storage; -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
-/* A member that __slots__ or C has made: read only when the class really has a member descriptor of that name at that offset; borrowed,
- * NULL when it is empty or elsewhere. */
+/* A member that __slots__ or C has made: read only when the class really has a member descriptor of that name at that
+ * offset; borrowed, NULL when it is empty or elsewhere. */
 static inline PyObject *
 gd_slot_value(PyObject *v, PyObject *name, uint32_t offset)
 {
@@ -98,9 +98,9 @@ gd_slot_value(PyObject *v, PyObject *name, uint32_t offset)
     return *(PyObject **)((char *)v + offset);
 }
 
-/* Whether the user's code may run when the frame drops `places` references to the value: nothing else refers to it, and it, or something
- * that only it refers to, has a __del__ or a weak reference with a callback. True as well when there are too many objects to look at.
- * Runs nothing, raises nothing. -> guards/end.c */
+/* Whether the user's code may run when the frame drops `places` references to the value: nothing else refers to it, and
+ * it, or something that only it refers to, has a __del__ or a weak reference with a callback. True as well when there
+ * are too many objects to look at. Runs nothing, raises nothing. -> guards/end.c */
 int gd_ends_in_code(PyObject *v, int places);
 
 /* The same for an item of a list, tuple or deque, or the contents of a cell, if there are any. */
@@ -110,8 +110,8 @@ int gd_item_ends_in_code(PyObject *v, Py_ssize_t i, int places);
  * -1 with an exception */
 int gd_ends_in_code_at(PyObject *owner, PyObject *at, int slot, int places);
 
-/* The same for a variable of a resumed frame; more objects than a look takes in count as silence. A module that the frame no longer reads,
- * and its caller holds, would end most frames else. */
+/* The same for a variable of a resumed frame; more objects than a look takes in count as silence. A module that the
+ * frame no longer reads, and its caller holds, would end most frames else. */
 int gd_variable_ends_in_code(PyObject *v, int places);
 
 /* Either for a value that a translation holds, too. */
@@ -120,7 +120,8 @@ int gd_end_may_run_code(PyObject *v, int stores);
 /* Whether a weak reference with a callback, other than an entry's, looks at the object. */
 int gd_watched(PyObject *v);
 
-/* The names of the module's named_parameters() as a new tuple, the first 64 of them; NULL, no exception, for what is no module. */
+/* The names of the module's named_parameters() as a new tuple, the first 64 of them; NULL, no exception, for what is no
+ * module. */
 PyObject *gd_param_names(PyObject *module);
 
 /* A value for a person to read; NULL: "nothing". new, or NULL with an exception -> guards/show.c */

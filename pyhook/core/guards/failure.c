@@ -233,7 +233,8 @@ expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *va
 
 /* ---- the final check ---- */
 
-/* The i-th argument of a part such as ___check_tensors(x, y[0]): its text, or the number where the text has another form. new */
+/* The i-th argument of a part such as ___check_tensors(x, y[0]): its text, or the number where the text has another
+ * form. new */
 static PyObject *
 argument_name(PyObject *part, Py_ssize_t wanted)
 {

@@ -1,6 +1,7 @@
 /* Takes down the memo of a guard program: see guards/memo.h.
  *
- * Each node is looked at in order, with the objects the program has just found in the registers. What is known of a register:
+ * Each node is looked at in order, with the objects the program has just found in the registers. What is known of a
+ * register:
  *
  *   UNKNOWN   nothing: nodes that read it are run
  *   ADDRESS   the memo proves the address of its object, and that an object lives there: it may be another one than then,
@@ -9,7 +10,8 @@
  *   OBJECT    the memo proves that it is the object it was then: its owner is a dict whose version tag is unchanged, or a
  *             class whose version is (no two states of any dicts or classes share one), or the entry itself
  *
- * What follows from an address alone is what the node itself would find there: it reads the same words of the same memory. */
+ * What follows from an address alone is what the node itself would find there: it reads the same words of the same
+ * memory. */
 #include "guards/memo.h"
 
 #include "guards/eval.h"
@@ -70,7 +72,8 @@ kept_place(const learner *l, const PyObject *v)
     return i;
 }
 
-/* 0, or -1 without memory. A list would be gone through for each node: a model of thousands of modules keeps as many objects. */
+/* 0, or -1 without memory. A list would be gone through for each node: a model of thousands of modules keeps as many
+ * objects. */
 static int
 find_kept(learner *l)
 {
@@ -318,8 +321,8 @@ as_object(int watched)
 }
 
 /* Watches what the node depends on. For an access node the answer is what is known of its value then; for a check node
- * anything but UNKNOWN says that it holds while the words do. UNKNOWN: the node is left over. Words watched in vain then
- * only cost a comparison. */
+ * anything but UNKNOWN says that it holds while the words do. UNKNOWN: the node is left over. Words watched in vain
+ * then only cost a comparison. */
 static known
 watch_node(learner *l, const gd_guard_node *n)
 {
@@ -448,8 +451,8 @@ carve(char **from, size_t n, size_t size)
     return at;
 }
 
-/* The memo in one block of memory; NULL without any. left: whether each node is left over; used: whether each register is read
- * after the memo. */
+/* The memo in one block of memory; NULL without any. left: whether each node is left over; used: whether each register
+ * is read after the memo. */
 static gd_guard_memo *
 assemble(const learner *l, const uint8_t *left, const uint8_t *used)
 {
@@ -567,8 +570,8 @@ take_down(gd_GuardedCode *e, PyObject **regs)
     return memo;
 }
 
-/* Counts against the registers whose objects changed since the memo was taken down. Words after the first that differs may lie
- * in objects that are gone. */
+/* Counts against the registers whose objects changed since the memo was taken down. Words after the first that differs
+ * may lie in objects that are gone. */
 static void
 blame(gd_GuardedCode *e, const gd_guard_memo *m, PyObject **regs)
 {

@@ -1,18 +1,19 @@
 /* The memo of a guard program: what of it need not be run again while nothing it read has changed.
  *
- * Most nodes of a module's program read objects that stay as they are from call to call: the module tree, globals, classes,
- * functions. After the program held, gd_memo_learn takes down each word of memory these nodes depended on (a dict's version
- * tag, a class's version, a pointer, a length) as a pair {address, value}. While every word has its value, those nodes
- * would hold again and fetch the same objects: only the others are run. Comparing a word takes 0.5 to 1 ns, a node 2 to 4.
+ * Most nodes of a module's program read objects that stay as they are from call to call: the module tree, globals,
+ * classes, functions. After the program held, gd_memo_learn takes down each word of memory these nodes depended on (a
+ * dict's version tag, a class's version, a pointer, a length) as a pair {address, value}. While every word has its
+ * value, those nodes would hold again and fetch the same objects: only the others are run. Comparing a word takes 0.5
+ * to 1 ns, a node 2 to 4.
  *
  *   roots    registers filled by the caller that must hold the object they held
  *   words    in the order the program read them: an address lies in an object that the roots and words before it prove alive
  *   values   registers that the nodes left over and the transformed function read, with the object each holds
  *   nodes    what is left over, in the program's order
  *
- * A memo never fails by itself. Where a word differs the whole program runs; if it holds, a new memo is taken down. What
- * keeps changing (a slot that holds another object on each call, a dict with a counter in it) is counted per register, and
- * after GD_MEMO_STALE_MAX times nothing is derived from that register any more.
+ * A memo never fails by itself. Where a word differs the whole program runs; if it holds, a new memo is taken down.
+ * What keeps changing (a slot that holds another object on each call, a dict with a counter in it) is counted per
+ * register, and after GD_MEMO_STALE_MAX times nothing is derived from that register any more.
  */
 #ifndef GD_GUARD_MEMO_H
 #define GD_GUARD_MEMO_H
@@ -69,8 +70,8 @@ gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
     return 1;
 }
 
-/* After the whole program held on regs, in one sweep that called no Python: drops a memo that did not hold, and takes down a
- * new one when it is time. Runs no user code, raises nothing; without memory there is no memo. */
+/* After the whole program held on regs, in one sweep that called no Python: drops a memo that did not hold, and takes
+ * down a new one when it is time. Runs no user code, raises nothing; without memory there is no memo. */
 void gd_memo_learn(gd_GuardedCode *e, PyObject **regs);
 
 /* Sets up e->memo_wait of an entry just made: whether its program may have a memo. */

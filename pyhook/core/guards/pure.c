@@ -43,8 +43,8 @@ tuple_equal(PyObject *a, PyObject *b, int depth)
     return 1;
 }
 
-/* Every item of a has an equal one in b. Compared pair by pair, hashes first: sets in guards are small, and their own look-up
- * would call __eq__. */
+/* Every item of a has an equal one in b. Compared pair by pair, hashes first: sets in guards are small, and their own
+ * look-up would call __eq__. */
 static int
 set_within(PyObject *a, PyObject *b, int depth)
 {

@@ -76,8 +76,8 @@ gd_inline_position(const gd_instance_view *view, PyObject *name, uint64_t hint)
     return -1;
 }
 
-/* tupleiterobject of Objects/tupleobject.c, which no header declares; gd_pycompat_guard_check compares it with what a real
- * iterator does. */
+/* tupleiterobject of Objects/tupleobject.c, which no header declares; gd_pycompat_guard_check compares it with what a
+ * real iterator does. */
 typedef struct {
     PyObject_HEAD Py_ssize_t index;
     PyObject *seq; /* NULL once exhausted */
@@ -130,8 +130,9 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
         return NULL;
     }
     _PyInterpreterFrame *inner = frame->f_frame;
-    /* PyFrame_New makes a function without a closure. A frame past its first instruction is taken to have its free variables'
-     * cells in place: f_locals reads them without a look (_PyFrame_FastToLocalsWithError of Objects/frameobject.c). */
+    /* PyFrame_New makes a function without a closure. A frame past its first instruction is taken to have its free
+     * variables' cells in place: f_locals reads them without a look (_PyFrame_FastToLocalsWithError of
+     * Objects/frameobject.c). */
     int first = code->co_nlocals + code->co_nplaincellvars;
     for (int i = 0; i < code->co_nfreevars; i++) {
         inner->localsplus[first + i] = PyCell_New(NULL);

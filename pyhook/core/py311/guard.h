@@ -9,8 +9,8 @@
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 
-/* Number of the dict's present state: any change gives it another one, and no other state of any dict ever has this one.
- * An OrderedDict's order is not part of it. */
+/* Number of the dict's present state: any change gives it another one, and no other state of any dict ever has this
+ * one. An OrderedDict's order is not part of it. */
 static inline uint64_t
 gd_dict_tag(PyObject *dict)
 {
@@ -24,14 +24,16 @@ gd_dict_tag_place(PyObject *dict)
     return &((PyDictObject *)dict)->ma_version_tag;
 }
 
-/* Whether the class has a version: number of the present state of it and its bases, which no other class or state ever has. */
+/* Whether the class has a version: number of the present state of it and its bases, which no other class or state ever
+ * has. */
 static inline int
 gd_type_has_version(const PyTypeObject *type)
 {
     return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG && type->tp_version_tag != 0;
 }
 
-/* The eight bytes in which the version lies; it is 0 once the class or a base was changed. The other four are padding. */
+/* The eight bytes in which the version lies; it is 0 once the class or a base was changed. The other four are
+ * padding. */
 static inline const void *
 gd_type_version_place(const PyTypeObject *type)
 {
@@ -55,8 +57,8 @@ gd_module_dict_place(PyObject *module)
     return (char *)module + PyModule_Type.tp_dictoffset;
 }
 
-/* The dict's own value for the key; `hash` is the key's. Keys equal by gd_same_key. borrowed, or NULL; raises nothing and
- * calls no __eq__ of the user. */
+/* The dict's own value for the key; `hash` is the key's. Keys equal by gd_same_key. borrowed, or NULL; raises nothing
+ * and calls no __eq__ of the user. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
 
 /* Where an instance keeps its attributes: in exactly one of the two, or nowhere. */
@@ -94,7 +96,8 @@ gd_instance_look(PyObject *v, gd_instance_view *view)
     view->dict = *(PyObject **)((char *)v + offset);
 }
 
-/* The dict of an instance, made where there is none yet, as reading __dict__ makes it. borrowed, or NULL; raises nothing. */
+/* The dict of an instance, made where there is none yet, as reading __dict__ makes it. borrowed, or NULL; raises
+ * nothing. */
 static inline PyObject *
 gd_made_dict(PyObject *v)
 {
@@ -110,8 +113,8 @@ gd_made_dict(PyObject *v)
     return view.dict;
 }
 
-/* Position of the name among inline values: `hint` when it is right, else found by its address, then by its text (names of
- * attributes are interned but for those set by unusual means). -1 when absent. */
+/* Position of the name among inline values: `hint` when it is right, else found by its address, then by its text (names
+ * of attributes are interned but for those set by unusual means). -1 when absent. */
 Py_ssize_t gd_inline_position(const gd_instance_view *view, PyObject *name, uint64_t hint);
 
 /* The value at a position; borrowed, or NULL where the attribute is not set. */
@@ -138,13 +141,13 @@ gd_py_frame_code(PyFrameObject *frame)
     return (PyObject *)frame->f_frame->f_code;
 }
 
-/* A frame object of the code that stands at byte offset lasti and never ran: what a traceback entry shows. Its locals are
- * unbound; reading f_locals is safe. new, or NULL with an exception. */
+/* A frame object of the code that stands at byte offset lasti and never ran: what a traceback entry shows. Its locals
+ * are unbound; reading f_locals is safe. new, or NULL with an exception. */
 PyFrameObject *gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject *source,
                                 PyObject *shown);
 
-/* Gives a frame that gd_py_show_frame has made, or another that has ended, the value of a variable that it has none of. index: of
- * localsplus. 0, or -1 with an exception. */
+/* Gives a frame that gd_py_show_frame has made, or another that has ended, the value of a variable that it has none of.
+ * index: of localsplus. 0, or -1 with an exception. */
 int gd_py_show_value(PyFrameObject *frame, int index, PyObject *value);
 
 /* Makes back the f_back of a frame that has ended where that is was, which may be NULL. */

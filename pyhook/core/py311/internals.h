@@ -66,10 +66,10 @@ gd_py_others_run(PyThreadState *tstate)
     return 0;
 }
 
-/* Keeps signal handlers and pending calls from running on this thread until gd_py_release_signals: CPython runs both on the
- * thread that its runtime names as the main one (_Py_ThreadCanHandleSignals in pycore_pystate.h), and meanwhile names none.
- * What arrives is kept by CPython as for a long call of C. 1 when this call began to hold them; 0 on other threads, and where
- * they are held already. */
+/* Keeps signal handlers and pending calls from running on this thread until gd_py_release_signals: CPython runs both on
+ * the thread that its runtime names as the main one (_Py_ThreadCanHandleSignals in pycore_pystate.h), and meanwhile
+ * names none. What arrives is kept by CPython as for a long call of C. 1 when this call began to hold them; 0 on other
+ * threads, and where they are held already. */
 static inline int
 gd_py_hold_signals(void)
 {
@@ -80,8 +80,8 @@ gd_py_hold_signals(void)
     return 1;
 }
 
-/* Only on the thread where gd_py_hold_signals returned 1. The eval loop is told to look at its requests again: it may have found
- * them not to be its own meanwhile. */
+/* Only on the thread where gd_py_hold_signals returned 1. The eval loop is told to look at its requests again: it may
+ * have found them not to be its own meanwhile. */
 static inline void
 gd_py_release_signals(PyThreadState *tstate)
 {
@@ -92,15 +92,16 @@ gd_py_release_signals(PyThreadState *tstate)
     }
 }
 
-/* Whether CPython's eval loop would look at requests now: a signal, a pending call, another thread's exception, or its wish for the GIL. */
+/* Whether CPython's eval loop would look at requests now: a signal, a pending call, another thread's exception, or its
+ * wish for the GIL. */
 static inline int
 gd_py_has_requests(PyThreadState *tstate)
 {
     return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
 }
 
-/* gd_py_release_signals for the main thread, by another one that holds nothing of CPython: three stores that CPython reads whole. main_thread: its ident;
- * interp: its interpreter */
+/* gd_py_release_signals for the main thread, by another one that holds nothing of CPython: three stores that CPython
+ * reads whole. main_thread: its ident; interp: its interpreter */
 static inline void
 gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
 {
@@ -132,7 +133,8 @@ gd_py_opcode_at(PyCodeObject *code, int offset)
                : -1;
 }
 
-/* Where a frame is: its code and the byte offset of its instruction. A frame that calls another may be at the caches of its CALL. */
+/* Where a frame is: its code and the byte offset of its instruction. A frame that calls another may be at the caches of
+ * its CALL. */
 static inline int
 gd_py_frame_offset(const _PyInterpreterFrame *frame)
 {
@@ -171,8 +173,8 @@ gd_py_get_eval(PyThreadState *tstate)
     return f != NULL ? f : _PyEval_EvalFrameDefault;
 }
 
-/* What _PyInterpreterState_SetEvalFrameFunc does in Python/pystate.c of 3.11: the default is stored as NULL, which is what
- * the specialised calls test before they push a frame without a C call. */
+/* What _PyInterpreterState_SetEvalFrameFunc does in Python/pystate.c of 3.11: the default is stored as NULL, which is
+ * what the specialised calls test before they push a frame without a C call. */
 static inline void
 gd_py_set_eval(PyThreadState *tstate, gd_py_eval_function f)
 {

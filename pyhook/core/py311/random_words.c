@@ -1,4 +1,5 @@
-/* Random.getstate() makes 625 ints, which costs more than most graphs: a call that may have to put a generator back copies its words. */
+/* Random.getstate() makes 625 ints, which costs more than most graphs: a call that may have to put a generator back
+ * copies its words. */
 #include "random_words.h"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
@@ -11,7 +12,8 @@ typedef struct {
 
 #    define WORDS_SIZE ((Py_ssize_t)(sizeof(random_object) - offsetof(random_object, index)))
 
-/* object: borrowed. Its words, or NULL with TypeError for what is too small to hold them. The caller knows that it is a generator. */
+/* object: borrowed. Its words, or NULL with TypeError for what is too small to hold them. The caller knows that it is a
+ * generator. */
 static char *
 words_of(PyObject *object)
 {

@@ -48,7 +48,8 @@ set_clone(PyObject *module, PyObject *object)
     return (PyObject *)to;
 }
 
-/* new tuple: where pop() looks next, what each place holds (a byte each: 0 nothing, 1 a gap, 2 a key), the keys in order */
+/* new tuple: where pop() looks next, what each place holds (a byte each: 0 nothing, 1 a gap, 2 a key), the keys in
+ * order */
 static PyObject *
 set_layout(PyObject *module, PyObject *object)
 {

@@ -1,6 +1,6 @@
-/* The probe. Tensors of known metadata come from godynamo._called.guard_env.layout_samples(); every offset must be the only one that
- * fits all of them, and then random tensors are read by the offsets found and compared with their Python attributes, alone
- * and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
+/* The probe. Tensors of known metadata come from godynamo._called.guard_env.layout_samples(); every offset must be the
+ * only one that fits all of them, and then random tensors are read by the offsets found and compared with their Python
+ * attributes, alone and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
 #define _GNU_SOURCE
 #include "interrupt.h"
 #include "runtime.h"
@@ -21,8 +21,9 @@ typedef struct {
 
 static int probed;
 
-/* Copies memory that may not be mapped: 1 when the page that it begins on is. What lies behind that page may be the end of the
- * heap, and reads as zero where it is not mapped (a transfer stops in front of an element that is not mapped whole). */
+/* Copies memory that may not be mapped: 1 when the page that it begins on is. What lies behind that page may be the end
+ * of the heap, and reads as zero where it is not mapped (a transfer stops in front of an element that is not mapped
+ * whole). */
 static int
 read_memory(const void *address, void *out, size_t n)
 {
@@ -172,9 +173,9 @@ fits_keyset(PyObject *samples, uint32_t offset)
     return 1;
 }
 
-/* The window reaches beyond the C++ objects, into what the heap has there, and a few samples made in a row have neighbours alike:
- * four of each kind were taken in by them in one process of some dozens. Hence what only autograd metadata is: each tensor's
- * own, and all of one C++ class. */
+/* The window reaches beyond the C++ objects, into what the heap has there, and a few samples made in a row have
+ * neighbours alike: four of each kind were taken in by them in one process of some dozens. Hence what only autograd
+ * metadata is: each tensor's own, and all of one C++ class. */
 
 /* Whether the word is zero in every tensor of the list. */
 static int
@@ -189,8 +190,8 @@ all_zero(PyObject *list, uint32_t offset)
     return 1;
 }
 
-/* Whether the word points, in every tensor of the list, to an object of its own whose first word (its C++ class) is *class;
- * where that is 0 it becomes the first one's. */
+/* Whether the word points, in every tensor of the list, to an object of its own whose first word (its C++ class) is
+ * *class; where that is 0 it becomes the first one's. */
 static int
 all_own(PyObject *list, uint32_t offset, uint64_t *class)
 {
@@ -235,7 +236,8 @@ follow_meta(PyObject *tensor, window *out)
     return meta != NULL && read_memory(meta, out->bytes, WINDOW);
 }
 
-/* What stands at an offset of the autograd metadata of each tensor of a list: a byte of this value, or a word set or not. */
+/* What stands at an offset of the autograd metadata of each tensor of a list: a byte of this value, or a word set or
+ * not. */
 static int
 meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int wanted)
 {
@@ -250,8 +252,8 @@ meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int w
     return 1;
 }
 
-/* The same of the tensors of samples["random"] that have such metadata, by what Python says of them: the places 6 and 7 of a view are
- * requires_grad and is_leaf. */
+/* The same of the tensors of samples["random"] that have such metadata, by what Python says of them: the places 6 and 7
+ * of a view are requires_grad and is_leaf. */
 static int
 meta_of_random_is(PyObject *samples, uint32_t offset, int is_byte)
 {
@@ -337,8 +339,8 @@ view_tuple(const gd_tensor_view *v)
                          v->device_index, PyBool_FromLong(v->requires_grad), PyBool_FromLong(v->is_leaf));
 }
 
-/* samples[name]: (tensor, what view_tuple should give of it). Each is read right, and two of them are told apart by what
- * is read exactly when Python tells them apart. */
+/* samples[name]: (tensor, what view_tuple should give of it). Each is read right, and two of them are told apart by
+ * what is read exactly when Python tells them apart. */
 static int
 self_check(PyObject *samples, const char *name)
 {

@@ -1,5 +1,6 @@
 /* Where a tensor keeps its metadata, found by looking at tensors of known shape. No header of torch is used, and one
- * binary serves every torch whose layout the probe can make out; where it cannot, Python attributes are read instead. */
+ * binary serves every torch whose layout the probe can make out; where it cannot, Python attributes are read
+ * instead. */
 #ifndef GD_TENSOR_LAYOUT_H
 #define GD_TENSOR_LAYOUT_H
 
@@ -9,8 +10,8 @@
 /* Dimensions kept inside the tensor; more lie elsewhere. */
 enum { GD_INLINE_DIMS = 5 };
 
-/* Offsets in bytes: `impl` in the Python object, `grad_fn` and `requires_grad` in what autograd_meta points to, the others in
- * what impl points to. */
+/* Offsets in bytes: `impl` in the Python object, `grad_fn` and `requires_grad` in what autograd_meta points to, the
+ * others in what impl points to. */
 typedef struct {
     int known;           /* 1: the probe and its self-check succeeded */
     uint32_t impl, ndim, sizes, strides, dtype, device, keyset, autograd_meta, grad_fn, requires_grad;
@@ -22,20 +23,21 @@ typedef struct {
 
 extern gd_tensor_layout_t gd_tensor_layout;
 
-/* Runs the probe unless it has run: at the first entry that checks a tensor. 1 layout known, 0 not (one RuntimeWarning, or
- * another try later where the thread's present modes are in the way); never fails. */
+/* Runs the probe unless it has run: at the first entry that checks a tensor. 1 layout known, 0 not (one RuntimeWarning,
+ * or another try later where the thread's present modes are in the way); never fails. */
 int gd_tensor_layout_ensure(void);
 
-/* Fills the view: 1; 0 for what is no plain dense tensor of at most GD_INLINE_DIMS dimensions, or when the layout is not
- * known. Raises nothing. -> gd_core_api.tensor_view */
+/* Fills the view: 1; 0 for what is no plain dense tensor of at most GD_INLINE_DIMS dimensions, or when the layout is
+ * not known. Raises nothing. -> gd_core_api.tensor_view */
 int gd_tensor_view_read(PyObject *tensor, gd_tensor_view *out);
 
-/* What Python attributes say of any tensor, read by godynamo._called.guard_env.tensor_state without __torch_function__: a new tuple
- * (type, key set, dtype, device, requires_grad, shape, strides), NULL with an exception. */
+/* What Python attributes say of any tensor, read by godynamo._called.guard_env.tensor_state without __torch_function__:
+ * a new tuple (type, key set, dtype, device, requires_grad, shape, strides), NULL with an exception. */
 PyObject *gd_tensor_python_state(PyObject *tensor);
 
-/* A raw key set, dtype or device (type and index as they lie in memory) as torch prints it; field: GD_TENSOR_KEYSET, _DTYPE or
- * _DEVICE. By godynamo._called.guard_env.field_text; the number where that fails. new, or NULL with an exception. */
+/* A raw key set, dtype or device (type and index as they lie in memory) as torch prints it; field: GD_TENSOR_KEYSET,
+ * _DTYPE or _DEVICE. By godynamo._called.guard_env.field_text; the number where that fails. new, or NULL with an
+ * exception. */
 PyObject *gd_tensor_field_text(int field, uint64_t raw);
 
 /* Adds tensor_layout() and tensor_view() to the module; probes nothing yet. 0 or -1 */

@@ -1,5 +1,6 @@
-/* See torch/torch_state.h. Each field is a row: the C++ symbol that gives it and the Python function that gives it where the symbol
- * is gone. Python loads extension modules with RTLD_LOCAL, so the symbols are looked up in torch's own libraries. */
+/* See torch/torch_state.h. Each field is a row: the C++ symbol that gives it and the Python function that gives it
+ * where the symbol is gone. Python loads extension modules with RTLD_LOCAL, so the symbols are looked up in torch's own
+ * libraries. */
 #define _GNU_SOURCE
 #include "runtime.h"
 #include "torch/tensor_layout.h"
@@ -101,8 +102,8 @@ static const state_row rows[NROWS] = {
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
 };
 
-/* One read that is a call, ready to be made: every function of the table takes at most one word, in a register that those
- * without arguments do not look at, and returns its value in the low bytes of another. */
+/* One read that is a call, ready to be made: every function of the table takes at most one word, in a register that
+ * those without arguments do not look at, and returns its value in the low bytes of another. */
 typedef struct {
     uint64_t (*call)(uintptr_t argument);
     uintptr_t argument;
@@ -110,8 +111,8 @@ typedef struct {
     uint64_t want;
 } state_call;
 
-/* The rows compared, as positions in state.readers, and their values. What gd_torch_state_equal compares of it is laid out for
- * it: the thread's own words, the calls, and what is left (reads by Python). */
+/* The rows compared, as positions in state.readers, and their values. What gd_torch_state_equal compares of it is laid
+ * out for it: the thread's own words, the calls, and what is left (reads by Python). */
 typedef struct {
     uint32_t n;
     uint8_t readers[NROWS];
@@ -140,7 +141,8 @@ typedef struct {
     unsigned int version; /* the class's when they were last seen not to be there */
 } symbolic_tracer;
 
-/* How the rows are read. Finding that out runs Python, so that several threads may be at it: each fills in one of its own. */
+/* How the rows are read. Finding that out runs Python, so that several threads may be at it: each fills in one of its
+ * own. */
 typedef struct {
     int ready;
     uint32_t nreaders;
@@ -155,8 +157,8 @@ typedef struct {
 static state_reads state;
 static void *libraries[3];
 
-/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch, which live as long as
- * the thread. One variable of ours, so that its address is asked for once. */
+/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch, which live as
+ * long as the thread. One variable of ours, so that its address is asked for once. */
 typedef struct {
     int found;
     const uint8_t *autograd;
@@ -235,7 +237,8 @@ torch_attribute(const char *path)
     return value;
 }
 
-/* Bit pattern of what a Python function of torch's returns: numbers by value, key sets by raw_repr, dtypes by address. */
+/* Bit pattern of what a Python function of torch's returns: numbers by value, key sets by raw_repr, dtypes by
+ * address. */
 static uint64_t
 read_python(PyObject *function)
 {
@@ -302,14 +305,16 @@ look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out
     return left != NULL ? 0 : -1;
 }
 
-/* Finds the byte of AutogradState that changes with grad mode and inference mode, and which bits of it do. 1 when exactly one
- * does, 0 when not, -1 with an exception. The struct has one byte of flags, behind an optional object in newer versions. */
+/* Finds the byte of AutogradState that changes with grad mode and inference mode, and which bits of it do. 1 when
+ * exactly one does, 0 when not, -1 with an exception. The struct has one byte of flags, behind an optional object in
+ * newer versions. */
 static int
 probe_autograd(state_reads *made, const uint8_t *bytes)
 {
     enum { SIZE = 32 };
     uint8_t on[SIZE], off[SIZE];
-    /* Inference mode switches grad mode off with it; both states are entered, so that the caller's own does not matter. */
+    /* Inference mode switches grad mode off with it; both states are entered, so that the caller's own does not
+     * matter. */
     if (look_under("inference_mode", 1, bytes, off, SIZE) < 0 || look_under("inference_mode", 0, bytes, on, SIZE) < 0) {
         return -1;
     }
@@ -506,8 +511,8 @@ gd_torch_state_equal(const void *taken)
         || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1])) || tracing_symbolically()) {
         return 0;
     }
-    /* One place of a call for each, so that each has one target: after an operation of torch the processor has forgotten
-     * longer histories, and a wrong guess costs more than the call. */
+    /* One place of a call for each, so that each has one target: after an operation of torch the processor has
+     * forgotten longer histories, and a wrong guess costs more than the call. */
 #pragma GCC unroll 17
     for (uint32_t i = 0; i < NROWS; i++) {
         if (i == s->ncalls) {
@@ -552,7 +557,8 @@ row_text(int row, uint64_t value)
     }
 }
 
-/* Which switch of the autograd state differs: c10::AutogradState's bits, of which the first two have names of the user. */
+/* Which switch of the autograd state differs: c10::AutogradState's bits, of which the first two have names of the
+ * user. */
 static int
 autograd_row(uint64_t now, uint64_t *was)
 {
@@ -606,8 +612,8 @@ gd_torch_grad_enabled(void)
     return (int)read_row(&grad, NULL);
 }
 
-/* The modes of torch.set_default_device and `with torch.device` give constructors a device and leave all else alone; translations
- * know them. */
+/* The modes of torch.set_default_device and `with torch.device` give constructors a device and leave all else alone;
+ * translations know them. */
 static int
 only_default_device(uint64_t entered)
 {
@@ -628,8 +634,8 @@ only_default_device(uint64_t entered)
     return is;
 }
 
-/* The dispatch keys that a thread may have added or left out without anything recording or transforming its operators: autocast's,
- * and those of views and of inference mode. 0 where torch names no keys. Keeps no exception. */
+/* The dispatch keys that a thread may have added or left out without anything recording or transforming its operators:
+ * autocast's, and those of views and of inference mode. 0 where torch names no keys. Keeps no exception. */
 static uint64_t
 plain_keys(void)
 {
@@ -661,8 +667,8 @@ plain_keys(void)
     return keys;
 }
 
-/* Whether a dispatch key is included that records or transforms operators: of torch.jit.trace, a dispatch mode, torch.func,
- * functionalization, the Python dispatcher, torch.export before autograd. */
+/* Whether a dispatch key is included that records or transforms operators: of torch.jit.trace, a dispatch mode,
+ * torch.func, functionalization, the Python dispatcher, torch.export before autograd. */
 static int
 key_included(void)
 {
