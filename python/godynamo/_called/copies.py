@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-#: #: elements; a larger tensor breaks the graph instead
+#: elements; a larger tensor breaks the graph instead
 _CHEAP = 1 << 14
 
 _Read = tuple[tuple[torch.Tensor, ...], tuple[int, ...], list[torch.Tensor]]

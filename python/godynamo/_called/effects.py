@@ -23,7 +23,7 @@ _LEVELS = {
     "critical": logging.CRITICAL,
 }
 
-#: #: Methods of loggers and functions of the module → the level; None: the first argument is the level.
+#: Methods of loggers and functions of the module → the level; None: the first argument is the level.
 LOGGING: dict[Any, int | None] = {
     **{getattr(logging.Logger, name): level for name, level in _LEVELS.items()},
     **{getattr(logging, name): level for name, level in _LEVELS.items()},

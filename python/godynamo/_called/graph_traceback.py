@@ -30,7 +30,7 @@ Operations = tuple[Operation, ...]
 # entries of a traceback, and user frames that replace one
 Parts = tuple[TracebackType | tuple[Chain, FrameType], ...]
 
-#: #: files whose frames call a graph
+#: files whose frames call a graph
 _CALLS = {
     torch.fx.graph_module.__file__,
     torch.nn.modules.module.__file__,

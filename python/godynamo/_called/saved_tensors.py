@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 _autograd: Any = torch._C._autograd
-#: #: the innermost pair of hooks or None; torch before about 2.8 cannot report it
+#: the innermost pair of hooks or None; torch before about 2.8 cannot report it
 _innermost: Callable[[bool], Any] | None = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
 

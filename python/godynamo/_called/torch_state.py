@@ -15,7 +15,7 @@ from torch.autograd import profiler
 
 from .._core import core
 
-#: #: Functions that switch modes: they become nodes of the graph.
+#: Functions that switch modes: they become nodes of the graph.
 SETTERS = (
     "_C._set_grad_enabled",
     "set_autocast_enabled",
@@ -26,7 +26,7 @@ SETTERS = (
     "clear_autocast_cache",
 )
 
-#: #: Context managers that only switch modes, and whether they switch grad mode and keep the previous mode as
+#: Context managers that only switch modes, and whether they switch grad mode and keep the previous mode as
 #: ``prev``.
 CONTEXTS: dict[type, bool] = {
     torch.no_grad: True,
@@ -140,7 +140,7 @@ def adopt(number: int) -> Any:
     return obj[0] if how is _record else obj
 
 
-#: #: Functions that create or drop such an object.
+#: Functions that create or drop such an object.
 ENTERING = (enter_inference_mode, enter_functions_off, enter_all_functions_off, enter_record, leave_entered)
 
 
@@ -210,7 +210,7 @@ def restoring(state: State) -> Callable[[], None]:
 
 # ---- modes that torch's own code leaves entered if an exception from outside ends it ----
 
-#: #: state patched by torch.fx's symbolic tracing: a patcher, whether it traces, and two functions of torch.nn.Module
+#: state patched by torch.fx's symbolic tracing: a patcher, whether it traces, and two functions of torch.nn.Module
 Tracing = tuple[Any, bool, tuple[Any, ...]]
 Everything = tuple[State, int, int, int, Tracing]
 _PATCHED = "__call__", "__getattr__"

@@ -29,7 +29,7 @@ _BOOKKEEPING = {
     "RETURN_GENERATOR",
 }
 
-#: #: why the core left a frame to CPython, if no translation gave the reason: its counter → code of the catalog
+#: why the core left a frame to CPython, if no translation gave the reason: its counter → code of the catalog
 _LEFT = {
     "given_up": "GD0710",
     "hook_generator": "GD0302",

@@ -60,7 +60,7 @@ _C_FUNCTIONS = (
     types.WrapperDescriptorType,
 )
 
-#: #: attributes of a tensor whose reads are operations
+#: attributes of a tensor whose reads are operations
 PROPERTIES = frozenset(
     name for name in ("T", "mT", "H", "mH", "real", "imag", "data") if _kinds.property_kind(name) == "tensor"
 )

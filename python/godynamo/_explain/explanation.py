@@ -29,7 +29,7 @@ class BreakReason:
     reason: str
     hint: str
     user_stack: UserStack
-    #: #: for each frame the relevant part of its line: (end line, column, end column) in bytes from 0, or None
+    #: for each frame the relevant part of its line: (end line, column, end column) in bytes from 0, or None
     positions: tuple[Position | None, ...] = ()
     count: int = (
         1  #: translations that were split there: one for each frame that it goes through, and each turn of a loop
@@ -217,7 +217,7 @@ class Explanation:
     graphs: list[str] = field(default_factory=list)  #: as FX prints them
     graph_count: int = 0
     op_count: int = 0  #: operations in all graphs
-    #: #: one per place and reason: a break also breaks the frames around it, and is listed once, with the longest
+    #: one per place and reason: a break also breaks the frames around it, and is listed once, with the longest
     #: stack
     break_reasons: list[BreakReason] = field(default_factory=list)
     guards: list[str] = field(default_factory=list)  #: guard text of each translation
@@ -227,16 +227,16 @@ class Explanation:
     python_ops: dict[str, int] = field(default_factory=dict)  #: Python operations of the graphs, by callee
     #: instructions of the user's code that ran: symbolically, in a translation, or in CPython
     bytecodes: Share = field(default_factory=Share)
-    #: #: those of them that call torch: captured in a graph, or run by CPython; see _explain/census.py for what counts
+    #: those of them that call torch: captured in a graph, or run by CPython; see _explain/census.py for what counts
     torch_calls: Share = field(default_factory=Share)
     kept_out: list[KeptOut] = field(default_factory=list)  #: why CPython ran the rest, most expensive first
     functions: list[FunctionShare] = field(default_factory=list)  #: the same counts per user function
     recompiles: list[Recompile] = field(
         default_factory=list
     )  #: of this call; then the optimized callable's own, from before
-    #: #: whether nothing was missed: False under a trace or profile function (a debugger, coverage)
+    #: whether nothing was missed: False under a trace or profile function (a debugger, coverage)
     counted: bool = False
-    #: #: the frames' pieces, in order of execution, without torch's own frames that have no operation
+    #: the frames' pieces, in order of execution, without torch's own frames that have no operation
     pieces: list[Piece] = field(default_factory=list)
     name: str = ""  #: name of the explained callable, for headings
 

@@ -11,7 +11,7 @@ from . import guard_words, source_lines
 
 Line = tuple[str, int]  #: file, line from 1
 
-#: #: parts not made by any kind of guard: by the start of their text
+#: parts not made by any kind of guard: by the start of their text
 _WITHOUT_KIND = {
     "___guarded_code.valid": "VALID",
     "___loads(": "LOADS",
@@ -28,17 +28,17 @@ class Guard:
     ('TYPE_MATCH', 'n', 'type(n) is int', ('program.py', 12))
     """
 
-    #: #: the guarded place, as an expression: ``x``, ``self._modules['layer']``, ``G['torch'].nn``; "" for the process
+    #: the guarded place, as an expression: ``x``, ``self._modules['layer']``, ``G['torch'].nn``; "" for the process
     name: str
-    #: #: kind of guard: TYPE_MATCH, TENSOR_MATCH, ...; VALID and LOADS (a value passed on) belong to no kind
+    #: kind of guard: TYPE_MATCH, TENSOR_MATCH, ...; VALID and LOADS (a value passed on) belong to no kind
     kind: str
-    #: #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT; "" if it has none
+    #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT; "" if it has none
     source: str
-    #: #: the condition, executable in the environment of the entry's text; tensors share one condition
+    #: the condition, executable in the environment of the entry's text; tensors share one condition
     text: str
-    #: #: the same in words
+    #: the same in words
     words: str
-    #: #: (file, line) of the user's code that was being translated when it was made, or None
+    #: (file, line) of the user's code that was being translated when it was made, or None
     line: Line | None
 
     @property

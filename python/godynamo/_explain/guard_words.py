@@ -15,7 +15,7 @@ from typing import Any
 
 Lookup = Callable[[int], Any]  #: an entry's const_by_id
 
-#: #: gd_tensor_spec.fields, in the order in which they are listed
+#: gd_tensor_spec.fields, in the order in which they are listed
 _TYPE, _KEYSET, _DTYPE, _DEVICE, _REQUIRES_GRAD, _NDIM, _SIZES, _STRIDES = (1 << i for i in range(8))
 
 
@@ -295,7 +295,7 @@ class _Places(ast.NodeTransformer):
         return ast.Subscript(value=inner, slice=node.slice, ctx=ast.Load())
 
 
-#: #: dicts of an nn.Module whose contents the user reads as attributes, or by number for a container
+#: dicts of an nn.Module whose contents the user reads as attributes, or by number for a container
 _MEMBERS = frozenset(("_modules", "_parameters", "_buffers", "__dict__"))
 _VARS = re.compile(r"vars\((.+)\)")
 

@@ -17,7 +17,7 @@ from .text import guards_title
 if TYPE_CHECKING:
     from .explanation import BreakReason, Explanation, Recompile
 
-#: #: maximum number of graph nodes that a notebook draws; a page draws all
+#: maximum number of graph nodes that a notebook draws; a page draws all
 MOST_NODES = 250
 
 _CSS = """
@@ -44,7 +44,7 @@ _CSS = """
 .gdx pre.graph{background:#f5f7fa;border-radius:5px;padding:8px 12px;overflow-x:auto;line-height:1.4}
 .gdx .old{color:#a5341a}.gdx .new{color:#2f7040}.gdx .muted{color:#5e7186}
 """
-#: #: for a page, added after the above and after the picture's style
+#: for a page, added after the above and after the picture's style
 _PAGE = """
 body{margin:0;padding:26px 34px;background:#fff}.gdx .picture{max-height:none}
 .gdx{max-width:1240px}

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-#: #: an edge over more layers than this is not drawn in full: its end gets a stub that names its origin
+#: an edge over more layers than this is not drawn in full: its end gets a stub that names its origin
 LONGEST = 8
 
 _GAP_X, _GAP_Y = 18.0, 26.0
@@ -35,7 +35,7 @@ class Drawing:
     """The positions of everything drawn."""
 
     boxes: list[Box]
-    #: #: for each edge (from, to) its points, from the lower edge of one box to the upper edge of the other
+    #: for each edge (from, to) its points, from the lower edge of one box to the upper edge of the other
     paths: dict[tuple[int, int], list[tuple[float, float]]] = field(default_factory=dict)
     stubs: list[tuple[int, int]] = field(default_factory=list)  #: edges too long to be drawn
     width: float = 0.0

@@ -29,7 +29,7 @@ _CSS = """
 .gd .note{fill:#5e7186;font-style:italic}
 """
 
-#: #: for a page that follows the reader's dark or light setting
+#: for a page that follows the reader's dark or light setting
 DARK = """
 @media(prefers-color-scheme:dark){.gd .piece{fill:#18212c;stroke:#3c4d60}.gd .title{fill:#d5e0ec}
 .gd .node{fill:#1f3a5c;stroke:#5681b8}

@@ -108,7 +108,7 @@ def guard_lines(entry: GuardText) -> list[str]:
     return lines
 
 
-#: #: the call's inputs first, then globals and modules
+#: the call's inputs first, then globals and modules
 _FAMILIES = ("LOCAL", "LOCAL_NN_MODULE", "GLOBAL", "GLOBAL_NN_MODULE", "CONSTANT", "")
 
 

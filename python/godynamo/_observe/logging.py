@@ -22,7 +22,7 @@ from typing import Any
 
 log = logging.getLogger("godynamo")
 
-#: #: torch's names of the artefacts: description, and whether a component's DEBUG omits it. pyhook/artifacts.go has
+#: torch's names of the artefacts: description, and whether a component's DEBUG omits it. pyhook/artifacts.go has
 #: the same order
 ARTIFACTS = {
     "graph": ("the captured graph as a table", False),

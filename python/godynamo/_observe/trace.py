@@ -30,12 +30,12 @@ log = logging.getLogger("godynamo")
 
 FORMAT, VERSION = "godynamo-trace", 1
 
-#: #: maximum number of frames kept of the user's stack, innermost first
+#: maximum number of frames kept of the user's stack, innermost first
 _DEPTH = 64
-#: #: maximum size of disassembled code, in bytes
+#: maximum size of disassembled code, in bytes
 _LONGEST_CODE = 400_000
 _KINDS = ("call", "inner", "resume")
-#: #: environment variables that identify the kind of process
+#: environment variables that identify the kind of process
 _ENVIRONMENT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GODYNAMO_")
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from typing import Any
 
 log = logging.getLogger("godynamo")
 
-#: #: maximum length of a line; beyond it, its longest texts are cut
+#: maximum length of a line; beyond it, its longest texts are cut
 LINE_LIMIT = 8 << 20
 
 

@@ -34,7 +34,7 @@ _MODULES = {
     "torch._C": "torch_modes",
     "torch.distributions.utils": "distributions",
 }
-#: #: modules whose Python functions have replacements
+#: modules whose Python functions have replacements
 PYTHON_MODULES = {
     "copy": "copy",
     "torch.autograd.profiler": "torch_modes",

@@ -26,9 +26,9 @@ class _Decline:
     __godynamo_polyfill__ = "decline"
 
 
-#: #: returned by ``_next`` at the end, and by ``next`` in stand-ins on request: no user value is this class
+#: returned by ``_next`` at the end, and by ``next`` in stand-ins on request: no user value is this class
 END: Any = _End
-#: #: returned by a stand-in that leaves the call to CPython
+#: returned by a stand-in that leaves the call to CPython
 DECLINE: Any = _Decline
 
 
@@ -59,7 +59,7 @@ def stands_for(*originals: Any, fold: bool = False) -> Callable[[F], F]:
     return register
 
 
-#: #: type of immutable C objects → function that makes their stand-ins from the arguments in __reduce__
+#: type of immutable C objects → function that makes their stand-ins from the arguments in __reduce__
 makers: dict[type, Any] = {}
 
 

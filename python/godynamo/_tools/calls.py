@@ -12,7 +12,7 @@ from typing import Any
 from .problem import Problem
 from .script import Target, run_script
 
-#: #: the action that replaces the call, given the function and the call's arguments; the user's code sees its
+#: the action that replaces the call, given the function and the call's arguments; the user's code sees its
 #: exceptions
 Act = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 

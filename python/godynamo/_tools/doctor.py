@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
-#: #: a finding and its advice share a line up to this width
+#: a finding and its advice share a line up to this width
 WIDTH = 100
 
 

@@ -18,7 +18,7 @@ from .problem import Problem
 from .run import backend_named
 from .script import Target
 
-#: #: option → function that makes its file
+#: option → function that makes its file
 _FILES: dict[str, Callable[[explain.Explanation], str]] = {
     "json": lambda e: e.to_json() + "\n",
     "html": lambda e: e.to_html(),

@@ -23,12 +23,12 @@ from .._called import runtime
 from .._core import available, core
 from .._user.optimize import Optimizer, optimize, transparent
 
-#: #: (code, reason, hint, ((function, file, line), ...)): a break as in runtime's records
+#: (code, reason, hint, ((function, file, line), ...)): a break as in runtime's records
 Row = tuple[str, str, str, tuple[tuple[str, str, int], ...]]
 
 _PROPERTY = "godynamo"
 
-#: #: calls after which a function with tensors is translated once translations have taken an eighth of the CPU time
+#: calls after which a function with tensors is translated once translations have taken an eighth of the CPU time
 _TENSOR_CALLS = 16
 
 
@@ -237,7 +237,7 @@ class Plugin:
             write("some calls were not translated: a trace or profile function (coverage, a debugger) was at work")
 
 
-#: #: maximum number of break places in the summary
+#: maximum number of break places in the summary
 _MOST_BREAKS = 40
 
 

@@ -24,7 +24,7 @@ from .problem import Problem, nearest
 
 Wrap = Callable[[Any], Any]
 
-#: #: name in builtins under which a function's decorator finds its wrapper; the program's globals do not change
+#: name in builtins under which a function's decorator finds its wrapper; the program's globals do not change
 _HOOK = "__godynamo_wrap__"
 
 

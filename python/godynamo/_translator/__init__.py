@@ -1,1 +1,1 @@
-"""What the translator asks while it translates a frame: of callables, classes, types, metadata, and which code is left alone."""
+"""Python's side of the translator: callables, classes, types, metadata, and which code is left alone."""

@@ -1,4 +1,4 @@
-"""Which modules are worth comparing: a look that is cheap and settles nothing (the guards of a translation do that)."""
+"""Which modules are worth comparing: a cheap check that proves nothing (the guards of a translation do)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 class Kinds:
-    """Numbers for modules that look alike: of one class, with the same plain attributes, tensors of the same metadata, and parts
-    that look alike. Of integers (a layer's number, which nothing asks for) and of other attributes the type counts.
+    """Numbers for modules that look alike: of one class, with the same plain attributes, tensors of the same metadata,
+    and parts that look alike. Of integers (such as an unused layer number) and of other attributes, only the type
+    counts.
 
-    For one translation: a module that was looked at is not looked at again. No code of the program's runs.
+    One object serves one translation and checks each module once. It runs no user code.
     """
 
     def __init__(self) -> None:
         self._of: dict[int, int] = {}
         self._kinds: dict[Any, int] = {}
-        self._modules: list[Any] = []  # they keep their ids
+        self._modules: list[Any] = []  # keeps their ids valid
 
     def of(self, module: Any) -> int:
-        """The number of a module's kind, from 0; -1 where its attributes do not tell (a cycle, an unusual ``__dict__``)."""
+        """The number of a module's kind, from 0; -1 if its attributes cannot be compared (a cycle, an unusual
+        ``__dict__``)."""
         known = self._of.get(id(module))
         if known is not None:
             return known
@@ -40,7 +42,7 @@ class Kinds:
 
     def _entries(self, entries: dict[Any, Any], look: list[Any], nested: bool) -> None:
         for name, v in entries.items():
-            look.append(name if type(name) is str else type(name))  # the hash of another may be the program's code
+            look.append(name if type(name) is str else type(name))  # another type's hash may be user code
             self._look(v, look, nested)
 
     def _look(self, v: Any, look: list[Any], nested: bool) -> None:

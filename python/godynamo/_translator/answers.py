@@ -1,4 +1,4 @@
-"""What functions say of the process while a frame is translated, each with the predicate that guards it."""
+"""Values that functions return about the process during translation, each with the predicate that guards it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.utils._device import DeviceContext
 
 
 def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
-    """(what a function without arguments says of the process, the guard predicate that it says so still)."""
+    """(the result of a function without arguments, the guard predicate that the result is the same)."""
     answer = fn()
     return answer, lambda fn: bool(fn() == answer)
 
@@ -28,14 +28,15 @@ def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bo
 
 
 def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
-    """What a singledispatch function calls for a first argument of this class, and the guard that it still does."""
+    """The function that a singledispatch function calls for a first argument of this class, and the guard that it
+    still does."""
     chosen = fn.dispatch(cls)
     return chosen, lambda other: other.dispatch(cls) is chosen
 
 
 def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
-    """The guard predicate that a class is no subclass of ``cls`` still: abstract classes are asked again once any of them has
-    been given a new subclass by ``register``."""
+    """The guard predicate that a class is still not a subclass of ``cls``: abstract classes are checked again once any
+    of them has a new subclass by ``register``."""
     token = abc.get_cache_token()
     asked = _weakly(cls)
 
@@ -58,7 +59,7 @@ def _weakly(cls: Any) -> Any:
 
 
 def _strongly(asked: Any) -> Any:
-    """What ``_weakly`` was given; an empty tuple, which has no subclasses, in the place of a class that is gone."""
+    """The argument of ``_weakly``, with an empty tuple, which has no subclasses, instead of a class that died."""
     if isinstance(asked, tuple):
         return tuple(map(_strongly, asked))
     if isinstance(asked, weakref.ref):
@@ -68,20 +69,21 @@ def _strongly(asked: Any) -> Any:
 
 
 def fact_is(name: str, value: Any) -> Callable[[type], bool]:
-    """The guard predicate that ``__module__``, ``__qualname__`` or ``__doc__`` of a class is this; its metaclass is not asked."""
+    """The guard predicate on the ``__module__``, ``__qualname__`` or ``__doc__`` of a class, read without its
+    metaclass."""
     read = type.__dict__[name].__get__
     return lambda cls: bool(read(cls) == value)
 
 
 def flag_is(answer: bool, flag: int) -> Callable[[type], bool]:
-    """The guard predicate that a class has, or has not, this bit of its flags: ``register`` of an abstract class sets some."""
+    """The guard predicate on a bit of a class's flags: ``register`` of an abstract class sets some."""
     read = type.__dict__["__flags__"].__get__
     return lambda cls: bool(read(cls) & flag) is answer
 
 
 def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
-    """(an attribute that a module computes, the guard predicate that it is that still). None for other than plain values: those
-    of torch are the same object every time."""
+    """(an attribute that a module computes, the guard predicate that it is unchanged). None for values that are not
+    plain: torch's are the same object every time."""
     value = getattr(module, name)
     kind: Any = type(value)
     if kind not in (bool, int, float, str, type(None)):
@@ -91,7 +93,7 @@ def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callab
 
 @functools.lru_cache(maxsize=256)
 def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], bool]:
-    """One predicate for all translations that found this value."""
+    """One predicate shared by all translations that found this value."""
 
     def holds(other: types.ModuleType) -> bool:
         now = getattr(other, name)
@@ -101,14 +103,15 @@ def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], boo
 
 
 def mode_active() -> bool:
-    """Whether a torch function mode is entered that may do anything with an operation."""
+    """Whether a torch function mode is entered that may change operations arbitrarily."""
     return bool(torch._C._len_torch_function_stack() > 0) and default_device() is None
 
 
 def default_device() -> torch.device | None:
-    """The device that constructors get by torch.set_default_device and ``with torch.device``, where no other mode is entered.
+    """The device for constructors from torch.set_default_device and ``with torch.device``, if no other mode is
+    entered.
 
-    All that these modes do is to give constructors their device. What is captured under them runs under them, too.
+    These modes only give constructors their device. Operations captured under them also run under them.
     """
     device = None
     for i in range(torch._C._len_torch_function_stack()):
@@ -120,10 +123,10 @@ def default_device() -> torch.device | None:
 
 
 def is_default_device(device: torch.device) -> bool:
-    """The guard of what was captured under a default device."""
+    """The guard for code captured under a default device."""
     return default_device() == device
 
 
 def handles_nothing(_: Any) -> bool:
-    """A guard predicate: no exception is being handled where the call comes from."""
+    """A guard predicate: the caller is not handling an exception."""
     return sys.exc_info()[1] is None

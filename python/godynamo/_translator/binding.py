@@ -1,4 +1,4 @@
-"""The words of the TypeError that a call with wrong arguments gets: CPython is asked, with a twin of the function."""
+"""The text of the TypeError for a call with wrong arguments, obtained from CPython with a twin of the function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def _nothing() -> None:
 def binding_error(
     code: types.CodeType, name: str, defaults: int, keywords: tuple[str, ...], nargs: int, kwnames: tuple[str, ...]
 ) -> str:
-    """The text of the TypeError that a call of a function with this code gets; ``keywords`` have defaults too."""
+    """The text of the TypeError for a call of a function with this code; parameters in ``keywords`` also have
+    defaults."""
     bare = _nothing.__code__
     flags = bare.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     count = (

@@ -1,8 +1,8 @@
 """GODYNAMO_BISECT, for ``godynamo bisect``: which of the user's code objects are translated at all.
 
-``record:FILE`` lets all be translated and adds a line to FILE for each that is met; ``only:FILE`` leaves code that FILE does not
-name to CPython, as a frame and where it would be inlined. A line is ``file:first line:qualified name``, the same in every process
-of a program. The translator asks allowed() only where the variable is set (runtime.watched).
+``record:FILE`` allows all and adds a line to FILE for each that occurs; ``only:FILE`` leaves code not listed in FILE
+to CPython, as a frame and where it would be inlined. A line is ``file:first line:qualified name``, the same in every
+process of a program. The translator calls allowed() only if the variable is set (runtime.watched).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Bisect:
             return name in self.known
         if name not in self.known:
             self.known.add(name)
-            # One write: processes of one program add to the same file.
+            # One write, since processes of one program append to the same file.
             with open(self.file, "a", encoding="utf-8") as lines:
                 lines.write(name + "\n")
         return True
@@ -45,7 +45,8 @@ _state: _Bisect | None = None
 
 
 def allowed(code: CodeType) -> bool:
-    """Whether a frame of this code may be translated or inlined. Raises ValueError for a wrong GODYNAMO_BISECT, OSError."""
+    """Whether a frame of this code may be translated or inlined. Raises ValueError for a bad GODYNAMO_BISECT,
+    OSError."""
     global _state
     if _state is None:
         _state = _Bisect(os.environ[VARIABLE])

@@ -1,4 +1,5 @@
-"""Caches of functools: what a call of a function wrapped by lru_cache would find, looked up without a trace."""
+"""functools caches: the result that a call of a function wrapped by lru_cache would find, looked up without a
+trace."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from typing import Any
 
 Wrapper = functools._lru_cache_wrapper
 
-#: the end of what the wrapper's C code shows the collector: cache, function, and four more (Modules/_functoolsmodule.c of 3.11)
+#: number of last objects that the wrapper's C code shows the collector: cache, function, four more (3.11's
+#: _functoolsmodule.c)
 _TAIL = 6
 
 
 def _cache_of(wrapper: Any) -> tuple[dict[Any, Any], list[Any]] | None:
-    """(the wrapper's dict, keys and results and types of its links in order), or None where it is laid out in another way."""
+    """(the wrapper's dict, its keys and the results and types of its links in order), or None if the layout
+    differs."""
     parts = gc.get_referents(wrapper)
     if len(parts) < _TAIL + 1 or parts[1 - _TAIL] is not wrapper.__wrapped__ or type(parts[-_TAIL]) is not dict:
         return None
@@ -30,9 +33,9 @@ def _key(args: tuple[Any, ...]) -> Any:
 
 
 def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any], bool]] | None:
-    """(whether a call with these plain constants is a hit, the result then, the guard predicate that it still is as now).
+    """(whether a call with these plain constants is a hit, its result, the guard predicate that this is unchanged).
 
-    None where that is not known. Counts neither a hit nor a miss.
+    None if that is unknown. Counts neither a hit nor a miss.
     """
     if type(wrapper) is not Wrapper or wrapper.cache_parameters()["typed"]:
         return None
@@ -50,7 +53,7 @@ def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any]
     result = next(links[i + 1] for i in range(0, len(links), 3) if links[i] == key)
 
     def same(other: Any) -> bool:
-        # A full cache gives the link of the oldest result to a new one, which counts as a miss.
+        # A full cache reuses the link of the oldest result for a new one, which counts as a miss.
         if cache.get(key) is not link:
             return False
         info = other.cache_info()

@@ -1,4 +1,4 @@
-"""Names of callables as graphs and reasons print them."""
+"""Names of callables as printed in graphs and reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch.overrides
 
 
 def callable_name(fn: Any) -> str:
-    """The name a graph prints: qualified for torch's operations."""
+    """The name printed in a graph: qualified for torch's operations."""
     name = ops().get(fn) or getattr(fn, "__name__", None) or type(fn).__name__
     module = getattr(fn, "__module__", None) or ""
     if fn in ops() or module.startswith("torch"):
@@ -21,7 +21,7 @@ def callable_name(fn: Any) -> str:
     return str(name)
 
 
-#: says that there is none
+#: marks a missing value
 MISSING = object()
 
 
@@ -32,7 +32,7 @@ def _op_namespaces() -> list[Any]:
 
 @functools.lru_cache(maxsize=1)
 def ops() -> dict[Any, str]:
-    """Every C function that torch's op namespaces offer, with its name."""
+    """Every C function in torch's op namespaces, with its name."""
     table: dict[Any, str] = {}
     for space in _op_namespaces():
         for name in dir(space):
@@ -65,7 +65,7 @@ for _name in dir(builtins):
 
 del _BUILTIN_NAMES[object]
 
-#: by identity: a metaclass may say what its classes hash to
+#: by identity: a metaclass may define its classes' hash
 _NAMES_BY_ID = {id(_obj): _name for _obj, _name in _BUILTIN_NAMES.items()}
 
 _type_name: Any = type.__dict__["__qualname__"].__get__
@@ -83,14 +83,14 @@ def builtin_name(obj: Any) -> str:
         and (owner := obj.__self__) is not None
         and type(owner) is not types.ModuleType
     ):
-        # its __qualname__ reads the class's, which a metaclass may answer
+        # its __qualname__ reads the class's, which a metaclass may compute
         return f"{_type_name(owner if issubclass(type(owner), type) else type(owner))}.{obj.__name__}"
     return str(getattr(obj, "__qualname__", "") or "builtin")
 
 
 def bound_self(fn: Any) -> Any:
-    """What a C function is bound to, MISSING for functions of modules and classes."""
+    """The object a C function is bound to, MISSING for functions of modules and classes."""
     owner = getattr(fn, "__self__", None)
-    if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance would ask the user's object
+    if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance would run the object's code
         return MISSING
     return owner

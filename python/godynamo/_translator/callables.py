@@ -1,4 +1,4 @@
-"""What a callable is to the translator: read from torch itself, once per object and process."""
+"""How the translator treats a callable: read from torch itself, once per object and process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _CALLABLE_TYPES = (
     torch._ops.OpOverload,
 )
 
-#: names of the package that captured code reads, imported when the first function is: reading one must not import it then
+#: names of the package that captured code reads, imported with the first function: reading one later must not
+#: import it
 ASKED_WITHIN = ("comptime", "error_on_graph_break", "is_dynamo_compiling", "is_exporting")
 
 
@@ -90,7 +91,7 @@ def _special() -> dict[Any, Classified]:
         "overrides.has_torch_function_unary",
         "overrides.has_torch_function_variadic",
     )
-    # Their answers are the process's: what is available never changes, the rest is guarded.
+    # Their results are constant in the process: availability never changes, the rest is guarded.
     put(
         "constant",
         "cuda.is_available",
@@ -140,14 +141,16 @@ def _special() -> dict[Any, Classified]:
     return table
 
 
-# Python functions of torch's that are not inlined: they touch process-wide state or machinery the translator does not follow.
+# Python functions of torch's that are not inlined: they use process-wide state or machinery the translator does not
+# follow.
 _OPAQUE_MODULES = tuple(
     "torch." + name
     for name in "_dynamo _inductor utils.data distributed autograd serialization optim cuda random jit fx export _guards storage "
     "multiprocessing profiler backends _functorch nn.init _tensor_str".split()
 )
 
-# Of torch.fx, what torch's own functions ask about numbers that may be symbolic: Python's numbers are not (torch._check).
+# The parts of torch.fx with which torch's functions check numbers that may be symbolic: Python's numbers are not
+# (torch._check).
 _INLINED_MODULES = (
     "torch.nn.modules",
     "torch.backends.mha",
@@ -162,22 +165,23 @@ _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.
 
 _cache: dict[Any, Classified] = {}
 
-#: of functions that a call of a function of torch's has made (a decorator's): they live no longer than the program holds them
+#: for functions made by a call of a torch function (a decorator's): they live only as long as the user's code holds
+#: them
 _cache_of_made: IdentityMap[Any, Classified] = IdentityMap()
 
 
 def classify(obj: Any) -> Classified:
-    """What a callable is to the translator: OWN for the user's, or a row of CallableKind.
+    """How the translator treats a callable: OWN for the user's, or a row of CallableKind.
 
     Registered functions (allow_in_graph, disallow_in_graph, disable) are looked up each time, torch's own are cached.
     """
     if type(obj) is typing.NewType:
-        return classified("first")  # its call gives the argument
+        return classified("first")  # its call returns the argument
     if obj is torch._C._VariableFunctions:
         return classified("namespace")
-    kind = type(obj)  # isinstance would ask obj for its __class__
-    # HigherOrderOperator's metaclass is abc's, whose check crashes on types that CPython does not make ready (that of
-    # code.co_positions() in 3.11).
+    kind = type(obj)  # isinstance would read obj's __class__
+    # HigherOrderOperator's metaclass is abc's, whose check crashes on types that CPython does not initialize (the type
+    # of code.co_positions() in 3.11).
     if not issubclass(kind, _CALLABLE_TYPES) and not type.__subclasscheck__(torch._ops.HigherOrderOperator, kind):
         return OWN
     registered = runtime.registered_kind(obj)
@@ -198,7 +202,7 @@ def classify(obj: Any) -> Classified:
     if isinstance(obj, types.BuiltinFunctionType) and word == OWN:
         return OWN
     if isinstance(obj, types.MethodWrapperType):
-        return word  # it holds an object of the program's
+        return word  # it holds a user object
     if not isinstance(obj, types.FunctionType) or module.split(".", 1)[0] == "torch":
         cache[obj] = word
     return word
@@ -218,7 +222,7 @@ def _classify(obj: Any, module: str) -> Classified:
         if module == "godynamo.comptime":
             return classified("comptime", obj.__name__[1:])
         if module == "torch._dynamo.external_utils" and obj.__name__ == "is_compiling":
-            return classified("true")  # torch._dynamo.is_compiling, which need not be imported
+            return classified("true")  # torch._dynamo.is_compiling; torch._dynamo need not be imported
         if module == "godynamo" or module.startswith("godynamo."):
             return classified("inline" if module.startswith(_OWN_INLINED) else "opaque")
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
@@ -231,7 +235,7 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("transformed")
         if pure.is_pure(obj, module):
             return classified("pure")
-        # Wrappers whose bare builtin FX cannot name: it would print torch.split, which is the wrapper.
+        # Wrappers whose builtin FX cannot name: it would print torch.split, which is the wrapper.
         if module == "torch.functional":
             return classified("op")
         if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
@@ -241,19 +245,19 @@ def _classify(obj: Any, module: str) -> Classified:
 
 _OWN_INLINED = ("godynamo._polyfills", "godynamo.overrides", "godynamo._user.break_errors")
 
-#: the code of what functools.singledispatch gives
+#: the code of functions returned by functools.singledispatch
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]
 
 
 def _caches_plainly(fn: Any) -> bool:
-    """Whether asking a singledispatch function has no effect but on a cache that nobody looks at."""
+    """Whether calling a singledispatch function's dispatch has no effect except on a cache that nobody reads."""
     dispatch = fn.__dict__.get("dispatch")  # absent while singledispatch() makes the function
     if type(dispatch) is not types.FunctionType:
         return False
     return type(inspect.getclosurevars(dispatch).nonlocals.get("dispatch_cache")) is weakref.WeakKeyDictionary
 
 
-#: the code of what dataclasses and reprlib wrap a __repr__ into, which may meet itself
+#: the code of the wrappers that dataclasses and reprlib put around a __repr__, which may call itself
 _RECURSIVE = (
     dataclasses._recursive_repr(repr).__code__,  # type: ignore[attr-defined]
     reprlib.recursive_repr()(repr).__code__,
@@ -261,8 +265,8 @@ _RECURSIVE = (
 
 
 def stand_in(obj: Any) -> tuple[Any, bool] | None:
-    """(function or class, fold) that is called in the place of a callable: the user's own (substitute_in_graph), or one of
-    _polyfills. fold: the callable itself may be called while translating, where all arguments are known."""
+    """(function or class, fold) called instead of a callable: the user's own (substitute_in_graph), or one from
+    _polyfills. fold: the callable itself may be called during translation if all arguments are known."""
     found = runtime.substitute_of(obj)
     if found is not None:
         return found

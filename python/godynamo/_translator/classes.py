@@ -1,4 +1,4 @@
-"""What classes are to the translator, read without asking their metaclasses where those could be the user's."""
+"""How the translator treats classes; metaclasses that could be the user's are not consulted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import types
 import typing
 from typing import Any
 
-#: what class statements, collections.namedtuple and dataclasses put into a class
+#: names that class statements, collections.namedtuple and dataclasses define in a class
 _USUAL_SPECIALS = frozenset(
     "__module__ __qualname__ __doc__ __dict__ __slots__ __weakref__ __annotations__ __orig_bases__ __parameters__ __match_args__ "
     "__new__ __init__ __repr__ __getnewargs__ __replace__ __class_getitem__ __init_subclass__".split()
@@ -15,7 +15,7 @@ _USUAL_SPECIALS = frozenset(
 
 
 def _own_specials(cls: type) -> bool:
-    """A namedtuple's class has special methods that operators ask for."""
+    """Whether a namedtuple's class defines special methods that operators use."""
     own = cls.__mro__[: cls.__mro__.index(tuple)]
     names = {name for k in own if k is not typing.Generic for name in vars(k)}
     return any(name[:2] == name[-2:] == "__" for name in names - _USUAL_SPECIALS)
@@ -45,9 +45,9 @@ def named_tuple_fields(cls: type) -> str:
 
 
 def checked_classes(cls: Any) -> tuple[type, ...] | None:
-    """The classes that isinstance and issubclass with ``cls`` ask, None where that runs user code: plain metaclasses,
+    """The classes that isinstance and issubclass with ``cls`` check, None if that runs user code: plain metaclasses,
     abc's own, unions and tuples of such run none."""
-    if issubclass(type(cls), type):  # isinstance would read its __class__ by the metaclass
+    if issubclass(type(cls), type):  # isinstance would read its __class__ through the metaclass
         return (cls,) if _pure_check(cls) else None
     if isinstance(cls, tuple):
         parts = [checked_classes(c) for c in cls]
@@ -80,14 +80,14 @@ def _pure_check(cls: type) -> bool:
 
 
 def library_class(cls: type) -> bool:
-    """A class of torch's or of ours: nobody assigns its special methods or its bases."""
-    module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # no metaclass is asked
+    """Whether it is torch's or our class: nobody assigns its special methods or its bases."""
+    module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # read without the metaclass
     return type(module) is str and module.split(".", 1)[0] in ("torch", "godynamo")
 
 
 def plain_layout(cls: type) -> bool:
-    """Instances of cls are made of a dict or slots alone: no base class written in C but object and SimpleNamespace, which has a
-    dict and nothing else. An abstract class has none."""
+    """Whether instances of cls consist only of a dict or slots: no base class written in C except object and
+    SimpleNamespace, which has only a dict. An abstract class has no instances."""
     is_abstract = 1 << 20
     bare = (object, types.SimpleNamespace)
     return not cls.__flags__ & is_abstract and all(c in bare or _class_statement_made(c) for c in cls.__mro__)
@@ -97,7 +97,8 @@ def _class_statement_made(cls: type) -> bool:
     heap_type, disallow_instantiation = 1 << 9, 1 << 7
     if not cls.__flags__ & heap_type or cls.__flags__ & disallow_instantiation:
         return False
-    # C's heap types have functions and fields of their own; a class statement adds a dict, a list of weak references, slots
+    # C's heap types have their own functions and fields; a class statement adds a dict, a list of weak references,
+    # slots
     if any(_written_in_c(cls, d) for d in vars(cls).values()):
         return False
     fields = sum(type(d) is types.MemberDescriptorType for d in vars(cls).values())
@@ -106,7 +107,7 @@ def _class_statement_made(cls: type) -> bool:
 
 
 def _written_in_c(cls: type, attribute: Any) -> bool:
-    """A slot, method or ``__new__`` that C code gave this very class."""
+    """Whether C code defined this slot, method or ``__new__`` on exactly this class."""
     kind = type(attribute)  # isinstance would read its __class__
     if kind is types.WrapperDescriptorType or kind is types.MethodDescriptorType:
         return attribute.__objclass__ is cls

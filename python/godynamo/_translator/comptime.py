@@ -1,8 +1,8 @@
-"""What godynamo.comptime's functions are given while translating: a picture of frames, graph and guards at their place.
+"""The argument of godynamo.comptime's functions during translation: a picture of frames, graph and guards at their
+place.
 
-The Go side (bytecode/translate/comptime.go) takes the picture without looking at anything for the program: what is asked here
-adds no guard. Metadata of what the graph computes is worked out when it is asked for, by torch's FakeTensor, in a session
-of its own.
+The Go side (bytecode/translate/comptime.go) takes the picture without realizing a value, and queries on it add no
+guard. Metadata of values that the graph computes is computed on request, by torch's FakeTensor, in a separate session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Frame = tuple[types.CodeType, int, int, tuple[tuple[str, View], ...], tuple[View
 
 
 class _Break(Exception):
-    """The user's function asks for a graph break."""
+    """The user's function requests a graph break."""
 
 
 class _Picture:
@@ -57,7 +57,7 @@ class _Picture:
         return self._session.value(node)
 
     def graph_module(self) -> Any:
-        """The graph so far as torch.fx has it; what it returns is not known yet: nothing."""
+        """The graph so far as a torch.fx.GraphModule; its results are not known yet, so it returns none."""
         if self._graph_module is None:
             output: tuple[Any, ...] = ("output", "output", "output", ((),), {}, "")
             inputs = [e for row, e in zip(self.rows, self.examples, strict=True) if row[0] == "placeholder"]
@@ -66,35 +66,36 @@ class _Picture:
 
 
 class ComptimeVar:
-    """A value of the program's as far as it is known while translating; ``repr`` says what it is."""
+    """A user value as far as it is known during translation; ``repr`` describes it."""
 
     def __init__(self, view: View, picture: _Picture) -> None:
         self._kind, self._text, self._type, self._known, self._value, self._node, self._example = view
         self._picture = picture
 
     def is_python_constant(self) -> bool:
-        """Whether :meth:`as_python_constant` gives the value."""
+        """Whether :meth:`as_python_constant` returns the value."""
         return self._known
 
     def as_python_constant(self) -> Any:
-        """The value, where it is known; the entry that is being made may not be guarded on it. ValueError else."""
+        """The value, if it is known; the entry being made may have no guard on it. Otherwise raises ValueError."""
         if not self._known:
             raise ValueError(f"{self!r} is not known while translating")
         return self._value
 
     def is_proxy(self) -> bool:
-        """Whether it is a value of the graph, for which :meth:`as_proxy` gives the node."""
+        """Whether it is a value of the graph, for which :meth:`as_proxy` returns the node."""
         return self._node >= 0
 
     def as_proxy(self) -> Any:
-        """The node of the graph so far (torch.fx.Node). ValueError where it is none."""
+        """The node of the graph so far (torch.fx.Node). Raises ValueError if it is not a value of the graph."""
         if self._node < 0:
             raise ValueError(f"{self!r} is no value of the graph")
         nodes = {n.name: n for n in self._picture.graph_module().graph.nodes}
         return nodes[self._picture.rows[self._node][1]]
 
     def as_fake(self) -> Any:
-        """A tensor without data and with this one's metadata: do not change it. TypeError where it is no tensor."""
+        """A tensor without data and with this one's metadata: do not change it. Raises TypeError if it is not a
+        tensor."""
         if self._example is not None:
             from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -104,22 +105,22 @@ class ComptimeVar:
         return self._picture.fake(self._node)
 
     def size(self, dim: int | None = None) -> Any:
-        """The tensor's sizes, or the one of a dimension. TypeError where it is no tensor."""
+        """The tensor's sizes, or that of one dimension. Raises TypeError if it is not a tensor."""
         tensor = self._example if self._example is not None else self.as_fake()
         return tensor.size() if dim is None else tensor.size(dim)
 
     def python_type(self) -> type:
-        """What type() of it gives; TypeError where that is not known."""
+        """Its type(); raises TypeError if that is unknown."""
         if self._type is None:
             raise TypeError(f"the type of {self!r} is not known while translating")
         return self._type
 
     def is_dynamic(self) -> bool:
-        """Whether it is a symbol: never, sizes and numbers are constants of a translation."""
+        """Whether it is symbolic: never, since sizes and numbers are constants of a translation."""
         return False
 
     def force_static(self) -> None:
-        """Make it a constant of the translation: numbers are. TypeError for what is not known."""
+        """Make it a constant of the translation: numbers already are. Raises TypeError for an unknown value."""
         if not self._known:
             raise TypeError(f"{self!r} cannot be made static")
 
@@ -130,7 +131,7 @@ class ComptimeVar:
         if shown is None and self._node >= 0:
             try:
                 shown = self._picture.fake(self._node)
-            except Exception:  # sizes that depend on data, an operation that raises: the name must do
+            except Exception:  # data-dependent sizes, an operation that raises: show only the name
                 shown = None
         if isinstance(shown, torch.Tensor):
             return f"{type(self).__name__}({self._text}: {shown.dtype} {list(shown.shape)} on {shown.device})"
@@ -138,7 +139,7 @@ class ComptimeVar:
 
 
 class ComptimeContext:
-    """What the function given to ``comptime`` is called with."""
+    """The argument with which the function given to ``comptime`` is called."""
 
     def __init__(self, picture: _Picture, level: int = 0) -> None:
         self._picture = picture
@@ -152,32 +153,33 @@ class ComptimeContext:
         return frames[level]
 
     def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
-        """A variable of the frame, or with ``stacklevel`` of a caller's. KeyError where it has none of this name."""
+        """A variable of the frame, or with ``stacklevel`` of a caller's. Raises KeyError if there is none of this
+        name."""
         values = dict(self._frame(stacklevel)[3])
         if name not in values:
             raise KeyError(f"{name!r}; variables here: {', '.join(values) or 'none'}")
         return ComptimeVar(values[name], self._picture)
 
     def parent(self) -> ComptimeContext:
-        """The caller's; ValueError where the frame is the outermost one."""
+        """The caller's context; raises ValueError in the outermost frame."""
         self._frame(1)
         return ComptimeContext(self._picture, self._level + 1)
 
     def graph_break(self, msg: str = "ComptimeContext.graph_break") -> NoReturn:
-        """Split the graph here."""
+        """Break the graph here."""
         raise _Break(msg)
 
     def graph(self) -> Any:
-        """The graph so far, a torch.fx.Graph of its own: changing it changes nothing."""
+        """A copy of the graph so far, as torch.fx.Graph: changing it has no effect."""
         return self._picture.graph_module().graph
 
     def assert_static(self, val: ComptimeVar) -> None:
-        """AssertionError where a value is a symbol; see ComptimeVar.is_dynamic."""
+        """Raise AssertionError if a value is symbolic; see ComptimeVar.is_dynamic."""
         if val.is_dynamic():
             raise AssertionError("expected static but got dynamic")
 
     def print(self, val: Any, *, file: TextIO | None = None) -> None:
-        """Print what is known of a value."""
+        """Print a value's description."""
         print(repr(val), file=file)
 
     def print_graph(self, *, verbose: bool = True, file: TextIO | None = None) -> None:
@@ -185,12 +187,12 @@ class ComptimeContext:
         print(self.graph().python_code("self", verbose=verbose).src, file=file)
 
     def print_disas(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
-        """Print the frame's instructions, the running one marked."""
+        """Print the frame's instructions, with the current one marked."""
         code, _, offset = self._frame(stacklevel)[:3]
         print(dis.Bytecode(code, current_offset=offset if offset >= 0 else None).dis(), file=file)
 
     def print_value_stack(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
-        """Print the values on the frame's stack, the first pushed first."""
+        """Print the values on the frame's stack, bottom first."""
         for view in self._frame(stacklevel)[4]:
             print(f"- {ComptimeVar(view, self._picture)!r}", file=file)
 
@@ -200,14 +202,14 @@ class ComptimeContext:
             print(f"{name} = {ComptimeVar(view, self._picture)!r}", file=file)
 
     def print_bt(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
-        """Print the frames of the translation as a traceback does, the outermost first."""
+        """Print the frames of the translation like a traceback, outermost first."""
         self._frame(stacklevel)
         frames = self._picture.frames[self._level + stacklevel :]
         rows = [traceback.FrameSummary(f[0].co_filename, f[1], f[0].co_name) for f in reversed(frames)]
         print("".join(traceback.StackSummary.from_list(rows).format()), end="", file=file)
 
     def print_guards(self, *, file: TextIO | None = None) -> None:
-        """Print the guards so far, one a line: kind and place."""
+        """Print the guards so far, one per line: kind and place."""
         print("\n".join(sorted(self._picture.guards)), file=file)
 
     def sleep(self, sec: float) -> None:
@@ -216,7 +218,7 @@ class ComptimeContext:
 
 
 def _argument(given: tuple[Any, ...], picture: _Picture) -> Any:
-    """A function as such, all else as a ComptimeVar."""
+    """Convert an argument: a function as such, anything else to a ComptimeVar."""
     if given[0] == "function" and len(given) == 2:
         return given[1]
     if given[0] == "code" and len(given) == 6:
@@ -229,7 +231,7 @@ def _argument(given: tuple[Any, ...], picture: _Picture) -> Any:
 
 
 def _closed_over(var: ComptimeVar) -> Any:
-    """What a function finds in its closure: the value, where it is known."""
+    """The closure variable's value if it is known, otherwise the ComptimeVar."""
     return var.as_python_constant() if var.is_python_constant() else var
 
 
@@ -246,7 +248,7 @@ def _stacklevel(var: Any) -> int:
 
 
 def _shorthand(name: str) -> Callable[..., Callable[[ComptimeContext], Any]]:
-    """The call ``comptime.print_locals(stacklevel=1)`` as a function of the context."""
+    """Convert the call ``comptime.print_locals(stacklevel=1)`` to a function of the context."""
 
     def of(*, stacklevel: Any = 0) -> Callable[[ComptimeContext], Any]:
         return lambda ctx: getattr(ctx, name)(stacklevel=_stacklevel(stacklevel))
@@ -260,7 +262,7 @@ def _breakpoint(ctx: ComptimeContext) -> None:
     pdb.Pdb().set_trace(sys._getframe())
 
 
-#: name -> what makes a function of the context of its arguments
+#: name -> function that makes a function of the context from the call's arguments
 _CALLS: dict[str, Callable[..., Callable[[ComptimeContext], Any]]] = {
     "comptime": _call,
     "graph_break": lambda: lambda ctx: ctx.graph_break(),
@@ -277,9 +279,9 @@ _CALLS: dict[str, Callable[..., Callable[[ComptimeContext], Any]]] = {
 
 
 def call(name: str, args: Sequence[Any], kwargs: dict[str, Any], picture: tuple[Any, ...]) -> str | None:
-    """For the translator: run a call of comptime's. Returns the message of a graph break that it asks for, or None.
+    """For the translator: run a call of comptime's. Returns the message of a graph break that it requests, or None.
 
-    Raises exc.ComptimeError for what the user's function raises.
+    Raises exc.ComptimeError for exceptions of the user's function.
     """
     seen = _Picture(*picture)
     try:

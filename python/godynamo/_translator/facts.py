@@ -1,6 +1,6 @@
-"""The table of what the Go side asks Python for: :func:`facts` is fetched at the first translation, and the objects are kept.
+"""The table of objects that the Go side gets from Python: :func:`facts` is fetched at the first translation and kept.
 
-The functions in it are called while translating only, never on a hit.
+Its functions are called only during translation, never on a hit.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from .values import (
 
 _TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
 
-#: other types of immutable values that programs read and pass on: unions and aliases of typing, limits of dtypes, regular
-#: expressions
+#: other types of immutable values that user code reads and passes on: unions and aliases of typing, limits of
+#: dtypes, regular #: expressions
 _PLAIN_CONSTANTS = (
     torch.finfo,
     torch.iinfo,
@@ -73,7 +73,7 @@ _PLAIN_CONSTANTS = (
     type(sys.flags),
 )
 
-# What is told apart by identity: torch's singletons, and immutable values whose equality says less than all of them.
+# Types compared by identity: torch's singletons, and immutable values whose equality does not cover everything.
 _SINGLETONS = (
     *(torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match),
     *(type(sys.version_info), type(sys.flags)),
@@ -81,14 +81,14 @@ _SINGLETONS = (
 
 
 def _autograd_parts() -> tuple[Any, Any]:
-    """What stands for ctx, and what makes a function that torch.fx can name (_polyfills.autograd)."""
+    """The class that replaces ctx, and the maker of a function that torch.fx can name (_polyfills.autograd)."""
     from .._polyfills import autograd
 
     return autograd.Context, autograd.applied
 
 
 def facts() -> dict[str, Any]:
-    """The objects the Go side tells kinds apart by."""
+    """The objects by which the Go side distinguishes kinds."""
     import godynamo
 
     for name in ASKED_WITHIN:

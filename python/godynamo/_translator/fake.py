@@ -1,4 +1,4 @@
-"""Metadata of graph values while translating, by torch's FakeTensor: asked for only where Go has no cheaper answer."""
+"""Metadata of graph values during translation, by torch's FakeTensor: used only if Go has no cheaper answer."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ _UNSEEN = _Unseen()
 
 
 class _Unknown:
-    """The result of an operation whose metadata depend on data or can only be guessed, and what is computed from it."""
+    """The result of an operation whose metadata depend on data or can only be guessed, and every value computed from
+    it."""
 
     def __init__(self, root: int, error: Exception) -> None:
         self.root = root  #: the operation's index
         self._kind, self._args = type(error), error.args
 
     def error(self) -> Exception:
-        """What the operation raised, anew: one that is kept would keep all frames of the program alive by its traceback."""
+        """A new copy of the operation's exception: keeping the original would keep the user's frames alive through its
+        traceback."""
         return self._kind(*self._args)
 
 
 def _changes(op: str, target: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether an operation may change an operand: told by its name, as torch's are."""
+    """Whether an operation may change an operand, judged by its name, as for torch's."""
     name = target if op == "call_method" else getattr(target, "__name__", "")
     return name.endswith("_") or name in _IN_PLACE or "out" in kwargs
 
@@ -50,10 +52,10 @@ _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or
 
 
 def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
-    """Torch's state as the rules for sizes take it: (default dtype, default device, torch.strided).
+    """Torch's state as input of the rules for sizes: (default dtype, default device, torch.strided).
 
-    None where a mode is on that changes what operations give: autocast, a mode that takes torch functions or dispatches,
-    functorch's transforms.
+    None if a mode that affects results is active: autocast, a mode for torch functions or dispatch, functorch's
+    transforms.
     """
     c = torch._C
     if (
@@ -69,35 +71,35 @@ def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
 class Session:
     """Runs the nodes of one graph on fake tensors, each once, in program order.
 
-    Values are keyed by the node's index in the graph. Nothing here touches the real tensors: inputs are copied into the fake
-    mode without data, random state is left alone.
+    Values are keyed by the node's index in the graph. The real tensors are not changed: inputs are copied into the
+    fake mode without data, and the random state stays the same.
     """
 
     def __init__(self) -> None:
         self._mode = FakeTensorMode(allow_non_fake_inputs=False)
         self._watch = vague.Watch(self._mode)
         self._values: dict[int, Any] = {}
-        self._examples: dict[int, torch.Tensor] = {}  # the inputs themselves
+        self._examples: dict[int, torch.Tensor] = {}  # the real inputs
         self._stuck = -1  # see root()
-        self._state: torch_state.State | None = None  # of the nodes, once one of them has switched a mode
+        self._state: torch_state.State | None = None  # modes for the nodes, once one of them has switched a mode
 
     def set_state(self, state: torch_state.State) -> None:
-        """Run the nodes from here on as if torch's modes were these; what nodes switch stays switched for the next."""
+        """Run the nodes from here on as if torch's modes were these; a node's switches apply to the next nodes."""
         self._state = state
 
     def input(self, index: int, tensor: Any) -> None:
-        """Add a graph input that looks like ``tensor``, or a number in whose place each call has another."""
+        """Add a graph input that looks like ``tensor``, or a number that differs in each call."""
         if not isinstance(tensor, torch.Tensor):
             self._values[index] = tensor
             return
-        # Raises for a quantized or a nested tensor.
+        # Raises for quantized and nested tensors.
         self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
         self._examples[index] = tensor
 
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
-        """Run one node row (see _backends/rows.py) and keep its fake result. Raises what the operation raises."""
+        """Run one node row (see _backends/rows.py) and keep its fake result. Raises the operation's exceptions."""
         op, _name, target, args, kwargs = row[:5]
-        if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # seen by result(), or before
+        if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # run by result(), or before
             return
         a = self._resolve(args)
         k = self._resolve(kwargs)
@@ -109,11 +111,11 @@ class Session:
                 self._values[index] = operand
                 return
         if target in ("as_subclass", torch_function.as_subclass, torch_function.converted):
-            self._values[index] = a[0]  # its class is known; the rest is as it was
+            self._values[index] = a[0]  # its class is known; nothing else changes
             return
         if target in torch_function.PLAIN:
             target, a = torch_function.PLAIN[target], a[1:]
-        # A call that cannot work is the user's to see when the program runs it, not an error of torch's to log now.
+        # A call that cannot work raises for the user when it runs; torch must not log it as an error now.
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True
         outside = self._watch.vague = None
@@ -121,7 +123,7 @@ class Session:
             outside = torch_state.snapshot()
             torch_state.restore(self._state)
         try:
-            # What inference mode saves and puts back must not hold the fake mode.
+            # The state that inference mode saves and restores must not hold the fake mode.
             with unseen(), contextlib.nullcontext() if target in torch_state.ENTERING else self._mode:
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
@@ -141,7 +143,7 @@ class Session:
         self._values[index] = value
 
     def forget(self, start: int) -> None:
-        """From this index on there are other nodes now."""
+        """The nodes from this index on have been replaced."""
         for index in [i for i in self._values if i >= start]:
             del self._values[index]
             self._examples.pop(index, None)
@@ -161,26 +163,26 @@ class Session:
         return len({*storages}) == len(storages) and seen.isdisjoint(storages)
 
     def value(self, index: int) -> Any:
-        """The fake value of a node that has run. Raises the operation's error where its metadata are unknown."""
+        """The fake value of a node that has run. Raises the operation's error if its metadata are unknown."""
         found = self._values[index]
         if isinstance(found, _Unknown):
             raise found.error()
         return found
 
     def root(self, index: int) -> int:
-        """The operation whose unknown metadata make this node's unknown, or keep it from being run; -1: none."""
+        """The operation whose unknown metadata make this node's unknown, or prevent running it; -1: none."""
         stuck, self._stuck = self._stuck, -1
         found = self._values.get(index)
         return found.root if isinstance(found, _Unknown) else stuck
 
     def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
-        """What a user's function (allow_in_graph) gives at this node, and whether it changed a tensor it was given.
+        """The result of a user's function (allow_in_graph) at this node, and whether it changed a tensor argument.
 
-        (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like this one;
-        ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",); ("unknown", what). It
-        runs on fake tensors. A function that looks at its tensors' data runs on copies of the inputs, and ones for all else: only
-        the kinds of what it returns are believed then, and the metadata of its tensors are unknown. Raises what the function
-        raises there.
+        (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like
+        this one; ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",);
+        ("unknown", what). It runs on fake tensors. A function that reads its tensors' data runs on copies of the
+        inputs, and on ones for all other values: then only the kinds of its results are trusted, and its tensors'
+        metadata are unknown. Raises the function's exceptions there.
         """
         if any(isinstance(x, _Unknown) for x in torch.utils._pytree.tree_leaves(self._resolve((row[3], row[4])))):
             raise vague.VagueMetadata("an operand whose metadata are unknown")
@@ -189,9 +191,9 @@ class Session:
             changed = self._run_watched(index, row, self._resolve)
             if self._watch.vague is None:
                 return changed, _describe(self._values[index], True)
-        except Exception:  # whatever fake tensors do not support
+        except Exception:  # anything that fake tensors do not support
             self._values.pop(index, None)
-            if isinstance(row[2], torch._ops.HigherOrderOperator):  # which checks what it is given on them
+            if isinstance(row[2], torch._ops.HigherOrderOperator):  # it checks its arguments on fake tensors
                 raise
         state = torch.get_rng_state()
         try:
@@ -218,7 +220,7 @@ class Session:
         return any(t._version != version for t, version in before)
 
     def _concrete(self, index: int) -> Any:
-        """A real value that looks like a node's: a copy of the input, ones for what the graph computes."""
+        """A real value that looks like a node's: a copy of the input, or ones for a computed value."""
         if index in self._examples:
             t = self._examples[index]
             return t.detach().clone().requires_grad_(t.requires_grad)
@@ -243,7 +245,8 @@ class Session:
 
 
 def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
-    """What torch.while_loop gives, whose own rule for fake tensors makes symbols. Raises where a turn changes metadata."""
+    """The result of torch.while_loop, whose own rule for fake tensors makes symbols. Raises if an iteration changes
+    metadata."""
     results = body(*carried, *outside)
     for before, after in zip(carried, results, strict=True):
         if (before.shape, before.stride(), before.dtype, before.device) != (
@@ -258,7 +261,7 @@ _PLAIN = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, torc
 
 
 def _describe(value: Any, believed: bool) -> tuple[Any, ...]:
-    """See Session.result; believed: numbers and text follow from the metadata of the arguments."""
+    """See Session.result; believed: numbers and text depend only on the arguments' metadata."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
         return ("tensor",)

@@ -1,4 +1,5 @@
-"""Values that torch's own code asks the frame's tensors for, computed while translating and again by a guard."""
+"""Python values that torch's own code reads from the frame's tensors, computed during translation and again by a
+guard."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from ..utils import CodeMap
 
 Row = tuple[int, tuple[Any, ...]]
 
-#: what is asked of the tensor that the operations end in; "size" gives the tensor and compares its metadata
+#: reads of the tensor in which the operations end; "size" returns the tensor and compares its metadata
 _ASK: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "int": int,
@@ -26,20 +27,20 @@ _ASK: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: how often a frame's questions may have been answered otherwise than before; then its values are foreseen no more
+#: how often a frame's values may differ from earlier ones; after that they are not predicted any more
 _MAX_CHANGES = 3
 
-#: the answers so far, by the frame's code and the question
+#: the values so far, by the frame's code and the question
 _answers: CodeMap[dict[str, set[Any]]] = CodeMap()
 
 
 def forget() -> None:
-    """Every answer; their entries are gone."""
+    """Drop all values, once their entries are gone."""
     _answers.clear()
 
 
 def _settled(code: CodeType, question: str, told: Any) -> bool:
-    """Whether a question is worth a guard on this answer: what has been answered in many ways will be in more."""
+    """Whether a value is worth a guard: a question that has had many values will have more."""
     asked = _answers.setdefault(code, {})
     known = asked.setdefault(question, set())
     if known and told not in known and sum(len(a) - 1 for a in asked.values()) >= _MAX_CHANGES:
@@ -49,14 +50,14 @@ def _settled(code: CodeType, question: str, told: Any) -> bool:
 
 
 def _told(value: Any) -> Any:
-    """What must be the same again."""
+    """The part of the value that must be the same again."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.stride(), value.dtype
     return type(value), value.hex() if isinstance(value, float) else value
 
 
 def _servable(x: Any) -> bool:
-    """A plain tensor in the CPU's memory, where no mode or transform sees what is done with it."""
+    """Whether it is a plain tensor in CPU memory, and no mode or transform sees operations on it."""
     return (
         type(x) in (torch.Tensor, torch.nn.Parameter)
         and x.device.type == "cpu"
@@ -68,12 +69,13 @@ def _servable(x: Any) -> bool:
 
 
 def _plain(x: Any) -> Any:
-    """The tensor outside of autograd."""
+    """The tensor detached from autograd."""
     return x.detach() if x.requires_grad else x
 
 
 def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
-    """A function of the tensor for node ``start`` (-1: of any): what is asked of node ``end``. Written out: a guard calls it."""
+    """A function from the tensor for node ``start`` (-1: any) to the value read from node ``end``, as source: a guard
+    calls it."""
     scope: dict[str, Any] = {"ask": _ASK[ask]}
 
     def text(arg: Any) -> str:
@@ -105,9 +107,9 @@ def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[
 def foresee(
     rows: Sequence[Row], start: int, end: int, ask: str, x: Any, code: CodeType, question: str
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
-    """(value, guard predicate, its text): what node ``end`` of ``rows`` (see _backends/rows.py) gives for the tensor ``x``,
-    which stands for node ``start`` (None: they need none). None where it raises, is no value of Python's, or has been
-    another too often: ``question`` names what is asked in the frame of ``code``."""
+    """(value, guard predicate, its text): the value of node ``end`` of ``rows`` (see _backends/rows.py) for the tensor
+    ``x``, which represents node ``start`` (None: they need none). None if it raises, is not a Python value, or has
+    changed too often: ``question`` identifies the value in the frame of ``code``."""
     x = torch.empty(0) if x is None else x
     if not _servable(x):
         return None

@@ -12,7 +12,8 @@ _PERCENT = re.compile(
 
 
 def percent_fields(text: str) -> list[Any]:
-    """Keys (None: the next operand) and conversions of a % format, flat. Raises ValueError where it is beyond the pattern."""
+    """Keys (None: the next operand) and conversions of a % format, flat. Raises ValueError if the pattern does not
+    match."""
     out: list[Any] = []
     at = 0
     while (at := text.find("%", at)) >= 0:
@@ -38,14 +39,14 @@ class Repr:
 
 
 def ascii_text(text: str) -> str:
-    """What ascii() makes of a repr."""
+    """The result of ascii() for an object with this repr."""
     return ascii(Repr(text))
 
 
 def format_fields(text: str) -> list[Any] | None:
     """Literals, keys (int, str or None), conversions and specs of a str.format text, flat.
 
-    None where fields are nested or reach into their values.
+    None if fields are nested or access parts of their values.
     """
     out: list[Any] = []
     auto = 0

@@ -1,7 +1,8 @@
-"""What takes functions (torch.vmap, torch.func.grad, torch.cond, ...) as one operation of the graph: see variables/higher.go.
+"""Operations that take functions (torch.vmap, torch.func.grad, torch.cond, ...) as one graph operation: see
+variables/higher.go.
 
-Each function that the operation is given has been captured as a graph of its own. Tensors that it reads from outside are
-operands of the operation; in each call a function is made anew that runs the graph with them, and torch does the rest.
+Each function operand has been captured as a separate graph. Outer tensors that it reads are operands of the operation;
+each call makes a new function that runs the graph with them, and torch does the rest.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ Operands = Sequence[Any]
 Template = Callable[[Operands], Any]
 
 
-# ---- what a function returns, from its graph's outputs ----
+# ---- a function's result, from its graph's outputs ----
 
 
 def constant(value: Any) -> Template:
-    """The same in every call."""
+    """The same value in every call."""
     return lambda _: value
 
 
@@ -36,7 +37,7 @@ def operand(index: int) -> Template:
 
 
 def together(cls: type, items: tuple[Template, ...]) -> Template:
-    """A list, a tuple, or an instance of a class of named tuples."""
+    """A list, a tuple, or an instance of a namedtuple class."""
     if hasattr(cls, "_make"):
         return lambda operands: cls._make(item(operands) for item in items)
     return lambda operands: cls(item(operands) for item in items)
@@ -51,10 +52,10 @@ def mapping(keys: tuple[Any, ...], values: tuple[Template, ...]) -> Template:
 
 
 def function(rows: Sequence[Any], positions: Sequence[int], result: Template, plain: bool) -> Template:
-    """A function that runs a graph, for the tensors that it reads from outside.
+    """A function that runs a graph, given the outer tensors that it reads.
 
-    rows: of the graph (backends.build_graph_module). positions: which leaves of the arguments are its first inputs. plain: the
-    arguments are tensors.
+    rows: of the graph (backends.build_graph_module). positions: the leaves of the arguments that are its first inputs.
+    plain: the arguments are tensors.
     """
     from .._backends.graph_modules import build_graph_module
 
@@ -74,9 +75,9 @@ def function(rows: Sequence[Any], positions: Sequence[int], result: Template, pl
 
 
 def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) -> torch.fx.GraphModule:
-    """The graph of a function as a module that takes the operands of an operation.
+    """The graph of a function as a module that takes an operation's operands.
 
-    order[i] are the placeholders that the i-th is for. bare: it gives its one result, not a tuple.
+    order[i] are the placeholders that get the i-th operand. bare: it returns its single result, not a tuple.
     """
     from .._backends.graph_modules import build_graph_module
 
@@ -107,7 +108,7 @@ def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) ->
 
 
 def _named(run: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """With a name that torch.fx can print."""
+    """Set a name that torch.fx can print."""
     run.__name__ = run.__qualname__ = name
     return run
 
@@ -121,7 +122,7 @@ def transformation(
     options: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Callable[..., Any]:
-    """The operation ``(outside, *tensors)`` that is maker(f, *options, **named)(*args, **kwargs)."""
+    """The operation ``(outside, *tensors)`` that computes maker(f, *options, **named)(*args, **kwargs)."""
 
     def run(outside: Operands, /, *tensors: Any) -> Any:
         return maker(body(outside), *options, **named)(*args(tensors), **kwargs(tensors))
@@ -130,7 +131,7 @@ def transformation(
 
 
 def direct(name: str, body: Template, args: Template, kwargs: Template, taker: Any) -> Callable[..., Any]:
-    """The operation ``(outside, *tensors)`` that is taker(f, *args, **kwargs)."""
+    """The operation ``(outside, *tensors)`` that computes taker(f, *args, **kwargs)."""
 
     def run(outside: Operands, /, *tensors: Any) -> Any:
         return taker(body(outside), *args(tensors), **kwargs(tensors))
@@ -186,7 +187,7 @@ def checkpointed(
 
 
 def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
-    """The operation ``(fn, *tensors)`` that calls what another operation has given."""
+    """The operation ``(fn, *tensors)`` that calls the result of another operation."""
 
     def called_function(fn: Any, /, *tensors: Any) -> Any:
         return fn(*args(tensors), **kwargs(tensors))
@@ -194,31 +195,31 @@ def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
     return called_function
 
 
-# ---- tensors that stand for what a function will be called with ----
+# ---- samples of the tensors with which a function will be called ----
 
 
 def stand_in(x: torch.Tensor) -> torch.Tensor:
-    """One with the same metadata."""
+    """A tensor with the same metadata."""
     return x.detach().requires_grad_(x.requires_grad)
 
 
 def first_slice(x: torch.Tensor) -> torch.Tensor:
-    """What a scan gives its function."""
+    """A sample of the slices that a scan passes to its function."""
     return x.select(0, 0).detach().clone().requires_grad_(x.requires_grad)
 
 
 def differentiated(x: torch.Tensor) -> torch.Tensor:
-    """What torch.func.grad makes of an argument."""
+    """A sample of the tensor that torch.func.grad passes for an argument."""
     return x.detach().requires_grad_()
 
 
 def one_of_none(x: torch.Tensor, dim: int) -> torch.Tensor:
-    """What torch.vmap would give the function for a tensor of size 0 along ``dim``."""
+    """A sample of the tensor that torch.vmap would pass for a tensor of size 0 along ``dim``."""
     return x.new_empty(x.shape[:dim] + x.shape[dim + 1 :]).requires_grad_(x.requires_grad)
 
 
 def dimensions(in_dims: Any, args: tuple[Any, ...]) -> list[int | None] | None:
-    """The dimension that torch.vmap goes along for each leaf of the arguments; None where they do not fit."""
+    """The dimension over which torch.vmap maps each leaf of the arguments; None if they do not match."""
     if type(in_dims) is list:
         in_dims = tuple(in_dims)
     if type(in_dims) is not int and type(in_dims) is not tuple:
@@ -230,7 +231,7 @@ def dimensions(in_dims: Any, args: tuple[Any, ...]) -> list[int | None] | None:
 
 
 def differentiated_leaves(argnums: Any, args: tuple[Any, ...]) -> list[int] | None:
-    """Which leaves of the arguments torch.func.grad differentiates by; None where they do not fit."""
+    """The leaves of the arguments by which torch.func.grad differentiates; None if they do not match."""
     chosen = (argnums,) if type(argnums) is int else argnums
     if type(chosen) is not tuple or not all(type(i) is int and -len(args) <= i < len(args) for i in chosen):
         return None
@@ -240,7 +241,7 @@ def differentiated_leaves(argnums: Any, args: tuple[Any, ...]) -> list[int] | No
 
 
 def untied(module: torch.nn.Module) -> bool:
-    """A guard predicate: no parameter or buffer is there under two names."""
+    """A guard predicate: no parameter or buffer has two names."""
     seen = set()
     for m in module.modules():
         for t in (*m._parameters.values(), *m._buffers.values()):
@@ -251,7 +252,7 @@ def untied(module: torch.nn.Module) -> bool:
     return True
 
 
-# ---- functions that were made before ----
+# ---- functions made earlier ----
 
 
 def _code_inside(maker: Callable[..., Any], name: str) -> types.CodeType:
@@ -259,7 +260,7 @@ def _code_inside(maker: Callable[..., Any], name: str) -> types.CodeType:
     return next(c for c in inner if isinstance(c, types.CodeType) and c.co_name == name)
 
 
-#: the code of what they give -> (the maker, its name)
+#: the code of the functions they return -> (the maker, its name)
 _MADE: dict[types.CodeType, tuple[Any, str]] = {
     _code_inside(maker, inner): (maker, maker.__name__)
     for maker, inner in (
@@ -273,12 +274,13 @@ _MADE: dict[types.CodeType, tuple[Any, str]] = {
 
 
 def is_made(fn: types.FunctionType) -> bool:
-    """Whether torch.vmap or one of its like gave it."""
+    """Whether torch.vmap or a similar function returned it."""
     return fn.__code__ in _MADE
 
 
 def made_by(fn: types.FunctionType) -> tuple[Any, str, Any, tuple[str | None, ...]]:
-    """(the maker, its name, the cells, the names of those that hold an argument of the maker) of such a function."""
+    """For such a function: (its maker, the maker's name, the cells, the names of cells with an argument of the
+    maker)."""
     maker, name = _MADE[fn.__code__]
     given = inspect.signature(maker).parameters
     return maker, name, fn.__closure__, tuple(n if n in given else None for n in fn.__code__.co_freevars)

@@ -1,4 +1,4 @@
-"""Dicts of what is known about an object, for as long as it lives."""
+"""Dicts of facts about an object, kept as long as it lives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class IdentityMap(MutableMapping[K, V], Generic[K, V]):
-    """A dict keyed by objects themselves, equal or not; those that die drop out.
+    """A dict keyed by object identity, regardless of equality; entries of dead objects disappear.
 
     The core would take a ``WeakKeyDictionary``'s callback for user code. It ignores those of this module (``gd_watched`` in
     ``core/cache/guarded_code.c``).
@@ -21,14 +21,14 @@ class IdentityMap(MutableMapping[K, V], Generic[K, V]):
         self._rows: dict[int, tuple[weakref.ref[K], V]] = {}
 
     def __getitem__(self, obj: K) -> V:
-        """Value of this very object; KeyError when it has none."""
+        """Value of exactly this object; KeyError if it has none."""
         row = self._rows.get(id(obj))
         if row is None or row[0]() is not obj:
             raise KeyError(obj)
         return row[1]
 
     def __setitem__(self, obj: K, value: V) -> None:
-        """Set a value; it is dropped when the object dies. TypeError for objects without weak references."""
+        """Set a value; it is dropped when the object dies. TypeError for objects that cannot be weakly referenced."""
         key, rows = id(obj), self._rows
 
         def drop(ref: weakref.ref[K]) -> None:
@@ -44,7 +44,7 @@ class IdentityMap(MutableMapping[K, V], Generic[K, V]):
         del self._rows[id(obj)]
 
     def __iter__(self) -> Iterator[K]:
-        """Iterate over the objects that are alive."""
+        """Iterate over the live objects."""
         for ref, _ in list(self._rows.values()):
             obj = ref()
             if obj is not None:

@@ -15,7 +15,7 @@ from . import costs, same, timing
 from .engines import EAGER, Engine
 from .workload import Prepared, Workload
 
-#: #: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle
+#: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle
 #: (automatic #: dynamic shapes, hooks)
 SETTLE = 5
 

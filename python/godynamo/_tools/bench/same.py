@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-#: #: allowed difference, as a share of a tensor's largest element, by backend; others get OTHER_LIMIT. Backends that
+#: allowed difference, as a share of a tensor's largest element, by backend; others get OTHER_LIMIT. Backends that
 #: run the graph #: as captured compute in eager's order; 1e-6 is for models that compute differently under
 #: torch.compiler.is_compiling().
 LIMITS = {"eager": 1e-6, "callable": 1e-6, "aot_eager": 1e-4, "inductor": 1e-3}

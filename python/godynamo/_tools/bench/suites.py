@@ -16,7 +16,7 @@ from .engines import near
 from .workload import Prepared, Transform, Workload
 
 MICRO = "micro"
-#: #: the zoo's libraries, each named like the package that must be installed
+#: the zoo's libraries, each named like the package that must be installed
 LIBRARIES = ("transformers", "timm", "torchvision")
 SUITES = (MICRO, *LIBRARIES)
 
