@@ -42,7 +42,7 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return "", false, err
 	}
-	x.need(tx, "ndim")
+	x.Need(tx, "ndim")
 	return "tensors:" + itoa(max(len(m.Shape), 1)), true, nil
 }
 

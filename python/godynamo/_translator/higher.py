@@ -1,4 +1,4 @@
-"""What takes functions (torch.vmap, torch.func.grad, torch.cond, ...) as one operation of the graph: see variables/higher.go.
+"""What takes functions (torch.vmap, torch.func.grad, torch.cond, ...) as one operation of the graph: see variables/higher.
 
 Each function that the operation is given has been captured as a graph of its own. Tensors that it reads from outside are
 operands of the operation; in each call a function is made anew that runs the graph with them, and torch does the rest.
