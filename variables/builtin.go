@@ -154,7 +154,7 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		return r, err
 	}
 	if class := b.appliedFunction(tx); class != nil && len(kwargs) == 0 {
-		return applyFunction(tx, class, args)
+		return higherCalls.ApplyFunction(tx, class, args)
 	}
 	for _, a := range args {
 		a, err := Realize(tx, a)
@@ -171,7 +171,7 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		}
 	}
 	if b.name == "int" && len(args) > 0 {
-		if o, ok := AsConstant(tx, mustRealize(tx, valueOf(mustRealize(tx, args[0])))); ok && o.Kind() != py.Int && slowNumber(tx, o) {
+		if o, ok := AsConstant(tx, MustRealize(tx, valueOf(MustRealize(tx, args[0])))); ok && o.Kind() != py.Int && slowNumber(tx, o) {
 			return nil, unsupported(exc.TooLarge, "integer of many digits")
 		}
 	}
@@ -259,7 +259,7 @@ func builtinLen(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	if t, ok := a[0].(*TensorVariable); ok {
-		t.need(tx, "shape")
+		t.Need(tx, "shape")
 	}
 	return IntConst(tx, n), nil
 }
@@ -270,7 +270,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	if err != nil {
 		return nil, err
 	}
-	cls, ok := AsConstant(tx, mustRealize(tx, a[1]))
+	cls, ok := AsConstant(tx, MustRealize(tx, a[1]))
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "isinstance with %s", Describe(tx, a[1]))
 	}
@@ -351,8 +351,8 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 	if err != nil {
 		return nil, err
 	}
-	t.need(tx, "dtype")
-	t.need(tx, "device")
+	t.Need(tx, "dtype")
+	t.Need(tx, "device")
 	r, err := s.Call(w.tensorLikeIs, m.Dtype, m.Device, cls)
 	if err != nil {
 		return nil, observed(err)
@@ -376,7 +376,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	if err != nil {
 		return nil, err
 	}
-	k, ok := AsConstant(tx, mustRealize(tx, claimed))
+	k, ok := AsConstant(tx, MustRealize(tx, claimed))
 	if !ok || !py.IsSubtype(k.Type(), tx.World().TypeType) {
 		return nil, unsupported(exc.CallUnsupported, "isinstance of what says its class is %s", Describe(tx, claimed))
 	}
@@ -409,7 +409,8 @@ func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (Variabl
 	return BoolConst(false), nil
 }
 
-func mustRealize(tx Translator, v VariableTracker) VariableTracker {
+// MustRealize is Realize, or v itself where that fails.
+func MustRealize(tx Translator, v VariableTracker) VariableTracker {
 	r, err := Realize(tx, v)
 	if err != nil {
 		return v
@@ -418,8 +419,8 @@ func mustRealize(tx Translator, v VariableTracker) VariableTracker {
 }
 
 func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	c, ok := AsConstant(tx, mustRealize(tx, a[0]))
-	cls, ok2 := AsConstant(tx, mustRealize(tx, a[1]))
+	c, ok := AsConstant(tx, MustRealize(tx, a[0]))
+	cls, ok2 := AsConstant(tx, MustRealize(tx, a[1]))
 	if !ok || !ok2 {
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
@@ -441,7 +442,7 @@ func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, err
 }
 
 func builtinGetAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	mustRealize(tx, a[1])
+	MustRealize(tx, a[1])
 	name, ok := ConstStr(tx, a[1])
 	if !ok {
 		return nil, unsupported(exc.AttrUnsupported, "getattr with name %s", Describe(tx, a[1]))
@@ -454,7 +455,7 @@ func builtinGetAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 }
 
 func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	mustRealize(tx, a[1])
+	MustRealize(tx, a[1])
 	name, ok := ConstStr(tx, a[1])
 	if !ok {
 		return nil, unsupported(exc.AttrUnsupported, "hasattr with name %s", Describe(tx, a[1]))
@@ -489,7 +490,7 @@ func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 }
 
 func builtinSetAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	mustRealize(tx, a[1])
+	MustRealize(tx, a[1])
 	name, ok := ConstStr(tx, a[1])
 	if !ok {
 		return nil, unsupported(exc.StoreUnsupported, "setattr with name %s", Describe(tx, a[1]))
@@ -498,7 +499,7 @@ func builtinSetAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 }
 
 func builtinDelAttr(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	mustRealize(tx, a[1])
+	MustRealize(tx, a[1])
 	name, ok := ConstStr(tx, a[1])
 	if !ok {
 		return nil, unsupported(exc.StoreUnsupported, "delattr with name %s", Describe(tx, a[1]))
@@ -608,7 +609,7 @@ func builtinRange(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 		if err != nil {
 			return nil, err
 		}
-		if isTensor(v) {
+		if IsTensor(v) {
 			return nil, unsupported(exc.TensorToPython, "range of a tensor")
 		}
 		args[i] = v
@@ -660,7 +661,7 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 		}
 		acc = kw.Value
 	}
-	if o, ok := AsConstant(tx, mustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes || o.Kind() == py.ByteArray) {
+	if o, ok := AsConstant(tx, MustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes || o.Kind() == py.ByteArray) {
 		return nil, nil // sum refuses them
 	}
 	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
@@ -730,7 +731,7 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 			if key == nil {
 				return v, nil
 			}
-			if c, ok := AsConstant(tx, mustRealize(tx, key)); ok && c == py.None() {
+			if c, ok := AsConstant(tx, MustRealize(tx, key)); ok && c == py.None() {
 				return v, nil
 			}
 			return Call(tx, key, []VariableTracker{v}, nil)
@@ -808,10 +809,10 @@ func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 	return NoneConst(), told(tx, all, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(fn)
-		if err := loadAll(e, all); err != nil {
+		if err := LoadAll(e, all); err != nil {
 			return err
 		}
-		e.Call(len(all), kwNames(kwargs))
+		e.Call(len(all), KwNames(kwargs))
 		e.PopTop()
 		return nil
 	})
@@ -843,10 +844,10 @@ func printable(tx Translator, v VariableTracker) bool {
 	case *ComputedVariable:
 		return isComputedNumber(tx, x) || x.Type == tx.World().Builtin("str")
 	case *ListVariable, *TupleVariable, *DictVariable:
-		if tx.World().enter() != nil {
+		if tx.World().Enter() != nil {
 			return false
 		}
-		defer tx.World().leave()
+		defer tx.World().Leave()
 		for _, c := range x.(Container).Children() {
 			if !printable(tx, c) {
 				return false

@@ -36,7 +36,7 @@ func evaluates(name string) builtinHandler {
 		if len(args) < 2 {
 			return nil, inOwnFrame(name)
 		}
-		if c, ok := AsConstant(tx, mustRealize(tx, args[1])); ok && c == py.None() {
+		if c, ok := AsConstant(tx, MustRealize(tx, args[1])); ok && c == py.None() {
 			return nil, inOwnFrame(name)
 		}
 		return nil, unsupported(exc.CallUnsupported, "%s", name)

@@ -1,6 +1,9 @@
 package variables
 
 import (
+	"strings"
+
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -64,7 +67,7 @@ func builtinFormat(tx Translator, a []VariableTracker) (VariableTracker, error) 
 	if len(a) == 1 {
 		return Format(tx, a[0], "", StrConst(tx, ""))
 	}
-	if _, ok := ConstStr(tx, mustRealize(tx, a[1])); !ok {
+	if _, ok := ConstStr(tx, MustRealize(tx, a[1])); !ok {
 		return nil, nil
 	}
 	return Format(tx, a[0], "", a[1])
@@ -104,4 +107,16 @@ func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	it.args = []VariableTracker{NewTuple(nil, nil)}
 	it.next = func(Translator, *CallIterator) (VariableTracker, bool, error) { return nil, false, nil }
 	return nil, false, err
+}
+
+// appliedFunction is the class whose apply this is; nil for other builtins.
+func (b *BuiltinVariable) appliedFunction(tx Translator) *ClassVariable {
+	if !strings.HasSuffix(b.name, ".apply") || b.Fn.Kind() != py.Builtin {
+		return nil
+	}
+	class, ok := py.Answered(tx.Scope().GetAttr(b.Fn, "__self__"))
+	if !ok || class.Kind() != py.TypeSub || !py.IsSubtype(class, tx.World().AutogradFunction) {
+		return nil
+	}
+	return NewClass(class, guards.NewConstSource(tx.Output().Const(class), "___function_class"))
 }

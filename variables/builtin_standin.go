@@ -360,7 +360,7 @@ func (s *StandInVariable) Reconstruct(e Emitter) error {
 	default:
 		return unsupported(exc.Reconstruct, "a %s", py.TypeName(s.real))
 	}
-	if err := loadAll(e, s.recipe[1:]); err != nil {
+	if err := LoadAll(e, s.recipe[1:]); err != nil {
 		return err
 	}
 	e.Call(len(s.recipe)-1, nil)
@@ -372,10 +372,10 @@ func (s *StandInIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	if err := s.spent(); err != nil {
 		return nil, false, err
 	}
-	if err := tx.World().enter(); err != nil {
+	if err := tx.World().Enter(); err != nil {
 		return nil, false, err
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	r, err := CallMethod(tx, s.state, "_next", nil, nil)
 	if o, ok := err.(*exc.Observed); ok { // which a function that the iterator calls may raise too
 		if end, endErr := RaisesA(tx, o, "StopIteration"); endErr == nil && end {

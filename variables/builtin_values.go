@@ -16,7 +16,7 @@ func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker, kwa
 		return nil, false, nil
 	}
 	base, ok := newOwner(tx, b.Fn)
-	cls, ok2 := AsConstant(tx, mustRealize(tx, args[0]))
+	cls, ok2 := AsConstant(tx, MustRealize(tx, args[0]))
 	if k := cls.Kind(); !ok || !ok2 || (k != py.TypeKind && k != py.TypeSub) {
 		return nil, false, nil
 	}
@@ -33,7 +33,7 @@ func valueText(text func(Translator, VariableTracker) (string, error)) func(Tran
 		if err != nil {
 			return nil, err
 		}
-		if isTensor(v) {
+		if IsTensor(v) {
 			return nil, nil
 		}
 		t, err := text(tx, v)
@@ -96,7 +96,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			if err != nil {
 				return nil, err
 			}
-			k, ok := AsConstant(tx, mustRealize(tx, r))
+			k, ok := AsConstant(tx, MustRealize(tx, r))
 			if !ok || k.Kind() != py.Int {
 				return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 			}
@@ -144,7 +144,7 @@ func builtinAbs(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isTensor(v) {
+	if IsTensor(v) {
 		return tensorOperator(tx, "abs", false, v)
 	}
 	if o, ok := v.(*ObjectVariable); ok {
@@ -160,7 +160,7 @@ func builtinAbs(tx Translator, a []VariableTracker) (VariableTracker, error) {
 }
 
 func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	x, y := mustRealize(tx, a[0]), mustRealize(tx, a[1])
+	x, y := MustRealize(tx, a[0]), MustRealize(tx, a[1])
 	for _, v := range []VariableTracker{x, y} {
 		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() {
 			looksFor(tx, t.class, "__divmod__", "__rdivmod__")

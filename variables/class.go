@@ -331,7 +331,7 @@ func (c *ClassVariable) Len(tx Translator) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if n, ok := ConstInt(tx, mustRealize(tx, r)); ok && n >= 0 {
+		if n, ok := ConstInt(tx, MustRealize(tx, r)); ok && n >= 0 {
 			return n, nil
 		}
 		return 0, unsupported(exc.CallUnsupported, "len of class %s", py.TypeName(c.Class))
@@ -529,7 +529,7 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 			return NoneConst(), nil
 		}
 	case "__getattribute__":
-		if n, ok := ConstStr(tx, mustRealize(tx, arg(args, 0))); ok && len(args) == 1 {
+		if n, ok := ConstStr(tx, MustRealize(tx, arg(args, 0))); ok && len(args) == 1 {
 			return o.plainAttr(tx, n)
 		}
 	}
@@ -553,7 +553,7 @@ func (o *ObjectVariable) plainAttr(tx Translator, name string) (VariableTracker,
 
 // objectSlot is what object itself has under a special name.
 func (o *ObjectVariable) objectSlot(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
-	attr, _ := ConstStr(tx, mustRealize(tx, arg(args, 0)))
+	attr, _ := ConstStr(tx, MustRealize(tx, arg(args, 0)))
 	switch {
 	case name == "__setattr__" && len(args) == 2 && attr != "":
 		return NoneConst(), true, o.setGeneric(tx, attr, args[1], false)

@@ -135,7 +135,7 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	}
 	operands := []VariableTracker{a, b}
 	v, err := compute(tx, tx.World().Builtin(class), operands, func(e Emitter) error {
-		if err := loadAll(e, operands); err != nil {
+		if err := LoadAll(e, operands); err != nil {
 			return err
 		}
 		e.BinaryOp(n)
@@ -184,7 +184,7 @@ func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker
 		if _, ok := numberLetter(tx, b); ok {
 			operands := []VariableTracker{a, b}
 			v, err := compute(tx, tx.World().Builtin("bool"), operands, func(e Emitter) error {
-				if err := loadAll(e, operands); err != nil {
+				if err := LoadAll(e, operands); err != nil {
 					return err
 				}
 				e.CompareOp(op)
@@ -297,7 +297,7 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	found := false
 	parts = append([]VariableTracker(nil), parts...)
 	for i, p := range parts {
-		parts[i] = mustRealize(tx, p)
+		parts[i] = MustRealize(tx, p)
 		switch x := parts[i].(type) {
 		case *ComputedVariable:
 			found = true
@@ -315,7 +315,7 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	v, err := compute(tx, tx.World().Builtin("str"), parts, func(e Emitter) error {
 		e.LoadStr("")
 		e.LoadMethod("join")
-		if err := loadAll(e, parts); err != nil {
+		if err := LoadAll(e, parts); err != nil {
 			return err
 		}
 		e.BuildTuple(len(parts))
@@ -347,8 +347,8 @@ func numberOperands(tx Translator, name string, operands []VariableTracker) erro
 		if err != nil {
 			return err
 		}
-		t.need(tx, "ndim")
-		t.need(tx, "dtype")
+		t.Need(tx, "ndim")
+		t.Need(tx, "dtype")
 		floats, err := tx.Scope().GetAttr(m.Dtype, "is_floating_point")
 		if err != nil {
 			return err

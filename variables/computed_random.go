@@ -44,7 +44,7 @@ func drawn(tx Translator, generator VariableTracker, class, method py.Object, na
 	}
 	tx.Output().Const(method)
 	d := &draw{tx: tx, generator: generator, method: method, name: name, kwargs: kwargs}
-	for _, a := range append(append([]VariableTracker(nil), args...), kwValues(kwargs)...) {
+	for _, a := range append(append([]VariableTracker(nil), args...), KwValues(kwargs)...) {
 		v, err := Realize(tx, a)
 		if err != nil {
 			return nil, true, err
@@ -220,7 +220,7 @@ func (d *draw) tryOut(known []py.Object) py.Object {
 	if !ok {
 		return py.Object{}
 	}
-	r, ok := py.Answered(s.CallKw(d.method, append([]py.Object{generator}, known...), kwNames(d.kwargs)))
+	r, ok := py.Answered(s.CallKw(d.method, append([]py.Object{generator}, known...), KwNames(d.kwargs)))
 	if !ok {
 		return py.Object{}
 	}
@@ -229,12 +229,12 @@ func (d *draw) tryOut(known []py.Object) py.Object {
 
 // event calls the method at its place.
 func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVariable, error) {
-	names := kwNames(d.kwargs)
+	names := KwNames(d.kwargs)
 	v := &ComputedVariable{Type: class}
 	slot, err := d.tx.Output().Compute(d.tx, append([]VariableTracker{d.generator}, operands...), true, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(d.method)
-		if err := loadAll(e, append([]VariableTracker{d.generator}, operands...)); err != nil {
+		if err := LoadAll(e, append([]VariableTracker{d.generator}, operands...)); err != nil {
 			return err
 		}
 		e.Call(1+len(operands), names)
@@ -302,7 +302,7 @@ func (d *draw) shuffle() (VariableTracker, error) {
 	slot, err := d.tx.Output().Compute(d.tx, []VariableTracker{d.generator, tuple}, true, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(fn)
-		if err := loadAll(e, []VariableTracker{tuple, d.generator}); err != nil {
+		if err := LoadAll(e, []VariableTracker{tuple, d.generator}); err != nil {
 			return err
 		}
 		e.LoadConst(d.method)
@@ -397,7 +397,7 @@ func newRandom(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	return compute(tx, class, operands, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(class)
-		if err := loadAll(e, operands); err != nil {
+		if err := LoadAll(e, operands); err != nil {
 			return err
 		}
 		e.Call(len(operands), nil)

@@ -14,10 +14,10 @@ var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.C
 // calls that keep and change nothing. A member of an enum class that says what its text is has none.
 func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
-	if err != nil || tx.World().enter() != nil {
+	if err != nil || tx.World().Enter() != nil {
 		return py.Object{}, false
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	if o, ok := AsConstant(tx, v); ok {
 		return o, !hasOwnText(tx, v)
 	}
@@ -77,10 +77,10 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := tx.World().enter(); err != nil {
+	if err := tx.World().Enter(); err != nil {
 		return "", err
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	if m := memberMethod(tx, v, method, false); m != nil {
 		r, err := memberText(tx, m)
 		if err != nil {
@@ -116,7 +116,7 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 			if r, err = CallMethod(tx, x, method, nil, nil); err != nil {
 				return "", err
 			}
-			if s, ok := ConstStr(tx, mustRealize(tx, r)); ok {
+			if s, ok := ConstStr(tx, MustRealize(tx, r)); ok {
 				return s, nil
 			}
 			break
@@ -200,7 +200,7 @@ func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s, ok := ConstStr(tx, mustRealize(tx, r))
+	s, ok := ConstStr(tx, MustRealize(tx, r))
 	if !ok {
 		return "", unsupported(exc.CallUnsupported, "%s of a %s", method, py.TypeName(o.Class))
 	}
@@ -214,7 +214,7 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 		return nil, err
 	}
 	s := tx.Scope()
-	sp, ok := ConstStr(tx, mustRealize(tx, spec))
+	sp, ok := ConstStr(tx, MustRealize(tx, spec))
 	if !ok {
 		return nil, unsupported(exc.OperatorUnsupported, "format of %s", Describe(tx, spec))
 	}
@@ -245,7 +245,7 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 		}
 		return NewConstant(r, nil), nil
 	}
-	if isTensor(v) {
+	if IsTensor(v) {
 		return nil, unsupported(exc.TensorToPython, "text of a tensor")
 	}
 	if sp != "" {
@@ -281,7 +281,7 @@ func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) 
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := ConstStr(tx, mustRealize(tx, r)); !ok {
+		if _, ok := ConstStr(tx, MustRealize(tx, r)); !ok {
 			return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
 		}
 		return r, nil
@@ -493,7 +493,7 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 	s := tx.Scope()
 	fields, ok := py.Answered(s.Call(tx.World().formatFields, format))
 	if !ok || fields == py.None() {
-		for _, v := range append(kwValues(kwargs), args...) { // whose attributes may be read
+		for _, v := range append(KwValues(kwargs), args...) { // whose attributes may be read
 			v, err := Realize(tx, v)
 			if err != nil {
 				return nil, true, err
@@ -534,7 +534,7 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 		if err != nil {
 			return nil, true, err
 		}
-		text, known := ConstStr(tx, mustRealize(tx, r))
+		text, known := ConstStr(tx, MustRealize(tx, r))
 		if !known {
 			computed = true
 			parts = append(parts, StrConst(tx, out), r)

@@ -170,7 +170,7 @@ func (d *DequeVariable) Snapshot() VariableTracker {
 func (d *DequeVariable) Reconstruct(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(dequeType)
-	if err := loadAll(e, d.items); err != nil {
+	if err := LoadAll(e, d.items); err != nil {
 		return err
 	}
 	e.BuildTuple(len(d.items))

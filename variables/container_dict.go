@@ -30,6 +30,32 @@ func NewDict(src guards.Source) *DictVariable {
 	return &DictVariable{Base: Base{Src: src}, at: map[int64]int{}}
 }
 
+// NewDictOf returns a dict that the program makes of keys and their values.
+func NewDictOf(tx Translator, keys, values []VariableTracker) (*DictVariable, error) {
+	d := NewDict(nil)
+	for i, k := range keys {
+		if err := d.put(tx, k, values[i]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// Keys are the dict's keys, in its order.
+func (d *DictVariable) Keys() []VariableTracker { return capped(d.keys) }
+
+// Values are the dict's values, in its order.
+func (d *DictVariable) Values() []VariableTracker { return capped(d.values) }
+
+// Plain reports whether the dict is an exact one.
+func (d *DictVariable) Plain() bool { return d.class.IsNull() && d.factory == nil }
+
+// Swap puts v in the place of the i-th value, until another Swap puts that back: it is no effect of the program's.
+func (d *DictVariable) Swap(i int, v VariableTracker) (before VariableTracker) {
+	before, d.values[i] = d.values[i], v
+	return before
+}
+
 // Kind implements VariableTracker.
 func (*DictVariable) Kind() string { return "ConstDictVariable" }
 
@@ -297,7 +323,7 @@ func (d *DictVariable) Reconstruct(e Emitter) error {
 		}
 	}
 	for i := range d.keys {
-		if err := loadAll(e, []VariableTracker{d.keys[i], d.values[i]}); err != nil {
+		if err := LoadAll(e, []VariableTracker{d.keys[i], d.values[i]}); err != nil {
 			return err
 		}
 	}

@@ -269,7 +269,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		}
 		return out, nil
 	}
-	if isTensor(v) {
+	if IsTensor(v) {
 		return nil, unsupported(exc.CallUnsupported, "pairs of a tensor")
 	}
 	if o, ok := v.(*ObjectVariable); ok {
@@ -307,7 +307,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		}
 		kv, err := UnpackIterator(tx, it)
 		if err != nil {
-			if isObserved(err) {
+			if IsObserved(err) {
 				err = unsupported(exc.CallUnsupported, "element %d of a dict's pairs, which is none", i)
 			}
 			return nil, err

@@ -228,7 +228,7 @@ func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, er
 	if tx.World().Writes != writes {
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "__hash__ of %s, which has effects", Describe(tx, o))
 	}
-	h, ok := AsConstant(tx, mustRealize(tx, hv))
+	h, ok := AsConstant(tx, MustRealize(tx, hv))
 	if !ok || h.Kind() != py.Int {
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "hash of %s", Describe(tx, o))
 	}
@@ -259,7 +259,7 @@ func (r *keyring) settle(tx Translator) error {
 // added notes that v has become a member under its stand-in. A constant of the same hash as an instance that compares by code of
 // its own would have to be compared with it: such a mixture is refused.
 func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
-	v = mustRealize(tx, v)
+	v = MustRealize(tx, v)
 	if err := r.unlike(tx, standIn, all); err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (m *ModuleSliceVariable) Reconstruct(e Emitter) error {
 	if len(m.of.order) > 0 || m.dict.mutated {
 		return unsupported(exc.Reconstruct, "slice of modules that were changed")
 	}
-	if err := loadAll(e, []VariableTracker{m.of, m.key}); err != nil {
+	if err := LoadAll(e, []VariableTracker{m.of, m.key}); err != nil {
 		return err
 	}
 	e.Subscript()

@@ -52,7 +52,7 @@ func (l *ListVariable) Snapshot() VariableTracker {
 
 // Reconstruct implements Reconstructer.
 func (l *ListVariable) Reconstruct(e Emitter) error {
-	if err := loadAll(e, l.items); err != nil {
+	if err := LoadAll(e, l.items); err != nil {
 		return err
 	}
 	e.BuildList(len(l.items))
@@ -88,6 +88,9 @@ func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *Tu
 
 // exact tells tuples of tuple itself: CPython gives the object where it would make an equal one.
 func (t *TupleVariable) exact() bool { return t.class.IsNull() && t.holder == nil }
+
+// Subclass is the tuple's class where that is a subclass of tuple; zero for an exact tuple.
+func (t *TupleVariable) Subclass() py.Object { return t.class }
 
 // Kind implements VariableTracker.
 func (t *TupleVariable) Kind() string {
@@ -145,7 +148,7 @@ func (t *TupleVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 // Reconstruct implements Reconstructer.
 func (t *TupleVariable) Reconstruct(e Emitter) error {
 	if t.class.IsNull() {
-		if err := loadAll(e, t.items); err != nil {
+		if err := LoadAll(e, t.items); err != nil {
 			return err
 		}
 		e.BuildTuple(len(t.items))
@@ -161,7 +164,7 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 	e.LoadConst(maker)
 	e.LoadAttr("__new__")
 	e.LoadConst(t.class)
-	if err := loadAll(e, t.items); err != nil {
+	if err := LoadAll(e, t.items); err != nil {
 		return err
 	}
 	e.BuildTuple(len(t.items))
@@ -173,7 +176,8 @@ var tupleType py.Object // set with the World; immortal
 
 func isSize(class py.Object) bool { return py.TypeName(class) == "torch.Size" }
 
-func loadAll(e Emitter, vs []VariableTracker) error {
+// LoadAll emits instructions that leave the values on the stack, in order.
+func LoadAll(e Emitter, vs []VariableTracker) error {
 	for _, v := range vs {
 		if err := e.Load(v); err != nil {
 			return err
@@ -190,7 +194,7 @@ func namedByTorch(tx Translator, vs []VariableTracker) error {
 		if err != nil {
 			return err
 		}
-		tensors = tensors || isTensor(v)
+		tensors = tensors || IsTensor(v)
 		if _, ok := enumMember(tx, v); ok {
 			member = v
 		}
@@ -276,7 +280,7 @@ func (s *SliceVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 
 // Reconstruct implements Reconstructer.
 func (s *SliceVariable) Reconstruct(e Emitter) error {
-	if err := loadAll(e, s.parts[:]); err != nil {
+	if err := LoadAll(e, s.parts[:]); err != nil {
 		return err
 	}
 	e.BuildSlice(3)

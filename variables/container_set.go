@@ -268,7 +268,7 @@ func (s *SetVariable) Reconstruct(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(frozenSetType)
 	}
-	if err := loadAll(e, s.inHistory()); err != nil {
+	if err := LoadAll(e, s.inHistory()); err != nil {
 		return err
 	}
 	e.BuildSet(len(s.history))

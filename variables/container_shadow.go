@@ -80,7 +80,7 @@ func wrapShadow(tx Translator, obj py.Object, src guards.Source, ofType []guards
 
 // newShadow is a call of the type.
 func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	objs, _, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), kwValues(kwargs)...))
+	objs, _, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), KwValues(kwargs)...))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	if err := tx.World().computable(tx, objs); err != nil {
 		return nil, err
 	}
-	r, err := tx.Scope().CallKw(class, objs, kwNames(kwargs))
+	r, err := tx.Scope().CallKw(class, objs, KwNames(kwargs))
 	if err != nil {
 		namesTypes(tx, err, objs)
 		return nil, observed(err)
@@ -172,7 +172,7 @@ func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableT
 	if err != nil {
 		return nil, err
 	}
-	objs, given, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), kwValues(kwargs)...))
+	objs, given, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), KwValues(kwargs)...))
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 			}
 			reverse = r
 		case "key":
-			if c, ok := AsConstant(tx, mustRealize(tx, kw.Value)); ok && c == py.None() {
+			if c, ok := AsConstant(tx, MustRealize(tx, kw.Value)); ok && c == py.None() {
 				continue
 			}
 			keys = make([]VariableTracker, len(items))
@@ -100,9 +100,9 @@ func sortByComparison(tx Translator, items, keys []VariableTracker, reverse Vari
 func sortedClass(tx Translator, keys []VariableTracker) py.Object {
 	class := py.Object{}
 	for _, k := range keys {
-		k = mustRealize(tx, k)
+		k = MustRealize(tx, k)
 		if t, ok := k.(*TupleVariable); ok && t.exact() && len(t.items) > 0 {
-			k = mustRealize(tx, t.items[0])
+			k = MustRealize(tx, t.items[0])
 		}
 		o, ok := k.(*ObjectVariable)
 		if !ok || !class.IsNull() && o.Class != class {

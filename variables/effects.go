@@ -39,7 +39,7 @@ func methodEffect(tx Translator, v VariableTracker, name string, args []Variable
 			return err
 		}
 		e.LoadMethod(name)
-		if err := loadAll(e, vs); err != nil {
+		if err := LoadAll(e, vs); err != nil {
 			return err
 		}
 		e.CallMethod(len(vs), nil)
@@ -58,7 +58,7 @@ func typeMethodEffect(tx Translator, t py.Object, v VariableTracker, name string
 	return writeThrough(tx, v, args, func(e Emitter, vs []VariableTracker) error {
 		e.PushNull()
 		e.LoadConst(method)
-		if err := loadAll(e, append([]VariableTracker{v}, vs...)); err != nil {
+		if err := LoadAll(e, append([]VariableTracker{v}, vs...)); err != nil {
 			return err
 		}
 		e.Call(1+len(vs), nil)
@@ -77,7 +77,7 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	}
 	if value == nil {
 		return writeThrough(tx, v, []VariableTracker{key}, func(e Emitter, vs []VariableTracker) error {
-			if err := loadAll(e, []VariableTracker{v, vs[0]}); err != nil {
+			if err := LoadAll(e, []VariableTracker{v, vs[0]}); err != nil {
 				return err
 			}
 			e.DeleteSubscr()
@@ -85,7 +85,7 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 		})
 	}
 	return writeThrough(tx, v, []VariableTracker{key, value}, func(e Emitter, vs []VariableTracker) error {
-		if err := loadAll(e, []VariableTracker{vs[1], v, vs[0]}); err != nil {
+		if err := LoadAll(e, []VariableTracker{vs[1], v, vs[0]}); err != nil {
 			return err
 		}
 		e.StoreSubscr()

@@ -26,7 +26,7 @@ func report(tx Translator, name string, args []VariableTracker) (VariableTracker
 	return NoneConst(), told(tx, args, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(fn)
-		if err := loadAll(e, args); err != nil {
+		if err := LoadAll(e, args); err != nil {
 			return err
 		}
 		e.Call(len(args), nil)
@@ -123,7 +123,7 @@ func callLogging(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 		return nil, err
 	}
 	if level == pyNone && len(args) > 0 {
-		o, ok := AsConstant(tx, mustRealize(tx, args[0]))
+		o, ok := AsConstant(tx, MustRealize(tx, args[0]))
 		if !ok || o.Kind() != py.Int {
 			return nil, unsupported(exc.CallUnsupported, "%s of a level that is not known", what)
 		}
@@ -175,7 +175,7 @@ func callWarn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	}
 	category, depth := tx.World().Builtin("UserWarning"), 1
 	if given[1] != nil {
-		c, ok := AsConstant(tx, mustRealize(tx, given[1]))
+		c, ok := AsConstant(tx, MustRealize(tx, given[1]))
 		if !ok || c != pyNone && (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub || !py.IsSubtype(c, tx.World().Builtin("Warning"))) {
 			return nil, unsupported(exc.CallUnsupported, "warnings.warn of %s", Describe(tx, given[1]))
 		}
@@ -184,7 +184,7 @@ func callWarn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		}
 	}
 	if given[2] != nil {
-		n, ok := ConstInt(tx, mustRealize(tx, given[2]))
+		n, ok := ConstInt(tx, MustRealize(tx, given[2]))
 		if !ok {
 			return nil, unsupported(exc.CallUnsupported, "warnings.warn with a stacklevel that is not known")
 		}

@@ -308,7 +308,7 @@ func exceptionRepr(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	inner, ok := ConstStr(tx, mustRealize(tx, text))
+	inner, ok := ConstStr(tx, MustRealize(tx, text))
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "__repr__ of an exception")
 	}
@@ -319,7 +319,7 @@ func exceptionRepr(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 func exceptionText(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	str := NewBuiltin(tx.World().Builtin("str"), "str", nil)
 	if n := len(o.exc.members); n > 0 {
-		text, _ := ConstStr(tx, mustRealize(tx, o.exc.args[0]))
+		text, _ := ConstStr(tx, MustRealize(tx, o.exc.args[0]))
 		plural := "s"
 		if n == 1 {
 			plural = ""
@@ -352,7 +352,7 @@ func (o *ObjectVariable) reconstructException(e Emitter) error {
 		n++
 	}
 	e.LoadConst(o.Class)
-	if err := loadAll(e, x.args); err != nil {
+	if err := LoadAll(e, x.args); err != nil {
 		return err
 	}
 	e.Call(n, nil)

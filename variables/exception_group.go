@@ -21,10 +21,10 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 	if len(args) != 2 {
 		return nil, unsupported(exc.CallUnsupported, "%s with %d arguments", py.TypeName(class), len(args))
 	}
-	if _, ok := ConstStr(tx, mustRealize(tx, args[0])); !ok {
+	if _, ok := ConstStr(tx, MustRealize(tx, args[0])); !ok {
 		return nil, unsupported(exc.CallUnsupported, "%s with message %s", py.TypeName(class), Describe(tx, args[0]))
 	}
-	switch mustRealize(tx, args[1]).(type) {
+	switch MustRealize(tx, args[1]).(type) {
 	case *ListVariable, *TupleVariable:
 	default:
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", py.TypeName(class), Describe(tx, args[1]))
@@ -90,10 +90,10 @@ func splitGroup(tx Translator, o *ObjectVariable, matches func(class py.Object) 
 	if o.exc == nil || o.exc.members == nil || Materialized(o) {
 		return nil, nil, unsupported(exc.CallUnsupported, "except* with %s", Describe(tx, o))
 	}
-	if err := tx.World().enter(); err != nil {
+	if err := tx.World().Enter(); err != nil {
 		return nil, nil, err
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	var in, out []VariableTracker
 	for _, m := range o.exc.members {
 		k, err := PythonType(tx, m)

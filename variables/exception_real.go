@@ -119,7 +119,7 @@ func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) 
 func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, error) {
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)
-	if _, broken := err.(*exc.Unsupported); !broken || !lazy || l.obj.Kind() == py.NoneKind || !isNone(mustRealize(tx, other)) {
+	if _, broken := err.(*exc.Unsupported); !broken || !lazy || l.obj.Kind() == py.NoneKind || !isNone(MustRealize(tx, other)) {
 		return r, err
 	}
 	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))

@@ -143,7 +143,7 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	}
 	flags := 0
 	if len(f.Defaults) > 0 {
-		if err := loadAll(e, f.Defaults); err != nil {
+		if err := LoadAll(e, f.Defaults); err != nil {
 			return err
 		}
 		e.BuildTuple(len(f.Defaults))
@@ -184,7 +184,7 @@ func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	e.LoadConst(functionMade)
 	e.LoadConst(f.Code)
 	e.LoadConst(f.GlobalsDict)
-	if err := loadAll(e, f.Defaults); err != nil {
+	if err := LoadAll(e, f.Defaults); err != nil {
 		return err
 	}
 	e.BuildTuple(len(f.Defaults))
@@ -311,7 +311,7 @@ func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 		})
 	}
 	return writeThrough(tx, c, []VariableTracker{v}, func(e Emitter, vs []VariableTracker) error {
-		if err := loadAll(e, []VariableTracker{vs[0], c}); err != nil {
+		if err := LoadAll(e, []VariableTracker{vs[0], c}); err != nil {
 			return err
 		}
 		e.StoreAttr("cell_contents")
@@ -385,7 +385,7 @@ func (m *MethodVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 func (m *MethodVariable) Reconstruct(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(methodType)
-	if err := loadAll(e, []VariableTracker{m.Fn, m.Self}); err != nil {
+	if err := LoadAll(e, []VariableTracker{m.Fn, m.Self}); err != nil {
 		return err
 	}
 	e.Call(2, nil)
@@ -528,10 +528,10 @@ func (p *PartialVariable) Truth(Translator) (bool, error) { return true, nil }
 func (p *PartialVariable) Reconstruct(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(partialType)
-	if err := loadAll(e, append([]VariableTracker{p.Fn}, p.Args...)); err != nil {
+	if err := LoadAll(e, append([]VariableTracker{p.Fn}, p.Args...)); err != nil {
 		return err
 	}
-	names := kwNames(p.Kwargs)
+	names := KwNames(p.Kwargs)
 	for _, kw := range p.Kwargs {
 		if err := e.Load(kw.Value); err != nil {
 			return err

@@ -46,7 +46,7 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 	out.AddGuards(still(tx))
 	err := out.Effect(tx, append([]VariableTracker{o}, given...), func(e Emitter) error {
 		e.PushNull()
-		if err := loadAll(e, append([]VariableTracker{o}, given...)); err != nil {
+		if err := LoadAll(e, append([]VariableTracker{o}, given...)); err != nil {
 			return err
 		}
 		e.Call(len(given), nil)

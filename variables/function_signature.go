@@ -48,12 +48,12 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 			guardAnnotations(tx, v, guards.NewFunctionFieldSource(f.Src, field))
 			continue
 		}
-		parts := []VariableTracker{mustRealize(tx, tx.Build(v, guards.NewFunctionFieldSource(f.Src, field)))}
+		parts := []VariableTracker{MustRealize(tx, tx.Build(v, guards.NewFunctionFieldSource(f.Src, field)))}
 		if d, ok := parts[0].(*DictVariable); ok {
 			parts = d.values
 		}
 		for _, p := range parts {
-			if _, known := AsConstant(tx, mustRealize(tx, p)); !known {
+			if _, known := AsConstant(tx, MustRealize(tx, p)); !known {
 				return unsupported(exc.CallUnsupported, "inspect.signature of a function with such %s", name)
 			}
 		}
@@ -62,7 +62,7 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 	for _, name := range []string{"__wrapped__", "__signature__", "__text_signature__"} {
 		if hasDict {
 			if v, ok := tx.Scope().DictGetName(d, name); ok {
-				inner, isFunction := mustRealize(tx, tx.Build(v, guards.NewAttrSource(f.Src, name))).(*FunctionVariable)
+				inner, isFunction := MustRealize(tx, tx.Build(v, guards.NewAttrSource(f.Src, name))).(*FunctionVariable)
 				if name != "__wrapped__" || !isFunction || inner.Fn.IsNull() {
 					return unsupported(exc.CallUnsupported, "inspect.signature of a function with %s", name)
 				}

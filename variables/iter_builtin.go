@@ -111,13 +111,13 @@ func builtinEnumerate(tx Translator, args []VariableTracker, kwargs []Kw) (Varia
 	start := 0
 	switch {
 	case len(args) == 2 && len(kwargs) == 0:
-		n, ok := ConstInt(tx, mustRealize(tx, args[1]))
+		n, ok := ConstInt(tx, MustRealize(tx, args[1]))
 		if !ok {
 			return nil, unsupported(exc.CallUnsupported, "enumerate from an unknown start")
 		}
 		start = n
 	case len(args) == 1 && len(kwargs) == 1 && kwargs[0].Name == "start":
-		n, ok := ConstInt(tx, mustRealize(tx, kwargs[0].Value))
+		n, ok := ConstInt(tx, MustRealize(tx, kwargs[0].Value))
 		if !ok {
 			return nil, unsupported(exc.CallUnsupported, "enumerate from an unknown start")
 		}

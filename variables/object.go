@@ -91,14 +91,15 @@ func classSource(tx Translator, class py.Object) guards.Source {
 	return guards.NewConstSource(tx.Output().Const(class), "___type_"+py.TypeName(class))
 }
 
-func (o *ObjectVariable) isModule(tx Translator) bool {
+// IsModule reports whether o is an nn.Module.
+func (o *ObjectVariable) IsModule(tx Translator) bool {
 	return py.IsSubtype(o.Class, tx.World().NNModule)
 }
 
 // inside is the place the instance's own attributes are read from. What is inside an nn.Module is a family of its own:
 // config.guard_nn_modules leaves its guards out.
 func (o *ObjectVariable) inside(tx Translator) guards.Source {
-	if o.Src == nil || !o.isModule(tx) {
+	if o.Src == nil || !o.IsModule(tx) {
 		return o.Src
 	}
 	return guards.NewNNModuleSource(o.Src)
@@ -238,7 +239,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 	// A data descriptor that the class gets later would come first. All instances of a class share the guard, and the
 	// memo of a guard program compares one class version for all of them.
 	class := classSource(tx, o.Class)
-	if o.isModule(tx) && !tx.World().GuardNNModules {
+	if o.IsModule(tx) && !tx.World().GuardNNModules {
 		// the user asked for no guards inside of modules
 	} else if inClass {
 		tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d), guards.KeepWeak))
@@ -339,7 +340,7 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	}
 	if o.value != nil {
 		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // the builtin type's own
-			if v, err := GetAttr(tx, o.value, name); err == nil || isObserved(err) {
+			if v, err := GetAttr(tx, o.value, name); err == nil || IsObserved(err) {
 				return v, err
 			}
 		}
@@ -529,7 +530,7 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 	if m == nil {
 		return nil, &exc.Observed{TypeName: "TypeError", Text: "'" + typeName(tx, o.Class) + "' object is not callable"}
 	}
-	if o.Src != nil && !o.Obj.IsNull() && o.isModule(tx) {
+	if o.Src != nil && !o.Obj.IsNull() && o.IsModule(tx) {
 		return tx.Output().CallModule(tx, o, args, kwargs, func() (VariableTracker, error) { return Call(tx, m, args, kwargs) })
 	}
 	return Call(tx, m, args, kwargs)
@@ -577,7 +578,7 @@ func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value Variabl
 	if err != nil {
 		return err
 	}
-	if obj, ok := v.(*ObjectVariable); ok && obj.isModule(tx) {
+	if obj, ok := v.(*ObjectVariable); ok && obj.IsModule(tx) {
 		return unsupported(exc.StoreUnsupported, "a module stored in a module")
 	}
 	t, tensor := v.(*TensorVariable)
@@ -641,7 +642,7 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 		return o.setProperty(tx, name, d, value)
 	case py.GetSet:
 		if v, ok := o.value.(*DictVariable); ok && name == "default_factory" && value != nil {
-			v.factory = mustRealize(tx, value)
+			v.factory = MustRealize(tx, value)
 			return o.storeEffect(tx, name, value)
 		}
 	}

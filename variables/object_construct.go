@@ -130,7 +130,7 @@ func (c *ClassVariable) newBuiltinObject(tx Translator, args []VariableTracker, 
 	switch c.Class {
 	case w.MethodType:
 		if len(args) == 2 && len(kwargs) == 0 {
-			fn, self := mustRealize(tx, args[0]), mustRealize(tx, args[1])
+			fn, self := MustRealize(tx, args[0]), MustRealize(tx, args[1])
 			if _, ok := fn.(Caller); ok && self.Kind() != "ConstantVariable" {
 				return NewMethod(fn, self, nil), true, nil
 			}
@@ -526,7 +526,7 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 	}
 	switch {
 	case name == "__getattribute__" && len(args) == 1 && len(kwargs) == 0 && py.Is(o.native, py.WrapsGenericGetAttr):
-		attr, known := ConstStr(tx, mustRealize(tx, args[0]))
+		attr, known := ConstStr(tx, MustRealize(tx, args[0]))
 		if !known {
 			return nil, true, unsupported(exc.AttrUnsupported, "attribute %s of a %s", Describe(tx, args[0]), py.TypeName(o.Class))
 		}
@@ -675,7 +675,7 @@ func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	n := 1
 	switch v := o.value.(type) {
 	case *TupleVariable:
-		if err := loadAll(e, v.items); err != nil {
+		if err := LoadAll(e, v.items); err != nil {
 			return err
 		}
 		e.BuildTuple(len(v.items))

@@ -91,7 +91,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 	}
 	if o.value != nil {
 		r, err := b.Call(tx, []VariableTracker{o.value}, nil)
-		if isObserved(err) { // in words that may name its class, or have its text
+		if IsObserved(err) { // in words that may name its class, or have its text
 			err = unsupported(exc.CallUnsupported, "%s of %s", b.name, Describe(tx, o))
 		}
 		return r, true, err

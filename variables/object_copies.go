@@ -10,10 +10,10 @@ import (
 // a copy iterates in another order.
 func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
-	if err != nil || tx.World().enter() != nil {
+	if err != nil || tx.World().Enter() != nil {
 		return py.Object{}, false
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	if o, ok := AsConstant(tx, v); ok {
 		return o, true
 	}

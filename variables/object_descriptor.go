@@ -172,7 +172,7 @@ func heldByClass(tx Translator, class py.Object, name string) (py.Object, bool) 
 
 // bindStored binds a class attribute that the program has stored.
 func bindStored(tx Translator, self, v VariableTracker) (VariableTracker, error) {
-	switch x := mustRealize(tx, v).(type) {
+	switch x := MustRealize(tx, v).(type) {
 	case *FunctionVariable:
 		if self != nil {
 			return NewMethod(x, self, nil), nil

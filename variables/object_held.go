@@ -44,7 +44,7 @@ func (o *ObjectVariable) returnsItself(tx Translator, name string, args []Variab
 	if !ok || !printsBy(held.Value) {
 		return false, nil
 	}
-	all := append(append([]VariableTracker(nil), args...), kwValues(kwargs)...)
+	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
 	for i, v := range all {
 		v, err := Realize(tx, v)
 		if err != nil {
@@ -64,7 +64,7 @@ func (o *ObjectVariable) returnsItself(tx Translator, name string, args []Variab
 	if err != nil {
 		return false, observed(err)
 	}
-	r, err := callKnown(tx, fn, append([]py.Object{made}, known...), kwNames(kwargs))
+	r, err := callKnown(tx, fn, append([]py.Object{made}, known...), KwNames(kwargs))
 	if _, raises := err.(*py.Error); raises {
 		return false, nil // as of the plain text
 	} else if err != nil {

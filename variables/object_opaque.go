@@ -185,11 +185,11 @@ func holdsOpaque(tx Translator, vs ...VariableTracker) (bool, error) {
 		case *ListVariable:
 			items = x.items
 		}
-		if len(items) == 0 || tx.World().enter() != nil {
+		if len(items) == 0 || tx.World().Enter() != nil {
 			continue
 		}
 		found, err := holdsOpaque(tx, items...)
-		tx.World().leave()
+		tx.World().Leave()
 		if err != nil || found {
 			return found, err
 		}
@@ -197,7 +197,8 @@ func holdsOpaque(tx Translator, vs ...VariableTracker) (bool, error) {
 	return false, nil
 }
 
-func kwValues(kwargs []Kw) []VariableTracker {
+// KwValues are the values of keyword arguments, in order.
+func KwValues(kwargs []Kw) []VariableTracker {
 	out := make([]VariableTracker, len(kwargs))
 	for i, kw := range kwargs {
 		out[i] = kw.Value

@@ -42,7 +42,7 @@ func boolResult(tx Translator, r VariableTracker) (bool, error) {
 		return false, err
 	}
 	if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.BoolKind {
-		if isTensor(r) {
+		if IsTensor(r) {
 			return false, unsupported(exc.TensorToPython, "__bool__ that returns a tensor")
 		}
 		return false, typeError(tx, "__bool__ should return bool, returned \x00", r)
@@ -158,7 +158,7 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 	}
 	d, _ := tx.Scope().TypeLookup(o.Class, hook)
 	if d.Kind() == py.Function && (d != tx.World().ModuleSetAttr || o.Obj.IsNull()) {
-		if o.isModule(tx) && value == nil && !o.Obj.IsNull() {
+		if o.IsModule(tx) && value == nil && !o.Obj.IsNull() {
 			return unsupported(exc.StoreUnsupported, "del of a module's attribute")
 		}
 		fn := tx.Build(d, guards.NewTypeAttrSource(classSource(tx, o.Class), hook))
@@ -331,7 +331,7 @@ func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value Variabl
 				return err
 			}
 			e.LoadStr(name)
-			if err := loadAll(e, vs); err != nil {
+			if err := LoadAll(e, vs); err != nil {
 				return err
 			}
 			e.Call(2+len(vs), nil)
@@ -347,7 +347,7 @@ func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value Variabl
 			e.DeleteAttr(name)
 			return nil
 		}
-		if err := loadAll(e, []VariableTracker{vs[0], o}); err != nil {
+		if err := LoadAll(e, []VariableTracker{vs[0], o}); err != nil {
 			return err
 		}
 		e.StoreAttr(name)
@@ -442,7 +442,8 @@ func noAttribute(tx Translator, class py.Object, name string) error {
 	return o
 }
 
-func isObserved(err error) bool {
+// IsObserved reports whether err is an exception that the program itself raises.
+func IsObserved(err error) bool {
 	_, ok := err.(*exc.Observed)
 	return ok
 }

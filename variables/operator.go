@@ -28,7 +28,7 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if r, ok, err := constantOperator(tx, op, a, b); ok || err != nil {
 		return r, err
 	}
-	if isTensor(a) || isTensor(b) {
+	if IsTensor(a) || IsTensor(b) {
 		if r, ok, err := operatorWithTensor(tx, n, inplace, a, b); ok || err != nil {
 			return r, err
 		}
@@ -496,7 +496,7 @@ func overloads(tx Translator, b, a VariableTracker, name string) bool {
 // first, and refuses objects that are neither numbers nor tensors to it.
 func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
 	o, name := a, left
-	if isTensor(a) {
+	if IsTensor(a) {
 		o, name = b, right
 	}
 	obj, ok := o.(*ObjectVariable)
@@ -504,7 +504,7 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 		return nil, false, nil
 	}
 	s := tx.Scope()
-	if d, has := s.TypeLookup(obj.Class, name); has && d.Kind() == py.Function && !isTensor(a) {
+	if d, has := s.TypeLookup(obj.Class, name); has && d.Kind() == py.Function && !IsTensor(a) {
 		if _, handler := s.TypeLookup(obj.Class, "__torch_function__"); handler { // the method comes before the handler
 			return nil, false, unsupported(exc.TensorSubclass, "%s of a %s and a tensor", name, py.TypeName(obj.Class))
 		}
@@ -513,11 +513,11 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 		return nil, false, unsupported(exc.TensorSubclass, "a %s, which answers when torch asks for a handler", py.TypeName(obj.Class))
 	}
 	for _, hook := range []string{"__torch_function__", "__index__", "__int__", "__float__", "__complex__", "__bool__", "__array__", "__len__", "__getitem__"} {
-		if _, has := s.TypeLookup(obj.Class, hook); has && (isTensor(a) || hook == "__torch_function__") {
+		if _, has := s.TypeLookup(obj.Class, hook); has && (IsTensor(a) || hook == "__torch_function__") {
 			return nil, false, nil
 		}
 	}
-	if obj.value != nil && isTensor(a) { // a number to the tensor
+	if obj.value != nil && IsTensor(a) { // a number to the tensor
 		return nil, false, nil
 	}
 	m, err := obj.lookupSpecial(tx, name)
@@ -525,7 +525,7 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 		return nil, false, err
 	}
 	other := b
-	if isTensor(a) {
+	if IsTensor(a) {
 		other = a
 	}
 	r, err := unlessNotImplemented(tx, m, other)
@@ -785,7 +785,7 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 	if isOpaque(v) {
 		return PythonUnary(tx, op, v)
 	}
-	if isTensor(v) {
+	if IsTensor(v) {
 		return tensorOperator(tx, unaryNames[op], false, v)
 	}
 	if c, ok := v.(*ComputedVariable); ok {

@@ -32,10 +32,10 @@ func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 
 // Compare is a rich comparison: do_richcompare of CPython 3.11, Objects/object.c.
 func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
-	if err := tx.World().enter(); err != nil {
+	if err := tx.World().Enter(); err != nil {
 		return nil, err
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	a, err := Realize(tx, a)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
 		}
 	}
-	if isTensor(a) || isTensor(b) {
+	if IsTensor(a) || IsTensor(b) {
 		if r, ok, err := besideTensor(tx, a, b, op.Method(), op.Swapped().Method()); ok || err != nil {
 			return r, err
 		}

@@ -14,10 +14,10 @@ func AsProxy(tx Translator, v VariableTracker) (fxgraph.Arg, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.World().enter(); err != nil {
+	if err := tx.World().Enter(); err != nil {
 		return nil, err
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	if p, ok := v.(Proxy); ok {
 		return p.AsProxy(tx)
 	}
@@ -77,10 +77,10 @@ func Len(tx Translator, v VariableTracker) (int, error) {
 
 // Call is fn(*args, **kwargs).
 func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if err := tx.World().enter(); err != nil {
+	if err := tx.World().Enter(); err != nil {
 		return nil, err
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	fn, err := Realize(tx, fn)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 			return nil, err
 		}
 		for i, it := range items { // join takes what instances of subclasses hold
-			items[i] = mustRealize(tx, it)
+			items[i] = MustRealize(tx, it)
 			if c, ok := valueOf(items[i]).(*ConstantVariable); ok && c.Value.Kind() == o.Kind() {
 				items[i] = c
 			}
@@ -243,7 +243,7 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		return r, err
 	}
 	objs := make([]py.Object, 0, len(args)+len(kwargs))
-	names := kwNames(kwargs)
+	names := KwNames(kwargs)
 	for i := 0; i < len(args)+len(kwargs); i++ {
 		v := VariableTracker(nil)
 		if i < len(args) {
@@ -251,7 +251,7 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		} else {
 			v = kwargs[i-len(args)].Value
 		}
-		o, ok := plainCopy(tx, v)
+		o, ok := PlainCopy(tx, v)
 		if !ok {
 			return nil, err
 		}
@@ -271,17 +271,17 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return nil, err
 }
 
-// plainCopy is a real object equal to v, when v is plain data all of which is known. A set is not: its order would be another.
-func plainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
+// PlainCopy is a real object equal to v, when v is plain data all of which is known. A set is not: its order would be another.
+func PlainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
-	if err != nil || tx.World().enter() != nil {
+	if err != nil || tx.World().Enter() != nil {
 		return py.Object{}, false
 	}
-	defer tx.World().leave()
+	defer tx.World().Leave()
 	all := func(vs []VariableTracker) ([]py.Object, bool) {
 		out := make([]py.Object, len(vs))
 		for i, it := range vs {
-			o, ok := plainCopy(tx, it)
+			o, ok := PlainCopy(tx, it)
 			if !ok {
 				return nil, false
 			}

@@ -40,7 +40,8 @@ func NewTensorInput(node *fxgraph.Node, obj py.Object, src guards.Source) *Tenso
 	return &TensorVariable{Base: Base{Src: src}, Node: node, Example: obj}
 }
 
-func isTensor(v VariableTracker) bool {
+// IsTensor reports whether v is a tensor of the graph.
+func IsTensor(v VariableTracker) bool {
 	switch v.(type) {
 	case *TensorVariable:
 		return true
@@ -172,10 +173,10 @@ func (t *TensorVariable) Len(tx Translator) (int, error) {
 		return 0, err
 	}
 	if len(m.Shape) == 0 {
-		t.need(tx, "ndim")
+		t.Need(tx, "ndim")
 		return 0, &exc.Observed{TypeName: "TypeError", Text: "len() of a 0-d tensor"}
 	}
-	t.need(tx, "shape")
+	t.Need(tx, "shape")
 	return m.Shape[0], nil
 }
 
@@ -239,7 +240,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	if err != nil {
 		return nil, true, err
 	}
-	t.need(tx, name)
+	t.Need(tx, name)
 	if name == "requires_grad" {
 		tx.World().Asked.Changes++
 		if differs, err := tx.Output().GradFlagMayDiffer(t, m.RequiresGrad); differs || err != nil {
@@ -270,7 +271,7 @@ var neededFields = map[string]uint16{
 	"is_contiguous": 32 | 64 | 128,
 }
 
-func (t *TensorVariable) need(tx Translator, what string) {
+func (t *TensorVariable) Need(tx Translator, what string) {
 	fields, ok := neededFields[what]
 	if !ok {
 		fields = neededFields[""]
@@ -301,7 +302,7 @@ func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool
 	if !ok {
 		return nil, false
 	}
-	t.need(tx, "device")
+	t.Need(tx, "device")
 	switch name {
 	case "is_sparse", "is_mkldnn", "is_quantized", "is_nested":
 		return BoolConst(false), true

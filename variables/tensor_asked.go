@@ -218,10 +218,10 @@ func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 				return false
 			}
 			metas[i] = m
-			t.need(tx, "shape")
-			t.need(tx, "dtype")
+			t.Need(tx, "shape")
+			t.Need(tx, "dtype")
 			if asked.Meta > 0 {
-				t.need(tx, "requires_grad")
+				t.Need(tx, "requires_grad")
 			}
 		}
 		if !metas[0].equal(metas[1], asked.Meta > 0) {
@@ -295,7 +295,7 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 // PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program is entered, no handler is set aside, and no
 // other tensors stand in the place of a module's.
 func (w *World) PlainTensors() bool {
-	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.replaced == 0
+	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.Replaced == 0
 }
 
 // KindOf numbers modules of the frame that look alike (_alike.Kinds); nothing rests on it. -1: it looks like no other.

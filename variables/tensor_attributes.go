@@ -225,7 +225,7 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	w.Writes++
 	w.Stored(value)
 	return tx.Output().Effect(tx, []VariableTracker{t, value}, func(e Emitter) error {
-		if err := loadAll(e, []VariableTracker{value, t}); err != nil {
+		if err := LoadAll(e, []VariableTracker{value, t}); err != nil {
 			return err
 		}
 		e.StoreAttr(name)
@@ -316,8 +316,8 @@ func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, k
 		return nil
 	}
 	wanted := py.True()
-	for _, v := range append(kwValues(kwargs), args...) {
-		if c, ok := AsConstant(tx, mustRealize(tx, v)); ok {
+	for _, v := range append(KwValues(kwargs), args...) {
+		if c, ok := AsConstant(tx, MustRealize(tx, v)); ok {
 			wanted = c
 		}
 	}
@@ -337,7 +337,7 @@ func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
 		if kw.Name != "requires_grad" || name == "Tensor.requires_grad_" || !tx.Output().WholeGraph() {
 			continue
 		}
-		if c, ok := AsConstant(tx, mustRealize(tx, kw.Value)); (!ok || c != py.False() && c != pyNone) && tx.Output().TakesApart() {
+		if c, ok := AsConstant(tx, MustRealize(tx, kw.Value)); (!ok || c != py.False() && c != pyNone) && tx.Output().TakesApart() {
 			return unsupported(exc.CallUnsupported, "%s with requires_grad=True, in a graph that is compiled", name)
 		}
 	}

@@ -80,7 +80,7 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	if err != nil {
 		return nil, err
 	}
-	kind, err := tx.World().methodResult(tx.Scope(), name, len(args), kwNames(kwargs), kinds)
+	kind, err := tx.World().methodResult(tx.Scope(), name, len(args), KwNames(kwargs), kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,8 @@ func recordable(tx Translator, name string, kind result, args []VariableTracker)
 	return nil
 }
 
-func kwNames(kwargs []Kw) []string {
+// KwNames are the names of keyword arguments, in order.
+func KwNames(kwargs []Kw) []string {
 	out := make([]string, len(kwargs))
 	for i, kw := range kwargs {
 		out[i] = kw.Name
@@ -201,7 +202,7 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 			tx.Output().NeedField(t, 255)
 		}
 		if m, ok := tx.Output().Sizes(t); ok && ofDtype[name] != "" {
-			t.need(tx, "dtype")
+			t.Need(tx, "dtype")
 			v, err := tx.Scope().GetAttr(m.Dtype, ofDtype[name])
 			return NewConstant(v, nil), true, err
 		}
@@ -227,10 +228,10 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	}
 	switch name {
 	case "dim", "ndimension":
-		t.need(tx, "ndim")
+		t.Need(tx, "ndim")
 		return IntConst(tx, len(m.Shape)), true, nil
 	case "numel", "nelement":
-		t.need(tx, "shape")
+		t.Need(tx, "shape")
 		return IntConst(tx, product(m.Shape)), true, nil
 	case "__len__":
 		n, err := t.Len(tx)
@@ -239,9 +240,9 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	vs, class := m.Shape, tx.World().SizeType
 	if name == "stride" {
 		vs, class = m.Stride, py.Object{}
-		t.need(tx, "stride")
+		t.Need(tx, "stride")
 	} else {
-		t.need(tx, "shape")
+		t.Need(tx, "shape")
 	}
 	if len(args) == 0 {
 		return intTuple(tx, vs, class), true, nil
@@ -330,7 +331,7 @@ func isDunder(name string) bool {
 // operandsOnly tells arguments that operators of tensors take.
 func operandsOnly(tx Translator, args []VariableTracker) bool {
 	for _, a := range args {
-		if v, err := Realize(tx, a); err != nil || !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+		if v, err := Realize(tx, a); err != nil || !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
 			return false
 		}
 	}

@@ -59,11 +59,11 @@ func handledOperator(tx Translator, name string, inplace bool, operands []Variab
 // plainOperator is an operator on tensors and numbers where no handler is called.
 func plainOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, error) {
 	for _, v := range operands {
-		if !isTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+		if !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 	}
-	if inplace && name == "matmul" && !(isTensor(operands[0]) && isTensor(operands[1])) { // CPython's error names @=
+	if inplace && name == "matmul" && !(IsTensor(operands[0]) && IsTensor(operands[1])) { // CPython's error names @=
 		return nil, unsupported(exc.OperatorUnsupported, "@= of %s and %s", Describe(tx, operands[0]), Describe(tx, operands[1]))
 	}
 	t, self := operands[0].(*TensorVariable)

@@ -42,7 +42,7 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return result{}, false, err
 	}
-	x.need(tx, "ndim")
+	x.Need(tx, "ndim")
 	return result{givesTensors, max(len(m.Shape), 1)}, true, nil
 }
 

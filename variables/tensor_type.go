@@ -17,8 +17,8 @@ func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.need(tx, "dtype")
-	t.need(tx, "device")
+	t.Need(tx, "dtype")
+	t.Need(tx, "device")
 	known, ok := AsConstant(tx, layout)
 	if !ok {
 		return nil, unsupported(exc.UnknownResult, "Tensor.type of an unknown layout")

@@ -67,7 +67,7 @@ func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 // Call implements Caller.
 func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if tx.World().Calls > 0 && t.kind != kindGraphBreak && t.kind != kindComptime {
-		python, err := holdsOpaque(tx, append(kwValues(kwargs), args...)...)
+		python, err := holdsOpaque(tx, append(KwValues(kwargs), args...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableT
 		tx.EndRegion(1)
 		return NoneConst(), nil
 	}
-	on, ok := AsConstant(tx, mustRealize(tx, arg(args, 0)))
+	on, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "error_on_graph_break of a flag that is not known")
 	}
@@ -106,8 +106,8 @@ func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableT
 
 // asksToSplit is the error of graph_break(msg) and skip_frame(msg): a split here, or the whole frame left to CPython.
 func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableTracker, kwargs []Kw) error {
-	for _, v := range append(kwValues(kwargs), args...) {
-		if c, ok := AsConstant(tx, mustRealize(tx, v)); ok && c.Kind() == py.Str && py.GoString(c) != "" {
+	for _, v := range append(KwValues(kwargs), args...) {
+		if c, ok := AsConstant(tx, MustRealize(tx, v)); ok && c.Kind() == py.Str && py.GoString(c) != "" {
 			name += ": " + py.GoString(c)
 		}
 	}
@@ -234,7 +234,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
-		if kind, err = tx.World().functionResult(tx.Scope(), t.Fn, len(args), kwNames(kwargs), kinds); err != nil {
+		if kind, err = tx.World().functionResult(tx.Scope(), t.Fn, len(args), KwNames(kwargs), kinds); err != nil {
 			return nil, err
 		}
 	}
@@ -323,14 +323,14 @@ func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 		return true
 	case "gru", "rnn_tanh", "rnn_relu": // (..., has_biases, num_layers, dropout, train, ...)
 		first := slices.IndexFunc(args, func(a VariableTracker) bool {
-			o, ok := AsConstant(tx, mustRealize(tx, a))
+			o, ok := AsConstant(tx, MustRealize(tx, a))
 			return ok && o.Kind() == py.BoolKind
 		})
 		if first < 0 || first+3 >= len(args) {
 			return true
 		}
-		dropout, known := AsConstant(tx, mustRealize(tx, args[first+2]))
-		train, _ := AsConstant(tx, mustRealize(tx, args[first+3]))
+		dropout, known := AsConstant(tx, MustRealize(tx, args[first+2]))
+		train, _ := AsConstant(tx, MustRealize(tx, args[first+3]))
 		return !known || train == py.True() && tx.Scope().Repr(dropout) != "0.0" && tx.Scope().Repr(dropout) != "0"
 	}
 	return false
@@ -418,7 +418,7 @@ func (t *TorchVariable) predicate(tx Translator, name string, args []VariableTra
 	}
 	name = strings.TrimPrefix(name, "torch.")
 	if name == "is_tensor" {
-		return BoolConst(isTensor(v)), nil
+		return BoolConst(IsTensor(v)), nil
 	}
 	if x, ok := v.(*TensorVariable); ok {
 		if r, ok, err := x.metaMethod(tx, name, args[1:]); ok {

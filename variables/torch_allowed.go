@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// callAllowed puts a call of a function that the user allowed in graphs into this one. What it returns, and whether it changed a tensor
+// CallAllowed puts a call of a function that the user allowed in graphs into this one. What it returns, and whether it changed a tensor
 // that it was given, python/godynamo/_translator/fake.py finds out.
-func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -114,11 +114,9 @@ func described(tx Translator, node *fxgraph.Node, description py.Object) (Variab
 		if err != nil {
 			return nil, err
 		}
-		r := NewDict(nil)
-		for i, k := range keys {
-			if err := r.put(tx, k, items[i]); err != nil {
-				return nil, err
-			}
+		r, err := NewDictOf(tx, keys, items)
+		if err != nil {
+			return nil, err
 		}
 		return r, nil
 	}

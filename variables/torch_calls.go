@@ -42,19 +42,19 @@ func init() { // calls reach Call again
 			return t.dispatched(tx, args, kwargs, func() (VariableTracker, error) { return t.callOp(tx, name, args, kwargs) })
 		},
 		kindAllowed: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-			return callAllowed(tx, t.Fn, name, args, kwargs)
+			return CallAllowed(tx, t.Fn, name, args, kwargs)
 		},
 		kindTransform: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-			return makeTransform(tx, t, name, args, kwargs)
+			return higherCalls.Transform(tx, t, name, args, kwargs)
 		},
 		kindTransformed: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-			return t.transformed(tx, args, kwargs)
+			return higherCalls.Transformed(tx, t, args, kwargs)
 		},
 		kindHop: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-			return t.hop(tx, args, kwargs)
+			return higherCalls.Operator(tx, t, args, kwargs)
 		},
 		kindTaker: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-			return t.take(tx, args, kwargs)
+			return higherCalls.Take(tx, t, t.detail, args, kwargs)
 		},
 		kindSubstitute: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 			r, _, err := callStandIn(tx, t.Fn, args, kwargs)

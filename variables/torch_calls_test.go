@@ -14,3 +14,7 @@ func TestEachKindOfCallableHasItsCall(t *testing.T) {
 	}
 	assert.Len(t, torchCalls, len(callableKinds))
 }
+
+func TestACallThatTakesFunctionsIsNotForgotten(t *testing.T) {
+	assert.PanicsWithValue(t, "variables: HigherCalls lacks Transform", func() { RegisterHigherCalls(HigherCalls{}) })
+}

@@ -183,7 +183,7 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 // there is none, or handlers are switched off. again is the operation itself, for classes that have torch.Tensor's own handler; nil:
 // that one is translated like any other.
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw, again func() (VariableTracker, error)) (VariableTracker, bool, error) {
-	all := append(append([]VariableTracker(nil), args...), kwValues(kwargs)...)
+	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
 	classes, err := overriding(tx, all)
 	if err != nil {
 		return nil, true, err
@@ -333,7 +333,7 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := AsConstant(tx, mustRealize(tx, class)); ok && c == tx.World().TensorType {
+	if c, ok := AsConstant(tx, MustRealize(tx, class)); ok && c == tx.World().TensorType {
 		return result, nil
 	}
 	all := func(items []VariableTracker) ([]VariableTracker, error) {
@@ -349,7 +349,7 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 	case *TensorVariable:
 		return x.asSubclass(tx, tx.World().asSubclass, []VariableTracker{class})
 	case *TensorSequence:
-		c, ok := AsConstant(tx, mustRealize(tx, class))
+		c, ok := AsConstant(tx, MustRealize(tx, class))
 		if !ok {
 			return nil, unsupported(exc.TensorSubclass, "results of a class that is not known")
 		}
@@ -378,7 +378,7 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 
 // asSubclass is Tensor.as_subclass, which calls no handler; fn: a function that may give the tensor itself.
 func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []VariableTracker) (VariableTracker, error) {
-	c, ok := AsConstant(tx, mustRealize(tx, arg(args, 0)))
+	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
 	if !ok || len(args) != 1 || c != tx.World().TensorType && !tx.World().truth(tx.Scope(), tx.World().traceable, c) {
 		return nil, unsupported(exc.TensorSubclass, "as_subclass")
 	}
@@ -427,8 +427,8 @@ func (w *World) GivesNew(s *py.Scope, target string) bool {
 // madeSubclass is torch.Tensor._make_subclass(cls, data, require_grad=False), or torch.Tensor.__new__(cls, data). Neither calls a handler.
 func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w := tx.World()
-	c, ok := AsConstant(tx, mustRealize(tx, arg(args, 0)))
-	if !ok || !w.truth(tx.Scope(), w.traceable, c) || len(args) < 2 || !isTensor(mustRealize(tx, args[1])) {
+	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
+	if !ok || !w.truth(tx.Scope(), w.traceable, c) || len(args) < 2 || !IsTensor(MustRealize(tx, args[1])) {
 		return nil, unsupported(exc.TensorSubclass, "%s", name)
 	}
 	fn := w.makeSubclass

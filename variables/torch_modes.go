@@ -95,7 +95,7 @@ func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTrac
 	case t.detail == "number" && len(args) == 0:
 		return IntConst(tx, len(w.modes)), nil
 	case t.detail == "at" && len(args) == 1:
-		if i, ok := ConstInt(tx, mustRealize(tx, args[0])); ok && i >= 0 && i < len(w.modes) {
+		if i, ok := ConstInt(tx, MustRealize(tx, args[0])); ok && i >= 0 && i < len(w.modes) {
 			return w.modes[i].mode, nil
 		}
 	case t.detail == "active" && len(args) == 0:

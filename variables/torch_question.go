@@ -35,7 +35,7 @@ func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args 
 		return nil, err
 	}
 	q := &torchQuestion{tx: tx, classes: classes, mirrors: s.Items(r), behind: map[py.Object]VariableTracker{}, opaque: fn == w.handleTorchFunction}
-	objs, err := q.standIns(append(append([]VariableTracker(nil), args...), kwValues(kwargs)...))
+	objs, err := q.standIns(append(append([]VariableTracker(nil), args...), KwValues(kwargs)...))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (q *torchQuestion) standIn(v VariableTracker) (py.Object, error) {
 		if err != nil {
 			return py.Object{}, err
 		}
-		if class.IsNull() && !isTensor(v) {
+		if class.IsNull() && !IsTensor(v) {
 			break
 		}
 		mirror := pyNone
@@ -305,7 +305,7 @@ func overriddenOperator(tx Translator, name string, inplace bool, operands []Var
 			if !ok || own == theirs {
 				continue
 			}
-			if i == 0 && j == 0 && !inplace && own.Kind() == py.Function && (len(operands) == 1 || !isTensor(operands[1])) {
+			if i == 0 && j == 0 && !inplace && own.Kind() == py.Function && (len(operands) == 1 || !IsTensor(operands[1])) {
 				m, err := bindClassAttr(tx, t, t.Class, n, own, guards.NewTypeAttrSource(classSource(tx, t.Class), n))
 				if err != nil {
 					return nil, true, err

@@ -33,7 +33,7 @@ type World struct {
 	writes
 	scope *py.Scope // the translation's
 	told  map[question]string
-	depth int // nested calls of this package's operations; see enter
+	depth int // nested calls of this package's operations; see Enter
 	// standIns are the answers of callables.stand_in
 	standIns map[py.Object]replacement
 	sorted   py.Object                // the class of what is being sorted, see sortedClass
@@ -79,8 +79,8 @@ type modesAndStates struct {
 	underDevice bool // a default device is set; see UnderDefaultDevice
 	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
 	handlersAside int
-	// replaced counts calls under way of modules whose tensors others stand in the place of (higher_functional_call.go).
-	replaced int
+	// Replaced counts calls under way of modules whose tensors others stand in the place of (higher/functional_call.go).
+	Replaced int
 	// optimized counts the calls under way of optimized callables.
 	optimized int
 	drew      bool // random numbers
@@ -156,7 +156,8 @@ func (e *missingFact) Error() string { return "variables: facts.facts() lacks " 
 // overflow cannot be recovered from; 2,000 levels are far from one.
 const maxDepth = 2_000
 
-func (w *World) enter() error {
+// Enter begins one more level of recursion on values. It returns an error that breaks the graph at maxDepth; Leave ends the level otherwise.
+func (w *World) Enter() error {
 	if w.depth >= maxDepth {
 		return unsupported(exc.TooLarge, "values nested more than %d deep", maxDepth)
 	}
@@ -164,7 +165,8 @@ func (w *World) enter() error {
 	return nil
 }
 
-func (w *World) leave() { w.depth-- }
+// Leave ends a level that Enter began.
+func (w *World) Leave() { w.depth-- }
 
 // seen finds the tracker of an object that was reached before by another path; the two places must stay one object.
 func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableTracker, bool) {
@@ -472,6 +474,16 @@ var tupleSpecials = []string{
 	"__bool__", "__len__", "__iter__", "__getitem__", "__contains__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
 	"__add__", "__radd__", "__mul__", "__rmul__", "__getattribute__", "__getattr__", "__setattr__", "__call__", "__index__", "__reversed__",
 	"__str__", "__format__", "__int__", "__float__",
+}
+
+// AutogradParts are the class that stands in for ctx while forward of a torch.autograd.Function is translated, and the function that
+// returns an apply for whole graphs.
+func (w *World) AutogradParts(s *py.Scope) ([]py.Object, error) {
+	r, err := s.Call(w.autogradParts)
+	if err != nil {
+		return nil, err
+	}
+	return s.Items(r), nil
 }
 
 func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {

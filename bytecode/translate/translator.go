@@ -9,6 +9,7 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
+	_ "github.com/godynamo/godynamo/variables/higher" // registers the calls that take functions
 )
 
 // decoded is a code object ready for symbolic execution, kept for one translation, since one callee is often

@@ -75,8 +75,9 @@ var arrows = map[string][]string{
 	// interface.
 	"backends":           {"bytecode", "bytecode/opcode", "bytecode/translate", "guards", "fxgraph", "variables", "pyhook/py"},
 	"cache":              {"guards", "pyhook/py"},
-	"bytecode/translate": {"bytecode", "bytecode/opcode", "variables", "guards", "fxgraph", "pyhook/py"},
+	"bytecode/translate": {"bytecode", "bytecode/opcode", "variables", "variables/higher", "guards", "fxgraph", "pyhook/py"},
 	"variables":          {"bytecode", "bytecode/opcode", "guards", "fxgraph", "pyhook/py"},
+	"variables/higher":   {"variables", "guards", "fxgraph", "pyhook/py"},
 	"bytecode":           {"bytecode/opcode"},
 	"bytecode/opcode":    {},
 	"guards":             {},
@@ -86,7 +87,7 @@ var arrows = map[string][]string{
 
 // nested lists the packages with their own row although their path is below another row's prefix: that prefix does not
 // include them.
-var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py"}
+var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py", "variables/higher"}
 
 var everyones = []string{"internal/exc"}
 

@@ -33,6 +33,15 @@ func TestImportsFollowTheArrows(t *testing.T) {
 	assert.Empty(t, wrongImports(packages(t)), "docs/style.md, Who may import whom")
 }
 
+// variables dispatches to variables/higher through a table, which the package fills when it is imported.
+func TestTheTranslatorImportsWhatTakesFunctions(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.Path() == "bytecode/translate" {
+			assert.Contains(t, p.Imports, module+"/variables/higher")
+		}
+	}
+}
+
 func TestAnImportAgainstTheArrowsIsFound(t *testing.T) {
 	made := func(path string, imports ...string) *Package {
 		for i := range imports {
@@ -50,6 +59,8 @@ func TestAnImportAgainstTheArrowsIsFound(t *testing.T) {
 		{"a folder below a package is the package's", made("guards/gen", "guards"), nil},
 		{"variables may not turn back to the translator", made("variables", "bytecode/translate"),
 			[]string{"variables imports bytecode/translate"}},
+		{"variables may not turn back to what it dispatches to", made("variables", "variables/higher"),
+			[]string{"variables imports variables/higher"}},
 		{"pyhook reaches the translator", made("pyhook", "bytecode/translate", "bytecode/opcode"), nil},
 		{"handles know of nothing above them", made("pyhook/py", "pyhook"), []string{"pyhook/py imports pyhook"}},
 		{"everyone has the errors", made("fxgraph", "internal/exc"), nil},
@@ -199,7 +210,7 @@ func TestFunctionsAreShort(t *testing.T) {
 // families are what the names of files in variables begin with, but for the contract's: docs/architecture.md says what
 // goes where.
 var (
-	families = "builtin class computed constant container effects exception function higher iter object operator tensor torch"
+	families = "builtin class computed constant container effects exception function iter object operator tensor torch"
 	contract = "builder facts lazy ops tracker world"
 )
 

@@ -1,5 +1,5 @@
 """Operations that take functions (torch.vmap, torch.func.grad, torch.cond, ...) as one graph operation: see
-variables/higher.go.
+variables/higher.
 
 Each function operand has been captured as a separate graph. Outer tensors that it reads are operands of the operation;
 each call makes a new function that runs the graph with them, and torch does the rest.

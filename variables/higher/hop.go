@@ -1,4 +1,4 @@
-package variables
+package higher
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // hopForm is how one of torch's higher-order operators calls its functions, and where it takes the tensors that they read from outside.
@@ -32,7 +33,7 @@ type hopCall struct {
 	*higher
 	op       string // the operator's name: cond, scan, ...
 	form     hopForm
-	args     []VariableTracker
+	args     []variables.VariableTracker
 	fs       []*function // those of form.functions, in order
 	random   string      // "_random" where one of them draws random numbers
 	operands []hopOperand
@@ -40,7 +41,7 @@ type hopCall struct {
 
 // hop is a call of a higher-order operator of torch's (torch.cond, scan, ...): an operation whose functions are graphs, as torch.compile makes
 // them. In eager mode torch runs these operators through torch.compile too; what that refuses is split.
-func (t *TorchVariable) hop(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	c, err := newHopCall(tx, t.Fn, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (t *TorchVariable) hop(tx Translator, args []VariableTracker, kwargs []Kw) 
 			return nil, err
 		}
 		if branch != nil {
-			return Call(tx, branch, operands, nil)
+			return variables.Call(tx, branch, operands, nil)
 		}
 	}
 	if err := c.translateFunctions(); err != nil {
@@ -64,7 +65,7 @@ func (t *TorchVariable) hop(tx Translator, args []VariableTracker, kwargs []Kw) 
 	if err != nil {
 		return nil, err
 	}
-	r, err := callAllowed(tx, t.Fn, c.name+c.random, node, nil)
+	r, err := variables.CallAllowed(tx, t.Fn, c.name+c.random, node, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (t *TorchVariable) hop(tx Translator, args []VariableTracker, kwargs []Kw) 
 }
 
 // newHopCall refuses operators without a form and arguments that do not fit it.
-func newHopCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (*hopCall, error) {
+func newHopCall(tx variables.Translator, fn py.Object, args []variables.VariableTracker, kwargs []variables.Kw) (*hopCall, error) {
 	text, err := tx.Scope().GetAttr(fn, "_name")
 	if err != nil {
 		return nil, err
@@ -96,23 +97,23 @@ func newHopCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw
 }
 
 // knownBranch is the function that a cond calls, and with what, where its condition is no tensor; nil where it is one.
-func (c *hopCall) knownBranch() (branch VariableTracker, operands []VariableTracker, err error) {
-	pred, err := Realize(c.tx, c.args[0])
+func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []variables.VariableTracker, err error) {
+	pred, err := variables.Realize(c.tx, c.args[0])
 	if err != nil {
 		return nil, nil, err
 	}
-	if x, ok := pred.(*TensorVariable); ok {
+	if x, ok := pred.(*variables.TensorVariable); ok {
 		if m, err := x.Sizes(c.tx); err != nil || !oneElement(m.Shape) {
 			return nil, nil, c.refused("on a tensor of several elements")
 		}
-		x.need(c.tx, "shape")
+		x.Need(c.tx, "shape")
 		return nil, nil, nil
 	}
-	yes, err := Truth(c.tx, pred)
+	yes, err := variables.Truth(c.tx, pred)
 	if err != nil {
 		return nil, nil, err
 	}
-	if operands, err = Unpack(c.tx, c.args[3]); err != nil {
+	if operands, err = variables.Unpack(c.tx, c.args[3]); err != nil {
 		return nil, nil, err
 	}
 	if yes {
@@ -130,7 +131,7 @@ func (c *hopCall) translateFunctions() error {
 	c.tx.Output().AddGuards(guards.GlobalState())
 	c.fresh = true
 	for _, i := range c.form.functions {
-		f, err := c.keptFunction(c.args[i], given, nil, func(i int, x *TensorVariable) (*TensorVariable, error) {
+		f, err := c.keptFunction(c.args[i], given, nil, func(i int, x *variables.TensorVariable) (*variables.TensorVariable, error) {
 			if i >= first && i < end {
 				return c.like(x, "first_slice")
 			}
@@ -168,8 +169,8 @@ func (c *hopCall) collectOperands() error {
 }
 
 // nodeArgs are the arguments of the operation in the graph.
-func (c *hopCall) nodeArgs() ([]VariableTracker, error) {
-	node := make([]VariableTracker, 0, len(c.args))
+func (c *hopCall) nodeArgs() ([]variables.VariableTracker, error) {
+	node := make([]variables.VariableTracker, 0, len(c.args))
 	for i, a := range c.args {
 		v, err := c.nodeArg(i, a)
 		if err != nil {
@@ -181,25 +182,25 @@ func (c *hopCall) nodeArgs() ([]VariableTracker, error) {
 }
 
 // nodeArg is what the operation takes for the i-th argument, a: a graph for a function, and what functions read from outside at its place.
-func (c *hopCall) nodeArg(i int, a VariableTracker) (VariableTracker, error) {
+func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.VariableTracker, error) {
 	switch {
 	case slices.Contains(c.form.functions, i):
 		bare := c.op == "while_loop" && i == 0 // the condition gives one tensor, the others tuples
 		return c.subgraph(c.fs[slices.Index(c.form.functions, i)], bare)
 	case i == c.form.outside && c.op == "cond":
-		return NewTuple(trackersOf(c.operands, true), nil), nil
+		return variables.NewTuple(trackersOf(c.operands, true), nil), nil
 	case i == c.form.outside:
-		before, err := Unpack(c.tx, a)
+		before, err := variables.Unpack(c.tx, a)
 		if err != nil {
 			return nil, err
 		}
-		return NewTuple(append(slices.Clone(before), trackersOf(c.operands, false)...), nil), nil
+		return variables.NewTuple(append(slices.Clone(before), trackersOf(c.operands, false)...), nil), nil
 	}
 	return a, nil
 }
 
 // subgraph is the module that runs a function's graph on the operands; bare: it returns a tensor, not a tuple.
-func (c *hopCall) subgraph(f *function, bare bool) (VariableTracker, error) {
+func (c *hopCall) subgraph(f *function, bare bool) (variables.VariableTracker, error) {
 	s := c.tx.Scope()
 	order := make([]py.Object, len(c.operands))
 	for k, o := range c.operands {
@@ -209,17 +210,17 @@ func (c *hopCall) subgraph(f *function, bare bool) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewConstant(gm, nil), nil
+	return variables.NewConstant(gm, nil), nil
 }
 
 // results puts the outputs of the operation into the structure that the last function returns.
-func (c *hopCall) results(r VariableTracker) (VariableTracker, error) {
-	outputs, err := Unpack(c.tx, r)
+func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracker, error) {
+	outputs, err := variables.Unpack(c.tx, r)
 	if err != nil {
 		return nil, err
 	}
 	at := 0
-	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results, func(VariableTracker) (VariableTracker, bool, error) {
+	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results, func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
 		if at++; at > len(outputs) {
 			return nil, false, nil
 		}
@@ -241,9 +242,9 @@ func oneElement(shape []int) bool {
 }
 
 // given are the arguments of the functions; the leaves first .. end-1 are slices of them.
-func (form hopForm) given(h *higher, args []VariableTracker) (given []VariableTracker, first, end int, err error) {
+func (form hopForm) given(h *higher, args []variables.VariableTracker) (given []variables.VariableTracker, first, end int, err error) {
 	for _, i := range form.whole {
-		items, err := Unpack(h.tx, args[i])
+		items, err := variables.Unpack(h.tx, args[i])
 		if err != nil {
 			return nil, 0, 0, err
 		}
@@ -251,19 +252,19 @@ func (form hopForm) given(h *higher, args []VariableTracker) (given []VariableTr
 	}
 	first = len(given)
 	for _, i := range form.sliced {
-		items, err := Unpack(h.tx, args[i])
+		items, err := variables.Unpack(h.tx, args[i])
 		if err != nil {
 			return nil, 0, 0, err
 		}
 		for _, it := range items {
-			x, ok := mustRealize(h.tx, it).(*TensorVariable)
+			x, ok := variables.MustRealize(h.tx, it).(*variables.TensorVariable)
 			if !ok {
-				return nil, 0, 0, h.refused("over " + Describe(h.tx, it))
+				return nil, 0, 0, h.refused("over " + variables.Describe(h.tx, it))
 			}
 			if m, err := x.Sizes(h.tx); err != nil || len(m.Shape) == 0 || m.Shape[0] == 0 {
 				return nil, 0, 0, h.refused("over nothing")
 			}
-			x.need(h.tx, "shape")
+			x.Need(h.tx, "shape")
 		}
 		given = append(given, items...)
 		if form.twice {
@@ -272,13 +273,15 @@ func (form hopForm) given(h *higher, args []VariableTracker) (given []VariableTr
 	}
 	end = len(given)
 	for _, i := range form.behind {
-		items, err := Unpack(h.tx, args[i])
+		items, err := variables.Unpack(h.tx, args[i])
 		if err != nil {
 			return nil, 0, 0, err
 		}
 		given = append(given, items...)
 	}
-	_, ok, err := mapLeaves(h.tx, NewTuple(given, nil), func(leaf VariableTracker) (VariableTracker, bool, error) { return leaf, isTensor(leaf), nil })
+	_, ok, err := mapLeaves(h.tx, variables.NewTuple(given, nil), func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
+		return leaf, variables.IsTensor(leaf), nil
+	})
 	if err == nil && !ok {
 		err = h.refused("with more than tensors")
 	}
@@ -290,7 +293,7 @@ func (form hopForm) given(h *higher, args []VariableTracker) (given []VariableTr
 
 // hopOperand is a tensor that each of the graphs takes: a leaf of the arguments (or several), or one that a function reads from outside.
 type hopOperand struct {
-	v      *TensorVariable
+	v      *variables.TensorVariable
 	leaves []int
 }
 
@@ -301,15 +304,15 @@ func (o hopOperand) placesIn(s *py.Scope, f *function) py.Object {
 		out = append(out, s.Int(int64(l)))
 	}
 	for i, v := range f.body.Free {
-		if v.(*TensorVariable).Node == o.v.Node {
+		if v.(*variables.TensorVariable).Node == o.v.Node {
 			out = append(out, s.Int(int64(len(f.tensors)+i)))
 		}
 	}
 	return s.Tuple(out...)
 }
 
-func trackersOf(operands []hopOperand, leaves bool) []VariableTracker {
-	var out []VariableTracker
+func trackersOf(operands []hopOperand, leaves bool) []variables.VariableTracker {
+	var out []variables.VariableTracker
 	for _, o := range operands {
 		if leaves || len(o.leaves) == 0 {
 			out = append(out, o.v)
@@ -320,8 +323,8 @@ func trackersOf(operands []hopOperand, leaves bool) []VariableTracker {
 
 func (form hopForm) operands(fs []*function) []hopOperand {
 	var out []hopOperand
-	add := func(v VariableTracker, leaf int) {
-		t := v.(*TensorVariable)
+	add := func(v variables.VariableTracker, leaf int) {
+		t := v.(*variables.TensorVariable)
 		at := slices.IndexFunc(out, func(o hopOperand) bool { return o.v.Node == t.Node })
 		if at < 0 || form.unused && leaf >= 0 {
 			at = len(out)
@@ -363,12 +366,12 @@ func (form hopForm) distinct(operands []hopOperand) bool {
 }
 
 // alike tells whether two functions return the same structure.
-func (h *higher) alike(a, b VariableTracker) (bool, error) {
-	x, err := h.skeleton([]VariableTracker{a})
+func (h *higher) alike(a, b variables.VariableTracker) (bool, error) {
+	x, err := h.skeleton([]variables.VariableTracker{a})
 	if err != nil {
 		return false, err
 	}
-	y, err := h.skeleton([]VariableTracker{b})
+	y, err := h.skeleton([]variables.VariableTracker{b})
 	if err != nil {
 		return false, err
 	}

@@ -1,49 +1,35 @@
-package variables
+package higher
 
 import (
-	"strings"
-
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
-
-// appliedFunction is the class whose apply this is; nil for other builtins.
-func (b *BuiltinVariable) appliedFunction(tx Translator) *ClassVariable {
-	if !strings.HasSuffix(b.name, ".apply") || b.Fn.Kind() != py.Builtin {
-		return nil
-	}
-	class, ok := py.Answered(tx.Scope().GetAttr(b.Fn, "__self__"))
-	if !ok || class.Kind() != py.TypeSub || !py.IsSubtype(class, tx.World().AutogradFunction) {
-		return nil
-	}
-	return NewClass(class, guards.NewConstSource(tx.Output().Const(class), "___function_class"))
-}
 
 // applyFunction is MyFunction.apply of a torch.autograd.Function: one operation of the graph, which calls the function itself, so that
 // autograd has its backward. Its forward is translated once for what it rests on, with a stand-in for ctx; a forward that does something
 // that can be seen, or asks ctx for more than to keep tensors, is CPython's.
-func applyFunction(tx Translator, class *ClassVariable, args []VariableTracker) (VariableTracker, error) {
+func applyFunction(tx variables.Translator, class *variables.ClassVariable, args []variables.VariableTracker) (variables.VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
-	refused := unsupported(exc.CallUnsupported, "%s.apply", py.TypeName(class.Class))
+	refused := exc.Break(exc.CallUnsupported, "%s.apply", py.TypeName(class.Class))
 	for i, a := range args {
-		v, err := Realize(tx, a)
+		v, err := variables.Realize(tx, a)
 		if err != nil {
 			return nil, err
 		}
-		if _, known := AsConstant(tx, v); !known && !isTensor(v) {
+		if _, known := variables.AsConstant(tx, v); !known && !variables.IsTensor(v) {
 			return nil, refused
 		}
 		args[i] = v
 	}
-	r, err := s.Call(w.autogradParts)
+	parts, err := w.AutogradParts(s)
 	if err != nil {
 		return nil, err
 	}
-	parts := s.Items(r)
-	context := NewClass(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___ctx"))
+	context := variables.NewClass(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___ctx"))
 	seen, err := tx.Output().Tentative(func() error {
-		ctx, err := Call(tx, context, nil, nil)
+		ctx, err := variables.Call(tx, context, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -53,10 +39,10 @@ func applyFunction(tx Translator, class *ClassVariable, args []VariableTracker) 
 		}
 		setup, _ := s.TypeLookup(class.Class, "setup_context")
 		if theirs, _ := s.TypeLookup(w.AutogradFunction, "setup_context"); setup == theirs {
-			_, err = Call(tx, forward, append([]VariableTracker{ctx}, args...), nil)
+			_, err = variables.Call(tx, forward, append([]variables.VariableTracker{ctx}, args...), nil)
 			return err
 		}
-		r, err := Call(tx, forward, args, nil)
+		r, err := variables.Call(tx, forward, args, nil)
 		if err != nil {
 			return err
 		}
@@ -64,10 +50,10 @@ func applyFunction(tx Translator, class *ClassVariable, args []VariableTracker) 
 		if err != nil {
 			return err
 		}
-		_, err = Call(tx, m, []VariableTracker{ctx, NewTuple(args, nil), r}, nil)
+		_, err = variables.Call(tx, m, []variables.VariableTracker{ctx, variables.NewTuple(args, nil), r}, nil)
 		return err
 	})
-	if isObserved(err) || err == nil && seen {
+	if variables.IsObserved(err) || err == nil && seen {
 		return nil, refused
 	}
 	if err != nil {
@@ -78,7 +64,7 @@ func applyFunction(tx Translator, class *ClassVariable, args []VariableTracker) 
 		apply, err = s.Call(parts[1], class.Class)
 	}
 	if err != nil {
-		return nil, observed(err)
+		return nil, variables.Observe(err)
 	}
-	return callAllowed(tx, apply, py.TypeName(class.Class)+".apply", args, nil)
+	return variables.CallAllowed(tx, apply, py.TypeName(class.Class)+".apply", args, nil)
 }

@@ -1,14 +1,15 @@
-package variables
+package higher
 
 import (
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // torch.utils.checkpoint.checkpoint calls its function again in backward, when the program may have changed what the function reads. The
 // forward pass runs the captured graph; behind it the operation is given the program's own function, which the second run calls.
 
 // checkpoint is a call of it.
-func (t *TorchVariable) checkpoint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	h, err := newHigher(tx, "torch.checkpoint")
 	if err != nil {
 		return nil, err
@@ -23,7 +24,9 @@ func (t *TorchVariable) checkpoint(tx Translator, args []VariableTracker, kwargs
 	if err != nil {
 		return nil, err
 	}
-	f, err := h.keptFunction(args[0], args[1:], named, func(_ int, x *TensorVariable) (*TensorVariable, error) { return h.like(x, "stand_in") })
+	f, err := h.keptFunction(args[0], args[1:], named, func(_ int, x *variables.TensorVariable) (*variables.TensorVariable, error) {
+		return h.like(x, "stand_in")
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +46,13 @@ func (t *TorchVariable) checkpoint(tx Translator, args []VariableTracker, kwargs
 	if err != nil {
 		return nil, err
 	}
-	supplied := append([]VariableTracker{mustRealize(tx, args[0])}, values...)
+	supplied := append([]variables.VariableTracker{variables.MustRealize(tx, args[0])}, values...)
 	supply := parts[1]
 	tx.Output().Const(supply)
-	return result, tx.Output().CallAside(tx, supplied, func(e Emitter) error {
+	return result, tx.Output().CallAside(tx, supplied, func(e variables.Emitter) error {
 		e.PushNull()
 		e.LoadConst(supply)
-		if err := loadAll(e, supplied); err != nil {
+		if err := variables.LoadAll(e, supplied); err != nil {
 			return err
 		}
 		e.Call(len(supplied), nil)
@@ -58,13 +61,13 @@ func (t *TorchVariable) checkpoint(tx Translator, args []VariableTracker, kwargs
 }
 
 // checkpointed are the keywords that the function gets.
-func (h *higher) checkpointed(kwargs []Kw) (named []Kw, err error) {
+func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err error) {
 	explicit := false
 	for _, kw := range kwargs {
 		switch kw.Name {
 		case "use_reentrant":
 			explicit = true
-			if c, known := AsConstant(h.tx, mustRealize(h.tx, kw.Value)); !known || c != py.False() && h.tx.Output().WholeGraph() {
+			if c, known := variables.AsConstant(h.tx, variables.MustRealize(h.tx, kw.Value)); !known || c != py.False() && h.tx.Output().WholeGraph() {
 				return nil, h.refused("with use_reentrant") // no backend can trace its autograd function
 			}
 		case "preserve_rng_state", "determinism_check", "debug", "early_stop":
@@ -81,14 +84,14 @@ func (h *higher) checkpointed(kwargs []Kw) (named []Kw, err error) {
 }
 
 // changeable are the arguments that the program can change before the second run, and their places: numbers and names.
-func (h *higher) changeable(args []VariableTracker, named []Kw) (places py.Object, values []VariableTracker, err error) {
+func (h *higher) changeable(args []variables.VariableTracker, named []variables.Kw) (places py.Object, values []variables.VariableTracker, err error) {
 	var at []py.Object
-	add := func(v VariableTracker, place py.Object) error {
-		v, err := Realize(h.tx, v)
+	add := func(v variables.VariableTracker, place py.Object) error {
+		v, err := variables.Realize(h.tx, v)
 		if err != nil {
 			return err
 		}
-		if _, known := AsConstant(h.tx, v); !known && !isTensor(v) {
+		if _, known := variables.AsConstant(h.tx, v); !known && !variables.IsTensor(v) {
 			at, values = append(at, place), append(values, v)
 		}
 		return nil

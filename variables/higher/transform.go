@@ -1,4 +1,4 @@
-package variables
+package higher
 
 import (
 	"slices"
@@ -7,66 +7,68 @@ import (
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // TransformVariable is what torch.vmap, torch.func.grad and their like give for a function. Its call is one operation of the graph, in which
 // torch's own transform runs the graph of the function (higher.go).
 type TransformVariable struct {
-	Base
-	maker  *TorchVariable
+	variables.Base
+	maker  py.Object
 	name   string // vmap, grad, ...
-	args   []VariableTracker
-	kwargs []Kw
+	args   []variables.VariableTracker
+	kwargs []variables.Kw
 }
 
 // makeTransform is the call of torch.vmap and its like.
-func makeTransform(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func makeTransform(tx variables.Translator, t *variables.TorchVariable, name string, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	if len(args) == 0 {
-		return nil, unsupported(exc.CallUnsupported, "%s without a function", name)
+		return nil, exc.Break(exc.CallUnsupported, "%s without a function", name)
 	}
-	for _, a := range append(kwValues(kwargs), args[1:]...) {
+	for _, a := range append(variables.KwValues(kwargs), args[1:]...) {
 		if _, known := plainOption(tx, a); !known {
-			return nil, unsupported(exc.CallUnsupported, "%s with %s", name, Describe(tx, a))
+			return nil, exc.Break(exc.CallUnsupported, "%s with %s", name, variables.Describe(tx, a))
 		}
 	}
-	f, err := Realize(tx, args[0])
+	f, err := variables.Realize(tx, args[0])
 	if err != nil {
 		return nil, err
 	}
-	made := append([]VariableTracker{f}, args[1:]...)
-	return &TransformVariable{maker: t, name: name[strings.LastIndexByte(name, '.')+1:], args: made, kwargs: kwargs}, nil
+	made := append([]variables.VariableTracker{f}, args[1:]...)
+	return &TransformVariable{maker: t.Fn, name: name[strings.LastIndexByte(name, '.')+1:], args: made, kwargs: kwargs}, nil
 }
 
 // plainOption is what torch.vmap or its like is given behind the function: plain data.
-func plainOption(tx Translator, v VariableTracker) (py.Object, bool) {
-	if c, known := AsConstant(tx, mustRealize(tx, v)); known {
+func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Object, bool) {
+	if c, known := variables.AsConstant(tx, variables.MustRealize(tx, v)); known {
 		return c, true
 	}
-	x, ok := mustRealize(tx, v).(*TupleVariable)
+	x, ok := variables.MustRealize(tx, v).(*variables.TupleVariable)
 	if !ok {
-		return plainCopy(tx, v)
+		return variables.PlainCopy(tx, v)
 	}
-	items := make([]py.Object, len(x.items))
-	for i, it := range x.items {
+	given := itemsOf(tx, x)
+	items := make([]py.Object, len(given))
+	for i, it := range given {
 		if items[i], ok = plainOption(tx, it); !ok {
 			return items[i], false
 		}
 	}
 	made := tx.Scope().Tuple(items...)
-	if x.class.IsNull() {
+	if x.Subclass().IsNull() {
 		return made, true
 	}
-	if _, named := tx.World().NamedTupleFields(tx.Scope(), x.class); !named {
+	if _, named := tx.World().NamedTupleFields(tx.Scope(), x.Subclass()); !named {
 		return made, false
 	}
-	return py.Answered(tx.Scope().CallMethod(x.class, "_make", made))
+	return py.Answered(tx.Scope().CallMethod(x.Subclass(), "_make", made))
 }
 
 // transformed is the call of a function that torch.vmap or its like has made before: what it was made of is in its cells.
-func (t *TorchVariable) transformed(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func transformed(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	s := tx.Scope()
 	if t.Src == nil {
-		return nil, unsupported(exc.CallUnsupported, "a transformed function")
+		return nil, exc.Break(exc.CallUnsupported, "a transformed function")
 	}
 	m, err := s.Import("godynamo._translator.higher")
 	if err != nil {
@@ -77,12 +79,12 @@ func (t *TorchVariable) transformed(tx Translator, args []VariableTracker, kwarg
 		return nil, err
 	}
 	parts := s.Items(r)
-	v := &TransformVariable{maker: newTorch(parts[0], classified{kind: kindTransform}, nil), name: py.GoString(parts[1])}
-	fields, err := Realize(tx, tx.Build(parts[2], guards.NewFunctionFieldSource(t.Src, guards.FuncClosure)))
+	v := &TransformVariable{maker: parts[0], name: py.GoString(parts[1])}
+	fields, err := variables.Realize(tx, tx.Build(parts[2], guards.NewFunctionFieldSource(t.Src, guards.FuncClosure)))
 	if err != nil {
 		return nil, err
 	}
-	cells, err := Unpack(tx, fields)
+	cells, err := variables.Unpack(tx, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -90,27 +92,27 @@ func (t *TorchVariable) transformed(tx Translator, args []VariableTracker, kwarg
 		if name == py.None() {
 			continue
 		}
-		c, err := Realize(tx, cells[i])
+		c, err := variables.Realize(tx, cells[i])
 		if err != nil {
 			return nil, err
 		}
-		cell, ok := c.(*CellVariable)
+		cell, ok := c.(*variables.CellVariable)
 		if !ok {
-			return nil, unsupported(exc.CallUnsupported, "a transformed function")
+			return nil, exc.Break(exc.CallUnsupported, "a transformed function")
 		}
 		content, err := cell.Get(tx)
 		if err != nil || content == nil {
-			return nil, unsupported(exc.CallUnsupported, "a transformed function with an empty cell")
+			return nil, exc.Break(exc.CallUnsupported, "a transformed function with an empty cell")
 		}
-		if content, err = Realize(tx, content); err != nil {
+		if content, err = variables.Realize(tx, content); err != nil {
 			return nil, err
 		}
 		if text := py.GoString(name); text == "func" {
-			v.args = []VariableTracker{content}
+			v.args = []variables.VariableTracker{content}
 		} else if _, known := plainOption(tx, content); known {
-			v.kwargs = append(v.kwargs, Kw{text, content})
+			v.kwargs = append(v.kwargs, variables.Kw{Name: text, Value: content})
 		} else {
-			return nil, unsupported(exc.CallUnsupported, "a transformed function with %s", Describe(tx, content))
+			return nil, exc.Break(exc.CallUnsupported, "a transformed function with %s", variables.Describe(tx, content))
 		}
 	}
 	return v.Call(tx, args, kwargs)
@@ -120,26 +122,26 @@ func (t *TorchVariable) transformed(tx Translator, args []VariableTracker, kwarg
 func (*TransformVariable) Kind() string { return "FunctorchHigherOrderVariable" }
 
 // Children implements Container.
-func (v *TransformVariable) Children() []VariableTracker {
-	return append(kwValues(v.kwargs), v.args...)
+func (v *TransformVariable) Children() []variables.VariableTracker {
+	return append(variables.KwValues(v.kwargs), v.args...)
 }
 
 // PythonType implements Typed.
-func (*TransformVariable) PythonType(tx Translator) (py.Object, error) {
+func (*TransformVariable) PythonType(tx variables.Translator) (py.Object, error) {
 	return tx.World().FunctionType, nil
 }
 
 // Truth implements Truther.
-func (*TransformVariable) Truth(Translator) (bool, error) { return true, nil }
+func (*TransformVariable) Truth(variables.Translator) (bool, error) { return true, nil }
 
 // Reconstruct implements Reconstructer.
-func (v *TransformVariable) Reconstruct(e Emitter) error {
+func (v *TransformVariable) Reconstruct(e variables.Emitter) error {
 	e.PushNull()
-	e.LoadConst(v.maker.Fn)
-	if err := loadAll(e, v.args); err != nil {
+	e.LoadConst(v.maker)
+	if err := variables.LoadAll(e, v.args); err != nil {
 		return err
 	}
-	names := kwNames(v.kwargs)
+	names := variables.KwNames(v.kwargs)
 	for _, kw := range v.kwargs {
 		if err := e.Load(kw.Value); err != nil {
 			return err
@@ -150,7 +152,7 @@ func (v *TransformVariable) Reconstruct(e Emitter) error {
 }
 
 // Call implements Caller.
-func (v *TransformVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (v *TransformVariable) Call(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	h, err := newHigher(tx, "torch.func."+v.name)
 	if err != nil {
 		return nil, err
@@ -166,17 +168,17 @@ func (v *TransformVariable) Call(tx Translator, args []VariableTracker, kwargs [
 	if err != nil {
 		return nil, err
 	}
-	f, err := h.function(v.args[0], args, kwargs, func(i int, t *TensorVariable) (*TensorVariable, error) {
+	f, err := h.function(v.args[0], args, kwargs, func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error) {
 		if i < len(dims) && dims[i] != py.None() {
 			dim, _ := py.AsInt(dims[i])
 			if m, err := t.Sizes(tx); err == nil && len(m.Shape) > int(max(dim, 0)) && dim >= 0 && m.Shape[dim] == 0 {
-				return h.like(t, "one_of_none", IntConst(tx, int(dim)))
+				return h.like(t, "one_of_none", variables.IntConst(tx, int(dim)))
 			}
-			node, err := tx.Output().CallMethod(tx, "select", []VariableTracker{t, IntConst(tx, int(dim)), IntConst(tx, 0)}, nil)
+			node, err := tx.Output().CallMethod(tx, "select", []variables.VariableTracker{t, variables.IntConst(tx, int(dim)), variables.IntConst(tx, 0)}, nil)
 			if err != nil {
 				return nil, err
 			}
-			return NewTensor(node), nil
+			return variables.NewTensor(node), nil
 		}
 		if slices.Contains(differentiated, i) {
 			return h.like(t, "differentiated")
@@ -191,8 +193,8 @@ func (v *TransformVariable) Call(tx Translator, args []VariableTracker, kwargs [
 			return r, err
 		}
 	}
-	options, names := make([]py.Object, 0, len(v.args)+len(v.kwargs)), kwNames(v.kwargs)
-	for _, a := range append(slices.Clone(v.args[1:]), kwValues(v.kwargs)...) {
+	options, names := make([]py.Object, 0, len(v.args)+len(v.kwargs)), variables.KwNames(v.kwargs)
+	for _, a := range append(slices.Clone(v.args[1:]), variables.KwValues(v.kwargs)...) {
 		o, _ := plainOption(tx, a)
 		options = append(options, o)
 	}
@@ -203,11 +205,11 @@ func (v *TransformVariable) Call(tx Translator, args []VariableTracker, kwargs [
 	for i, name := range names {
 		s.DictSet(named, name, options[len(v.args)-1+i])
 	}
-	return h.call(f, "transformation", []py.Object{v.maker.Fn, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
+	return h.call(f, "transformation", []py.Object{v.maker, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
 }
 
 // call puts the operation into the graph that a function of _translator/higher makes for one that takes f.
-func (h *higher) call(f *function, maker string, parts []py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (h *higher) call(f *function, maker string, parts []py.Object, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	made, tensors, err := h.made(f, maker, parts, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -216,7 +218,7 @@ func (h *higher) call(f *function, maker string, parts []py.Object, args []Varia
 }
 
 // made is what that function gives, and the tensors among the arguments.
-func (h *higher) made(f *function, maker string, parts []py.Object, args []VariableTracker, kwargs []Kw) (py.Object, []VariableTracker, error) {
+func (h *higher) made(f *function, maker string, parts []py.Object, args []variables.VariableTracker, kwargs []variables.Kw) (py.Object, []variables.VariableTracker, error) {
 	s := h.tx.Scope()
 	arguments, tensors, err := h.arguments(args, kwargs)
 	if err != nil {
@@ -235,12 +237,12 @@ func (h *higher) operation(f *function) string {
 	return name
 }
 
-func (h *higher) add(f *function, target py.Object, tensors []VariableTracker) (VariableTracker, error) {
-	return callAllowed(h.tx, target, "torch.func."+h.operation(f), append([]VariableTracker{NewTuple(f.body.Free, nil)}, tensors...), nil)
+func (h *higher) add(f *function, target py.Object, tensors []variables.VariableTracker) (variables.VariableTracker, error) {
+	return variables.CallAllowed(h.tx, target, "torch.func."+h.operation(f), append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
 // option is an argument that torch.vmap or its like was given behind the function.
-func (v *TransformVariable) option(i int, name string, absent VariableTracker) VariableTracker {
+func (v *TransformVariable) option(i int, name string, absent variables.VariableTracker) variables.VariableTracker {
 	if len(v.args) > i {
 		return v.args[i]
 	}
@@ -253,8 +255,8 @@ func (v *TransformVariable) option(i int, name string, absent VariableTracker) V
 }
 
 // dimensions are those that torch.vmap goes along, for each leaf of the arguments.
-func (v *TransformVariable) dimensions(h *higher, args []VariableTracker) ([]py.Object, error) {
-	along, _ := plainOption(h.tx, v.option(1, "in_dims", IntConst(h.tx, 0)))
+func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTracker) ([]py.Object, error) {
+	along, _ := plainOption(h.tx, v.option(1, "in_dims", variables.IntConst(h.tx, 0)))
 	skeleton, err := h.skeleton(args)
 	if err != nil {
 		return nil, err
@@ -268,7 +270,7 @@ func (v *TransformVariable) dimensions(h *higher, args []VariableTracker) ([]py.
 
 // differentiated are the leaves of the arguments that require a gradient inside of torch.func.grad and its like, which differentiate whatever
 // the grad mode is: so it must be on for what the translation knows to hold.
-func (v *TransformVariable) differentiated(h *higher, args []VariableTracker) ([]int, error) {
+func (v *TransformVariable) differentiated(h *higher, args []variables.VariableTracker) ([]int, error) {
 	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
 		return nil, nil
 	}
@@ -277,7 +279,7 @@ func (v *TransformVariable) differentiated(h *higher, args []VariableTracker) ([
 	if on, err := h.tx.World().Recording(s); err != nil || !on {
 		return nil, h.refused("where gradients are switched off")
 	}
-	argnums, _ := plainOption(h.tx, v.option(1, "argnums", IntConst(h.tx, 0)))
+	argnums, _ := plainOption(h.tx, v.option(1, "argnums", variables.IntConst(h.tx, 0)))
 	skeleton, err := h.skeleton(args)
 	if err != nil {
 		return nil, err
@@ -295,26 +297,26 @@ func (v *TransformVariable) differentiated(h *higher, args []VariableTracker) ([
 }
 
 // unbatched is torch.vmap along the first dimension of a function that works element by element: the function on the whole tensors.
-func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) (VariableTracker, bool, error) {
+func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) (variables.VariableTracker, bool, error) {
 	tx := h.tx
-	zero := IntConst(tx, 0)
+	zero := variables.IntConst(tx, 0)
 	for _, kw := range v.kwargs {
 		if kw.Name == "chunk_size" && kw.Value != nil {
-			if c, known := AsConstant(tx, mustRealize(tx, kw.Value)); !known || c != py.None() {
+			if c, known := variables.AsConstant(tx, variables.MustRealize(tx, kw.Value)); !known || c != py.None() {
 				return nil, false, nil
 			}
 		}
 	}
-	if out, known := AsConstant(tx, mustRealize(tx, v.option(2, "out_dims", zero))); !known || out != zero.Value || len(v.args) > 3 {
+	if out, known := variables.AsConstant(tx, variables.MustRealize(tx, v.option(2, "out_dims", zero))); !known || out != zero.Value || len(v.args) > 3 {
 		return nil, false, nil
 	}
 	size := -1
 	for _, t := range f.tensors {
-		m, err := t.(*TensorVariable).Sizes(tx)
+		m, err := t.(*variables.TensorVariable).Sizes(tx)
 		if err != nil || len(m.Shape) == 0 || size >= 0 && m.Shape[0] != size {
 			return nil, false, nil
 		}
-		t.(*TensorVariable).need(tx, "shape")
+		t.(*variables.TensorVariable).Need(tx, "shape")
 		size = m.Shape[0]
 	}
 	tensors := 0
@@ -331,24 +333,23 @@ func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) 
 		return nil, false, err
 	}
 	at := 0
-	r, ok, err := mapLeaves(tx, f.results, func(VariableTracker) (VariableTracker, bool, error) {
+	r, ok, err := mapLeaves(tx, f.results, func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
 		at++
 		return ends[at-1], true, nil
 	})
 	if err == nil && !ok {
-		err = h.refused("of a function that returns " + Describe(tx, f.results))
+		err = h.refused("of a function that returns " + variables.Describe(tx, f.results))
 	}
 	return r, true, err
 }
 
 // take is a call of what takes a function and calls it: torch.func.vjp and jvp, and those with a file of their own.
-func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	what := t.detail
+func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	switch what {
 	case "functional_call":
 		return functionalCall(tx, args, kwargs)
 	case "checkpoint":
-		return t.checkpoint(tx, args, kwargs)
+		return checkpoint(tx, t, args, kwargs)
 	}
 	h, err := newHigher(tx, "torch."+what)
 	if err != nil {
@@ -360,15 +361,15 @@ func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw)
 	given, how := args[1:], "stand_in"
 	switch what {
 	case "jvp":
-		v, err := Realize(tx, args[1])
+		v, err := variables.Realize(tx, args[1])
 		if err != nil {
 			return nil, err
 		}
-		primals, ok := v.(*TupleVariable)
+		primals, ok := v.(*variables.TupleVariable)
 		if !ok {
-			return nil, h.refused("with " + Describe(tx, v))
+			return nil, h.refused("with " + variables.Describe(tx, v))
 		}
-		given = primals.items
+		given = itemsOf(tx, primals)
 	case "vjp":
 		how = "differentiated"
 		tx.Output().AddGuards(guards.GlobalState())
@@ -376,7 +377,7 @@ func (t *TorchVariable) take(tx Translator, args []VariableTracker, kwargs []Kw)
 			return nil, h.refused("where gradients are switched off")
 		}
 	}
-	f, err := h.keptFunction(args[0], given, nil, func(_ int, x *TensorVariable) (*TensorVariable, error) { return h.like(x, how) })
+	f, err := h.keptFunction(args[0], given, nil, func(_ int, x *variables.TensorVariable) (*variables.TensorVariable, error) { return h.like(x, how) })
 	if err != nil {
 		return nil, err
 	}

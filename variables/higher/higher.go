@@ -1,0 +1,351 @@
+// Package higher translates calls that take functions: torch.vmap and torch.func's transforms, torch's higher-order
+// operators, torch.utils.checkpoint, torch.func.functional_call, and torch.autograd.Function.apply.
+//
+// Such a call is one operation of the graph. Each function is translated once, on tensors with the metadata of those
+// that the operation calls it with, into a graph of its own (Output.Body). The operation's target
+// (python/godynamo/_translator/higher.py) gives torch a function that runs that graph. Tensors that the function reads
+// from outside are operands of the operation, so that autograd and every backend see them.
+//
+// The package variables dispatches to this one through variables.HigherCalls, so that it need not import it.
+package higher
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// itemsOf are the items of a list or tuple, which are always known.
+func itemsOf(tx variables.Translator, v variables.Sequence) []variables.VariableTracker {
+	items, _ := v.Items(tx)
+	return items
+}
+
+// mapLeaves copies a value of lists, tuples and dicts with f's answers in the place of what is in them, in the order of
+// torch.utils._pytree. false: it is of another kind.
+func mapLeaves(tx variables.Translator, v variables.VariableTracker, f func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error)) (variables.VariableTracker, bool, error) {
+	v, err := variables.Realize(tx, v)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := tx.World().Enter(); err != nil {
+		return nil, false, err
+	}
+	defer tx.World().Leave()
+	all := func(vs []variables.VariableTracker) ([]variables.VariableTracker, bool, error) {
+		out := make([]variables.VariableTracker, len(vs))
+		for i, it := range vs {
+			r, ok, err := mapLeaves(tx, it, f)
+			if !ok || err != nil {
+				return nil, false, err
+			}
+			out[i] = r
+		}
+		return out, true, nil
+	}
+	if variables.Holder(v) != nil {
+		return nil, false, nil
+	}
+	switch x := v.(type) {
+	case *variables.ListVariable:
+		items, ok, err := all(itemsOf(tx, x))
+		return variables.NewList(items, nil), ok, err
+	case *variables.TupleVariable:
+		if !x.Subclass().IsNull() {
+			if _, named := tx.World().NamedTupleFields(tx.Scope(), x.Subclass()); !named {
+				return nil, false, nil
+			}
+		}
+		items, ok, err := all(itemsOf(tx, x))
+		return variables.NewTupleOf(items, x.Subclass(), nil), ok, err
+	case *variables.DictVariable:
+		if !x.Plain() {
+			return nil, false, nil
+		}
+		values, ok, err := all(x.Values())
+		if !ok || err != nil {
+			return nil, false, err
+		}
+		d, err := variables.NewDictOf(tx, x.Keys(), values)
+		if err != nil {
+			return nil, false, err
+		}
+		return d, true, nil
+	}
+	return f(v)
+}
+
+// function is one that an operation is given, on its way to one that runs its graph.
+type function struct {
+	body     *variables.Body
+	template py.Object // _higher.function
+	results  variables.VariableTracker
+	tensors  []variables.VariableTracker // of the arguments, in the order of the body's placeholders
+	plain    bool                        // tensors alone come out of it
+}
+
+// higher is a call of what takes functions, under way.
+type higher struct {
+	tx     variables.Translator
+	module py.Object // godynamo._translator.higher
+	name   string
+	fresh  bool // functions return tensors of their own: no argument, no view of one, none twice
+}
+
+func newHigher(tx variables.Translator, name string) (*higher, error) {
+	m, err := tx.Scope().Import("godynamo._translator.higher")
+	return &higher{tx: tx, module: m, name: name}, err
+}
+
+func (h *higher) refused(what string) error {
+	return exc.Break(exc.CallUnsupported, "%s %s", h.name, what)
+}
+
+// function translates f for a call with these arguments. sample gives the stand-in for the i-th leaf of the arguments, a tensor.
+func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw, sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
+	tx, s := h.tx, h.tx.Scope()
+	out := &function{}
+	var positions []py.Object
+	var sampled []variables.VariableTracker
+	var sampledKw []variables.Kw
+	samples := func() ([]variables.VariableTracker, error) {
+		var places []variables.VariableTracker
+		leaves := 0
+		replaced := func(v variables.VariableTracker) (variables.VariableTracker, error) {
+			r, ok, err := mapLeaves(tx, v, func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
+				leaves++
+				t, isT := leaf.(*variables.TensorVariable)
+				if !isT {
+					_, known := variables.AsConstant(tx, leaf)
+					return leaf, known, nil
+				}
+				if !t.Class.IsNull() && t.Class != tx.World().ParameterType {
+					return nil, false, nil
+				}
+				p, err := sample(leaves-1, t)
+				if err != nil {
+					return nil, false, err
+				}
+				out.tensors = append(out.tensors, t)
+				positions = append(positions, s.Int(int64(leaves-1)))
+				places = append(places, p)
+				return p, true, nil
+			})
+			if err == nil && !ok {
+				err = h.refused("with " + variables.Describe(tx, v))
+			}
+			return r, err
+		}
+		for _, a := range args {
+			r, err := replaced(a)
+			if err != nil {
+				return nil, err
+			}
+			sampled = append(sampled, r)
+		}
+		for _, kw := range kwargs {
+			r, err := replaced(kw.Value)
+			if err != nil {
+				return nil, err
+			}
+			sampledKw = append(sampledKw, variables.Kw{Name: kw.Name, Value: r})
+		}
+		return places, nil
+	}
+	var result py.Object
+	run := func() ([]variables.VariableTracker, error) {
+		r, err := variables.Call(tx, f, sampled, sampledKw)
+		if variables.IsObserved(err) {
+			return nil, h.refused("of a function that raises")
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.results, out.plain = r, true
+		var ends []variables.VariableTracker
+		result, err = h.result(r, &ends, &out.plain)
+		return ends, err
+	}
+	var err error
+	if out.body, err = tx.Output().Body(tx, h.fresh, samples, run); err != nil {
+		if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
+			return nil, h.refused("of a function whose control flow depends on data")
+		}
+		return nil, err
+	}
+	out.template, err = s.CallMethod(h.module, "function", out.body.Rows, s.Tuple(positions...), result, boolObject(len(kwargs) == 0 && plainTensors(tx, args)))
+	return out, err
+}
+
+// keptFunction is function for an operation that keeps it and calls it again later. In it, checkpoint splits: which of the two functions
+// runs again first is torch's.
+func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw, sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
+	h.tx.World().Kept++
+	defer func() { h.tx.World().Kept-- }()
+	return h.function(f, args, kwargs, sample)
+}
+
+func boolObject(b bool) py.Object {
+	if b {
+		return py.True()
+	}
+	return py.False()
+}
+
+func plainTensors(tx variables.Translator, vs []variables.VariableTracker) bool {
+	for _, v := range vs {
+		if !variables.IsTensor(variables.MustRealize(tx, v)) {
+			return false
+		}
+	}
+	return true
+}
+
+// result is the template of a value: what a function returns, whose tensors are the ends of its body.
+func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableTracker, plain *bool) (py.Object, error) {
+	tx, s := h.tx, h.tx.Scope()
+	v, err := variables.Realize(tx, v)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if err := tx.World().Enter(); err != nil {
+		return py.Object{}, err
+	}
+	defer tx.World().Leave()
+	all := func(vs []variables.VariableTracker) (py.Object, error) {
+		out := make([]py.Object, len(vs))
+		for i, it := range vs {
+			var err error
+			if out[i], err = h.result(it, ends, plain); err != nil {
+				return py.Object{}, err
+			}
+		}
+		return s.Tuple(out...), nil
+	}
+	switch x := v.(type) {
+	case *variables.TensorVariable:
+		if !x.Class.IsNull() && x.Class != tx.World().ParameterType {
+			return py.Object{}, h.refused("with a " + py.TypeName(x.Class))
+		}
+		*ends = append(*ends, x)
+		return s.CallMethod(h.module, "operand", s.Int(int64(len(*ends)-1)))
+	case *variables.ListVariable, *variables.TensorSequence:
+		items, err := variables.Unpack(tx, v)
+		if err != nil {
+			return py.Object{}, err
+		}
+		class, err := variables.PythonType(tx, v)
+		if err != nil {
+			return py.Object{}, err
+		}
+		parts, err := all(items)
+		if err != nil {
+			return py.Object{}, err
+		}
+		return s.CallMethod(h.module, "together", class, parts)
+	case *variables.TupleVariable:
+		class := tx.World().TupleType
+		if !x.Subclass().IsNull() {
+			class = x.Subclass()
+			if _, named := tx.World().NamedTupleFields(s, class); !named {
+				break
+			}
+		}
+		parts, err := all(itemsOf(tx, x))
+		if err != nil {
+			return py.Object{}, err
+		}
+		return s.CallMethod(h.module, "together", class, parts)
+	case *variables.DictVariable:
+		if !x.Plain() {
+			break
+		}
+		parts, err := all(x.Values())
+		if err != nil {
+			return py.Object{}, err
+		}
+		keys := make([]py.Object, len(x.Keys()))
+		for i, k := range x.Keys() {
+			c, known := variables.AsConstant(tx, variables.MustRealize(tx, k))
+			if !known {
+				return py.Object{}, h.refused("with a dict whose keys are not known")
+			}
+			keys[i] = c
+		}
+		return s.CallMethod(h.module, "mapping", s.Tuple(keys...), parts)
+	}
+	if c, known := variables.AsConstant(tx, v); known {
+		*plain = false
+		return s.CallMethod(h.module, "constant", c)
+	}
+	return py.Object{}, h.refused("with " + variables.Describe(tx, v))
+}
+
+// arguments are the templates of a tuple and a dict, and the tensors in them.
+func (h *higher) arguments(args []variables.VariableTracker, kwargs []variables.Kw) (templates [2]py.Object, tensors []variables.VariableTracker, err error) {
+	plain := true
+	if templates[0], err = h.result(variables.NewTuple(args, nil), &tensors, &plain); err != nil {
+		return templates, nil, err
+	}
+	names := make([]variables.VariableTracker, len(kwargs))
+	for i, kw := range kwargs {
+		names[i] = variables.StrConst(h.tx, kw.Name)
+	}
+	named, err := variables.NewDictOf(h.tx, names, variables.KwValues(kwargs))
+	if err != nil {
+		return templates, nil, err
+	}
+	templates[1], err = h.result(named, &tensors, &plain)
+	return templates, tensors, err
+}
+
+// skeleton is a value with small integers in the place of its leaves.
+func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
+	r, ok, err := mapLeaves(h.tx, variables.NewTuple(vs, nil), func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
+		return variables.IntConst(h.tx, 0), true, nil
+	})
+	if err == nil && ok {
+		if o, known := plainOption(h.tx, r); known {
+			return o, nil
+		}
+	}
+	if err == nil {
+		err = h.refused("with these arguments")
+	}
+	return py.Object{}, err
+}
+
+// like makes the stand-in of a tensor: a function of _higher's that gives one with the same metadata.
+func (h *higher) like(t *variables.TensorVariable, how string, args ...variables.VariableTracker) (*variables.TensorVariable, error) {
+	fn, err := h.tx.Scope().GetAttr(h.module, how)
+	if err != nil {
+		return nil, err
+	}
+	node, err := h.tx.Output().CallFunction(h.tx, fn, "torch.func."+how, append([]variables.VariableTracker{t}, args...), nil)
+	if err != nil {
+		return nil, err
+	}
+	return variables.NewTensor(node), nil
+}
+
+// callGraphFunction is the call of a function that an operation of the graph has made.
+func callGraphFunction(tx variables.Translator, v *variables.GraphFunction, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+	m, err := tx.Scope().Import("godynamo._translator.higher")
+	if err != nil {
+		return nil, err
+	}
+	called, err := tx.Scope().GetAttr(m, "called_function")
+	if err != nil {
+		return nil, err
+	}
+	h := &higher{tx: tx, module: m, name: "a function that the graph makes"}
+	arguments, tensors, err := h.arguments(args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	target, err := tx.Scope().Call(called, arguments[0], arguments[1])
+	if err != nil {
+		return nil, err
+	}
+	return variables.CallAllowed(tx, target, "torch.func.called_function", append([]variables.VariableTracker{v}, tensors...), nil)
+}
