@@ -100,8 +100,8 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType [
 	return t, ofType, nil
 }
 
-// dictItems gives keys and values in the order of the dict's iteration: an OrderedDict keeps its own beside the storage's
-// (move_to_end changes that one alone).
+// dictItems gives keys and values in the order of the dict's iteration: an OrderedDict keeps its own beside the
+// storage's (move_to_end changes that one alone).
 func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
 	s := tx.Scope()
 	w := tx.World()
@@ -177,7 +177,8 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	return d, append([]guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, gs...), nil
 }
 
-// keyConstant is the key of a dict of the frame: the guard on the keys compares plain values by value, others by identity.
+// keyConstant is the key of a dict of the frame: the guard on the keys compares plain values by value, others by
+// identity.
 func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	if isImmutable(tx, k) {
 		return NewConstant(k, nil), nil
@@ -236,7 +237,8 @@ func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	return true
 }
 
-// isFunctionKey tells functions, methods and classes that are members by identity, or as torch's own descriptors' methods are.
+// isFunctionKey tells functions, methods and classes that are members by identity, or as torch's own descriptors'
+// methods are.
 func isFunctionKey(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr, py.Function:

@@ -15,7 +15,8 @@ type wrapping struct {
 	ofType []guards.Guard // it has that type
 }
 
-// wrapper gives the tracker of an object and the guards that make it true; neither tracker nor error: the object is none of its kind.
+// wrapper gives the tracker of an object and the guards that make it true; neither tracker nor error: the object is
+// none of its kind.
 type wrapper func(w *wrapping) (VariableTracker, []guards.Guard, error)
 
 func (w *wrapping) object() guards.Const { return w.tx.Output().Const(w.obj) }
@@ -31,8 +32,8 @@ func (w *wrapping) refused(text string, args ...any) error {
 	return unsupported(exc.UntrackedObject, text, append([]any{w.src.Name()}, args...)...)
 }
 
-// wrapByKind are the wrappers of exact builtin types and of their nearest subclasses; wrapByClass those of other classes, in the order in
-// which they are tried.
+// wrapByKind are the wrappers of exact builtin types and of their nearest subclasses; wrapByClass those of other
+// classes, in the order in which they are tried.
 var (
 	wrapByKind  map[py.Kind]wrapper
 	wrapByClass []wrapper

@@ -51,8 +51,8 @@ func (b *BuiltinVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 
 type builtinHandler func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 
-// builtinHandlers: name in builtins → what it does to tracked values. A handler that returns (nil, nil) leaves the call to
-// constant folding. Filled in init since handlers reach Call again.
+// builtinHandlers: name in builtins → what it does to tracked values. A handler that returns (nil, nil) leaves the call
+// to constant folding. Filled in init since handlers reach Call again.
 var builtinHandlers map[string]builtinHandler
 
 func init() {
@@ -108,7 +108,8 @@ func operatorOrFold(tx Translator, op opcode.BinaryOp, a []VariableTracker) (Var
 	return Binary(tx, op, a[0], a[1])
 }
 
-// positional checks the number of arguments; another number, or keywords, is left to constant folding (CPython's own error).
+// positional checks the number of arguments; another number, or keywords, is left to constant folding (CPython's own
+// error).
 func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (VariableTracker, error)) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < lo || len(args) > hi || len(kwargs) > 0 {
@@ -360,7 +361,8 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 	return BoolConst(r == py.True()), nil
 }
 
-// saysItIs is the second half of isinstance, for a value that is no instance by its type: what it has under __class__ counts too.
+// saysItIs is the second half of isinstance, for a value that is no instance by its type: what it has under __class__
+// counts too.
 func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
 	if !claimsClass(tx, t) {
 		return BoolConst(false), nil

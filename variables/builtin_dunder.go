@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// callDunder is a special method of a builtin container called by its name: v.__len__(), list.__add__(v, w). Other names are no
-// methods that are modelled.
+// callDunder is a special method of a builtin container called by its name: v.__len__(), list.__add__(v, w). Other
+// names are no methods that are modelled.
 func callDunder(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	bare, begins := strings.CutPrefix(name, "__")
 	bare, ends := strings.CutSuffix(bare, "__")
@@ -83,8 +83,8 @@ func callBuiltin(tx Translator, name string, args ...VariableTracker) (VariableT
 	return builtinOf(tx, name).(*BuiltinVariable).Call(tx, args, nil)
 }
 
-// number asks an instance for a number by a special method written in Python (kind is the type it must give); nil when its class
-// has none.
+// number asks an instance for a number by a special method written in Python (kind is the type it must give); nil when
+// its class has none.
 func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, method)
 	if err != nil {

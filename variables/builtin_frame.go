@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Builtins that look at their caller's frame. What they read is known while translating; where CPython must run them, they run in
-// the user's own frame: exc.Unsupported.Frame asks for it.
+// Builtins that look at their caller's frame. What they read is known while translating; where CPython must run them,
+// they run in the user's own frame: exc.Unsupported.Frame asks for it.
 
 func init() { // after builtin.go's
 	for name, h := range map[string]builtinHandler{

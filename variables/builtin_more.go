@@ -92,7 +92,8 @@ func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
 }
 
-// nextUntil calls the function; what the sentinel equals ends the iterator for good. The function may have ended it meanwhile.
+// nextUntil calls the function; what the sentinel equals ends the iterator for good. The function may have ended it
+// meanwhile.
 func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	v, err := Call(tx, it.args[0], nil, nil)
 	same := false

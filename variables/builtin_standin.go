@@ -21,8 +21,8 @@ func (w *World) IsPolyfill(s *py.Scope, globals py.Object) bool {
 	return ok
 }
 
-// polyfillMark is what a class of godynamo._polyfills is: "class" of stand-ins, "end" or "decline", the two results that mean
-// something else; "" for all other classes.
+// polyfillMark is what a class of godynamo._polyfills is: "class" of stand-ins, "end" or "decline", the two results
+// that mean something else; "" for all other classes.
 func polyfillMark(tx Translator, class py.Object) string {
 	v, ok := tx.Scope().TypeLookup(class, polyfillName)
 	if !ok {
@@ -31,8 +31,8 @@ func polyfillMark(tx Translator, class py.Object) string {
 	return py.GoString(v)
 }
 
-// polyfillMarker is polyfillMark of one of the two markers, which need not be looked at to be told apart from values of the
-// program's.
+// polyfillMarker is polyfillMark of one of the two markers, which need not be looked at to be told apart from values of
+// the program's.
 func polyfillMarker(tx Translator, v VariableTracker) string {
 	var class py.Object
 	switch x := v.(type) {
@@ -103,8 +103,8 @@ func (w *World) standInFor(s *py.Scope, fn py.Object) (replacement, error) {
 	return r, nil
 }
 
-// callStandIn calls the Python function or class that stands in for fn; false when there is none. A stand-in that declines is
-// a break at the call.
+// callStandIn calls the Python function or class that stands in for fn; false when there is none. A stand-in that
+// declines is a break at the call.
 func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	sub, err := tx.World().standInFor(tx.Scope(), fn)
 	if err != nil || sub.fn.IsNull() {
@@ -147,8 +147,8 @@ func callPolyfill(tx Translator, name string, args ...VariableTracker) (Variable
 	return r, err
 }
 
-// wrapStandIn is the stand-in of an immutable object of a C type (operator.itemgetter(1)) that was read from the frame; nil when
-// there is none for its type.
+// wrapStandIn is the stand-in of an immutable object of a C type (operator.itemgetter(1)) that was read from the frame;
+// nil when there is none for its type.
 func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	s := tx.Scope()
 	how, err := s.Call(tx.World().standInObject, obj)
@@ -190,8 +190,8 @@ func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTrack
 	return v, nil
 }
 
-// StandInVariable is an object of a C type that the program made: an instance of a class of godynamo._polyfills acts for it while
-// translating, and tells how to make the real one in the same state when it leaves the frame (_escape).
+// StandInVariable is an object of a C type that the program made: an instance of a class of godynamo._polyfills acts
+// for it while translating, and tells how to make the real one in the same state when it leaves the frame (_escape).
 type StandInVariable struct {
 	Base
 	real   py.Object         // the C type
@@ -247,8 +247,8 @@ func (s *StandInVariable) Truth(tx Translator) (bool, error) {
 	return true, nil
 }
 
-// spent tells stand-ins whose real object exists already: from then on that one has the state. A _group is an object that shares
-// state with others, and becomes real with the first of them.
+// spent tells stand-ins whose real object exists already: from then on that one has the state. A _group is an object
+// that shares state with others, and becomes real with the first of them.
 func (s *StandInVariable) spent() error {
 	real := Materialized(s)
 	if g, ok := s.state.attrs["_group"]; ok && g != nil {
@@ -315,8 +315,8 @@ func (s *StandInVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	return r, err
 }
 
-// MadeAt is the step of the outermost frame at which v was made, when v cannot be made real in the state it is in: CPython has to make
-// it. Else 0.
+// MadeAt is the step of the outermost frame at which v was made, when v cannot be made real in the state it is in:
+// CPython has to make it. Else 0.
 func MadeAt(v VariableTracker) int {
 	if s, ok := v.(standIn); ok {
 		return s.parts().madeAt

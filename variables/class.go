@@ -62,7 +62,8 @@ func (c *ClassVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// classFacts are attributes of every class that CPython is asked for: they do not change, or the class is another one then.
+// classFacts are attributes of every class that CPython is asked for: they do not change, or the class is another one
+// then.
 var classFacts = map[string]bool{
 	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true, "__base__": true,
 }
@@ -176,7 +177,8 @@ func guardMembers(tx Translator, class py.Object) error {
 	return nil
 }
 
-// fromMembers is what Enum's metaclass or a member's place in the class reads from the table of members, whose contents are guarded.
+// fromMembers is what Enum's metaclass or a member's place in the class reads from the table of members, whose contents
+// are guarded.
 func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker, error) {
 	members, ok := tx.Scope().TypeLookup(c.Class, "_member_map_")
 	if !ok || tx.World().Metaclass(tx, c.Class) != tx.World().EnumMeta {
@@ -306,8 +308,8 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 	return tx.Build(d, src), nil
 }
 
-// metaMethod is a special method that the user's metaclass has, bound to the class; nil where it is none of Python's own making. Enum's
-// metaclass is left to CPython: its classes are constants.
+// metaMethod is a special method that the user's metaclass has, bound to the class; nil where it is none of Python's
+// own making. Enum's metaclass is left to CPython: its classes are constants.
 func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker, error) {
 	if c.Class.Kind() == py.TypeKind && tx.World().Metaclass(tx, c.Class) == tx.World().TypeType || tx.World().IsEnumClass(tx.Scope(), c.Class) {
 		return nil, nil
@@ -511,7 +513,8 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 	return r, err
 }
 
-// objectMethod is object's own methods called on an instance of a Python class (super().__init__(), object.__setattr__).
+// objectMethod is object's own methods called on an instance of a Python class (super().__init__(),
+// object.__setattr__).
 func objectMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if o.exc != nil {
 		return exceptionMethod(tx, o, name, args, kwargs)
@@ -620,8 +623,8 @@ func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return tx.Build(v, guards.NewModuleAttrSource(src, name)), nil
 }
 
-// dynamicAttr is an attribute that the module computes: by PEP 562, or by a descriptor of its class. Only torch's own modules are asked.
-// Flags are guarded; other objects are the same every time.
+// dynamicAttr is an attribute that the module computes: by PEP 562, or by a descriptor of its class. Only torch's own
+// modules are asked. Flags are guarded; other objects are the same every time.
 func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	module, _ := s.InstanceAttr(m.Module, "__name__")

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Members of enum classes are constants, and what module enum gives them CPython computes. What the user's class defines is the
-// user's code, and runs as such.
+// Members of enum classes are constants, and what module enum gives them CPython computes. What the user's class
+// defines is the user's code, and runs as such.
 
 // enumMember is the constant that v is where that is a member of an enum class.
 func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
@@ -22,8 +22,8 @@ func byEnum(tx Translator, fn py.Object) bool {
 	return ok && module.Kind() == py.Str && py.GoString(module) == "enum"
 }
 
-// memberMethod is a special method, bound to an enum member, that is Python code; nil for others, and for those of module enum
-// unless they are asked for.
+// memberMethod is a special method, bound to an enum member, that is Python code; nil for others, and for those of
+// module enum unless they are asked for.
 func memberMethod(tx Translator, v VariableTracker, name string, enums bool) VariableTracker {
 	c, ok := enumMember(tx, v)
 	if !ok {
@@ -52,7 +52,8 @@ func readsMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// foundMember guards that a member of an enum class, which CPython has computed, is the one that its class finds by its value.
+// foundMember guards that a member of an enum class, which CPython has computed, is the one that its class finds by its
+// value.
 func foundMember(tx Translator, o py.Object) error {
 	w, s := tx.World(), tx.Scope()
 	if !w.IsEnum(s, o) {
@@ -79,8 +80,8 @@ func foundMember(tx Translator, o py.Object) error {
 }
 
 // findsMember returns the member that an enum class has under a value, and guards that; nil for none. It refuses values
-// without a hash, for which Enum.__new__ compares with all members. Where the class has special methods, it also refuses
-// values without a member, for which Flag makes one.
+// without a hash, for which Enum.__new__ compares with all members. Where the class has special methods, it also
+// refuses values without a member, for which Flag makes one.
 func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	v, err := Realize(tx, v)
@@ -164,8 +165,8 @@ func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, erro
 	return memberText(tx, m, spec)
 }
 
-// memberOperand refuses a binary operator that the class of an enum member defines; ownText tells text % member, where the member's class
-// says what its text is.
+// memberOperand refuses a binary operator that the class of an enum member defines; ownText tells text % member, where
+// the member's class says what its text is.
 func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownText bool, err error) {
 	if memberMethod(tx, a, n.Method(), false) != nil || memberMethod(tx, a, n.InplaceMethod(), false) != nil || memberMethod(tx, b, n.Reflected(), false) != nil {
 		return false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
@@ -235,7 +236,8 @@ func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
 	return truth, true, err
 }
 
-// computedAttr is an attribute of an enum member that code of the user's computes: a property is inlined; nil for all others.
+// computedAttr is an attribute of an enum member that code of the user's computes: a property is inlined; nil for all
+// others.
 func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracker, error) {
 	c, ok := enumMember(tx, v)
 	if !ok {

@@ -8,9 +8,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Every look-up of a name along a class's MRO passes World.Looked (py.Scope.OnTypeLookup), which guards what kind of thing it found: a
-// value that is used has guards of its own. Which classes a class derives from, its metaclass and its name are guarded where they are
-// read. The memo of a guard program compares one version tag per class for all of these.
+// Every look-up of a name along a class's MRO passes World.Looked (py.Scope.OnTypeLookup), which guards what kind of
+// thing it found: a value that is used has guards of its own. Which classes a class derives from, its metaclass and its
+// name are guarded where they are read. The memo of a guard program compares one version tag per class for all of
+// these.
 
 // classLookup is one question about a class: a name looked up, or one of the facts "bases", "type" and "name".
 type classLookup struct {
@@ -19,8 +20,8 @@ type classLookup struct {
 	fact  string
 }
 
-// Looked guards what a look-up of a name along a class's MRO found: nothing, this object where it is C's own or a function, else an object
-// of this type. Values and functions have more guards where they are used.
+// Looked guards what a look-up of a name along a class's MRO found: nothing, this object where it is C's own or a
+// function, else an object of this type. Values and functions have more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
 	if _, ok := storedClassAttr(tx, class, name); ok && w.overlooked == nil {
 		w.overlooked = unsupported(exc.AttrUnsupported, "%s of class %s, which was just stored", name, py.TypeName(class))
@@ -52,8 +53,9 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	}
 }
 
-// Overlooked is the break for a look-up that found what a class holds, although the frame has stored something else there: the store is an
-// effect, and has not run. It is nil when there was no such look-up. The translator asks after each instruction, and drops its result.
+// Overlooked is the break for a look-up that found what a class holds, although the frame has stored something else
+// there: the store is an effect, and has not run. It is nil when there was no such look-up. The translator asks after
+// each instruction, and drops its result.
 func (w *World) Overlooked() error { return w.overlooked }
 
 // Metaclass returns type(class). It is guarded where it can be assigned.
@@ -98,7 +100,8 @@ func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	}
 }
 
-// mayChange tells classes that a program may change from those of libraries whose classes nobody does: torch's, and ours.
+// mayChange tells classes that a program may change from those of libraries whose classes nobody does: torch's, and
+// ours.
 func (w *World) mayChange(tx Translator, class py.Object) bool {
 	known, ok := w.fixed[class]
 	if !ok {

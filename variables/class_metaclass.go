@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Special methods of a metaclass written in Python decide what operations on its classes do. They are inlined where metaMethod is
-// asked, and CPython computes nothing on such classes while translating.
+// Special methods of a metaclass written in Python decide what operations on its classes do. They are inlined where
+// metaMethod is asked, and CPython computes nothing on such classes while translating.
 
 // metaSpecials are the special methods that a C function may call on a class which it is given.
 var metaSpecials = []string{
@@ -18,7 +18,8 @@ var metaSpecials = []string{
 	"__fspath__", "__missing__", "keys",
 }
 
-// plainMetaclass reports whether CPython may compute on a class: none of these methods (all of metaSpecials by default) is the user's.
+// plainMetaclass reports whether CPython may compute on a class: none of these methods (all of metaSpecials by default)
+// is the user's.
 func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
 	meta := w.Metaclass(tx, class)
 	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) || !w.mayChange(tx, meta) {
@@ -55,7 +56,8 @@ func (w *World) computable(tx Translator, objs []py.Object, names ...string) err
 	})
 }
 
-// printable is computable for CPython's text of obj, and guards what the texts of classes and members in it are made of.
+// printable is computable for CPython's text of obj, and guards what the texts of classes and members in it are made
+// of.
 func (w *World) printable(tx Translator, obj py.Object) error {
 	return w.eachWithin(tx, []py.Object{obj}, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -110,7 +112,8 @@ func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(p
 	return nil
 }
 
-// readsValue reports whether one of a member's special methods is Python code of module enum, which reads the member's value.
+// readsValue reports whether one of a member's special methods is Python code of module enum, which reads the member's
+// value.
 func readsValue(tx Translator, o py.Object, names []string) bool {
 	for _, name := range names {
 		if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok && d.Kind() == py.Function {
@@ -165,8 +168,8 @@ func (w *World) fact(tx Translator, class py.Object, name string, value py.Objec
 	return nil
 }
 
-// Matches reports whether sequence patterns (else mapping patterns) of match statements take instances of a class, and guards that: an
-// abstract class may come to have it registered.
+// Matches reports whether sequence patterns (else mapping patterns) of match statements take instances of a class, and
+// guards that: an abstract class may come to have it registered.
 func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, error) {
 	name, fact, flag := "matches mappings", py.MatchesMapping, 1<<6
 	if sequence {
@@ -212,8 +215,8 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 	return nil
 }
 
-// opaqueClass reports whether reading a class's attributes, or keeping it in a dict, runs code of its metaclass. An enum
-// class that has been given another metaclass is opaque also.
+// opaqueClass reports whether reading a class's attributes, or keeping it in a dict, runs code of its metaclass. An
+// enum class that has been given another metaclass is opaque also.
 func opaqueClass(tx Translator, class py.Object) bool {
 	if w := tx.World(); w.IsEnumClass(tx.Scope(), class) && !py.IsSubtype(class.Type(), w.EnumMeta) {
 		return true
@@ -224,8 +227,8 @@ func opaqueClass(tx Translator, class py.Object) bool {
 	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
 }
 
-// instanceChecks returns the classes that isinstance or issubclass with cls asks, their metaclasses guarded; ok is false where the
-// user's code decides.
+// instanceChecks returns the classes that isinstance or issubclass with cls asks, their metaclasses guarded; ok is
+// false where the user's code decides.
 func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
 	w, s := tx.World(), tx.Scope()
 	asked, ok := py.Answered(s.Call(w.checkedClasses, cls))
@@ -241,8 +244,8 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside guards that a class is no subclass of cls, where an abstract class among those asked could have it registered later.
-// What an abstract class has once accepted stays accepted.
+// staysOutside guards that a class is no subclass of cls, where an abstract class among those asked could have it
+// registered later. What an abstract class has once accepted stays accepted.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
 	if !asksAbstract(tx, asked) {
 		return nil

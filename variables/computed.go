@@ -10,12 +10,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ComputedVariable is a plain Python value that the transformed function computes anew on each call, with plain Python, and of
-// which the translation knows the exact type alone: a random number, and what the program makes of it. It can be stored,
-// returned, printed, computed with, and it may be an operand of the graph; control flow that depends on it splits the frame.
+// ComputedVariable is a plain Python value that the transformed function computes anew on each call, with plain Python,
+// and of which the translation knows the exact type alone: a random number, and what the program makes of it. It can be
+// stored, returned, printed, computed with, and it may be an operand of the graph; control flow that depends on it
+// splits the frame.
 //
-// What computes it is an event (Output.Compute). A backend that takes whole graphs has these in front of its graph, which takes
-// the numbers as inputs.
+// What computes it is an event (Output.Compute). A backend that takes whole graphs has these in front of its graph,
+// which takes the numbers as inputs.
 type ComputedVariable struct {
 	Base
 	Type py.Object
@@ -50,7 +51,8 @@ func compute(tx Translator, class py.Object, operands []VariableTracker, emit fu
 	return v, nil
 }
 
-// ComputedBefore is a value that the piece of the frame in front of this one has computed; nil where it is none of a plain type.
+// ComputedBefore is a value that the piece of the frame in front of this one has computed; nil where it is none of a
+// plain type.
 func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTracker {
 	v := &ComputedVariable{Base: Base{Src: src}, Type: obj.Type()}
 	if !IsComputedPlain(tx, v) {
@@ -104,8 +106,8 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 	return 0, false
 }
 
-// computedOperator is an arithmetic operator on numbers of which one is computed; false for others. Only what cannot raise is
-// computed: the exception would come before effects of the program that stand in front of it.
+// computedOperator is an arithmetic operator on numbers of which one is computed; false for others. Only what cannot
+// raise is computed: the exception would come before effects of the program that stand in front of it.
 func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -325,13 +327,13 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	return v, true, err
 }
 
-// wholeGraphOperators are operators that give bit by bit the same where one operand is a 0-dimensional tensor in the place of a
-// Python number, as long as the other has dimensions and a type that the number does not change.
+// wholeGraphOperators are operators that give bit by bit the same where one operand is a 0-dimensional tensor in the
+// place of a Python number, as long as the other has dimensions and a type that the number does not change.
 var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true, "le": true, "eq": true,
 	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
 
-// numberOperands replaces computed numbers among the operands of an operator on tensors by graph inputs that a whole graph takes: tensors
-// without dimensions. A backend compiles a Python number among its inputs as a constant.
+// numberOperands replaces computed numbers among the operands of an operator on tensors by graph inputs that a whole
+// graph takes: tensors without dimensions. A backend compiles a Python number among its inputs as a constant.
 func numberOperands(tx Translator, name string, operands []VariableTracker) error {
 	for i, v := range operands {
 		x, ok := v.(*ComputedVariable)
@@ -406,8 +408,8 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 	return fn, example, err
 }
 
-// TakesNumber tells operations of a graph written inline that may take a computed number: its value decides nothing about the
-// result's metadata.
+// TakesNumber tells operations of a graph written inline that may take a computed number: its value decides nothing
+// about the result's metadata.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Random numbers of Python's: a method of a random.Random is called by the transformed function at its place, on each call, and
-// gives a ComputedVariable. What a method gives is found out by calling it on a generator of ours.
+// Random numbers of Python's: a method of a random.Random is called by the transformed function at its place, on each
+// call, and gives a ComputedVariable. What a method gives is found out by calling it on a generator of ours.
 
 // drawing is what a method of random.Random does with the generator.
 type drawing int
@@ -173,7 +173,8 @@ func (d *draw) several(example py.Object, operands []VariableTracker, known []py
 	return d.items(list, n, class, limit)
 }
 
-// largest is the largest absolute value of an int that these arguments allow; 0: more than exactInt. limit: the example's.
+// largest is the largest absolute value of an int that these arguments allow; 0: more than exactInt. limit: the
+// example's.
 func (d *draw) largest(limit int64, known []py.Object) int64 {
 	for _, k := range known {
 		i, ok := py.AsInt(k)

@@ -7,7 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ConstantVariable is a value known wholly and immutable: numbers, text, None, dtypes, enum members. CPython computes with it.
+// ConstantVariable is a value known wholly and immutable: numbers, text, None, dtypes, enum members. CPython computes
+// with it.
 type ConstantVariable struct {
 	Base
 	Value py.Object
@@ -140,8 +141,8 @@ func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 	return py.GoString(o), true
 }
 
-// immutableResult wraps what CPython computed from constants: containers become trackers of the program's own, so that the
-// program may change them.
+// immutableResult wraps what CPython computed from constants: containers become trackers of the program's own, so that
+// the program may change them.
 func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	convert := func(o py.Object) (VariableTracker, error) { return immutableResult(tx, o) }
 	if v, err := ownContainer(tx, o, convert); v != nil || err != nil {
@@ -162,7 +163,8 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
 }
 
-// ownContainer is a container of the program's own with what convert makes of the items of a list, tuple or dict; nil for other objects.
+// ownContainer is a container of the program's own with what convert makes of the items of a list, tuple or dict; nil
+// for other objects.
 func ownContainer(tx Translator, o py.Object, convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
 	switch o.Kind() {
 	case py.List, py.Tuple:

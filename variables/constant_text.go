@@ -10,8 +10,8 @@ import (
 
 var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.Complex, "Str": py.Str}
 
-// knownCopy is a real object equal to v when all of it is known: lists, dicts and sets of constants become real ones of CPython, for
-// calls that keep and change nothing. A member of an enum class that says what its text is has none.
+// knownCopy is a real object equal to v when all of it is known: lists, dicts and sets of constants become real ones of
+// CPython, for calls that keep and change nothing. A member of an enum class that says what its text is has none.
 func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -270,7 +270,8 @@ func afterConversion(tx Translator, v VariableTracker, conversion string) (Varia
 	return NewConstant(tx.Scope().Str(text), nil), nil
 }
 
-// format is the text by the instance's own __format__, or by that of the builtin type it derives from; nil if it has neither.
+// format is the text by the instance's own __format__, or by that of the builtin type it derives from; nil if it has
+// neither.
 func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) (VariableTracker, error) {
 	m, err := o.slotMethod(tx, "__format__")
 	if err != nil {
@@ -330,7 +331,8 @@ func asciiOf(tx Translator, text string) (VariableTracker, error) {
 	return NewConstant(o, nil), observed(err)
 }
 
-// percentFormat is text % values where a value is no constant: its text is put in as a constant. ok false: a is no text.
+// percentFormat is text % values where a value is no constant: its text is put in as a constant. ok false: a is no
+// text.
 func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, error) {
 	format, ok := AsConstant(tx, valueOf(a))
 	if !ok || format.Kind() != py.Str {
@@ -427,8 +429,8 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// isMapping reports whether str % v takes v for a mapping, of which nothing need be printed: v has the subscription of a
-// mapping, and is neither a tuple nor a text.
+// isMapping reports whether str % v takes v for a mapping, of which nothing need be printed: v has the subscription of
+// a mapping, and is neither a tuple nor a text.
 func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	switch x := valueOf(v).(type) {
 	case *TupleVariable:

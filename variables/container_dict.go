@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// DictVariable is a dict, or an OrderedDict or defaultdict (class), whose keys are known. Go keeps keys and values in the dict's order; which
-// key is which CPython decides, in a real dict of stand-ins (keyring).
+// DictVariable is a dict, or an OrderedDict or defaultdict (class), whose keys are known. Go keeps keys and values in
+// the dict's order; which key is which CPython decides, in a real dict of stand-ins (keyring).
 type DictVariable struct {
 	Base
 	keyring

@@ -335,8 +335,8 @@ func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, err
 	return items[i], true, nil
 }
 
-// plainDict is the dict whose items CPython copies without asking its methods: a dict, or an instance of a subclass that leaves
-// iteration and look-up alone.
+// plainDict is the dict whose items CPython copies without asking its methods: a dict, or an instance of a subclass
+// that leaves iteration and look-up alone.
 func plainDict(tx Translator, v VariableTracker) (*DictVariable, bool) {
 	switch x := v.(type) {
 	case *DictVariable:

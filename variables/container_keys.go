@@ -6,9 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares: a value known wholly stands for itself,
-// a tensor or another value compared by identity has a bare object() that is its own in the whole translation, a tuple is the
-// tuple of its items' stand-ins. Equality of keys, order of iteration and the errors of unhashable values are therefore CPython's.
+// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares: a value known wholly stands
+// for itself, a tensor or another value compared by identity has a bare object() that is its own in the whole
+// translation, a tuple is the tuple of its items' stand-ins. Equality of keys, order of iteration and the errors of
+// unhashable values are therefore CPython's.
 type keyring struct {
 	members map[py.Object]VariableTracker // stand-ins of members that are not constants
 	users   []userKey
@@ -102,8 +103,8 @@ func hashOf(tx Translator, o py.Object) (py.Object, error) {
 	return h, observed(err)
 }
 
-// hashResult is the hash that an integer from __hash__ stands for: slot_tp_hash of CPython 3.11, Objects/typeobject.c. One that fits a
-// machine word is taken as it is.
+// hashResult is the hash that an integer from __hash__ stands for: slot_tp_hash of CPython 3.11, Objects/typeobject.c.
+// One that fits a machine word is taken as it is.
 func hashResult(tx Translator, h py.Object) (py.Object, error) {
 	switch n, ok := py.AsInt(h); {
 	case !ok:
@@ -217,8 +218,8 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	return s, nil
 }
 
-// ownHash is hash(o) by the method m of o's class. One with effects is left to CPython, which keeps hashes with the members: here a
-// member may be hashed again, when it goes into another container or is made real.
+// ownHash is hash(o) by the method m of o's class. One with effects is left to CPython, which keeps hashes with the
+// members: here a member may be hashed again, when it goes into another container or is made real.
 func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, error) {
 	writes := tx.World().Writes
 	hv, err := Call(tx, m, nil, nil)
@@ -235,7 +236,8 @@ func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, er
 	return hashResult(tx, h)
 }
 
-// settle checks that the members still have the hashes they were entered under: called before they are entered into a real container.
+// settle checks that the members still have the hashes they were entered under: called before they are entered into a
+// real container.
 func (r *keyring) settle(tx Translator) error {
 	for _, u := range r.users {
 		m, err := u.instance.lookupSpecial(tx, "__hash__")
@@ -256,8 +258,8 @@ func (r *keyring) settle(tx Translator) error {
 	return nil
 }
 
-// added notes that v has become a member under its stand-in. A constant of the same hash as an instance that compares by code of
-// its own would have to be compared with it: such a mixture is refused.
+// added notes that v has become a member under its stand-in. A constant of the same hash as an instance that compares
+// by code of its own would have to be compared with it: such a mixture is refused.
 func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
 	v = MustRealize(tx, v)
 	if err := r.unlike(tx, standIn, all); err != nil {
@@ -300,7 +302,8 @@ func usersIn(tx Translator, standIn py.Object) []userKey {
 	return out
 }
 
-// unlike refuses an instance that compares by code of its own where a constant member has its hash: CPython would compare them.
+// unlike refuses an instance that compares by code of its own where a constant member has its hash: CPython would
+// compare them.
 func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Object) error {
 	inside := usersIn(tx, standIn)
 	if len(inside) == 0 || all == nil {

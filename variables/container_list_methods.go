@@ -17,8 +17,8 @@ type array interface {
 	changed()
 }
 
-// A method that rearranges: what its arguments are ('x' an item, '*' an iterable of items, 'k' a known index, 'o' a known index that
-// may be left out), and whether its result is one of the items.
+// A method that rearranges: what its arguments are ('x' an item, '*' an iterable of items, 'k' a known index, 'o' a
+// known index that may be left out), and whether its result is one of the items.
 type rearranging struct {
 	args string
 	item bool
@@ -106,8 +106,8 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 	return all[n], nil
 }
 
-// atAnEnd does what programs do in long loops without CPython's help, which would take as long as the row each time: one item added or
-// taken at an end.
+// atAnEnd does what programs do in long loops without CPython's help, which would take as long as the row each time:
+// one item added or taken at an end.
 func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (VariableTracker, bool) {
 	row := a.row()
 	n := len(*row)
@@ -334,7 +334,8 @@ func clamp(i, n int) int {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// wrongCall is a call whose arguments the method refuses, or that is not modelled: the frame is split, and CPython decides.
+// wrongCall is a call whose arguments the method refuses, or that is not modelled: the frame is split, and CPython
+// decides.
 func wrongCall(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) error {
 	return unsupported(exc.CallUnsupported, "%s of %s with %d arguments", name, Describe(tx, v), len(args)+len(kwargs))
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ModuleSliceVariable is a slice of an nn.ModuleList or nn.Sequential: a new container of the same submodules. It is used as what it
-// holds; where it leaves the frame, CPython slices the container again.
+// ModuleSliceVariable is a slice of an nn.ModuleList or nn.Sequential: a new container of the same submodules. It is
+// used as what it holds; where it leaves the frame, CPython slices the container again.
 type ModuleSliceVariable struct {
 	Base
 	of    *ObjectVariable

@@ -27,7 +27,8 @@ func (l *ListVariable) Children() []VariableTracker { return l.items }
 // Items implements Sequence.
 func (l *ListVariable) Items(Translator) ([]VariableTracker, error) { return capped(l.items), nil }
 
-// capped is a slice whose next append copies it: of items that a container has handed out, or was given. It appends its own in place.
+// capped is a slice whose next append copies it: of items that a container has handed out, or was given. It appends its
+// own in place.
 func capped[T any](items []T) []T { return items[:len(items):len(items)] }
 
 // Len implements Lener.
@@ -59,7 +60,8 @@ func (l *ListVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// TupleVariable is a tuple whose items are tracked: an exact one, or of a subclass (torch.Size, a namedtuple) when class is set.
+// TupleVariable is a tuple whose items are tracked: an exact one, or of a subclass (torch.Size, a namedtuple) when
+// class is set.
 type TupleVariable struct {
 	Base
 	items []VariableTracker
@@ -154,8 +156,8 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 		e.BuildTuple(len(t.items))
 		return nil
 	}
-	// tuple.__new__(class, items), what a namedtuple's own __new__ does: that one may be the frame being translated. torch.Size has a
-	// constructor in C and refuses tuple's.
+	// tuple.__new__(class, items), what a namedtuple's own __new__ does: that one may be the frame being translated.
+	// torch.Size has a constructor in C and refuses tuple's.
 	maker := tupleType
 	if isSize(t.class) {
 		maker = t.class
@@ -186,7 +188,8 @@ func LoadAll(e Emitter, vs []VariableTracker) error {
 	return nil
 }
 
-// namedByTorch refuses a member of an enum class in a row with tensors: torch's error names its class, which the graph does not know.
+// namedByTorch refuses a member of an enum class in a row with tensors: torch's error names its class, which the graph
+// does not know.
 func namedByTorch(tx Translator, vs []VariableTracker) error {
 	tensors, member := false, VariableTracker(nil)
 	for _, v := range vs {

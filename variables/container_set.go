@@ -8,8 +8,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// SetVariable is a set, or a frozenset whose items are not all constants. CPython keeps the real one beside it, of the items' stand-ins
-// (keyring), and computes every method on that: results, order of iteration and exceptions are its own.
+// SetVariable is a set, or a frozenset whose items are not all constants. CPython keeps the real one beside it, of the
+// items' stand-ins (keyring), and computes every method on that: results, order of iteration and exceptions are its
+// own.
 type SetVariable struct {
 	Base
 	keyring
@@ -117,8 +118,8 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 	return k, err
 }
 
-// Items implements Sequence, in CPython's order. The order of items that hash by their address is not known, unless there is
-// one at most; the order of a set of the frame, which depends on how it came to be, is guarded.
+// Items implements Sequence, in CPython's order. The order of items that hash by their address is not known, unless
+// there is one at most; the order of a set of the frame, which depends on how it came to be, is guarded.
 func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	order, err := listOf(tx, s.real)
 	if err != nil {
@@ -159,7 +160,8 @@ func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	return nil
 }
 
-// guardLayout makes what the order of a set of the frame's after changes, and that of its copies, rests on part of the translation.
+// guardLayout makes what the order of a set of the frame's after changes, and that of its copies, rests on part of the
+// translation.
 func (s *SetVariable) guardLayout(tx Translator) error {
 	if s.origin.IsNull() || s.laidOut || len(s.history) == 0 {
 		return nil
@@ -198,8 +200,8 @@ func (s *SetVariable) Snapshot() VariableTracker {
 	return c
 }
 
-// Settle looks for a way to make the set real with its own table: called before it is. One that items alone do not give is the clone of a
-// set among the entry's constants, which nobody else has.
+// Settle looks for a way to make the set real with its own table: called before it is. One that items alone do not give
+// is the clone of a set among the entry's constants, which nobody else has.
 func (s *SetVariable) Settle(tx Translator) error {
 	s.like = py.Object{}
 	if err := s.settle(tx); err != nil || len(s.members) > 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// setMethods says of each method of set how its arguments are read and what it does: 'i' takes one item, 's' iterables; changes marks
-// those that change the set, result what is returned ("none", "set", "value").
+// setMethods says of each method of set how its arguments are read and what it does: 'i' takes one item, 's' iterables;
+// changes marks those that change the set, result what is returned ("none", "set", "value").
 var setMethods = map[string]struct {
 	takes   byte
 	changes bool
@@ -92,8 +92,8 @@ func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	return NewTuple(s.inHistory(), nil)
 }
 
-// operand reads an iterable argument as a set, and as what CPython is given: a real set, whose members it takes in its order, or
-// the tuple of the items' stand-ins.
+// operand reads an iterable argument as a set, and as what CPython is given: a real set, whose members it takes in its
+// order, or the tuple of the items' stand-ins.
 func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, py.Object, error) {
 	v, err := Realize(tx, v)
 	if err == nil {
@@ -315,7 +315,8 @@ func setLike(v VariableTracker) bool {
 	return false
 }
 
-// setOperator is | & - ^ of sets and views; ok false where the operands are none. A view takes any iterable and gives a set.
+// setOperator is | & - ^ of sets and views; ok false where the operands are none. A view takes any iterable and gives a
+// set.
 func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
 	method, ok := setOperators[n]
 	if !ok || !(setLike(a) || setLike(b)) {
@@ -342,8 +343,8 @@ func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTr
 	return r, true, err
 }
 
-// viewOperator follows dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython 3.11, Objects/dictobject.c: the left operand
-// becomes a set, which is changed in place; an intersection walks the smaller of two views.
+// viewOperator follows dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython 3.11, Objects/dictobject.c: the
+// left operand becomes a set, which is changed in place; an intersection walks the smaller of two views.
 func viewOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	if n != opcode.NB_AND {
 		left, err := freshSet(tx, a)

@@ -7,8 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ShadowVariable is a mutable object of a C type that holds plain data alone (bytearray, array.array): CPython computes everything
-// on a copy of it, and what the program changes is replayed on the real object. See python/godynamo/_translator/shadows.py.
+// ShadowVariable is a mutable object of a C type that holds plain data alone (bytearray, array.array): CPython computes
+// everything on a copy of it, and what the program changes is replayed on the real object. See
+// python/godynamo/_translator/shadows.py.
 type ShadowVariable struct {
 	Base
 	real   py.Object   // the copy; replaced, never changed
@@ -30,8 +31,8 @@ func (v *ShadowVariable) Len(tx Translator) (int, error) { return tx.Scope().Len
 // Truth implements Truther.
 func (v *ShadowVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(v.real) }
 
-// contents is the copy, as long as it tells what the real object holds: a tensor may share its memory (torch.frombuffer), and an
-// operation in place may have changed that.
+// contents is the copy, as long as it tells what the real object holds: a tensor may share its memory
+// (torch.frombuffer), and an operation in place may have changed that.
 func (v *ShadowVariable) contents(tx Translator) (py.Object, error) {
 	tx.World().Asked.Changes++
 	if v.Src != nil && tx.Output().ChangesTensors() {
@@ -123,8 +124,8 @@ func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return immutableResult(tx, o)
 }
 
-// shadowArguments are real objects for arguments that are known, and trackers of what an effect hands to the real method: iterators
-// that are used up here are handed over as lists.
+// shadowArguments are real objects for arguments that are known, and trackers of what an effect hands to the real
+// method: iterators that are used up here are handed over as lists.
 func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []VariableTracker, error) {
 	objs := make([]py.Object, len(args))
 	given := make([]VariableTracker, len(args))

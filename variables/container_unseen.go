@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// A list or deque of the frame that the program adds to and never looks at is guarded by its type alone: a log that grows with
-// each call is no reason to translate again. What was added is kept; when the program looks after all, the tracker is made of
-// what the object held at the frame's start, and that.
+// A list or deque of the frame that the program adds to and never looks at is guarded by its type alone: a log that
+// grows with each call is no reason to translate again. What was added is kept; when the program looks after all, the
+// tracker is made of what the object held at the frame's start, and that.
 
 // unseen is such an object.
 type unseen struct {
@@ -88,8 +88,8 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	return true, methodEffect(tx, l, name, given)
 }
 
-// makesRoom reports whether n items can be added unseen: to a deque with a limit, if it only lets go of items that it had at the frame's
-// start, and whose ends run no code.
+// makesRoom reports whether n items can be added unseen: to a deque with a limit, if it only lets go of items that it
+// had at the frame's start, and whose ends run no code.
 func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
 	if l.obj.Kind() == py.List {
 		return true, nil

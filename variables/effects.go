@@ -28,8 +28,8 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, em
 	return tx.Output().Effect(tx, append([]VariableTracker{v}, values...), func(e Emitter) error { return emit(e, values) })
 }
 
-// methodEffect replays a method call on a real container: the program's own call, at its own place. For an instance of a subclass it is
-// the builtin type's method, whatever the subclass has under that name.
+// methodEffect replays a method call on a real container: the program's own call, at its own place. For an instance of
+// a subclass it is the builtin type's method, whatever the subclass has under that name.
 func methodEffect(tx Translator, v VariableTracker, name string, args []VariableTracker) error {
 	if t := v.base().through; !t.IsNull() {
 		return typeMethodEffect(tx, t, v, name, args)
@@ -93,7 +93,8 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	})
 }
 
-// lettingGo refuses to give up a value whose end may run code (World.Replaceable), and guards what later calls find in its place.
+// lettingGo refuses to give up a value whose end may run code (World.Replaceable), and guards what later calls find in
+// its place.
 func lettingGo(tx Translator, old VariableTracker) error {
 	switch v := old.(type) {
 	case *LazyVariable:

@@ -7,8 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// comptime is a call of godynamo.comptime or of one of its shorthands: Python's part runs now, with what is known of the frames at this
-// place, and nothing of it is left for later. It may ask for a graph break; what the user's function raises reaches the user.
+// comptime is a call of godynamo.comptime or of one of its shorthands: Python's part runs now, with what is known of
+// the frames at this place, and nothing of it is left for later. It may ask for a graph break; what the user's function
+// raises reaches the user.
 func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	name := t.detail
 	s := tx.Scope()
@@ -54,7 +55,8 @@ func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs [
 // plainKinds are immutable values that a snapshot shows although the program has not looked at them.
 var plainKinds = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes}
 
-// comptimeArgument is View, or for a function what makes it: the function itself; or code, globals, name and the views of its closure.
+// comptimeArgument is View, or for a function what makes it: the function itself; or code, globals, name and the views
+// of its closure.
 func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
 	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
@@ -101,8 +103,8 @@ func (c *CellVariable) peek() VariableTracker {
 	return c
 }
 
-// View is what _comptime.ComptimeVar is made of: (kind, text, type or None, known, value or None, node or -1, example or None). It looks at
-// nothing for the program: no guard follows.
+// View is what _comptime.ComptimeVar is made of: (kind, text, type or None, known, value or None, node or -1, example
+// or None). It looks at nothing for the program: no guard follows.
 func View(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
 	kind, text, known, node := "NULL", "NULL", py.False(), int64(-1)

@@ -12,8 +12,9 @@ import (
 // exceptionState is what BaseException keeps in C: the arguments, and what raising adds. An exception the program made
 // is an ObjectVariable with it; so its Python-written methods, properties and attributes work as any object's.
 //
-// An exception that was raised while translating has no traceback, and CPython's would have one: such a one never leaves the
-// frame. Where the program wants the object itself, the translation starts anew and lets CPython raise it (RaisedAt).
+// An exception that was raised while translating has no traceback, and CPython's would have one: such a one never
+// leaves the frame. Where the program wants the object itself, the translation starts anew and lets CPython raise it
+// (RaisedAt).
 type exceptionState struct {
 	args     []VariableTracker
 	opaque   bool // args are not known word by word: CPython's text is its own
@@ -192,7 +193,8 @@ func Raise(v *ObjectVariable) *exc.Observed {
 	return &exc.Observed{TypeName: py.TypeName(v.Class), Value: v}
 }
 
-// MarkRaised notes that an exception was raised at a step of the outermost frame, while another (or nil) was being handled.
+// MarkRaised notes that an exception was raised at a step of the outermost frame, while another (or nil) was being
+// handled.
 func MarkRaised(v *ObjectVariable, step int, handled VariableTracker) {
 	if v.exc == nil {
 		return
@@ -259,7 +261,8 @@ func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTra
 var exceptionFields = map[string]guards.FuncField{"args": guards.ExceptionArgs, "__cause__": guards.ExceptionCause,
 	"__context__": guards.ExceptionContext, "__traceback__": guards.ExceptionTraceback}
 
-// realExceptionField reads what BaseException keeps in C of an exception that came with the frame; false for other attributes and objects.
+// realExceptionField reads what BaseException keeps in C of an exception that came with the frame; false for other
+// attributes and objects.
 func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Object) (VariableTracker, bool, error) {
 	field, ok := exceptionFields[name]
 	if !ok || o.exc != nil || o.Obj.IsNull() || o.Src == nil || !py.IsSubtype(o.Class, tx.World().BaseException) {
@@ -374,7 +377,8 @@ func (*TracebackVariable) Kind() string { return "TracebackVariable" }
 // Truth implements Truther.
 func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }
 
-// currentException is sys.exception(). Where this translation handles nothing, the call may still come from a handler: that is guarded.
+// currentException is sys.exception(). Where this translation handles nothing, the call may still come from a handler:
+// that is guarded.
 func currentException(tx Translator) (VariableTracker, error) {
 	if h := tx.Handled(); h != nil {
 		return Realize(tx, h)
@@ -437,7 +441,8 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	return enter, exit, nil
 }
 
-// ExceptionClassOf is the class behind a tracker that "except" or "raise" is given; ok false when it is no exception class.
+// ExceptionClassOf is the class behind a tracker that "except" or "raise" is given; ok false when it is no exception
+// class.
 func ExceptionClassOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	c, ok := AsConstant(tx, v)
 	if !ok || (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub) || !py.IsSubtype(c, tx.World().BaseException) {

@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exception groups that the program made, and what except* does with them: CPython 3.11, Objects/exceptions.c and exception_group_match
-// of Python/ceval.c. A group is an exception whose arguments are its message and its exceptions. Groups of a class of the user, and
-// those that came with the frame, are CPython's to split.
+// Exception groups that the program made, and what except* does with them: CPython 3.11, Objects/exceptions.c and
+// exception_group_match of Python/ceval.c. A group is an exception whose arguments are its message and its exceptions.
+// Groups of a class of the user, and those that came with the frame, are CPython's to split.
 
 // isGroup tells the two builtin classes of exception groups.
 func isGroup(tx Translator, class py.Object) bool {
@@ -58,8 +58,9 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 	return &ObjectVariable{Class: class, exc: &exceptionState{args: args, members: members, native: tx.World().Builtin("BaseExceptionGroup")}}, nil
 }
 
-// MatchGroup is what CHECK_EG_MATCH computes: the part of an exception that an except* clause handles, and the rest; nil for none. An
-// exception that is no group is handled in a new one. matches tells whether the clause's classes take an exception of a class.
+// MatchGroup is what CHECK_EG_MATCH computes: the part of an exception that an except* clause handles, and the rest;
+// nil for none. An exception that is no group is handled in a new one. matches tells whether the clause's classes take
+// an exception of a class.
 func MatchGroup(tx Translator, e VariableTracker, matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	e, err = Realize(tx, e)
 	if err != nil {
@@ -146,8 +147,8 @@ func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (Variab
 	return g, nil
 }
 
-// ReraiseGroup is what PREP_RERAISE_STAR computes of the exception that was caught and what its clauses left: the exception to raise, nil
-// for none. What several clauses left is CPython's to put together.
+// ReraiseGroup is what PREP_RERAISE_STAR computes of the exception that was caught and what its clauses left: the
+// exception to raise, nil for none. What several clauses left is CPython's to put together.
 func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker) (VariableTracker, error) {
 	var found []VariableTracker
 	for _, e := range left {
@@ -183,8 +184,8 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 	return nil, unsupported(exc.ProgramRaises, "what except* clauses leave of %s", Describe(tx, caught))
 }
 
-// groupMethod is split, subgroup or derive of a group that the program made, where its argument is a class of exceptions or a tuple
-// of such; false for others.
+// groupMethod is split, subgroup or derive of a group that the program made, where its argument is a class of
+// exceptions or a tuple of such; false for others.
 func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	if o.exc.members == nil || len(args) != 1 {
 		return nil, false, nil
@@ -221,8 +222,8 @@ func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableT
 	return NewTuple([]VariableTracker{match, rest}, nil), true, nil
 }
 
-// ExceptionClasses tells whether an exception of a class is one of those that v, a class of exceptions or a tuple of such, names; nil for
-// another v.
+// ExceptionClasses tells whether an exception of a class is one of those that v, a class of exceptions or a tuple of
+// such, names; nil for another v.
 func ExceptionClasses(tx Translator, v VariableTracker) (func(class py.Object) bool, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

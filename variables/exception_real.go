@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exceptions that came with the frame, as after a split inside of a handler: real objects, of which each call has another. Their
-// texts are computed anew by each call; nothing but the types of their arguments is guarded.
+// Exceptions that came with the frame, as after a split inside of a handler: real objects, of which each call has
+// another. Their texts are computed anew by each call; nothing but the types of their arguments is guarded.
 
 // realException tells them.
 func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
@@ -24,7 +24,8 @@ func exceptionParts(tx Translator, o *ObjectVariable) ([]VariableTracker, error)
 	return []VariableTracker{NewClass(o.Class, nil), o, tb}, err
 }
 
-// ExitArguments are what __exit__ is called with for an exception; an error where that is an object whose place is not known.
+// ExitArguments are what __exit__ is called with for an exception; an error where that is an object whose place is not
+// known.
 func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) {
 	o, ok := e.(*ObjectVariable)
 	if _, real := realException(tx, e); !ok || Materialized(o) && !real {
@@ -33,7 +34,8 @@ func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) 
 	return exceptionParts(tx, o)
 }
 
-// hasPlainText tells real exceptions whose str() or repr() is CPython's own, of arguments without methods of the program.
+// hasPlainText tells real exceptions whose str() or repr() is CPython's own, of arguments without methods of the
+// program.
 func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error) {
 	s, w := tx.Scope(), tx.World()
 	d, _ := s.TypeLookup(o.Class, method)
@@ -115,7 +117,8 @@ func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) 
 	return r, true, err
 }
 
-// realOrNotNone is Realize(v) for a comparison with other; nil where that is None, and v an object of a kind that is not modelled.
+// realOrNotNone is Realize(v) for a comparison with other; nil where that is None, and v an object of a kind that is
+// not modelled.
 func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, error) {
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)

@@ -67,7 +67,7 @@ type factObjects struct {
 	tensorTypeName      py.Object
 	decidesItself       py.Object
 	boundSelf           py.Object
-	IsTensor            py.Object
+	isTensor            py.Object
 	plainLayout         py.Object
 	standIn             py.Object
 	standInObject       py.Object
@@ -210,7 +210,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"tensor_type_name":      &f.tensorTypeName,
 		"decides_itself":        &f.decidesItself,
 		"bound_self":            &f.boundSelf,
-		"is_tensor":             &f.IsTensor,
+		"is_tensor":             &f.isTensor,
 		"plain_layout":          &f.plainLayout,
 		"stand_in":              &f.standIn,
 		"stand_in_object":       &f.standInObject,

@@ -6,9 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Functions wrapped by functools.lru_cache. A call with plain constants that is a hit is captured: the result is what the cache
-// holds, which is guarded, and the call itself is an effect at its place, so that hits are counted and the order of use is CPython's. A
-// miss runs the function, and splits the frame; that entry is good for as long as it would be a miss (python/godynamo/_translator/caches.py).
+// Functions wrapped by functools.lru_cache. A call with plain constants that is a hit is captured: the result is what
+// the cache holds, which is guarded, and the call itself is an effect at its place, so that hits are counted and the
+// order of use is CPython's. A miss runs the function, and splits the frame; that entry is good for as long as it would
+// be a miss (python/godynamo/_translator/caches.py).
 
 // cachedCall is a call of such a function; false where it is not known what it would find.
 func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {

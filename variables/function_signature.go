@@ -6,8 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// inspect.signature of a Python function: CPython computes it, and all that it reads of the function is guarded: its code, defaults,
-// annotations, and that no attribute says otherwise. A Signature is a constant; what it shows under `parameters` is a mappingproxy.
+// inspect.signature of a Python function: CPython computes it, and all that it reads of the function is guarded: its
+// code, defaults, annotations, and that no attribute says otherwise. A Signature is a constant; what it shows under
+// `parameters` is a mappingproxy.
 
 // signatureOf is inspect.signature of a function, or of a method without its first parameter.
 func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
@@ -77,7 +78,8 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 	return nil
 }
 
-// guardAnnotations guards the names and the very objects; those of the entry's constants that take no weak reference are held.
+// guardAnnotations guards the names and the very objects; those of the entry's constants that take no weak reference
+// are held.
 func guardAnnotations(tx Translator, d py.Object, src guards.Source) {
 	s := tx.Scope()
 	keys, values := s.DictItems(d)

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// unwrap is what a wrapper of C's (a static or class method, a property, a partial, one of our callables) holds as its member name; the
-// zero Object where it holds nothing there. The wrapper is guarded by its type and looked into at each call: the entry holds neither it nor
-// what it wraps, which live no longer than the program lets them, and another wrapper of the same code serves as well. An error is a
-// member that is not C's.
+// unwrap is what a wrapper of C's (a static or class method, a property, a partial, one of our callables) holds as its
+// member name; the zero Object where it holds nothing there. The wrapper is guarded by its type and looked into at each
+// call: the entry holds neither it nor what it wraps, which live no longer than the program lets them, and another
+// wrapper of the same code serves as well. An error is a member that is not C's.
 func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (py.Object, guards.Source, error) {
 	s, out := tx.Scope(), tx.Output()
 	member, ok := s.TypeLookup(wrapper.Type(), name)
@@ -50,7 +50,8 @@ func getProperty(tx Translator, self VariableTracker, property py.Object, src gu
 	return v, true, err
 }
 
-// chained refuses a classmethod around another descriptor than a function: CPython 3.9 to 3.12 calls that descriptor's __get__.
+// chained refuses a classmethod around another descriptor than a function: CPython 3.9 to 3.12 calls that descriptor's
+// __get__.
 func chained(tx Translator, name string, d py.Object) error {
 	if d.Kind() != py.ClassMethod {
 		return nil

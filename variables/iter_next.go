@@ -8,8 +8,8 @@ import (
 
 // watched is a container whose iterators notice that it has changed.
 type watched interface {
-	// changes gives the size that iterators compare, a number that every change of the members raises, and the container's name in
-	// the RuntimeError.
+	// changes gives the size that iterators compare, a number that every change of the members raises, and the
+	// container's name in the RuntimeError.
 	changes() (size, version int, what string)
 }
 
@@ -18,8 +18,8 @@ type indexed interface {
 	at(i int) VariableTracker
 }
 
-// SequenceIterator walks the known items of a sequence. A list that grows while it is walked is seen growing; a dict, set or deque
-// that changes raises RuntimeError.
+// SequenceIterator walks the known items of a sequence. A list that grows while it is walked is seen growing; a dict,
+// set or deque that changes raises RuntimeError.
 type SequenceIterator struct {
 	Base
 	seq           Sequence
@@ -144,7 +144,8 @@ func (s *SequenceIterator) Snapshot() VariableTracker {
 	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index, done: s.done, empty: s.empty}
 }
 
-// Reconstruct implements Reconstructer: iter(seq), moved on by its own __setstate__ where it has one, else step by step.
+// Reconstruct implements Reconstructer: iter(seq), moved on by its own __setstate__ where it has one, else step by
+// step.
 func (s *SequenceIterator) Reconstruct(e Emitter) error {
 	if s.done && !s.empty.IsNull() {
 		e.PushNull()

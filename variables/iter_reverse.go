@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ReverseIterator is reversed(v) of a list, tuple, text, dict, view or deque, or of an instance with __len__ and __getitem__: it looks at
-// what is there when it is asked.
+// ReverseIterator is reversed(v) of a list, tuple, text, dict, view or deque, or of an instance with __len__ and
+// __getitem__: it looks at what is there when it is asked.
 type ReverseIterator struct {
 	Base
 	owner         VariableTracker
@@ -190,7 +190,8 @@ func (r *ReverseIterator) Snapshot() VariableTracker {
 	return &c
 }
 
-// Reconstruct implements Reconstructer: reversed(v), moved on by its own __setstate__ where it has one, else step by step.
+// Reconstruct implements Reconstructer: reversed(v), moved on by its own __setstate__ where it has one, else step by
+// step.
 func (r *ReverseIterator) Reconstruct(e Emitter) error {
 	_, stepwise := r.owner.(watched)
 	if stepwise {

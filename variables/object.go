@@ -111,8 +111,8 @@ func plainGetAttr(tx Translator, class py.Object) bool {
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
-// readsItself gives the __getattribute__ written in Python of a class that has one. It is inlined; what it reads by way of
-// object.__getattribute__ is guarded and loaded past it.
+// readsItself gives the __getattribute__ written in Python of a class that has one. It is inlined; what it reads by way
+// of object.__getattribute__ is guarded and loaded past it.
 func readsItself(s *py.Scope, class py.Object) (hook py.Object, ok bool) {
 	hook, _ = s.TypeLookup(class, "__getattribute__")
 	return hook, hook.Kind() == py.Function
@@ -152,7 +152,8 @@ func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker
 	return v
 }
 
-// GetAttr implements AttrGetter: slot_tp_getattr_hook, with __getattribute__ and __getattr__ inlined where they are Python code.
+// GetAttr implements AttrGetter: slot_tp_getattr_hook, with __getattribute__ and __getattr__ inlined where they are
+// Python code.
 func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	if hook, ok := readsItself(tx.Scope(), o.Class); ok {
 		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattribute__"))
@@ -291,7 +292,8 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	return tx.Build(d, src), nil
 }
 
-// bindNative is a C method of a class, read through an instance: the class's own, or one that it has taken from elsewhere.
+// bindNative is a C method of a class, read through an instance: the class's own, or one that it has taken from
+// elsewhere.
 func bindNative(tx Translator, self VariableTracker, class py.Object, name string, d py.Object, src guards.Source) *BoundBuiltin {
 	if py.IsNative(class, name, d) {
 		return &BoundBuiltin{obj: self, name: name}
@@ -348,8 +350,8 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
-// guardMissing guards that neither the instance nor its class has the attribute. Where one of them has it, what was found there (a
-// descriptor, a property, __getattribute__) has raised AttributeError and is guarded by itself.
+// guardMissing guards that neither the instance nor its class has the attribute. Where one of them has it, what was
+// found there (a descriptor, a property, __getattribute__) has raised AttributeError and is guarded by itself.
 func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	s := tx.Scope()
 	if _, has := s.TypeLookup(o.Class, name); has {
@@ -365,8 +367,8 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 }
 
-// missingAttr calls __getattr__ where the class has one. nn.Module's own is modelled: parameters, buffers and submodules are read
-// straight from its three dicts, in its order.
+// missingAttr calls __getattr__ where the class has one. nn.Module's own is modelled: parameters, buffers and
+// submodules are read straight from its three dicts, in its order.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	if !ok {
@@ -435,7 +437,8 @@ func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTra
 	return tx.Build(v, src)
 }
 
-// noneMeansNone are the special methods for which None says that a class does not have them. C code calls any other None.
+// noneMeansNone are the special methods for which None says that a class does not have them. C code calls any other
+// None.
 var noneMeansNone = []string{"__hash__", "__iter__", "__contains__", "__reversed__", "__length_hint__"}
 
 // lookupSpecial finds a special method on the class and binds it; nil when there is none of Python's own making.
@@ -478,8 +481,8 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
 }
 
-// slotMethod is lookupSpecial for the slots that call whatever they find: a method that the class has set to None is the error that
-// calling None is.
+// slotMethod is lookupSpecial for the slots that call whatever they find: a method that the class has set to None is
+// the error that calling None is.
 func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
 		return nil, RaiseText(tx, "TypeError", "'NoneType' object is not callable")
@@ -568,8 +571,8 @@ func (o *ObjectVariable) StoreThrough(tx Translator, name string, value Variable
 	return o.storeEffect(tx, name, value)
 }
 
-// setModuleAttr decides whether nn.Module.__setattr__ does nothing but a plain store here: plain values under names that no
-// parameter, buffer or submodule has; a tensor under a buffer's name, which stays visible in _buffers.
+// setModuleAttr decides whether nn.Module.__setattr__ does nothing but a plain store here: plain values under names
+// that no parameter, buffer or submodule has; a tensor under a buffer's name, which stays visible in _buffers.
 func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value VariableTracker) error {
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a module's attribute")

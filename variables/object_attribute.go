@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// attributeResult is the tracker of what CPython found as an attribute of a known object. Other than a result that it computed this
-// was there before: a tuple is that very tuple, and of what the program may change a copy would not do.
+// attributeResult is the tracker of what CPython found as an attribute of a known object. Other than a result that it
+// computed this was there before: a tuple is that very tuple, and of what the program may change a copy would not do.
 func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	switch o.Kind() {
 	case py.Tuple:
@@ -36,8 +36,8 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 	return immutableResult(tx, o)
 }
 
-// sameTuple is identity of two tuples: those that were there before are known, and of those that the program makes only the empty one is
-// one with another.
+// sameTuple is identity of two tuples: those that were there before are known, and of those that the program makes only
+// the empty one is one with another.
 func sameTuple(tx Translator, a, b *TupleVariable) (bool, error) {
 	switch {
 	case len(a.items) == 0 && len(b.items) == 0 && a.class.IsNull() && b.class.IsNull():

@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// classCalls are the ways to call a class but for construct, in the order in which they are tried. Each is false for classes that are
-// none of its own.
+// classCalls are the ways to call a class but for construct, in the order in which they are tried. Each is false for
+// classes that are none of its own.
 var classCalls []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error)
 
 func init() { // they reach Call again
@@ -279,7 +279,8 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 	return obj, nil
 }
 
-// notAbstract refuses classes with abstract methods, of which object.__new__ makes no instance, and guards that others have none.
+// notAbstract refuses classes with abstract methods, of which object.__new__ makes no instance, and guards that others
+// have none.
 func notAbstract(tx Translator, class py.Object) error {
 	if !py.Is(class, py.HeapType) {
 		return nil
@@ -294,8 +295,8 @@ func notAbstract(tx Translator, class py.Object) error {
 	return nil
 }
 
-// objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init of CPython
-// 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
+// objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init
+// of CPython 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
 	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit, typeName(tx, class)+"() takes no arguments"
 	if method == "__init__" {
@@ -492,7 +493,8 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 	return r, err
 }
 
-// standInMethod is a method of an instance whose contents are not tracked: Python code is called in its place, where there is some.
+// standInMethod is a method of an instance whose contents are not tracked: Python code is called in its place, where
+// there is some.
 func (o *ObjectVariable) standInMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok {
 		if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
@@ -768,7 +770,8 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 	return nil
 }
 
-// wrapSubclass looks at an instance of a subclass of a builtin type: its contents are guarded as those of the builtin type are.
+// wrapSubclass looks at an instance of a subclass of a builtin type: its contents are guarded as those of the builtin
+// type are.
 func wrapSubclass(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, bool, error) {
 	out, s, w := tx.Output(), tx.Scope(), tx.World()
 	base := builtinBase(tx, obj.Type())

@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// conversion is how a builtin turns an object of a Python class into a value of its own: the special methods it asks for, in
-// CPython's order, and the kind the first of them must give for its result to stand as it is. What another gives is converted by the
-// builtin itself.
+// conversion is how a builtin turns an object of a Python class into a value of its own: the special methods it asks
+// for, in CPython's order, and the kind the first of them must give for its result to stand as it is. What another
+// gives is converted by the builtin itself.
 type conversion struct {
 	specials []string
 	gives    py.Kind
@@ -150,7 +150,8 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return r, nil
 }
 
-// maxDigits bounds the decimal numbers that are read and written while translating: the time it takes grows with their square.
+// maxDigits bounds the decimal numbers that are read and written while translating: the time it takes grows with their
+// square.
 const maxDigits = 4_000
 
 // slowNumber tells an integer, or the text of one, whose conversion from or to decimal digits is left to CPython.

@@ -46,7 +46,8 @@ func userDescriptor(tx Translator, self VariableTracker, class py.Object, name s
 	return Call(tx, m, []VariableTracker{self, NewClass(class, nil)}, nil)
 }
 
-// cachedProperty is functools.cached_property.__get__ of an instance that has no value yet: the function's result goes into its dict.
+// cachedProperty is functools.cached_property.__get__ of an instance that has no value yet: the function's result goes
+// into its dict.
 func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object, src guards.Source) (VariableTracker, error) {
 	s := tx.Scope()
 	fn, err := s.GetAttr(d, "func")
@@ -92,8 +93,8 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 	return err
 }
 
-// refusedBy is the error of a property without the function that is called. Its text has the name that the property was made under, which
-// CPython says of another object, and the class's qualified name.
+// refusedBy is the error of a property without the function that is called. Its text has the name that the property was
+// made under, which CPython says of another object, and the class's qualified name.
 func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	s := tx.Scope()
 	if opaqueClass(tx, o.Class) {
@@ -142,7 +143,8 @@ func (o *ObjectVariable) setUserDescriptor(tx Translator, name string, d py.Obje
 	return unsupported(exc.StoreUnsupported, "%s of a %s: %s", name, py.TypeName(o.Class), py.TypeName(d.Type()))
 }
 
-// storedClassAttr is what the program has stored under a name on a class or its bases, seen before what they hold really.
+// storedClassAttr is what the program has stored under a name on a class or its bases, seen before what they hold
+// really.
 func storedClassAttr(tx Translator, class py.Object, name string) (VariableTracker, bool) {
 	stored := tx.World().classAttrs
 	if len(stored) == 0 {

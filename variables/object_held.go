@@ -7,8 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An instance of a subclass of a builtin type holds a value of that type. What the type's own C code does with such an instance is
-// computed on the held value, or on an instance of the real class made for it, as long as that code asks nothing of the class.
+// An instance of a subclass of a builtin type holds a value of that type. What the type's own C code does with such an
+// instance is computed on the held value, or on an instance of the real class made for it, as long as that code asks
+// nothing of the class.
 
 // heldSpecials are the special methods that C code may call on an instance which it is given.
 var heldSpecials = []string{
@@ -19,11 +20,12 @@ var heldSpecials = []string{
 	"__copy__", "__deepcopy__", "__reduce_ex__", "__buffer__", "__missing__", "keys",
 }
 
-// plainValue reports whether C code may be given the instance's contents: its class has none of those methods of its own.
+// plainValue reports whether C code may be given the instance's contents: its class has none of those methods of its
+// own.
 func (o *ObjectVariable) plainValue(tx Translator) bool { return !o.overrides(tx, heldSpecials...) }
 
-// realInstance makes an instance of o's class with the known immutable value that o holds, and no attributes. ok is false where the value
-// is not known. What CPython says of its class rests on the class's name, which is guarded.
+// realInstance makes an instance of o's class with the known immutable value that o holds, and no attributes. ok is
+// false where the value is not known. What CPython says of its class rests on the class's name, which is guarded.
 func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, err error) {
 	c, known := o.value.(*ConstantVariable)
 	if !known || o.exc != nil {
@@ -37,8 +39,8 @@ func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, er
 	return obj, err == nil, observed(err)
 }
 
-// returnsItself reports whether a method of the text that o holds gives the instance, or a container with it, where of a plain text it gives
-// that text: str.split and partition do where they find nothing.
+// returnsItself reports whether a method of the text that o holds gives the instance, or a container with it, where of
+// a plain text it gives that text: str.split and partition do where they find nothing.
 func (o *ObjectVariable) returnsItself(tx Translator, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	held, ok := o.value.(*ConstantVariable)
 	if !ok || !printsBy(held.Value) {
@@ -88,7 +90,8 @@ func (o *ObjectVariable) unhashed(tx Translator) bool {
 	return !ok || same != py.True()
 }
 
-// operandObject is a known operand of C's own operators: a constant, or an instance of the real class of what holds one.
+// operandObject is a known operand of C's own operators: a constant, or an instance of the real class of what holds
+// one.
 func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	if o, ok := v.(*ObjectVariable); ok {
 		return o.realInstance(tx)
@@ -123,8 +126,8 @@ func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (Va
 	return t.items[at], nil
 }
 
-// heldError is the error of an operation on what o holds. CPython's message names o's class where this one names the builtin type, so
-// CPython raises it.
+// heldError is the error of an operation on what o holds. CPython's message names o's class where this one names the
+// builtin type, so CPython raises it.
 func heldError(o *ObjectVariable, err error) error {
 	if e, ok := err.(*exc.Observed); ok && (e.TypeName == "TypeError" || e.TypeName == "AttributeError") {
 		return unsupported(exc.CallUnsupported, "%s of an instance of %s", e.TypeName, py.TypeName(o.Class))

@@ -7,9 +7,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OpaqueVariable is a Python object of which nothing is known while translating: what a Python call in the graph returned, or an
-// object of the frame that such a call may have changed (optimize's python_ops). Every operation on it is one more Python
-// operation of the graph, at its place in program order. What depends on its value in the program's control flow splits the frame.
+// OpaqueVariable is a Python object of which nothing is known while translating: what a Python call in the graph
+// returned, or an object of the frame that such a call may have changed (optimize's python_ops). Every operation on it
+// is one more Python operation of the graph, at its place in program order. What depends on its value in the program's
+// control flow splits the frame.
 type OpaqueVariable struct {
 	Base
 	Node *fxgraph.Node
@@ -115,9 +116,9 @@ func PythonUnary(tx Translator, op int, v VariableTracker) (VariableTracker, err
 	return tx.Output().PythonOp(tx, name, []VariableTracker{v}, nil)
 }
 
-// A Python call in the graph may change whatever it can reach, which is everything with a real object: what the frame was
-// given, and what the program made and let out. Of such objects nothing that is known of their inside holds any longer; they
-// stay the objects they are, and are read by Python from then on.
+// A Python call in the graph may change whatever it can reach, which is everything with a real object: what the frame
+// was given, and what the program made and let out. Of such objects nothing that is known of their inside holds any
+// longer; they stay the objects they are, and are read by Python from then on.
 
 // current is v as it may be used at this place of the program.
 func current(tx Translator, v VariableTracker) (VariableTracker, error) {
@@ -218,7 +219,8 @@ func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 // onlyStored: how many leading arguments a builtin looks at; the others it hands on or stores.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 
-// looksAtOpaque tells calls of a builtin that Python does, since the builtin looks at an object of which nothing is known.
+// looksAtOpaque tells calls of a builtin that Python does, since the builtin looks at an object of which nothing is
+// known.
 func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (bool, error) {
 	if !tx.World().PythonOps {
 		return false, nil
@@ -242,7 +244,8 @@ func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (
 	return false, nil
 }
 
-// lookedAt tells objects that may still be looked at after a Python call: they cannot change, or only their identity counts.
+// lookedAt tells objects that may still be looked at after a Python call: they cannot change, or only their identity
+// counts.
 func lookedAt(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Dict, py.DictSub, py.SetKind, py.Module, py.Exception:
@@ -262,7 +265,8 @@ func SetOutside(v VariableTracker, o *OpaqueVariable) { v.base().outside = o }
 // Outside is the object v has become for the graph, nil when it is known by itself.
 func Outside(v VariableTracker) *OpaqueVariable { return v.base().outside }
 
-// BuildsAnew names the operation that builds a container of the program in the graph, and its operands; "" for other values.
+// BuildsAnew names the operation that builds a container of the program in the graph, and its operands; "" for other
+// values.
 func BuildsAnew(v VariableTracker) (op string, parts [][]VariableTracker) {
 	if Materialized(v) {
 		return "", nil

@@ -254,7 +254,8 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	return o.storeEffectAs(tx, name, value, module)
 }
 
-// holdsAlready tells a store of the very tensor that the instance has under this name, as `self.steps += 1` ends with: nothing changes.
+// holdsAlready tells a store of the very tensor that the instance has under this name, as `self.steps += 1` ends with:
+// nothing changes.
 func (o *ObjectVariable) holdsAlready(tx Translator, name string, value VariableTracker, module bool) (bool, error) {
 	if _, stored := o.attrs[name]; value == nil || stored || o.Obj.IsNull() || o.dict != nil || o.gone[name] {
 		return false, nil
@@ -306,7 +307,8 @@ func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableT
 	return o.storeEffectAs(tx, name, value, true)
 }
 
-// storeEffectAs is storeEffect where module tells nn.Module.__setattr__, which knows buffers, from object.__setattr__ called on a module.
+// storeEffectAs is storeEffect where module tells nn.Module.__setattr__, which knows buffers, from object.__setattr__
+// called on a module.
 func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value VariableTracker, module bool) error {
 	hook := "__setattr__"
 	if value == nil {

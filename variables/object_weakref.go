@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// WeakrefVariable is a weak reference of the frame, of weakref.ref itself. Calling it gives what the guards have found there; what the
-// program has changed since the frame's start may have ended the object, so behind an effect the call splits the frame, unless a variable
-// still holds the object.
+// WeakrefVariable is a weak reference of the frame, of weakref.ref itself. Calling it gives what the guards have found
+// there; what the program has changed since the frame's start may have ended the object, so behind an effect the call
+// splits the frame, unless a variable still holds the object.
 type WeakrefVariable struct {
 	Base
 	obj py.Object
@@ -41,7 +41,8 @@ func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTr
 	return tx.Build(obj, guards.NewReferentSource(src)), nil
 }
 
-// subclassReferent is the call of an instance of a subclass of weakref.ref that has no __call__ of its own; false for others.
+// subclassReferent is the call of an instance of a subclass of weakref.ref that has no __call__ of its own; false for
+// others.
 func subclassReferent(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	w := tx.World()
 	if o.Obj.IsNull() || o.Src == nil || !py.IsSubtype(o.Class, w.weakrefType) {

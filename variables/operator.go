@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Binary is a BINARY_OP. The order in which the operands' types are asked is that of binary_op1 and binary_iop1 of CPython 3.11,
-// Objects/abstract.c: numbers' slots first, then sequences' own.
+// Binary is a BINARY_OP. The order in which the operands' types are asked is that of binary_op1 and binary_iop1 of
+// CPython 3.11, Objects/abstract.c: numbers' slots first, then sequences' own.
 func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	n, inplace := op.Plain(), op.Inplace()
 	if inplace && n == opcode.NB_ADD {
@@ -143,7 +143,8 @@ func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 	return nil, false, nil
 }
 
-// walkedOperand is the right operand as a container's method sees it: list += b and dict |= b use the methods of b's class.
+// walkedOperand is the right operand as a container's method sees it: list += b and dict |= b use the methods of b's
+// class.
 func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) VariableTracker {
 	switch valueOf(a).(type) {
 	case *ListVariable, *DequeVariable:
@@ -158,8 +159,8 @@ func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) Variab
 	return valueOf(b)
 }
 
-// onceRefused computes an operator on numbers, of which one has a class that has refused it, by the other's type: that takes an instance
-// of a subclass for the number it holds. What is an error is CPython's to say.
+// onceRefused computes an operator on numbers, of which one has a class that has refused it, by the other's type: that
+// takes an instance of a subclass for the number it holds. What is an error is CPython's to say.
 func onceRefused(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
@@ -188,7 +189,8 @@ func isReal(o py.Object) bool {
 // printsBy reports whether o % v prints v.
 func printsBy(o py.Object) bool { return o.Kind() == py.Str || o.Kind() == py.Bytes }
 
-// heldOperator computes an operator on instances of subclasses of int, str, ... whose classes leave the operator as it is.
+// heldOperator computes an operator on instances of subclasses of int, str, ... whose classes leave the operator as it
+// is.
 func heldOperator(tx Translator, op, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
@@ -217,7 +219,8 @@ func heldOperator(tx Translator, op, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// refuses tells instances of a subclass of a builtin type whose class has the operator's methods itself, once those gave NotImplemented.
+// refuses tells instances of a subclass of a builtin type whose class has the operator's methods itself, once those
+// gave NotImplemented.
 func refuses(tx Translator, n opcode.BinaryOp, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	if !ok || o.value == nil {
@@ -298,8 +301,8 @@ func isRepeatable(v VariableTracker) bool {
 	return false
 }
 
-// nativeSlot is x's builtin type's own number slot under this name (__sub__, __rsub__, __isub__) with y; ok is false where that has none or
-// gives NotImplemented.
+// nativeSlot is x's builtin type's own number slot under this name (__sub__, __rsub__, __isub__) with y; ok is false
+// where that has none or gives NotImplemented.
 func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r VariableTracker, ok bool, err error) {
 	switch own := valueOf(x).(type) {
 	case *ConstantVariable:
@@ -380,8 +383,9 @@ func nativeSet(tx Translator, special, name string, x, y VariableTracker) (Varia
 	return nil, false, nil
 }
 
-// objectOperator runs an operator's special methods written in Python: in-place, left, reflected. The right operand comes first when its class
-// extends the left one's and has a reflected method of its own. nil: no method took the operands.
+// objectOperator runs an operator's special methods written in Python: in-place, left, reflected. The right operand
+// comes first when its class extends the left one's and has a reflected method of its own. nil: no method took the
+// operands.
 func objectOperator(tx Translator, special string, inplace bool, a, b VariableTracker) (VariableTracker, error) {
 	type step struct {
 		x, y VariableTracker
@@ -492,8 +496,8 @@ func overloads(tx Translator, b, a VariableTracker, name string) bool {
 	return ok && (!has || own != theirs)
 }
 
-// besideTensor runs the special methods of an instance that is the other operand of a tensor's operator. A tensor on the left is asked
-// first, and refuses objects that are neither numbers nor tensors to it.
+// besideTensor runs the special methods of an instance that is the other operand of a tensor's operator. A tensor on
+// the left is asked first, and refuses objects that are neither numbers nor tensors to it.
 func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
 	o, name := a, left
 	if IsTensor(a) {
@@ -561,8 +565,8 @@ func isSizeTuple(tx Translator, v VariableTracker) bool {
 	return ok && t.class == tx.World().SizeType
 }
 
-// sizeOperator is + or * with a torch.Size among the operands: what it gives, and which items it refuses, is torch's choice of version
-// to version, so CPython computes it.
+// sizeOperator is + or * with a torch.Size among the operands: what it gives, and which items it refuses, is torch's
+// choice of version to version, so CPython computes it.
 func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if name := n.Function(); name != "add" && name != "mul" {
 		return nil, false, nil

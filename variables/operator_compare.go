@@ -292,8 +292,9 @@ func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTrac
 	return r, nil
 }
 
-// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their lengths first, and
-// see what comparing their items makes of them: list_richcompare of CPython 3.11, Objects/listobject.c.
+// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their
+// lengths first, and see what comparing their items makes of them: list_richcompare of CPython 3.11,
+// Objects/listobject.c.
 func compareRows(tx Translator, op opcode.CompareOp, x, y *[]VariableTracker, lengthFirst bool) (VariableTracker, error) {
 	if lengthFirst && len(*x) != len(*y) && (op == opcode.CMP_EQ || op == opcode.CMP_NE) {
 		return BoolConst(op == opcode.CMP_NE), nil
@@ -455,7 +456,8 @@ func (d *DictViewVariable) contains(tx Translator, v VariableTracker) (found, de
 	return false, false, nil
 }
 
-// contains is membership in an instance, by its class's __contains__ or in what it holds; decided is false where it has neither.
+// contains is membership in an instance, by its class's __contains__ or in what it holds; decided is false where it has
+// neither.
 func (o *ObjectVariable) contains(tx Translator, v VariableTracker) (found, decided bool, err error) {
 	m, err := o.lookupSpecial(tx, "__contains__")
 	if err != nil {

@@ -235,8 +235,8 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return immutableResult(tx, r)
 }
 
-// foldPure is foldCall of a function that only reads its arguments: containers of known values are handed over as copies,
-// as long as the result is a plain value that cannot be, or hold, one of theirs.
+// foldPure is foldCall of a function that only reads its arguments: containers of known values are handed over as
+// copies, as long as the result is a plain value that cannot be, or hold, one of theirs.
 func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	r, err := foldCall(tx, fn, args, kwargs)
 	if _, unknown := err.(*exc.Unsupported); !unknown {
@@ -271,7 +271,8 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return nil, err
 }
 
-// PlainCopy is a real object equal to v, when v is plain data all of which is known. A set is not: its order would be another.
+// PlainCopy is a real object equal to v, when v is plain data all of which is known. A set is not: its order would be
+// another.
 func PlainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -408,7 +409,8 @@ func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 	return methodAttr(tx, obj, name)
 }
 
-// memberAttr is an attribute that a member of an enum class has of its own; nil, and guarded, where it has none of that name.
+// memberAttr is an attribute that a member of an enum class has of its own; nil, and guarded, where it has none of that
+// name.
 func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	if name == "__dict__" {
 		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a member of %s", py.TypeName(o.Type()))

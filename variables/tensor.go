@@ -134,8 +134,8 @@ func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
 	return t.sizes, nil
 }
 
-// sameTensor decides `is` between two tensors: one node, one object; an input against what the graph computed afresh differs,
-// unless an operation may hand its argument through.
+// sameTensor decides `is` between two tensors: one node, one object; an input against what the graph computed afresh
+// differs, unless an operation may hand its argument through.
 func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, error) {
 	if t.Node == o.Node {
 		return true, nil
@@ -279,7 +279,8 @@ func (t *TensorVariable) Need(tx Translator, what string) {
 	tx.Output().NeedField(t, fields)
 }
 
-// asksForDtype tells classes such as torch.FloatTensor, of which a tensor is an instance by its dtype, layout and device.
+// asksForDtype tells classes such as torch.FloatTensor, of which a tensor is an instance by its dtype, layout and
+// device.
 func asksForDtype(tx Translator, class py.Object) bool {
 	if class.Kind() != py.Tuple {
 		return strings.HasSuffix(py.TypeName(class.Type()), "tensortype")

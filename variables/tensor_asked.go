@@ -8,8 +8,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Asked counts what a translation has asked about tensors that the graph computes: their sizes, by rule where there is one; all of their
-// metadata; the operation that they come from; and questions whose answers rest on what was changed in place before.
+// Asked counts what a translation has asked about tensors that the graph computes: their sizes, by rule where there is
+// one; all of their metadata; the operation that they come from; and questions whose answers rest on what was changed
+// in place before.
 type Asked struct{ Sizes, Meta, Origin, Changes int }
 
 // Since is what was asked after before.
@@ -17,8 +18,8 @@ func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 
-// Above says of values that hold a module whose call is being captured that they do, or, with -1, that they did: code that meets them may come to
-// the module by its very place, and not as an equal one would come to itself.
+// Above says of values that hold a module whose call is being captured that they do, or, with -1, that they did: code
+// that meets them may come to the module by its very place, and not as an equal one would come to itself.
 func Above(vs []VariableTracker, by int) {
 	for _, v := range vs {
 		v.base().above += by
@@ -46,9 +47,9 @@ func NewPairing() *Pairing {
 		values: map[VariableTracker]VariableTracker{}, tuples: map[VariableTracker]VariableTracker{}}
 }
 
-// Operands pairs the operands of two calls: false where a function may do something else with the later ones. What a frame has is equal where
-// it is one object, computed tensors are in each other's place, constants are one object, and the program's tuples are equal part by part. What
-// the program has made itself and may change is never equal.
+// Operands pairs the operands of two calls: false where a function may do something else with the later ones. What a
+// frame has is equal where it is one object, computed tensors are in each other's place, constants are one object, and
+// the program's tuples are equal part by part. What the program has made itself and may change is never equal.
 func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -115,8 +116,8 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 // Stored notes values that the program has put into what the frame has.
 func (w *World) Stored(vs ...VariableTracker) { w.stored = append(w.stored, vs...) }
 
-// ReadFrom tells whether an operand, or something that the program has stored so far, was read from a place that below says yes to, or holds
-// such a value.
+// ReadFrom tells whether an operand, or something that the program has stored so far, was read from a place that below
+// says yes to, or holds such a value.
 func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
 	found := false
 	each := func(v VariableTracker) { found = found || v.Source() != nil && below(v.Source()) }
@@ -126,7 +127,8 @@ func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src gua
 	return found
 }
 
-// AlsoStored tells whether something that the program has made and stored is an operand too: code may then come to it by both ways.
+// AlsoStored tells whether something that the program has made and stored is an operand too: code may then come to it
+// by both ways.
 func (w *World) AlsoStored(args []VariableTracker, kwargs []Kw) bool {
 	if len(w.stored) == 0 {
 		return false
@@ -197,8 +199,8 @@ func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	return true
 }
 
-// SameMetadata tells whether tensors that stand in each other's place have the same sizes, types and devices, or all the same metadata, as was
-// asked about the earlier ones.
+// SameMetadata tells whether tensors that stand in each other's place have the same sizes, types and devices, or all
+// the same metadata, as was asked about the earlier ones.
 func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 	if asked.Sizes == 0 && asked.Meta == 0 {
 		return true
@@ -236,7 +238,8 @@ func (m *TensorMeta) equal(o *TensorMeta, all bool) bool {
 		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
 }
 
-// Changed says of the later tensors what is so of the earlier ones whose nodes these are: an operation has changed them in place.
+// Changed says of the later tensors what is so of the earlier ones whose nodes these are: an operation has changed them
+// in place.
 func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	for was, now := range p.values {
 		if t, ok := was.(*TensorVariable); ok && earlier[t.Node] && t.Changed {
@@ -251,8 +254,8 @@ func (p *Pairing) Stands(earlier, later *TensorVariable) {
 	p.values[earlier] = later
 }
 
-// Result is the value that a later call gives, of the earlier one's: tensors by their nodes. False where it holds something else than tensors,
-// constants and tuples.
+// Result is the value that a later call gives, of the earlier one's: tensors by their nodes. False where it holds
+// something else than tensors, constants and tuples.
 func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	v = peek(v)
 	if known, ok := p.values[v]; ok {
@@ -292,8 +295,8 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	return out, true
 }
 
-// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program is entered, no handler is set aside, and no
-// other tensors stand in the place of a module's.
+// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program is entered, no
+// handler is set aside, and no other tensors stand in the place of a module's.
 func (w *World) PlainTensors() bool {
 	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.Replaced == 0
 }

@@ -99,7 +99,8 @@ func (t *TensorVariable) real() py.Object {
 	return t.Example
 }
 
-// classes are the types that the tensor may be of: an operation on a tensor of a subclass, where no handler is called, may give that itself.
+// classes are the types that the tensor may be of: an operation on a tensor of a subclass, where no handler is called,
+// may give that itself.
 func (t *TensorVariable) classes(tx Translator) []py.Object {
 	out := []py.Object{t.class(tx)}
 	w := tx.World()
@@ -134,7 +135,8 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	w.nodeClass[n] = class
 }
 
-// operandsLack tells whether no tensor that a node may give back has an attribute of its own; guarded then. x.to(dtype) is x or new.
+// operandsLack tells whether no tensor that a node may give back has an attribute of its own; guarded then. x.to(dtype)
+// is x or new.
 func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	tx.World().Asked.Origin++
 	inputs := map[*TensorVariable]bool{}
@@ -233,14 +235,16 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	})
 }
 
-// changesItself are methods that change more of a tensor than what is in it: done to an alias, the tensor stays as it was.
+// changesItself are methods that change more of a tensor than what is in it: done to an alias, the tensor stays as it
+// was.
 var changesItself = map[string]bool{
 	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true, "as_strided_": true,
 	"resize_": true, "resize_as_": true, "resize_as_sparse_": true, "set_": true, "requires_grad_": true, "detach_": true, "rename_": true,
 	"share_memory_": true, "movedim_": true,
 }
 
-// mayChange refuses changes in place that a graph of plain tensors would do to an alias of the tensor instead of to itself.
+// mayChange refuses changes in place that a graph of plain tensors would do to an alias of the tensor instead of to
+// itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
 		return cmp.Or(err, unsupported(exc.CallUnsupported, "%s of a leaf that requires gradients, in a graph that is compiled", name))
@@ -276,9 +280,9 @@ func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 	return err
 }
 
-// changedAsLeaf reports whether a change in place raises in CPython, since the tensor is a leaf that requires gradients or a view of one.
-// A graph that is taken apart would change it: it is made free of effects first. A computed tensor may be a leaf of the frame as well:
-// contiguous(), to() and their like return what they are given.
+// changedAsLeaf reports whether a change in place raises in CPython, since the tensor is a leaf that requires gradients
+// or a view of one. A graph that is taken apart would change it: it is made free of effects first. A computed tensor
+// may be a leaf of the frame as well: contiguous(), to() and their like return what they are given.
 func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if !tx.Output().WholeGraph() {
 		return false, nil
@@ -308,9 +312,9 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	return err == nil && raises == py.True() && tx.Output().TakesApart(), err
 }
 
-// mayRequireGrad refuses a switch of the flag in a graph that is taken apart. A compiler that differentiates the graph sees whether its inputs
-// require gradients when it begins: it takes a tensor that comes to require them inside for one that does not, and what is computed of it has no
-// history.
+// mayRequireGrad refuses a switch of the flag in a graph that is taken apart. A compiler that differentiates the graph
+// sees whether its inputs require gradients when it begins: it takes a tensor that comes to require them inside for one
+// that does not, and what is computed of it has no history.
 func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, kwargs []Kw) error {
 	if !tx.Output().WholeGraph() {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// arrayTensor is torch.from_numpy of an array of the frame: a tensor that shares its memory, made by each call in front of the graph, and an
-// input of that. The array's layout is guarded, its contents are not. Nothing is read when it is made, so its place does not matter.
+// arrayTensor is torch.from_numpy of an array of the frame: a tensor that shares its memory, made by each call in front
+// of the graph, and an input of that. The array's layout is guarded, its contents are not. Nothing is read when it is
+// made, so its place does not matter.
 func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	l, ok := array.(*LazyVariable)
@@ -47,7 +48,8 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 	return out.ComputedInput(slot, example), nil
 }
 
-// arrayKey is the key of a tensor's item with tensors in the place of arrays of the frame: torch makes one of each, by copying.
+// arrayKey is the key of a tensor's item with tensors in the place of arrays of the frame: torch makes one of each, by
+// copying.
 func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	t, ok := obj.(*TensorVariable)
 	if !ok || !t.Class.IsNull() && t.Class != tx.World().ParameterType {
@@ -70,8 +72,8 @@ func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) 
 	return arrayIndex(tx, key)
 }
 
-// arrayIndex is the tensor for an array of the frame that stands in a subscript; v itself for what is none, or of another kind than
-// torch takes for an index of one dimension.
+// arrayIndex is the tensor for an array of the frame that stands in a subscript; v itself for what is none, or of
+// another kind than torch takes for an index of one dimension.
 func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	l, ok := v.(*LazyVariable)

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// placesKind is the result kind of nonzero(as_tuple=...) and of where(condition): one tensor, or one for each dimension, of sizes that
-// depend on data. false for other calls.
+// placesKind is the result kind of nonzero(as_tuple=...) and of where(condition): one tensor, or one for each
+// dimension, of sizes that depend on data. false for other calls.
 func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw) (kind result, ok bool, err error) {
 	switch {
 	case name == "where" && len(args) == 1 && len(kwargs) == 0:
@@ -49,8 +49,8 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 // makers are functions that take sizes, and tensors for them.
 var makers = map[string]bool{"torch.zeros": true, "torch.ones": true, "torch.empty": true, "torch.rand": true, "torch.randn": true}
 
-// knownSizes replaces tensors among the sizes that torch's own code gives to a function which makes a tensor by their values, where these
-// can be foreseen: a backend's fake tensors have none.
+// knownSizes replaces tensors among the sizes that torch's own code gives to a function which makes a tensor by their
+// values, where these can be foreseen: a backend's fake tensors have none.
 func (t *TorchVariable) knownSizes(tx Translator, name string, args []VariableTracker) ([]VariableTracker, error) {
 	if !makers[name] {
 		return args, nil

@@ -18,8 +18,8 @@ type classified struct {
 // own tells a callable of the user's, which is run through.
 func (c classified) own() bool { return c.kind == "" }
 
-// TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating. What it is,
-// python/godynamo/_translator/callables.py says once per object and process.
+// TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating. What it
+// is, python/godynamo/_translator/callables.py says once per object and process.
 type TorchVariable struct {
 	Base
 	Fn py.Object
@@ -86,7 +86,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	return r, err
 }
 
-// region is a call of one of _break_errors' functions: a region begins in the frame that calls, or in its caller's, or ends there.
+// region is a call of one of _break_errors' functions: a region begins in the frame that calls, or in its caller's, or
+// ends there.
 func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	if t.detail == "end" {
 		tx.EndRegion(1)
@@ -117,7 +118,8 @@ func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableT
 	return unsupported(exc.ExplicitBreak, "%s", name)
 }
 
-// recursive is a __repr__ that dataclasses or reprlib has wrapped: an object that is met within itself prints as a fixed text.
+// recursive is a __repr__ that dataclasses or reprlib has wrapped: an object that is met within itself prints as a
+// fixed text.
 func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (VariableTracker, error) {
 	self, err := Realize(tx, self)
 	if err != nil {
@@ -315,8 +317,8 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	return &TensorSequence{Node: node, n: len(given), items: given}, nil
 }
 
-// becomesAnother tells operators of recurrent layers that are not the same once AOTAutograd has taken them apart: an LSTM's graph does not
-// run, and between layers the others draw other random numbers.
+// becomesAnother tells operators of recurrent layers that are not the same once AOTAutograd has taken them apart: an
+// LSTM's graph does not run, and between layers the others draw other random numbers.
 func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "lstm":
@@ -349,7 +351,8 @@ func argKinds(tx Translator, args []VariableTracker) (string, error) {
 	return kinds.String(), nil
 }
 
-// argKind is the letter result_kind_call knows an argument by: T tensor, L list of tensors, i int, f float, b bool, n None, o other.
+// argKind is the letter result_kind_call knows an argument by: T tensor, L list of tensors, i int, f float, b bool, n
+// None, o other.
 func argKind(tx Translator, v VariableTracker) byte {
 	switch x := v.(type) {
 	case *TensorVariable:
@@ -375,8 +378,8 @@ func argKind(tx Translator, v VariableTracker) byte {
 	return 'o'
 }
 
-// overloadCheck is has_torch_function and its kin: plain tensors and Python data override nothing; the torch function mode
-// stack is part of the guarded state.
+// overloadCheck is has_torch_function and its kin: plain tensors and Python data override nothing; the torch function
+// mode stack is part of the guarded state.
 func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	tx.Output().AddGuards(guards.GlobalState())
 	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {

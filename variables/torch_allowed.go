@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CallAllowed puts a call of a function that the user allowed in graphs into this one. What it returns, and whether it changed a tensor
-// that it was given, python/godynamo/_translator/fake.py finds out.
+// CallAllowed puts a call of a function that the user allowed in graphs into this one. What it returns, and whether it
+// changed a tensor that it was given, python/godynamo/_translator/fake.py finds out.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// torchCall is a call of a callable of one kind. Neither result nor error: the arguments are not those of such a call, which splits.
+// torchCall is a call of a callable of one kind. Neither result nor error: the arguments are not those of such a call,
+// which splits.
 type torchCall func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 
 // exactly takes n positional arguments and no others.
@@ -208,7 +209,8 @@ func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs
 	return plain()
 }
 
-// orInlined is a result and its error or, where the arguments are not such as give one, the Python function itself, inlined.
+// orInlined is a result and its error or, where the arguments are not such as give one, the Python function itself,
+// inlined.
 func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTracker, kwargs []Kw, r VariableTracker, err error) (VariableTracker, error) {
 	if _, unknown := err.(*exc.Unsupported); !unknown {
 		return r, err

@@ -7,10 +7,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An operation of torch on arguments whose types have a handler (__torch_function__) calls those. Which, with what and in what order torch
-// itself says, asked with arguments of ours (torch_question.go); then the user's handlers are inlined.
+// An operation of torch on arguments whose types have a handler (__torch_function__) calls those. Which, with what and
+// in what order torch itself says, asked with arguments of ours (torch_question.go); then the user's handlers are
+// inlined.
 
-// overriding are the classes among the values whose handlers an operation on them calls now: each once, in order of appearance.
+// overriding are the classes among the values whose handlers an operation on them calls now: each once, in order of
+// appearance.
 func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	if tx.World().handlersAside > 0 {
 		return nil, nil
@@ -40,8 +42,8 @@ func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	return found, nil
 }
 
-// eachArgument visits the values, and what is in lists and tuples among them. Values that have not been looked at and are no operands are
-// left so.
+// eachArgument visits the values, and what is in lists and tuples among them. Values that have not been looked at and
+// are no operands are left so.
 func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTracker) error) error {
 	return eachWithin(tx, vs, map[VariableTracker]bool{}, visit)
 }
@@ -95,7 +97,8 @@ func mayOverride(tx Translator, obj py.Object) bool {
 	return has || py.HasInstanceStorage(obj) && answersReads(tx, obj.Type())
 }
 
-// answersReads tells classes whose own code runs when torch reads __torch_function__ of an instance. A module's finds none.
+// answersReads tells classes whose own code runs when torch reads __torch_function__ of an instance. A module's finds
+// none.
 func answersReads(tx Translator, class py.Object) bool {
 	s := tx.Scope()
 	if py.IsSubtype(class, tx.World().NNModule) {
@@ -179,9 +182,9 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 	return len(classes) > 0, err
 }
 
-// dispatchTorch is fn(*args, **kwargs) where an argument's class has a handler: that is called as torch would call it, and translated. ok false:
-// there is none, or handlers are switched off. again is the operation itself, for classes that have torch.Tensor's own handler; nil:
-// that one is translated like any other.
+// dispatchTorch is fn(*args, **kwargs) where an argument's class has a handler: that is called as torch would call it,
+// and translated. ok false: there is none, or handlers are switched off. again is the operation itself, for classes
+// that have torch.Tensor's own handler; nil: that one is translated like any other.
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw, again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
 	classes, err := overriding(tx, all)
@@ -239,7 +242,8 @@ func defaultHandler(tx Translator, class py.Object) bool {
 	return true
 }
 
-// withDefaultHandler is an operation that calls torch.Tensor's own handler: it goes into the graph as it is, and its results are of the class.
+// withDefaultHandler is an operation that calls torch.Tensor's own handler: it goes into the graph as it is, and its
+// results are of the class.
 func withDefaultHandler(tx Translator, class py.Object, args []VariableTracker, again func() (VariableTracker, error)) (VariableTracker, error) {
 	tx.World().handlersAside++
 	v, err := again()
@@ -424,7 +428,8 @@ func (w *World) GivesNew(s *py.Scope, target string) bool {
 	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
 }
 
-// madeSubclass is torch.Tensor._make_subclass(cls, data, require_grad=False), or torch.Tensor.__new__(cls, data). Neither calls a handler.
+// madeSubclass is torch.Tensor._make_subclass(cls, data, require_grad=False), or torch.Tensor.__new__(cls, data).
+// Neither calls a handler.
 func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w := tx.World()
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))

@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// enteredMode is a TorchFunctionMode that the program has entered. It is never entered for real: its handler is inlined in front of each
-// operation. A frame that would have to be split while one is entered is split in front of entering it; from there on CPython runs it,
-// as it does all that is called while modes are entered.
+// enteredMode is a TorchFunctionMode that the program has entered. It is never entered for real: its handler is inlined
+// in front of each operation. A frame that would have to be split while one is entered is split in front of entering
+// it; from there on CPython runs it, as it does all that is called while modes are entered.
 type enteredMode struct {
 	mode VariableTracker
 	step int // of the outermost frame, that entered it
@@ -22,8 +22,8 @@ func (w *World) EnteredAt() (step int, ok bool) {
 	return w.modes[0].step, true
 }
 
-// UnderDefaultDevice guards the default device where torch has entered a mode for it outside, the only kind under which frames are captured:
-// operations run under it as they do eagerly.
+// UnderDefaultDevice guards the default device where torch has entered a mode for it outside, the only kind under which
+// frames are captured: operations run under it as they do eagerly.
 func (w *World) UnderDefaultDevice(tx Translator) error {
 	device, err := tx.Scope().Call(w.defaultDevice)
 	if err != nil || device == py.None() {
@@ -36,7 +36,8 @@ func (w *World) UnderDefaultDevice(tx Translator) error {
 	return nil
 }
 
-// activeMode is the mode that operations are handed to now, nil for none. An operation that calls no handler but torch.Tensor's own is past that.
+// activeMode is the mode that operations are handed to now, nil for none. An operation that calls no handler but
+// torch.Tensor's own is past that.
 func activeMode(tx Translator) (VariableTracker, error) {
 	w := tx.World()
 	if len(w.modes) == 0 || w.handlersAside > 0 {
@@ -58,8 +59,8 @@ func withoutModes(tx Translator, what string) error {
 	return err
 }
 
-// ModesSee refuses an operation of the graph that a mode would see: those that come this far without having been handed to it. Items of
-// a sequence of results are none.
+// ModesSee refuses an operation of the graph that a mode would see: those that come this far without having been handed
+// to it. Items of a sequence of results are none.
 func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker) error {
 	if len(args) > 0 {
 		if _, ok := args[0].(*TensorSequence); ok {

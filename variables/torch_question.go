@@ -24,7 +24,8 @@ type handlerCall struct {
 	given, named VariableTracker // named nil: without kwargs
 }
 
-// askTorch gives the calls of handlers that fn(*args, **kwargs) makes as long as each gives NotImplemented; mode: that of a mode comes first.
+// askTorch gives the calls of handlers that fn(*args, **kwargs) makes as long as each gives NotImplemented; mode: that
+// of a mode comes first.
 func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args []VariableTracker, kwargs []Kw) ([]handlerCall, error) {
 	s, w := tx.Scope(), tx.World()
 	for _, c := range classes {
@@ -217,7 +218,8 @@ func nameOf(s *py.Scope, fn py.Object) py.Object {
 	return s.Str("")
 }
 
-// descriptorCall is a call of the __get__ or __set__ of an attribute of torch.Tensor, as handlers are told of reads and writes.
+// descriptorCall is a call of the __get__ or __set__ of an attribute of torch.Tensor, as handlers are told of reads and
+// writes.
 func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	if fn.Kind() != py.MethodWrapper || len(kwargs) > 0 || len(args) == 0 {
 		return nil, false, nil
@@ -283,8 +285,8 @@ func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracke
 	return v, err
 }
 
-// overriddenOperator is an operator that a tensor operand's class has a special method of its own for. The left operand's is called; what
-// else may come before it is left to CPython.
+// overriddenOperator is an operator that a tensor operand's class has a special method of its own for. The left
+// operand's is called; what else may come before it is left to CPython.
 func overriddenOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, bool, error) {
 	special := "__" + name + "__"
 	if name[len(name)-1] == '_' { // and_, or_

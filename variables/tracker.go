@@ -1,12 +1,13 @@
-// Package variables holds what is known of a value while a frame is translated: one VariableTracker per value, by family.
+// Package variables holds what is known of a value while a frame is translated: one VariableTracker per value, by
+// family.
 //
-// A tracker says where its value comes from (a guards.Source, when it was read from the frame), which guards it rests on,
-// and what may be done with it. What a kind can do it says by optional interfaces (Caller, AttrGetter, Sequence, ...);
-// GetAttr, Call, Binary and the other functions of this package look for them and return the one Unsupported where there
-// is none. Whatever is known entirely is computed by CPython itself on the real objects.
+// A tracker says where its value comes from (a guards.Source, when it was read from the frame), which guards it rests
+// on, and what may be done with it. What a kind can do it says by optional interfaces (Caller, AttrGetter, Sequence,
+// ...); GetAttr, Call, Binary and the other functions of this package look for them and return the one Unsupported
+// where there is none. Whatever is known entirely is computed by CPython itself on the real objects.
 //
-// Translating changes nothing outside itself. What the program changes is recorded as an effect at its place among the graph's
-// operations (Output.Effect); a value that leaves the frame is made real (materialized) once, and from then on
+// Translating changes nothing outside itself. What the program changes is recorded as an effect at its place among the
+// graph's operations (Output.Effect); a value that leaves the frame is made real (materialized) once, and from then on
 // changes to it are written through.
 package variables
 
@@ -83,8 +84,8 @@ func MakeGuard(v VariableTracker, build func(guards.Source) guards.Guard) (guard
 	return build(v.Source()), true
 }
 
-// ReplaceGuards returns a copy of v with exactly these guards. The copy is another object to the program's identity: only for
-// trackers of immutable values, and for those nothing else has seen yet.
+// ReplaceGuards returns a copy of v with exactly these guards. The copy is another object to the program's identity:
+// only for trackers of immutable values, and for those nothing else has seen yet.
 func ReplaceGuards(v VariableTracker, set guards.Set) VariableTracker {
 	old := reflect.ValueOf(v).Elem()
 	copied := reflect.New(old.Type())
@@ -205,7 +206,8 @@ type (
 	}
 )
 
-// Emitter writes instructions of the transformed function. Values are loaded only once they are materialized (freeze first).
+// Emitter writes instructions of the transformed function. Values are loaded only once they are materialized (freeze
+// first).
 type Emitter interface {
 	Load(v VariableTracker) error
 	LoadConst(o py.Object)
@@ -249,8 +251,8 @@ type Output interface {
 	LetGoOf() bool
 	// Until has f called at the start of each further attempt at the frame: for guards that a split rests on.
 	Until(f func(tx Translator))
-	// Reads notes that the program read a place, whatever becomes of the value: that it can be read is guarded. Build does so for
-	// attributes, globals and cells.
+	// Reads notes that the program read a place, whatever becomes of the value: that it can be read is guarded. Build
+	// does so for attributes, globals and cells.
 	Reads(src guards.Source)
 	// Const puts an object into the constant pool.
 	Const(o py.Object) guards.Const
@@ -264,57 +266,64 @@ type Output interface {
 	Freeze(tx Translator, v VariableTracker) error
 	// Effect records a change at its place among the operations; values are frozen first.
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
-	// CallAside records a call, at its place among the operations, that the program does not see and that may run again; its result is dropped.
+	// CallAside records a call, at its place among the operations, that the program does not see and that may run
+	// again; its result is dropped.
 	CallAside(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
 	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
-	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item", "index"), where it follows from a tensor of the
-	// frame's and a guard can compute it again; false where the frame is to be split.
+	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item", "index"), where it follows
+	// from a tensor of the frame's and a guard can compute it again; false where the frame is to be split.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
 	// InputOf is the tensor of the frame's behind a placeholder; nil for other nodes.
 	InputOf(n *fxgraph.Node) *TensorVariable
-	// Sizes are a tensor's shape, dtype, device and layout where rules tell them, and nothing else; false where they do not. What they rest on
-	// is guarded.
+	// Sizes are a tensor's shape, dtype, device and layout where rules tell them, and nothing else; false where they do
+	// not. What they rest on is guarded.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)
 	// Sample is a tensor with this one's metadata: the frame's own, or a fake one.
 	Sample(t *TensorVariable) (py.Object, error)
 	// NodeType is the type of what a node gives, by FakeTensor.
 	NodeType(node *fxgraph.Node) (py.Object, error)
-	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the number of tensors.
+	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the
+	// number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _fake.Session.result of a node that calls a function of the user.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// Compute records what computes a plain value anew on each call, in front of the graph where that is one call. operands: constants,
-	// values of the frame, and other computed ones. draws: it takes from the random numbers of the first operand.
+	// Compute records what computes a plain value anew on each call, in front of the graph where that is one call.
+	// operands: constants, values of the frame, and other computed ones. draws: it takes from the random numbers of the
+	// first operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// ComputedInput is the graph input for a tensor that Compute computes; example: one like it.
 	ComputedInput(slot *Slot, example py.Object) *TensorVariable
-	// OfClass says that a node's result, a plain tensor or a sequence of some in a graph that is one call, leaves it as a tensor of class.
+	// OfClass says that a node's result, a plain tensor or a sequence of some in a graph that is one call, leaves it as
+	// a tensor of class.
 	OfClass(node *fxgraph.Node, class py.Object)
 	// WholeGraph tells whether the graph is one call, of a backend's.
 	WholeGraph() bool
-	// TakesApart reports whether the backend traces operators down to what they are made of. To be called only where the answer
-	// decides: the frame is translated again if the backend turns out to do so.
+	// TakesApart reports whether the backend traces operators down to what they are made of. To be called only where
+	// the answer decides: the frame is translated again if the backend turns out to do so.
 	TakesApart() bool
-	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all can be taken back.
+	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all
+	// can be taken back.
 	Tentative(run func() error) (seen bool, err error)
-	// Body captures, as a graph of its own, what a function does that an operation is given: samples makes the tensors that stand for its
-	// arguments, run calls it on them and gives the tensors among its results. fresh: these share no memory with others.
+	// Body captures, as a graph of its own, what a function does that an operation is given: samples makes the tensors
+	// that stand for its arguments, run calls it on them and gives the tensors among its results. fresh: these share no
+	// memory with others.
 	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
-	// GradFlagMayDiffer tells whether an operation in place on another tensor may have changed whether t requires gradients: t may be a view
-	// of that, or that a view of t. requires: what it is known to be without.
+	// GradFlagMayDiffer tells whether an operation in place on another tensor may have changed whether t requires
+	// gradients: t may be a view of that, or that a view of t. requires: what it is known to be without.
 	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
-	// HidesChange reports whether a change in place of t must not be in this graph, since autograd would see it in another way than in eager
-	// mode. It notes the change otherwise.
+	// HidesChange reports whether a change in place of t must not be in this graph, since autograd would see it in
+	// another way than in eager mode. It notes the change otherwise.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
-	// CallModule is what call gives, which runs the code of a module of the frame; or, where an equal module has been called so before,
-	// what that gave, with this one's tensors.
+	// CallModule is what call gives, which runs the code of a module of the frame; or, where an equal module has been
+	// called so before, what that gave, with this one's tensors.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw, call func() (VariableTracker, error)) (VariableTracker, error)
 	// OwnMemory tells whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
 	MaySeeEffect()
-	// ReadsTensors notes that the effect just recorded reads what is in a tensor: no later operation that changes one runs before it.
+	// ReadsTensors notes that the effect just recorded reads what is in a tensor: no later operation that changes one
+	// runs before it.
 	ReadsTensors()
 	// ChangesTensors tells whether an operation so far changes a tensor in place.
 	ChangesTensors() bool
@@ -322,10 +331,11 @@ type Output interface {
 	Step() int
 	// SwitchState calls a function of torch that switches a mode of this thread, now and in the graph.
 	SwitchState(tx Translator, fn py.Object, name string, args []VariableTracker) (VariableTracker, error)
-	// EntersState prepares for entering a mode that an object keeps, which must be left by the with statement that enters it.
+	// EntersState prepares for entering a mode that an object keeps, which must be left by the with statement that
+	// enters it.
 	EntersState() error
-	// PythonOp adds a Python operation (see python/godynamo/_backends/python_ops.py) to the graph, at its place in program order. An error
-	// where Options.PythonOps is off, or where it cannot stand in a graph.
+	// PythonOp adds a Python operation (see python/godynamo/_backends/python_ops.py) to the graph, at its place in
+	// program order. An error where Options.PythonOps is off, or where it cannot stand in a graph.
 	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)
 	// ObjectNode is the node that stands for a real object: of the frame, or made by the program.
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
@@ -346,8 +356,8 @@ type Translator interface {
 	Globals() py.Object
 	// GlobalSource is where a name of these globals is read from.
 	GlobalSource(name string) guards.Source
-	// FrameLocals lists the current frame's bound variables in the order of its f_locals; false where its dict is not one
-	// that can be known.
+	// FrameLocals lists the current frame's bound variables in the order of its f_locals; false where its dict is not
+	// one that can be known.
 	FrameLocals() ([]Kw, bool, error)
 	// StoredInto tells whether the program has stored globals into this dict.
 	StoredInto(globals py.Object) bool
@@ -361,11 +371,13 @@ type Translator interface {
 	InUse(obj py.Object) bool
 	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
 	InsideTry() bool
-	// BeginRegion begins a region of the frame that is up levels further out, where a graph break is an error, or is none.
+	// BeginRegion begins a region of the frame that is up levels further out, where a graph break is an error, or is
+	// none.
 	BeginRegion(up int, errors bool)
 	// EndRegion ends the region of that frame that began last; one that began in front of a split is not known.
 	EndRegion(up int)
-	// Snapshot is what is known here of the frames, the graph and the guards, as _comptime.call takes it; nothing is looked at for it.
+	// Snapshot is what is known here of the frames, the graph and the guards, as _comptime.call takes it; nothing is
+	// looked at for it.
 	Snapshot() (py.Object, error)
 }
 

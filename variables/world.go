@@ -79,7 +79,8 @@ type modesAndStates struct {
 	underDevice bool // a default device is set; see UnderDefaultDevice
 	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
 	handlersAside int
-	// Replaced counts calls under way of modules whose tensors others stand in the place of (higher/functional_call.go).
+	// Replaced counts calls under way of modules whose tensors others stand in the place of
+	// (higher/functional_call.go).
 	Replaced int
 	// optimized counts the calls under way of optimized callables.
 	optimized int
@@ -88,14 +89,16 @@ type modesAndStates struct {
 
 // writes are what the program has changed so far.
 type writes struct {
-	// Writes counts changes of values and effects, Effects the latter alone, Fills those stores into empty cells of the program's
-	// among the Writes: nothing ends by such a store. Own counts those to values that the program made and that nothing outside has seen.
+	// Writes counts changes of values and effects, Effects the latter alone, Fills those stores into empty cells of the
+	// program's among the Writes: nothing ends by such a store. Own counts those to values that the program made and
+	// that nothing outside has seen.
 	Writes, Effects, Fills, Own int
 	// Calls counts Python calls in the graph.
 	Calls int
 	// Asked counts questions about tensors that the graph computes.
 	Asked Asked
-	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed from it.
+	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed
+	// from it.
 	Casts        int
 	watched      [][]VariableTracker          // what has been written to since each Watch
 	stored       []VariableTracker            // what the program has put into what the frame has
@@ -152,11 +155,12 @@ type missingFact struct{ name string }
 
 func (e *missingFact) Error() string { return "variables: facts.facts() lacks " + e.name }
 
-// maxDepth bounds recursion on the program's values: a list that holds itself, a comparison that calls itself. A Go stack
-// overflow cannot be recovered from; 2,000 levels are far from one.
+// maxDepth bounds recursion on the program's values: a list that holds itself, a comparison that calls itself. A Go
+// stack overflow cannot be recovered from; 2,000 levels are far from one.
 const maxDepth = 2_000
 
-// Enter begins one more level of recursion on values. It returns an error that breaks the graph at maxDepth; Leave ends the level otherwise.
+// Enter begins one more level of recursion on values. It returns an error that breaks the graph at maxDepth; Leave ends
+// the level otherwise.
 func (w *World) Enter() error {
 	if w.depth >= maxDepth {
 		return unsupported(exc.TooLarge, "values nested more than %d deep", maxDepth)
@@ -221,7 +225,8 @@ func (w *World) IsGradContext(class py.Object) bool {
 // IsSingletonType tells those of them whose values are compared by identity.
 func (w *World) IsSingletonType(typ py.Object) bool { return dictHasType(w.singletons, typ) }
 
-// dictHasType tells whether d, whose keys are classes that hash by identity, has the class; a metaclass's __hash__ is not called for it.
+// dictHasType tells whether d, whose keys are classes that hash by identity, has the class; a metaclass's __hash__ is
+// not called for it.
 func dictHasType(d, typ py.Object) bool {
 	if !py.Is(typ.Type(), py.IdentityHash) {
 		return false
@@ -283,7 +288,8 @@ func (f *facts) must(d py.Object, name string) py.Object {
 	return v
 }
 
-// question is what of the functions of _translator/facts.py that depend on one object alone is asked about which object.
+// question is what of the functions of _translator/facts.py that depend on one object alone is asked about which
+// object.
 type question struct{ ask, about py.Object }
 
 // ask is the answer to such a question, asked once a translation: layers call the same functions.
@@ -331,8 +337,8 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 	return r, err
 }
 
-// MakesNew tells operations by the names that graphs print whose result is always a tensor of its own: not an operand, and no view of one
-// (_kinds.makes_new).
+// MakesNew tells operations by the names that graphs print whose result is always a tensor of its own: not an operand,
+// and no view of one (_kinds.makes_new).
 func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
 
 // MakesAnother tells those whose result is another object than any operand; it may be a view of one.
@@ -421,7 +427,8 @@ func (w *World) IsObjectMethod(s *py.Scope, name string, d py.Object) bool {
 	return ok && own == d
 }
 
-// CallableFunction is the function one of our own callables, or of torch.jit.script's, stands for; the zero Object for anything else.
+// CallableFunction is the function one of our own callables, or of torch.jit.script's, stands for; the zero Object for
+// anything else.
 func (w *World) CallableFunction(obj py.Object) py.Object {
 	attr := "function"
 	switch {
@@ -476,8 +483,8 @@ var tupleSpecials = []string{
 	"__str__", "__format__", "__int__", "__float__",
 }
 
-// AutogradParts are the class that stands in for ctx while forward of a torch.autograd.Function is translated, and the function that
-// returns an apply for whole graphs.
+// AutogradParts are the class that stands in for ctx while forward of a torch.autograd.Function is translated, and the
+// function that returns an apply for whole graphs.
 func (w *World) AutogradParts(s *py.Scope) ([]py.Object, error) {
 	r, err := s.Call(w.autogradParts)
 	if err != nil {
@@ -505,8 +512,8 @@ func EndsAlone(o py.Object) bool {
 	return false
 }
 
-// Replaceable refuses to store over a value that may run the program's code when it is freed. The store may drop the last reference, and
-// CPython then runs that code at once.
+// Replaceable refuses to store over a value that may run the program's code when it is freed. The store may drop the
+// last reference, and CPython then runs that code at once.
 func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 	if EndsAlone(old) || !w.truth(s, w.endMayRunCode, old, py.True()) {
 		return nil
@@ -540,7 +547,8 @@ func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
 	return r, true
 }
 
-// PlainTensor is a tensor of a subclass that is captured, as one of torch.Tensor; the zero Object for those of other classes.
+// PlainTensor is a tensor of a subclass that is captured, as one of torch.Tensor; the zero Object for those of other
+// classes.
 func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 	if !w.truth(s, w.traceable, obj.Type()) {
 		return py.Object{}

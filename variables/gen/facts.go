@@ -14,7 +14,8 @@ var (
 	key = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$|^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 )
 
-// factNames are the keys of the dict that facts() returns, in its order: snake_case, or CamelCase for what other packages read too.
+// factNames are the keys of the dict that facts() returns, in its order: snake_case, or CamelCase for what other
+// packages read too.
 func factNames(text string) ([]string, error) {
 	_, body, ok := strings.Cut(text, "\ndef facts() ")
 	if !ok {

@@ -5,8 +5,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// torch.utils.checkpoint.checkpoint calls its function again in backward, when the program may have changed what the function reads. The
-// forward pass runs the captured graph; behind it the operation is given the program's own function, which the second run calls.
+// torch.utils.checkpoint.checkpoint calls its function again in backward, when the program may have changed what the
+// function reads. The forward pass runs the captured graph; behind it the operation is given the program's own
+// function, which the second run calls.
 
 // checkpoint is a call of it.
 func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {

@@ -14,8 +14,8 @@ type replacedTensor struct {
 	before, now variables.VariableTracker
 }
 
-// functionalCall is torch.func.functional_call(module, tensors, args, kwargs): the module is called with other tensors in its dicts. They are
-// put back when the call is over, so nothing of it is an effect.
+// functionalCall is torch.func.functional_call(module, tensors, args, kwargs): the module is called with other tensors
+// in its dicts. They are put back when the call is over, so nothing of it is an effect.
 func functionalCall(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	refused := exc.Break(exc.CallUnsupported, "torch.func.functional_call")
 	values := functionalArgs(args, kwargs)

@@ -101,7 +101,8 @@ func (h *higher) refused(what string) error {
 	return exc.Break(exc.CallUnsupported, "%s %s", h.name, what)
 }
 
-// function translates f for a call with these arguments. sample gives the stand-in for the i-th leaf of the arguments, a tensor.
+// function translates f for a call with these arguments. sample gives the stand-in for the i-th leaf of the arguments,
+// a tensor.
 func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw, sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	tx, s := h.tx, h.tx.Scope()
 	out := &function{}
@@ -177,8 +178,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	return out, err
 }
 
-// keptFunction is function for an operation that keeps it and calls it again later. In it, checkpoint splits: which of the two functions
-// runs again first is torch's.
+// keptFunction is function for an operation that keeps it and calls it again later. In it, checkpoint splits: which of
+// the two functions runs again first is torch's.
 func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw, sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	h.tx.World().Kept++
 	defer func() { h.tx.World().Kept-- }()

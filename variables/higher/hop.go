@@ -9,7 +9,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// hopForm is how one of torch's higher-order operators calls its functions, and where it takes the tensors that they read from outside.
+// hopForm is how one of torch's higher-order operators calls its functions, and where it takes the tensors that they
+// read from outside.
 type hopForm struct {
 	functions []int // which arguments are functions
 	whole     []int // arguments that are lists of tensors, handed on as they are
@@ -39,8 +40,9 @@ type hopCall struct {
 	operands []hopOperand
 }
 
-// hop is a call of a higher-order operator of torch's (torch.cond, scan, ...): an operation whose functions are graphs, as torch.compile makes
-// them. In eager mode torch runs these operators through torch.compile too; what that refuses is split.
+// hop is a call of a higher-order operator of torch's (torch.cond, scan, ...): an operation whose functions are graphs,
+// as torch.compile makes them. In eager mode torch runs these operators through torch.compile too; what that refuses is
+// split.
 func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	c, err := newHopCall(tx, t.Fn, args, kwargs)
 	if err != nil {
@@ -181,7 +183,8 @@ func (c *hopCall) nodeArgs() ([]variables.VariableTracker, error) {
 	return node, nil
 }
 
-// nodeArg is what the operation takes for the i-th argument, a: a graph for a function, and what functions read from outside at its place.
+// nodeArg is what the operation takes for the i-th argument, a: a graph for a function, and what functions read from
+// outside at its place.
 func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.VariableTracker, error) {
 	switch {
 	case slices.Contains(c.form.functions, i):
@@ -291,7 +294,8 @@ func (form hopForm) given(h *higher, args []variables.VariableTracker) (given []
 	return given, first, end, nil
 }
 
-// hopOperand is a tensor that each of the graphs takes: a leaf of the arguments (or several), or one that a function reads from outside.
+// hopOperand is a tensor that each of the graphs takes: a leaf of the arguments (or several), or one that a function
+// reads from outside.
 type hopOperand struct {
 	v      *variables.TensorVariable
 	leaves []int

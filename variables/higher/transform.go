@@ -10,8 +10,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// TransformVariable is what torch.vmap, torch.func.grad and their like give for a function. Its call is one operation of the graph, in which
-// torch's own transform runs the graph of the function (higher.go).
+// TransformVariable is what torch.vmap, torch.func.grad and their like give for a function. Its call is one operation
+// of the graph, in which torch's own transform runs the graph of the function (higher.go).
 type TransformVariable struct {
 	variables.Base
 	maker  py.Object
@@ -64,7 +64,8 @@ func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Objec
 	return py.Answered(tx.Scope().CallMethod(x.Subclass(), "_make", made))
 }
 
-// transformed is the call of a function that torch.vmap or its like has made before: what it was made of is in its cells.
+// transformed is the call of a function that torch.vmap or its like has made before: what it was made of is in its
+// cells.
 func transformed(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
 	s := tx.Scope()
 	if t.Src == nil {
@@ -268,8 +269,8 @@ func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTrack
 	return h.tx.Scope().Items(dims), nil
 }
 
-// differentiated are the leaves of the arguments that require a gradient inside of torch.func.grad and its like, which differentiate whatever
-// the grad mode is: so it must be on for what the translation knows to hold.
+// differentiated are the leaves of the arguments that require a gradient inside of torch.func.grad and its like, which
+// differentiate whatever the grad mode is: so it must be on for what the translation knows to hold.
 func (v *TransformVariable) differentiated(h *higher, args []variables.VariableTracker) ([]int, error) {
 	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
 		return nil, nil
@@ -296,7 +297,8 @@ func (v *TransformVariable) differentiated(h *higher, args []variables.VariableT
 	return out, nil
 }
 
-// unbatched is torch.vmap along the first dimension of a function that works element by element: the function on the whole tensors.
+// unbatched is torch.vmap along the first dimension of a function that works element by element: the function on the
+// whole tensors.
 func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) (variables.VariableTracker, bool, error) {
 	tx := h.tx
 	zero := variables.IntConst(tx, 0)
