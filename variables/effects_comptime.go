@@ -103,8 +103,8 @@ func (c *CellVariable) peek() VariableTracker {
 	return c
 }
 
-// View is what _comptime.ComptimeVar is made of: (kind, text, type or None, known, value or None, node or -1, example
-// or None). It looks at nothing for the program: no guard follows.
+// View is what _translator/comptime.ComptimeVar is made of: (kind, text, type or None, known, value or None, node or
+// -1, example or None). It looks at nothing for the program: no guard follows.
 func View(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
 	kind, text, known, node := "NULL", "NULL", py.False(), int64(-1)

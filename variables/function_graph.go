@@ -9,7 +9,7 @@ import (
 
 // Body is what a function captures that an operation is given, as a graph of its own.
 type Body struct {
-	Rows        py.Object         // the nodes, as _backends.build_graph_module takes them: placeholders for the arguments, then for Free
+	Rows        py.Object         // the nodes, as _backends/graph_modules takes them: placeholders for the arguments, then for Free
 	Free        []VariableTracker // tensors that it reads from outside
 	Draws       bool              // random numbers
 	Uses        []bool            // which arguments it looks at

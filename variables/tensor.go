@@ -22,7 +22,7 @@ type TensorVariable struct {
 	Changed bool                       // an in-place operation ran on it: the example no longer tells its metadata
 	attrs   map[string]VariableTracker // Python attributes that the program has stored
 	known   map[string]VariableTracker // and those that it has read
-	made    *TensorVariable            // what _torch_function.as_subclass was given, and may have given back
+	made    *TensorVariable            // what _translator/torch_function.as_subclass was given, and may have given back
 }
 
 // TensorMeta is what a program may ask of a tensor besides its data. Sizes in elements.

@@ -301,7 +301,8 @@ func (w *World) PlainTensors() bool {
 	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.Replaced == 0
 }
 
-// KindOf numbers modules of the frame that look alike (_alike.Kinds); nothing rests on it. -1: it looks like no other.
+// KindOf numbers modules of the frame that look alike (_translator/alike.Kinds); nothing rests on it. -1: it looks like
+// no other.
 func (w *World) KindOf(s *py.Scope, module py.Object) int {
 	if w.kinds.IsNull() {
 		kinds, ok := py.Answered(s.Call(w.moduleKinds))

@@ -50,7 +50,7 @@ func forgetWithin(v VariableTracker, seen map[VariableTracker]bool) {
 	}
 }
 
-// described is the tracker of a node's result, by its description (_fake.Session.result).
+// described is the tracker of a node's result, by its description (_translator/fake.Session.result).
 func described(tx Translator, node *fxgraph.Node, description py.Object) (VariableTracker, error) {
 	s := tx.Scope()
 	d := s.Items(description)

@@ -331,7 +331,7 @@ func handleTorchFunction(tx Translator, args []VariableTracker, kwargs []Kw) (Va
 	return v, err
 }
 
-// converted is torch._tensor._convert, or _torch_function.converted.
+// converted is torch._tensor._convert, or _translator/torch_function.converted.
 func converted(tx Translator, result, class VariableTracker) (VariableTracker, error) {
 	result, err := Realize(tx, result)
 	if err != nil {
@@ -417,7 +417,7 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	return r, nil
 }
 
-// makeSubclass and newTensor are functions of _torch_function that give new tensors of a subclass.
+// makeSubclass and newTensor are functions of _translator/torch_function that give new tensors of a subclass.
 const (
 	makeSubclass = "torch.Tensor._make_subclass"
 	newTensor    = "torch.Tensor.__new__"

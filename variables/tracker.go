@@ -286,7 +286,7 @@ type Output interface {
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the
 	// number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// NodeResult is _fake.Session.result of a node that calls a function of the user.
+	// NodeResult is _translator/fake.Session.result of a node that calls a function of the user.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// Compute records what computes a plain value anew on each call, in front of the graph where that is one call.
 	// operands: constants, values of the frame, and other computed ones. draws: it takes from the random numbers of the
@@ -376,8 +376,8 @@ type Translator interface {
 	BeginRegion(up int, errors bool)
 	// EndRegion ends the region of that frame that began last; one that began in front of a split is not known.
 	EndRegion(up int)
-	// Snapshot is what is known here of the frames, the graph and the guards, as _comptime.call takes it; nothing is
-	// looked at for it.
+	// Snapshot is what is known here of the frames, the graph and the guards, as _translator/comptime.call takes it;
+	// nothing is looked at for it.
 	Snapshot() (py.Object, error)
 }
 

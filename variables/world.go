@@ -38,7 +38,7 @@ type World struct {
 	standIns map[py.Object]replacement
 	sorted   py.Object                // the class of what is being sorted, see sortedClass
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
-	kinds    py.Object                // _alike.Kinds, once asked
+	kinds    py.Object                // _translator/alike.Kinds, once asked
 	// Kept is the number of functions being translated that an operation keeps and calls again later
 	Kept int
 }
@@ -338,7 +338,7 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 }
 
 // MakesNew tells operations by the names that graphs print whose result is always a tensor of its own: not an operand,
-// and no view of one (_kinds.makes_new).
+// and no view of one (_translator/kinds.makes_new).
 func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
 
 // MakesAnother tells those whose result is another object than any operand; it may be a view of one.
@@ -563,7 +563,7 @@ func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 // PlainTensorFunction makes a tensor of a subclass one of torch.Tensor.
 func (w *World) PlainTensorFunction() py.Object { return w.plainTensor }
 
-// WrapResult is _torch_function.wrapped.
+// WrapResult is _translator/torch_function.wrapped.
 func (w *World) WrapResult() py.Object { return w.wrapResult }
 
 // isTensorClass tells torch.Tensor and its subclasses.

@@ -139,7 +139,7 @@ func swap(e translate.NodeEmitter, i int) {
 	}
 }
 
-// pythonOp writes a node whose target is a Python operation, named as in _python_ops.
+// pythonOp writes a node whose target is a Python operation, named as in _backends/python_ops.
 func pythonOp(e translate.NodeEmitter, n *fxgraph.Node, name string) error {
 	if emit, ok := instructions[name]; ok {
 		return emit(e, n)

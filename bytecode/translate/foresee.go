@@ -15,7 +15,7 @@ import (
 // tensor was changed before it is read, it is computed during translation, and a guard computes it again. The
 // code around it then stays one graph, which need not compute it. Only torch's code is treated so: users can
 // avoid reading the value, and would be surprised by a translation for each value. A read that sees many values
-// breaks the graph in the end (_foreseen._settled).
+// breaks the graph in the end (_translator/foreseen).
 
 const (
 	// maxForeseen bounds the operations between the frame's tensor and the value.

@@ -59,7 +59,7 @@ func isPythonNode(n *fxgraph.Node) bool {
 	return strings.HasPrefix(n.Target.Text, "^") || strings.HasPrefix(n.Target.Text, "prim::")
 }
 
-// pythonTarget returns the function of _python_ops that an operation's node calls, and its printed form.
+// pythonTarget returns the function of _backends/python_ops that an operation's node calls, and its printed form.
 func (o *OutputGraph) pythonTarget(op string) (fxgraph.Target, error) {
 	if o.python.module.IsNull() {
 		m, err := o.scope.Import("godynamo._backends.python_ops")

@@ -78,7 +78,7 @@ func mapLeaves(tx variables.Translator, v variables.VariableTracker, f func(leaf
 // function is one that an operation is given, on its way to one that runs its graph.
 type function struct {
 	body     *variables.Body
-	template py.Object // _higher.function
+	template py.Object // of _translator/higher.function
 	results  variables.VariableTracker
 	tensors  []variables.VariableTracker // of the arguments, in the order of the body's placeholders
 	plain    bool                        // tensors alone come out of it
@@ -316,7 +316,7 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	return py.Object{}, err
 }
 
-// like makes the stand-in of a tensor: a function of _higher's that gives one with the same metadata.
+// like makes the stand-in of a tensor: a function of _translator/higher that gives one with the same metadata.
 func (h *higher) like(t *variables.TensorVariable, how string, args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)
 	if err != nil {
