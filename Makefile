@@ -85,9 +85,10 @@ generate: venv ## rewrite the generated files
 	$(PY) scripts/notices.py
 
 # Of the packages, those whose tests know the flag: another's would refuse it.
-golden: venv ## rewrite the golden files, the shapes' examples and docs/cli.md; read the diff
+golden: build ## rewrite the golden files, the shapes' examples and docs/cli.md; read the diff
 	CGO_ENABLED=0 go test $(addprefix ./,$(sort $(dir $(shell git grep -l '"update"' -- '*_test.go')))) -update
 	$(PY) scripts/shape_examples.py
+	PYTHONPATH=python:python/tests $(PY) python/tests/golden/golden_files.py
 
 old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0), in an environment of its own
 	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/processes/old_torch_smoke.py $(OLD_TORCH)

@@ -1,0 +1,111 @@
+"""Goldens of the translator: a program, and what it is translated to, in one text file (txtar).
+
+A file is a sentence that says what it shows, then sections ``-- name --``: ``src.py`` has a function ``f`` and ``args()``,
+which makes its arguments; the others are written by ``make golden`` and compared by test_goldens.py.
+
+    python golden_files.py [FILE ...]    writes the sections of these files, or of all
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import godynamo
+from godynamo._tools.dis import translations
+from harness.training import facts
+
+FOLDER = Path(__file__).parent
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def parsed(text: str) -> dict[str, str]:
+    """The sections by name, in order; "" is the comment in front of them."""
+    parts = re.split(r"^-- (.+) --\n", text, flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def written(sections: dict[str, str]) -> str:
+    """The text of a file."""
+    return "".join(f"-- {name} --\n{body}" if name else body for name, body in sections.items())
+
+
+def generated(path: Path) -> str:
+    """The text that a file should have: its program is run eagerly and translated, with equal results."""
+    sections = {name: body for name, body in parsed(path.read_text()).items() if name in ("", "src.py")}
+    with contextlib.redirect_stdout(io.StringIO()):
+        return _generated(path, sections)
+
+
+def _generated(path: Path, sections: dict[str, str]) -> str:
+    expected = _outcome(*_program(sections["src.py"]))
+    f, args = _program(sections["src.py"])
+    assert _outcome(godynamo.optimize(f), args) == expected, f"{path}: another result than CPython's"
+    found = translations(*_program(sections["src.py"]), {}, "eager")
+    made: dict[str, list[str]] = {"graph": [], "guards": [], f"code {VERSION}": [], "breaks": []}
+    for t in found:
+        head = f"# {t['function']}, line {t['line']}"
+        if t["status"] != "ok":
+            made["breaks"].append(f"{head}: {t['reason']}")
+        made["breaks"] += [f"{b['code']} line {b['stack'][-1][2]}: {b['reason']}" for b in t["breaks"]]
+        if t["graph"]:
+            made["graph"] += [head, *t["graph"].splitlines()]
+        if t["guards"]:
+            made["guards"] += [head, *t["guards"].split(" and ")]
+        if t["transformed"]:
+            made[f"code {VERSION}"] += [head, *_instructions(t["transformed"])]
+    sections.update({name: _stable("\n".join(lines) + "\n") for name, lines in made.items() if lines})
+    return written(sections)
+
+
+def _program(source: str) -> tuple[Any, tuple[Any, ...]]:
+    """The function and its arguments, made anew: a program may count its calls."""
+    module: Any = types.ModuleType("golden_program")
+    sys.modules[module.__name__] = module  # dataclasses look there
+    exec(compile(source, "src.py", "exec"), module.__dict__)
+    return module.f, module.args()
+
+
+def _outcome(f: Any, args: tuple[Any, ...]) -> str:
+    torch.manual_seed(0)
+    try:
+        return _stable(repr(facts([f(*args), args])))
+    except Exception as e:
+        return _stable(repr((type(e), str(e), facts(args))))
+
+
+def _instructions(blocks: list[dict[str, Any]]) -> list[str]:
+    targets = {row["target"] for block in blocks for row in block["instructions"]} - {None}
+    lines = []
+    for block in blocks:
+        for row in block["instructions"]:
+            label = ">>" if row["offset"] in targets else "  "
+            lines.append(f"{label} {row['offset']:4} {row['opname']:28} {row['argument']}".rstrip())
+    return lines
+
+
+def _stable(text: str) -> str:
+    """Without what differs between processes: addresses, and the versions of classes and dicts."""
+    text = re.sub(r"[.0]*x[0-9a-f]{6,}", "...", text)
+    return re.sub(r"\b\d{6,}\b", "ID", text)
+
+
+def main(paths: list[str]) -> None:
+    """Write the files again."""
+    torch.set_num_threads(1)
+    for path in [Path(p) for p in paths] or sorted(FOLDER.glob("*/*.txtar")):
+        text = generated(path)
+        if text != path.read_text():
+            path.write_text(text)
+            print(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
