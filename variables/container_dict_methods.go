@@ -66,9 +66,13 @@ func dictCopy(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (Vari
 }
 
 func dictPop(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw) (VariableTracker, error) {
-	v, ok, err := d.remove(tx, args[0])
-	if err != nil {
-		return nil, err
+	var v VariableTracker
+	var ok bool
+	if len(d.keys) > 0 || d.isOrdered(tx) { // an empty dict's pop does not hash the key
+		var err error
+		if v, ok, err = d.remove(tx, args[0]); err != nil {
+			return nil, err
+		}
 	}
 	if !ok {
 		if len(args) == 2 {

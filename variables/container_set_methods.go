@@ -6,20 +6,20 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// setMethods says of each method of set how its arguments are read and what it does: 'i' takes one item, 's' iterables;
-// changes marks those that change the set, result what is returned ("none", "set", "value").
+// setMethods has the methods of set. takes: 'i' one item, '0' nothing, '1' one iterable, 's' any number of iterables;
+// changes: the method changes the set; result: what it returns ("none", "set", "value").
 var setMethods = map[string]struct {
 	takes   byte
 	changes bool
 	result  string
 }{
 	"add": {'i', true, "none"}, "discard": {'i', true, "none"}, "remove": {'i', true, "none"},
-	"clear": {'s', true, "none"}, "pop": {'s', true, "value"}, "copy": {'s', false, "set"},
+	"clear": {'0', true, "none"}, "pop": {'0', true, "value"}, "copy": {'0', false, "set"},
 	"update": {'s', true, "none"}, "intersection_update": {'s', true, "none"}, "difference_update": {'s', true, "none"},
-	"symmetric_difference_update": {'s', true, "none"},
+	"symmetric_difference_update": {'1', true, "none"},
 	"union":                       {'s', false, "set"}, "intersection": {'s', false, "set"}, "difference": {'s', false, "set"},
-	"symmetric_difference": {'s', false, "set"},
-	"issubset":             {'s', false, "value"}, "issuperset": {'s', false, "value"}, "isdisjoint": {'s', false, "value"},
+	"symmetric_difference": {'1', false, "set"},
+	"issubset":             {'1', false, "value"}, "issuperset": {'1', false, "value"}, "isdisjoint": {'1', false, "value"},
 }
 
 // CallMethod implements MethodCaller: CPython applies the method to the set of stand-ins.
@@ -28,7 +28,8 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 	if !ok || (m.changes && s.frozen) {
 		return callDunder(tx, s, name, args, kwargs)
 	}
-	if len(kwargs) > 0 || (m.takes == 'i' && len(args) != 1) {
+	one := m.takes == 'i' || m.takes == '1'
+	if len(kwargs) > 0 || one && len(args) != 1 || m.takes == '0' && len(args) > 0 {
 		return nil, wrongCall(tx, s, name, args, kwargs)
 	}
 	if m.takes == 'i' {
@@ -43,7 +44,7 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 		}
 		operands[i], objs[i] = o, real
 	}
-	if name == "pop" && len(args) == 0 {
+	if name == "pop" {
 		return s.pop(tx)
 	}
 	target := s.real

@@ -3,8 +3,6 @@
 package translate
 
 import (
-	"os"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,40 +11,22 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/embedtest"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Tests run on the thread that holds the GIL: TestMain hands each of them over by a channel.
-var onPython = make(chan func())
-
-func TestMain(m *testing.M) {
-	runtime.LockOSThread()
-	py.Embed()
-	done := make(chan int)
-	go func() { done <- m.Run() }()
-	for {
-		select {
-		case f := <-onPython:
-			f()
-		case code := <-done:
-			os.Exit(code)
-		}
-	}
-}
+func TestMain(m *testing.M) { embedtest.Main(m, py.Embed) }
 
 // withPython runs a test's body on the thread of the embedded interpreter.
 func withPython(t *testing.T, body func(t *testing.T, s *py.Scope)) {
 	t.Helper()
-	finished := make(chan struct{})
-	onPython <- func() {
-		defer close(finished)
+	embedtest.On(func() {
 		s := py.OpenScope()
 		defer s.Close()
 		body(t, s)
-	}
-	<-finished
+	})
 }
 
 // testInstaller reads code objects through their Python attributes and makes none.

@@ -3,38 +3,20 @@
 package py
 
 import (
-	"os"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godynamo/godynamo/internal/embedtest"
 )
 
-// Tests run on the thread that holds the GIL: TestMain hands each of them over by a channel.
-var onPython = make(chan func())
-
-func TestMain(m *testing.M) {
-	runtime.LockOSThread()
-	Embed()
-	done := make(chan int)
-	go func() { done <- m.Run() }()
-	for {
-		select {
-		case f := <-onPython:
-			f()
-		case code := <-done:
-			os.Exit(code)
-		}
-	}
-}
+func TestMain(m *testing.M) { embedtest.Main(m, Embed) }
 
 // with runs a test's body on the thread of the interpreter, in a namespace that Python source has made.
 func with(t *testing.T, source string, body func(t *testing.T, s *Scope, get func(name string) Object)) {
 	t.Helper()
-	finished := make(chan struct{})
-	onPython <- func() {
-		defer close(finished)
+	embedtest.On(func() {
 		s := OpenScope()
 		defer s.Close()
 		ns, err := s.Run(source)
@@ -44,8 +26,7 @@ func with(t *testing.T, source string, body func(t *testing.T, s *Scope, get fun
 			require.True(t, ok, name)
 			return o
 		})
-	}
-	<-finished
+	})
 }
 
 func TestAScopeReleasesWhatItTook(t *testing.T) {

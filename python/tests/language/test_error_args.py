@@ -40,6 +40,7 @@ RAISING: dict[str, Callable[[], Any]] = {
     "missing key that is a tuple": lambda: {}[(1, "x")],
     "pop of a missing key": lambda: {"a": 1}.pop("b"),
     "popitem of an empty dict": lambda: {}.popitem(),
+    "pop of an empty dict, which hashes no key": lambda: {}.pop([]),
     "pop of an empty set": lambda: set().pop(),
     "remove from a set": lambda: {1}.remove(2),
     "index of a list": lambda: [1, 2][5],
