@@ -37,20 +37,18 @@ var levels = map[zapcore.Level]int64{
 
 // Write implements zapcore.Core. A failure to log is no failure of the translation.
 func (c *pythonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	enc := zapcore.NewMapObjectEncoder()
-	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
-		f.AddTo(enc)
-	}
 	s := c.scope
 	var pairs [][2]py.Object
-	for k, v := range enc.Fields {
-		switch x := v.(type) {
+	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
+		enc := zapcore.NewMapObjectEncoder() // one a field: a map would lose their order
+		f.AddTo(enc)
+		switch x := enc.Fields[f.Key].(type) {
 		case string:
-			pairs = append(pairs, [2]py.Object{s.Str(k), s.Str(x)})
+			pairs = append(pairs, [2]py.Object{s.Str(f.Key), s.Str(x)})
 		case int64:
-			pairs = append(pairs, [2]py.Object{s.Str(k), s.Int(x)})
+			pairs = append(pairs, [2]py.Object{s.Str(f.Key), s.Int(x)})
 		case float64:
-			pairs = append(pairs, [2]py.Object{s.Str(k), s.Float(x)})
+			pairs = append(pairs, [2]py.Object{s.Str(f.Key), s.Float(x)})
 		}
 	}
 	d, err := s.Dict(pairs...)
