@@ -23,6 +23,7 @@ from godynamo._tools.dis import translations
 from harness.training import facts, quiet
 
 FOLDER = Path(__file__).parent
+NAME = "golden_program"  # module of a program
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -64,7 +65,7 @@ def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> st
         if t["transformed"]:
             made[f"code {VERSION}"] += [head, *_instructions(t["transformed"])]
     made["breaks"] += _left_frames(sections["src.py"], {b["code"] for t in found for b in t["breaks"]})
-    sections.update({name: _stable("\n".join(lines) + "\n") for name, lines in made.items() if lines})
+    sections.update({name: stable("\n".join(lines) + "\n") for name, lines in made.items() if lines})
     return written(sections)
 
 
@@ -82,7 +83,7 @@ def _left_frames(source: str, seen: set[str]) -> list[str]:
 
 def _program(source: str) -> tuple[Any, tuple[Any, ...]]:
     """The function and its arguments, made anew: a program may count its calls."""
-    module: Any = types.ModuleType("golden_program")
+    module: Any = types.ModuleType(NAME)
     sys.modules[module.__name__] = module  # dataclasses look there
     exec(compile(source, "src.py", "exec"), module.__dict__)
     return module.f, module.args()
@@ -91,15 +92,15 @@ def _program(source: str) -> tuple[Any, tuple[Any, ...]]:
 def _outcome(f: Any, args: tuple[Any, ...]) -> str:
     torch.manual_seed(0)
     try:
-        return _stable(repr(facts([f(*args), args])))
+        return stable(repr(facts([f(*args), args])))
     except Exception as e:
-        return _stable(repr((type(e), str(e), facts(args))))
+        return stable(repr((type(e), str(e), facts(args))))
 
 
 def _ordered(guards: list[str]) -> list[str]:
     """Guards in their order; those on a place below a class last: the address of the class is part of their order."""
     below = [guard for guard in guards if "___object(" in guard]
-    return [guard for guard in guards if guard not in below] + sorted(below, key=_stable)
+    return [guard for guard in guards if guard not in below] + sorted(below, key=stable)
 
 
 def _instructions(blocks: list[dict[str, Any]]) -> list[str]:
@@ -112,7 +113,7 @@ def _instructions(blocks: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _stable(text: str) -> str:
+def stable(text: str) -> str:
     """Without what differs between processes: addresses, and the versions of classes and dicts."""
     text = re.sub(r"[.0]*x[0-9a-f]{6,}", "...", text)
     return re.sub(r"(?<!\.)\b\d{6,}\b", "ID", text)
