@@ -64,7 +64,7 @@ def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> st
             made["guards"] += [head, *_ordered(t["guards"].split(" and "))]
         if t["transformed"]:
             made[f"code {VERSION}"] += [head, *_instructions(t["transformed"])]
-    made["breaks"] += _left_frames(sections["src.py"], {b["code"] for t in found for b in t["breaks"]})
+    made["breaks"] += _left_frames(sections["src.py"], {stable(b["reason"]) for t in found for b in t["breaks"]})
     sections.update({name: stable("\n".join(lines) + "\n") for name, lines in made.items() if lines})
     return written(sections)
 
@@ -77,7 +77,9 @@ def _left_frames(source: str, seen: set[str]) -> list[str]:
         rows = godynamo.explain(f)(*args).kept_out
     except Exception:  # raised by the program: there is no report
         return []
-    lines = {f"{r.code} line {r.line}: {r.reason} ({r.function})" for r in rows if r.code and r.code not in seen}
+    lines = {
+        f"{r.code} line {r.line}: {r.reason} ({r.function})" for r in rows if r.code and stable(r.reason) not in seen
+    }
     return sorted(lines, key=lambda line: (int(line.split()[2][:-1]), line))
 
 

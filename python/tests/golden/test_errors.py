@@ -72,7 +72,7 @@ def raised(name, first, text):
     return []
 
 
-@pytest.mark.parametrize(("name", "first", "text"), chunks())
+@pytest.mark.parametrize(("name", "first", "text"), list(chunks()))
 def test_the_error_is_the_one_beside_the_line(name, first, text):
     expected = [(first + text.count("\n", 0, m.start()), m[1]) for m in ERR.finditer(text)]
     with warnings.catch_warnings():
