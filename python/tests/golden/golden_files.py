@@ -20,9 +20,10 @@ import torch
 
 import godynamo
 from godynamo._tools.dis import translations
-from harness.training import facts
+from harness.training import facts, quiet
 
 FOLDER = Path(__file__).parent
+NAME = "golden_program"  # module of a program
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -40,14 +41,16 @@ def written(sections: dict[str, str]) -> str:
 def generated(path: Path) -> str:
     """The text that a file should have: its program is run eagerly and translated, with equal results."""
     sections = {name: body for name, body in parsed(path.read_text()).items() if name in ("", "src.py")}
-    with contextlib.redirect_stdout(io.StringIO()):
-        return _generated(path, sections)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        return _generated(path, sections, printed)
 
 
-def _generated(path: Path, sections: dict[str, str]) -> str:
-    expected = _outcome(*_program(sections["src.py"]))
+def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> str:
+    expected = _outcome(*_program(sections["src.py"])) + printed.getvalue()
+    printed.seek(printed.truncate(0))
     f, args = _program(sections["src.py"])
-    assert _outcome(godynamo.optimize(f), args) == expected, f"{path}: another result than CPython's"
+    found_now = _outcome(godynamo.optimize(f), args) + printed.getvalue()
+    assert found_now == expected, f"{path}: another result or output than CPython's"
     found = translations(*_program(sections["src.py"]), {}, "eager")
     made: dict[str, list[str]] = {"graph": [], "guards": [], f"code {VERSION}": [], "breaks": []}
     for t in found:
@@ -58,16 +61,31 @@ def _generated(path: Path, sections: dict[str, str]) -> str:
         if t["graph"]:
             made["graph"] += [head, *t["graph"].splitlines()]
         if t["guards"]:
-            made["guards"] += [head, *t["guards"].split(" and ")]
+            made["guards"] += [head, *_ordered(t["guards"].split(" and "))]
         if t["transformed"]:
             made[f"code {VERSION}"] += [head, *_instructions(t["transformed"])]
-    sections.update({name: _stable("\n".join(lines) + "\n") for name, lines in made.items() if lines})
+    made["breaks"] += _left_frames(sections["src.py"], {stable(b["reason"]) for t in found for b in t["breaks"]})
+    sections.update({name: stable("\n".join(lines) + "\n") for name, lines in made.items() if lines})
     return written(sections)
+
+
+def _left_frames(source: str, seen: set[str]) -> list[str]:
+    """What explain reports besides the breaks: the frames that run in CPython as a whole, with their codes."""
+    torch.manual_seed(0)
+    f, args = _program(source)
+    try:
+        rows = godynamo.explain(f)(*args).kept_out
+    except Exception:  # raised by the program: there is no report
+        return []
+    lines = {
+        f"{r.code} line {r.line}: {r.reason} ({r.function})" for r in rows if r.code and stable(r.reason) not in seen
+    }
+    return sorted(lines, key=lambda line: (int(line.split()[2][:-1]), line))
 
 
 def _program(source: str) -> tuple[Any, tuple[Any, ...]]:
     """The function and its arguments, made anew: a program may count its calls."""
-    module: Any = types.ModuleType("golden_program")
+    module: Any = types.ModuleType(NAME)
     sys.modules[module.__name__] = module  # dataclasses look there
     exec(compile(source, "src.py", "exec"), module.__dict__)
     return module.f, module.args()
@@ -76,9 +94,15 @@ def _program(source: str) -> tuple[Any, tuple[Any, ...]]:
 def _outcome(f: Any, args: tuple[Any, ...]) -> str:
     torch.manual_seed(0)
     try:
-        return _stable(repr(facts([f(*args), args])))
+        return stable(repr(facts([f(*args), args])))
     except Exception as e:
-        return _stable(repr((type(e), str(e), facts(args))))
+        return stable(repr((type(e), str(e), facts(args))))
+
+
+def _ordered(guards: list[str]) -> list[str]:
+    """Guards in their order; those on a place below a class last: the address of the class is part of their order."""
+    below = [guard for guard in guards if "___object(" in guard]
+    return [guard for guard in guards if guard not in below] + sorted(below, key=stable)
 
 
 def _instructions(blocks: list[dict[str, Any]]) -> list[str]:
@@ -91,15 +115,16 @@ def _instructions(blocks: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _stable(text: str) -> str:
+def stable(text: str) -> str:
     """Without what differs between processes: addresses, and the versions of classes and dicts."""
     text = re.sub(r"[.0]*x[0-9a-f]{6,}", "...", text)
-    return re.sub(r"\b\d{6,}\b", "ID", text)
+    return re.sub(r"(?<!\.)\b\d{6,}\b", "ID", text)
 
 
 def main(paths: list[str]) -> None:
     """Write the files again."""
     torch.set_num_threads(1)
+    quiet()
     for path in [Path(p) for p in paths] or sorted(FOLDER.glob("*/*.txtar")):
         text = generated(path)
         if text != path.read_text():

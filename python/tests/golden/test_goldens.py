@@ -1,10 +1,23 @@
 """Each golden is what its program is translated to now: `make golden` writes them, the diff is to be read."""
 
+import dis
+import re
+import types
+
 import pytest
 
+from godynamo._explain.break_codes_gen import BREAK_CODES
 from golden_files import FOLDER, generated, parsed, written
 
 FILES = sorted(FOLDER.glob("*/*.txtar"))
+NO_CODE = {
+    "GD0003": "GODYNAMO_BISECT is read when the process starts",
+}
+NO_OPCODE = {
+    "CACHE": "dis hides the caches of an instruction",
+    "IMPORT_STAR": "only a module has it",
+    "PRINT_EXPR": "only an interactive session has it",
+}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
@@ -23,3 +36,22 @@ def test_each_golden_says_what_it_shows():
     for path in FILES:
         comment = parsed(path.read_text())[""].strip()
         assert comment.endswith(".") and len(comment) < 120, path
+
+
+def test_each_break_code_has_a_golden():
+    seen = {
+        code for path in FILES for code in re.findall(r"^GD\d{4}", parsed(path.read_text()).get("breaks", ""), re.M)
+    }
+    assert seen == set(BREAK_CODES) - set(NO_CODE)
+
+
+def test_each_opcode_has_a_golden():
+    seen = {name for path in FILES for name in _opcodes(compile(parsed(path.read_text())["src.py"], "src.py", "exec"))}
+    assert seen == set(dis.opmap) - set(NO_OPCODE)
+
+
+def _opcodes(code):
+    """Names of the instructions of the functions and classes in a code object, at any depth."""
+    for inner in (c for c in code.co_consts if isinstance(c, types.CodeType)):
+        yield from (instruction.opname for instruction in dis.get_instructions(inner))
+        yield from _opcodes(inner)
