@@ -1,5 +1,4 @@
-"""Converts the records of translations (see runtime.translated) to an Explanation: breaks, guards, pieces and
-recompiles."""
+"""Converts records of translations (runtime.translated) to an Explanation: breaks, guards, pieces, recompiles."""
 
 from __future__ import annotations
 
@@ -79,8 +78,7 @@ class _Breaks:
         self.reasons = reasons
 
     def add(self, record: Record) -> tuple[int, int] | None:
-        """Add the breaks of a record or entry; return the last one's index, and the record's own frame in its
-        stack."""
+        """Add the breaks of a record or entry; return the last one's index and the record's own frame in its stack."""
         last = None
         positions = record.get("positions") or ()
         for i, row in enumerate(record.get("breaks") or ()):
@@ -114,7 +112,7 @@ class _Pieces:
         self.made: list[tuple[Record, Piece | None]] = []
 
     def add(self, record: Record, nodes: list[Node], split: tuple[int, int] | None, guards: int | None) -> None:
-        """One record."""
+        """Add one record."""
         code = record["code"]
         shown = record["status"] == "ok" and record["function"] is not None
         shown = shown and (bool(nodes) or self.summary.census.kind(self._original(code)) == USER)
