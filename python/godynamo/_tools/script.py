@@ -195,8 +195,7 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def definitions(tree: ast.AST) -> dict[str, _Definition]:
-    """The functions and classes that a program defines, by qualified name; the last one if several have the same
-    name."""
+    """Return a program's functions and classes by qualified name; the last one if several have the same name."""
     found: dict[str, _Definition] = {}
 
     def walk(node: ast.AST, prefix: str) -> None:
@@ -335,7 +334,7 @@ def _shown(*_: object) -> None:
 
 
 def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the frames of this package and of explain, which are between two of the program's."""
+    """Drop the frames of this package and of explain, which lie between two of the program's."""
     kept = [t for t in _levels(traceback) if not _ours(t.tb_frame.f_code.co_filename)]
     below = None
     for level in reversed(kept):

@@ -145,7 +145,7 @@ def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text(summary: dict[str, Any], most: int = 8) -> str:
-    """The summary as text, with the ``most`` frequent breaks; libraries' functions without tensors are one number."""
+    """The summary as text: up to ``most`` breaks, the most frequent first; irrelevant functions are one number."""
     s = summary
     shown = [f for f in s["functions"] if _concerns(f)]
     breaks = _merged(b for f in shown for b in f["breaks"])
