@@ -364,8 +364,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
 
 def _views(tensor: Callable[..., Any]) -> list[Any]:
-    """Views of tensors without gradients, and of tensors that required them only later: the views' own fields do not
-    show it."""
+    """Views of tensors that never require gradients, or only later: the views' own fields do not show it."""
     plain, leaf, computed = (tensor(2, 3) for _ in range(3))
     views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
     leaf.requires_grad_(True)
@@ -423,8 +422,7 @@ class _Cells(dict[str, Any]):
 
 
 def slot_names(entry: Any) -> list[str]:
-    """Names of an entry's slots as far as its code has them: arguments, then the free variables whose cells the slots
-    hold."""
+    """Names of an entry's slots that its code has: arguments, then free variables, whose slots hold cells."""
     code = entry.orig_code
     if not isinstance(code, types.CodeType):
         return []
