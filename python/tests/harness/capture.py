@@ -217,7 +217,7 @@ def counted(name: str) -> int:
 
 @contextlib.contextmanager
 def no_translation() -> Iterator[None]:
-    """Check that each call inside is a hit, or runs in CPython by an earlier decision: no translation, no call of Go."""
+    """Check that each call inside is a hit, or runs in CPython by an earlier decision: no translation, no Go call."""
     before = _C.counters()
     yield
     after = _C.counters()

@@ -163,7 +163,7 @@ def report(kind: Programs, seed: int, found: Mismatch, out: Any = sys.stdout) ->
 
 
 def main(kind: Programs, count: int, text: str, options: argparse.ArgumentParser | None = None) -> int:
-    """Run the command of a kind of programs, by default ``count``. ``options``: a parser with the kind's own options."""
+    """Run the command of a kind of programs, ``count`` by default. ``options``: a parser with the kind's options."""
     parser = options or argparse.ArgumentParser(description=text)
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=int(time.time()))
