@@ -425,7 +425,7 @@ def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
 
 @contextlib.contextmanager
 def spared_compilers() -> Iterator[None]:
-    """Exempt allocations made while a graph's module is built, a backend compiles it or a fake tensor runs an operator."""
+    """Exempt allocations while a graph's module is built, a backend compiles it or a fake tensor runs an operator."""
 
     def spared(fn: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The start of every ``make fuzz-signals`` program: contexts, effects, generators and callees that record their runs."""
+"""The start of every ``make fuzz-signals`` program: contexts, effects, generators, callees that record their runs."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""make fuzz-torch: compares random programs of tensors, modules and autograd with eager; shrinks and prints differences.
+"""make fuzz-torch: compares random programs of tensors, modules and autograd with eager; shrinks differences.
 
     fuzz_torch_run.py [--count N] [--seed FIRST] [--most N] [--show]
 
