@@ -1,7 +1,7 @@
 """Finds the operation of a graph that raised, from the traceback of the backend's callable.
 
-FX gives every node its name in the code it generates and keeps the node's user stack in ``stack_trace``, which copies
-and most passes (also AOTAutograd's) preserve. A backend that compiles to something else leaves nothing to find here.
+In the code that FX generates, variables have their nodes' names. FX keeps a node's user stack in ``stack_trace``, which
+copies and most passes (including AOTAutograd's) preserve. If a backend compiles to something else, nothing is found.
 
 An operation that takes functions (torch.vmap, checkpoint, ...: _translator/higher.py) runs a graph for each. The frame
 of such a graph is found in the same way and replaced by the user frames of the captured code, inside torch's own

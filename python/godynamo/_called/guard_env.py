@@ -36,7 +36,7 @@ class Failed(LookupError):
     """A value named by the text cannot be read: its condition does not hold."""
 
 
-# ---- helpers of the text -------------------------------------------------------------------------------------------------
+# ---- helpers of the text -------------------------------------------------------------------------------------------
 
 
 def type_lookup(cls: type, name: str) -> Any:
@@ -171,7 +171,7 @@ def cell_empty(cell: types.CellType) -> bool:
     return False
 
 
-# ---- tensors -------------------------------------------------------------------------------------------------------------
+# ---- tensors -------------------------------------------------------------------------------------------------------
 
 
 _DEVICES = (
@@ -316,7 +316,7 @@ def _plain_keys() -> int:
     return plain
 
 
-# ---- samples of the layout probe -----------------------------------------------------------------------------------------
+# ---- samples of the layout probe -----------------------------------------------------------------------------------
 
 
 def layout_samples() -> dict[str, Any] | None:
@@ -413,7 +413,7 @@ def _view_by_attributes(torch: Any, t: Any) -> tuple[Any, ...]:
     return tuple(t.shape), t.stride(), keys, scalar_type, _DEVICE_TYPES[device_type], index, t.requires_grad, t.is_leaf
 
 
-# ---- running a text ------------------------------------------------------------------------------------------------------
+# ---- running a text ------------------------------------------------------------------------------------------------
 
 
 class _Cells(dict[str, Any]):

@@ -170,8 +170,9 @@ def is_user_error(error: BaseException) -> bool:
 
 
 def refused(info: dict[str, Any]) -> NoReturn:
-    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids making one. At the
-    limit of entries, ``info["limit"]``, raise exc.FailOnRecompileLimitHit.
+    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids a translation.
+
+    At the limit of entries, ``info["limit"]``, raise exc.FailOnRecompileLimitHit.
     """
     code = _users_code(info["function"], info["code"])
     failures = list(info["failures"] or ())
@@ -224,7 +225,7 @@ def limit_reached(info: dict[str, Any]) -> None:
 
 
 def internal_error(info: dict[str, Any]) -> None:
-    """Log a bug of ours; the call in which it happened runs in CPython.
+    """Log an internal error; the call in which it happened runs in CPython.
 
     The core calls this with where, error, function, count, disabled. The Go library calls it with only error (a text),
     which is passed to the core to be counted.
@@ -287,7 +288,7 @@ def log_record(level: int, artifact: str, message: str, fields: dict[str, Any]) 
 
 
 def graph_failed(info: dict[str, Any]) -> None:
-    """A compiled graph raised where the user's code does not: the user's result is kept, the backend is at fault."""
+    """Log that a compiled graph raised and the user's code did not; its result is kept. The backend is at fault."""
     error = info["error"]
     utils.counters["backend_errors"][type(error).__name__] += 1
     log.warning(
@@ -302,7 +303,7 @@ def may_run_again(error: BaseException | None) -> bool | None:
     """Whether a graph that raised left no trace outside: the user's saved-tensor hooks may have seen its operations.
 
     Checkpointing even ends its second forward pass with an exception from such a hook. None: the backend is at fault,
-    and the user is told, unless ``config.suppress_errors`` is set.
+    and its error is raised (not with ``config.suppress_errors``).
     """
     from . import saved_tensors
 

@@ -42,7 +42,7 @@ _DEVICES = ("cpu", "cuda")
 
 State = tuple[Any, ...]
 
-# ---- modes that last as long as an object of torch's ----
+# ---- modes that last as long as a torch object ----
 
 
 class _Entered(threading.local):

@@ -84,7 +84,7 @@ def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
 
 
 def label(node: Node) -> str:
-    """Return the text of a node's box: its name (an input's as in the user's code), and its target if it adds to it."""
+    """Return the text of a node's box: its name (an input's as in the user's code), and its target if it differs."""
     if node.op in ("placeholder", "get_attr"):
         path = _MODULE_STEPS.split(node.name)
         return _cut(".".join(path[1:]) if len(path) > 1 else guard_words.on_stack(node.name.removeprefix("l_")), 40)

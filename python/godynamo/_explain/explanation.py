@@ -22,9 +22,7 @@ VERSION = 2  #: of to_dict()'s format; raised when a key is removed or changes i
 
 @dataclass
 class BreakReason:
-    """One graph break: code and text as in docs/graph_breaks.md; user frames as (function, file, line), innermost
-    first.
-    """
+    """One graph break: code and text as in docs/graph_breaks.md; the user's frames (function, file, line)."""
 
     code: str
     reason: str
@@ -91,7 +89,7 @@ class Failure:
     new: str | None  #: the value in this call
     file: str  #: line of user code that needed the guard, "" and 0 if none did
     line: int
-    said: str = ""  #: one line for a person: what differs, by the user's name, both values, and a remedy
+    said: str = ""  #: one readable line: what differs, by the user's name, both values, and a remedy
 
     def __str__(self) -> str:
         where = f" ({source_lines.short(self.file)}:{self.line})" if self.file else ""

@@ -142,7 +142,7 @@ class _Pieces:
     def connected(self) -> list[Piece]:
         """All pieces, with the pieces that follow each."""
         shown = [(r, p) for r, p in self.made if p is not None]
-        first: dict[Any, int] = {}  # of the translations of one piece
+        first: dict[Any, int] = {}  # the first translation of each piece
         by_code: dict[int, Piece | None] = {}
         met = {self._key(record) for record, _ in self.made}
         for record, piece in self.made:
@@ -165,8 +165,7 @@ class _Pieces:
         return [p for _, p in shown]
 
     def _key(self, record: Record) -> Any:
-        """A key equal for all translations of one piece: the user's code, and the place in it where the piece
-        begins."""
+        """Return a key equal for all translations of a piece: the user's code and the place where the piece begins."""
         return _origin_key(record["owner"]) or (id(self._original(record["code"])), None)
 
     def _caller(self, code: CodeType, by_code: dict[int, Piece | None]) -> Piece | None:

@@ -8,7 +8,7 @@ __godynamo_polyfill__ = "module"
 
 
 class Context:
-    """Keeps what forward passes to it. CPython runs the function if it needs others (needs_input_grad, mark_dirty)."""
+    """Keeps what forward passes to it. A function that uses another attribute (mark_dirty, ...) runs in CPython."""
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Like FunctionCtx.save_for_backward."""

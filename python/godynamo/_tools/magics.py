@@ -200,12 +200,12 @@ def _process() -> str:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """For ``%load_ext godynamo``."""
+    """Add the magics, for ``%load_ext godynamo``."""
     shell.register_magics(GodynamoMagics)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """For ``%unload_ext godynamo``."""
+    """Remove the magics, for ``%unload_ext godynamo``."""
     for name in ("godynamo", "explain", "godynamo_stats"):
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop(name, None)

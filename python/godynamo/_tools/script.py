@@ -307,7 +307,7 @@ def replace(module: types.ModuleType, functions: Mapping[str, Wrap]) -> None:
 
 
 def _exit_code(stop: SystemExit) -> int:
-    """Python's exit code; a text is printed."""
+    """Return Python's exit code; print a text to stderr."""
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):

@@ -1,4 +1,4 @@
-"""Whole-graph backends: effects before an operation that raises are kept, in-place changes and random draws included."""
+"""Whole-graph backends keep effects before an operation that raises, in-place changes and random draws included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call made in a loop: one Workload, created anew for every side so that no side sees another's state."""
+"""A call made in a loop: one Workload, prepared separately for each side, so that sides share no state."""
 
 from __future__ import annotations
 
