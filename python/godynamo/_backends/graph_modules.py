@@ -117,7 +117,7 @@ def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any,
 
 @functools.lru_cache(maxsize=1)
 def _plain_call() -> tuple[Any, Any] | None:
-    """Return FX's class that calls a GraphModule, and a subclass without the report; None if this torch has neither."""
+    """Return FX's class that calls a GraphModule, and a subclass without the report; None if this torch lacks it."""
     from torch.fx import graph_module
 
     fx: Any = getattr(graph_module, "_WrappedCall", None)

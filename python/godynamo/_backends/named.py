@@ -179,7 +179,7 @@ _RUN_OPERATORS = {"eager", "eager_noexcept", "eager_debug", "pre_dispatch_eager"
 def takes_apart(backend: Any) -> bool:
     """Whether a backend is one of torch's that trace the graph with AOTAutograd.
 
-    Recurrent layers then draw other random numbers, and an LSTM's graph does not run; torch.compile breaks at them too.
+    Recurrent layers then draw other random numbers, and an LSTM's graph does not run; torch.compile also breaks there.
     """
     if isinstance(backend, Named):
         return backend.of_torch
