@@ -1,7 +1,8 @@
-"""Two built checkouts in alternate processes: `bench/alternate.py OLD NEW [--rounds N]`.
+"""Runs two built checkouts in alternate processes: `bench/alternate.py OLD NEW [--rounds N]`.
 
-Prints what optimized calls cost over eager ones, in µs, best of 60 times 400 calls, a line a process: (a + b).relu() * 2
-without a break, one break, a branch on a tensor, five breaks. Single runs of `make bench` differ by more than most changes do.
+Prints the cost of optimized calls over eager ones in µs, best of 60 times 400 calls, one line per process:
+(a + b).relu() * 2 without a break, one break, a branch on a tensor, five breaks. Single runs of `make bench` differ by
+more than most changes do.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ print(f"{sys.argv[1]:30}", "  ".join(cells))
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trees", nargs=2, type=Path, help="checkouts that make build has run in")
     parser.add_argument("--rounds", type=int, default=5)

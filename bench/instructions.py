@@ -1,10 +1,10 @@
-"""Instructions a call takes, eager and through the hot path, function by function: needs valgrind.
+"""Counts the instructions of a call, eager and on the hot path, function by function; needs valgrind.
 
     bench/instructions.py [--calls N] [--workload relu|identity] [--rows N]
 
-Valgrind does not get along with Go's runtime, so the entry is made here, through _C.make_entry, with the guards and the code
-that a translation of the workload has; all that runs on a hit is the same. The two sides run in one process, one after the
-other, under callgrind; printed is the difference per call of the functions whose counts differ.
+Valgrind cannot run Go's runtime, so the entry is made here by _C.make_entry, with the guards and the code of a
+translation of the workload; everything that runs on a hit is the same. The two sides run one after the other in one
+process under callgrind. The output is the difference per call of the functions whose counts differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-WARM_UP = 400  # until CPython has specialized both sides and the guards' memo is taken down
+WARM_UP = 400  # until CPython has specialized both sides and the guards' memo is filled
 
 
 def relu(a: Any, b: Any) -> Any:
@@ -36,13 +36,13 @@ WORKLOADS = {"relu": relu, "identity": identity}
 
 
 def optimized(function: Any, example: Any) -> Any:
-    """The function behind an entry like the translator's: both tensors of exact type, torch's global state unchanged."""
+    """Return the function with an entry like the translator's: two tensors of exact type, torch's state unchanged."""
     import types
 
     import godynamo
     from godynamo import _C
 
-    # A code object of its own, as a translation has: CPython specializes it apart from the eager side.
+    # A separate code object, as a translation has: CPython specializes it independently of the eager side.
     transformed = types.FunctionType(function.__code__.replace(), function.__globals__)
     tensor_type, state = 1, 2
 
@@ -61,7 +61,7 @@ def optimized(function: Any, example: Any) -> Any:
 
 
 def child(name: str, calls: int) -> None:
-    """Runs under callgrind: no call, a dump, eager's calls, a dump, the optimized function's calls, a dump."""
+    """Run under callgrind: no call, a dump, eager's calls, a dump, the optimized function's calls, a dump."""
     import torch
 
     torch.set_num_threads(1)
@@ -76,12 +76,12 @@ def child(name: str, calls: int) -> None:
         for _ in range(n):
             f(a, b)
 
-    # The call itself is specialized too: each side has a loop of its own.
+    # The call itself is also specialized, so each side has a separate loop.
     fast_loop = types_copy(eager_loop)
     sides = ((eager_loop, function), (fast_loop, fast))
     for loop, f in sides:
         loop(f, WARM_UP)
-    # No call at all first: what switching the counting on and off takes is in every dump.
+    # Without calls first: the cost of switching the counting on and off is in every dump.
     for loop, f, n in ((eager_loop, function, 0), *((loop, f, calls) for loop, f in sides)):
         control("--instr=on")
         loop(f, n)
@@ -91,7 +91,7 @@ def child(name: str, calls: int) -> None:
 
 
 def types_copy(function: Any) -> Any:
-    """The function with a code object of its own."""
+    """Return a copy of the function with a separate code object."""
     import types
 
     return types.FunctionType(
@@ -100,7 +100,7 @@ def types_copy(function: Any) -> Any:
 
 
 def counts(dump: Path) -> Counter[str]:
-    """Instructions by function, as callgrind_annotate prints them."""
+    """Return the instructions by function, as callgrind_annotate prints them."""
     text = subprocess.run(
         ["callgrind_annotate", "--auto=no", "--threshold=100", "--show-percs=no", str(dump)],
         capture_output=True, text=True, check=True,

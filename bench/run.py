@@ -1,7 +1,7 @@
 """make bench: eager, torch.compile and godynamo side by side, in one run.
 
-Writes bench/results/latest.json and prints a table. Each group runs in a process of its own; progress goes to stderr.
-Exits with 1 when a group failed or a side gave another result than eager's; a goal that is missed is shown, no failure.
+Writes bench/results/latest.json and prints a table. Each group runs in a separate process; progress goes to stderr.
+Exits with 1 if a group fails or a side returns another result than eager; a missed goal is shown but is no failure.
 
     bench/run.py [--quick] [--only GROUP ...] [--workload NAME] [--output FILE] [--readme] [--show]
 """
@@ -32,7 +32,7 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return the environment that the figures depend on."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
@@ -40,7 +40,7 @@ def machine() -> dict[str, Any]:
 
 
 def run_group(name: str, rounds: int, workload: str | None) -> dict[str, Any]:
-    """The result of one group from its own process. Raises RuntimeError when that failed."""
+    """Run one group in a separate process and return its result. Raises RuntimeError if that fails."""
     command = [sys.executable, "-m", "godynamo._tools.bench.groups", name, str(rounds)]
     if workload and name == "calls":
         command.append(workload)
@@ -53,7 +53,7 @@ def run_group(name: str, rounds: int, workload: str | None) -> dict[str, Any]:
 
 
 def errors_of(result: Mapping[str, Any]) -> dict[str, str]:
-    """What failed inside the groups, by "group/entry/side"."""
+    """Return the failures inside the groups, by "group/entry/side"."""
     found: dict[str, str] = {}
     for group in GROUPS:
         for name, entry in (result.get(group) or {}).items():
@@ -68,7 +68,7 @@ def errors_of(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def insert_table(text: str, table: str) -> str:
-    """The README with the table between its two markers. Raises ValueError without them."""
+    """Return the README with the table between its two markers. Raises ValueError without them."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -77,7 +77,7 @@ def insert_table(text: str, table: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """See the module's text."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few rounds: shows that it runs, not how fast")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="these groups")

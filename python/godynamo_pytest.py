@@ -1,7 +1,7 @@
-"""The pytest plugin's door: its options and marker. It stands outside of the package, whose import brings torch.
+"""Entry point of the pytest plugin: its options and marker, outside the package, whose import loads torch.
 
-``pytest --godynamo=on`` runs every test under godynamo, ``--godynamo=strict`` also fails those that it did not serve as they ask;
-what that means is in godynamo/_tools/pytest.py, which is imported then and not before.
+``pytest --godynamo=on`` runs every test under godynamo, ``--godynamo=strict`` also fails tests that were not served as
+their marker requires; see godynamo/_tools/pytest.py, which is imported only then.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the marker, and the plugin itself where it is wanted."""
+    """Add the marker, and the plugin itself if it is enabled."""
     config.addinivalue_line("markers", _MARKER)
     mode = config.getoption("--godynamo") or config.getini("godynamo")
     if mode not in MODES:

@@ -27,7 +27,7 @@ def _rows() -> Any:
 
 
 def _not_built() -> dict[str, str]:
-    """Read without importing the package, which imports torch."""
+    """Return the names that are not built, without importing the package, which imports torch."""
     path = ROOT / "python" / "godynamo" / "_user/not_built.py"
     spec = importlib.util.spec_from_file_location("_not_built", path)
     assert spec is not None
@@ -43,7 +43,7 @@ def _cell(text: str) -> str:
 
 
 def page() -> str:
-    """The whole text."""
+    """Return the whole page."""
     api = _rows()
     lines = [HEAD.format(count=sum(len(rows) for _, rows in api.GROUPS))]
     for heading, rows in api.GROUPS:

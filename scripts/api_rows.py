@@ -1,6 +1,6 @@
-"""The rows of docs/api.md: name, torch's name, what is different, an example. test_api_table.py runs every example.
+"""The rows of docs/api.md: name, torch's name, difference, example. test_api_table.py runs every example.
 
-An example is an expression that is true. It finds ``torch``, ``godynamo``, ``x`` (a tensor of three ones), ``f``
+An example is an expression that is true. It can use ``torch``, ``godynamo``, ``x`` (a tensor of three ones), ``f``
 (``lambda x: x + 1``, optimized), ``plain`` (the same, not optimized) and ``model`` (torch.nn.Linear(3, 3)).
 """
 
@@ -13,7 +13,7 @@ COMPILER, DYNAMO = "torch.compiler.", "torch._dynamo."
 
 @dataclass(frozen=True)
 class Row:
-    """One name. ``name`` is below godynamo, ``torch`` the name in full or ""."""
+    """One name. ``name`` is relative to godynamo, ``torch`` the full name or ""."""
 
     name: str
     torch: str
@@ -666,7 +666,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
     ),
 ]
 
-#: names of torch's that are no functions or settings of their own here: where they are
+#: other names in torch → the name here
 ELSEWHERE = {
     "torch.compiler.compile": "compile",
     "torch.compiler.config": "config",

@@ -1,7 +1,7 @@
 """make conformance: pass, fail, no test per row of docs/conformance.md, totals per seed.
 
-Without --rows it reads the results that `make test` left in build/; with --rows it runs the tests that name those rows
-first. Exits with 1 when a row asked for does not pass (without --rows: when a row fails), with 2 when it cannot run.
+Without --rows it reads the results that `make test` left in build/; with --rows it first runs the tests of those rows.
+Exits with 1 if a requested row does not pass (without --rows: if a row fails), with 2 if it cannot run.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ def _load(path: Path) -> Any:
 
 
 def collect_pytest() -> tuple[list[table.RowTest], list[str]]:
-    """The pytest tests that name rows, and pytest's lines about files it could not collect.
+    """Return the pytest tests that name rows, and pytest's lines about files that it could not collect.
 
-    The suite is really collected, so that markers of parameters count.
-
-    Raises RuntimeError with pytest's output when it collected nothing at all.
+    The suite is really collected, so that markers of parameters count. Raises RuntimeError with pytest's output if it
+    collected nothing at all.
     """
     with tempfile.TemporaryDirectory() as directory:
         target = Path(directory) / "rows.json"
@@ -57,14 +56,14 @@ def collect_pytest() -> tuple[list[table.RowTest], list[str]]:
 
 
 def fill_outcomes(tests: Iterable[table.RowTest]) -> None:
-    """Enters the last results of `make test` or of run_tests."""
+    """Fill in the last results of `make test` or of run_tests."""
     python, go = _load(PYTEST_RESULTS) or {}, _load(GO_RESULTS) or {}
     for test in tests:
         test.outcome = go.get(test.name) if test.kind == "go" else (python.get(test.name) or {}).get("outcome")
 
 
 def run_tests(tests: list[table.RowTest]) -> None:
-    """Runs these tests; their results are then in build/. Output goes to stderr."""
+    """Run these tests; their results are then in build/. Output goes to stderr."""
     names = [test.name for test in tests if test.kind == "pytest"]
     if names:
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as arguments:
@@ -81,7 +80,7 @@ def run_tests(tests: list[table.RowTest]) -> None:
 
 
 def describe_record() -> str:
-    """When the results that are shown were made."""
+    """Return the time of the results shown."""
     times = [path.stat().st_mtime for path in (PYTEST_RESULTS, GO_RESULTS) if path.exists()]
     if not times:
         return "no results yet: run `make test`"
@@ -89,7 +88,7 @@ def describe_record() -> str:
 
 
 def print_report(verdicts: list[table.Verdict], quiet: bool) -> None:
-    """One line a row (only rows that do not pass with quiet), then the totals."""
+    """Print one line per row (with quiet only rows that do not pass), then the totals."""
     for verdict in verdicts:
         if quiet and verdict.status == table.PASS:
             continue
@@ -108,7 +107,7 @@ def print_report(verdicts: list[table.Verdict], quiet: bool) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """See the module's text."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", help="seeds, rows or spans: S002 or S002-07,S000 or S002-59..62; runs their tests")
     parser.add_argument("--no-run", action="store_true", help="with --rows: read the last results instead of running")

@@ -1,7 +1,7 @@
-"""make demo: the seed's toy example, run through godynamo with a backend that prints what it is given.
+"""make demo: runs the seed's toy example through godynamo with a backend that prints its graphs.
 
-Prints each captured graph as a table, the guards' text of every entry, and the count of hits and misses; compares 100
-calls with eager, bit by bit. Exits with 1 when any of it is not as it should be.
+Prints each captured graph as a table, the guard text of every entry, and the counts of hits and misses; compares 100
+calls with eager, bit by bit. Exits with 1 if a result or the number of graphs is wrong.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-# torch says it at its import where NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs it.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
@@ -27,7 +27,7 @@ graphs: list[torch.fx.GraphModule] = []
 
 
 def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., object]:
-    """A backend that compiles nothing: it shows its graph and returns it."""
+    """A backend that compiles nothing: shows its graph and returns it."""
     graphs.append(gm)
     print(f"\nmy_compiler() called with FX graph {len(graphs)}, {len(example_inputs)} inputs:")
     gm.graph.print_tabular()
@@ -44,7 +44,7 @@ def eager_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 @godynamo.optimize(my_compiler)
 def toy_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The seed's toy_example, word for word but for this line and the types."""
+    """The seed's toy_example, unchanged except for the decorator and the types."""
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
         b = b * -1
@@ -52,7 +52,7 @@ def toy_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def main() -> int:
-    """Runs the example; the exit code says whether everything held."""
+    """Run the example; return 0 if everything is as expected, else 1."""
     torch.manual_seed(0)
     equal = 0
     for _ in range(CALLS):

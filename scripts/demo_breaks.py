@@ -1,8 +1,8 @@
-"""make demo-breaks: what is captured around code that cannot be, beside torch.compile's counts for the same functions.
+"""make demo-breaks: shows the capture around unsupported code, next to torch.compile's counts for the same functions.
 
-Each function has something in the middle of a block that no graph can hold. Prints the graphs godynamo captured before,
-inside and after it, and the number of graphs and operations torch.compile gets; compares results with eager. Exits with 1 when
-a result differs or a graph is missing.
+Each function has code in the middle of a block that no graph can contain. Prints the graphs that godynamo captured
+before, inside and after it, and torch.compile's numbers of graphs and operations; compares results with eager. Exits
+with 1 if a result differs or a graph is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-# torch says it at its import where NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs it.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
@@ -31,7 +31,7 @@ log = logging.getLogger("demo")
 
 
 def remember(x: torch.Tensor) -> None:
-    """Looks at a tensor's data: no graph can hold it."""
+    """Read a tensor's data, which no graph can contain."""
     history.append(float(x.sum()))
 
 
@@ -91,7 +91,7 @@ FUNCTIONS: list[Callable[[torch.Tensor], torch.Tensor]] = [
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps the functions' own output out of the table."""
+    """Keep the functions' own output out of the table."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
@@ -99,7 +99,7 @@ def quiet() -> Iterator[None]:
 def captured(
     fn: Callable[..., Any], x: torch.Tensor, compile_with: Callable[..., Any]
 ) -> tuple[Any, list[torch.fx.GraphModule]]:
-    """The result of a compiled call, and the graphs its backend was given."""
+    """Return the result of a compiled call, and the graphs that its backend received."""
     graphs: list[torch.fx.GraphModule] = []
 
     def backend(gm: torch.fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
@@ -111,12 +111,12 @@ def captured(
 
 
 def operations(gm: torch.fx.GraphModule) -> list[str]:
-    """Names of a graph's operations."""
+    """Return the names of a graph's operations."""
     return [str(n.name) for n in gm.graph.nodes if n.op.startswith("call")]
 
 
 def main() -> int:
-    """Runs the three functions; the exit code says whether everything held."""
+    """Run the three functions; return 0 if everything is as expected, else 1."""
     torch.set_num_threads(1)
     logging.basicConfig(handlers=[logging.NullHandler()])
     logging.getLogger("torch._dynamo").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Prints or sets the environment in which the packages that see CPython compile.
+"""Prints or sets the environment for compiling the packages that use CPython.
 
 eval "$(scripts/go_env.sh)"                          then go build, go vet, go test as usual
 scripts/go_env.sh go vet ./...                       one command
@@ -18,7 +18,7 @@ import native
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command given, or prints shell assignments; 2 when something is missing."""
+    """Run the command, or print shell assignments; return 2 if something is missing."""
     embed = arguments[:1] == ["--embed"]
     command = arguments[1:] if embed else arguments
     try:

@@ -1,7 +1,7 @@
-"""Reads `go test -json` from stdin: prints what failed and a line a package, records each test's outcome.
+"""Reads `go test -json` from stdin: prints failures and a line per package, and records each test's outcome.
 
-build/go-tests.json maps `directory.TestName` to passed, failed or skipped; a run updates what it ran. Exits with 1 when
-anything failed, also when a package did not compile.
+build/go-tests.json maps `directory.TestName` to passed, failed or skipped; a run updates the tests that it ran. Exits
+with 1 if anything failed, including a package that did not compile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
 class Report:
-    """What a stream of test2json events says."""
+    """The outcomes in a stream of test2json events."""
 
     def __init__(self) -> None:
         self.outcomes: dict[str, str] = {}
@@ -27,12 +27,12 @@ class Report:
         self._output: dict[tuple[str, str], list[str]] = {}
 
     def feed(self, lines: Iterable[str]) -> Iterable[str]:
-        """Takes events, yields text to show."""
+        """Process events; yield text to show."""
         for line in lines:
             try:
                 event = json.loads(line)
             except ValueError:
-                yield line  # the go command itself speaks
+                yield line  # from the go command itself
                 continue
             yield from self._event(event)
 
@@ -59,7 +59,7 @@ class Report:
 
 
 def record(outcomes: dict[str, str]) -> None:
-    """Merges outcomes into the record, by rename."""
+    """Merge outcomes into the record, by rename."""
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     known.update(outcomes)
     RECORD.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def record(outcomes: dict[str, str]) -> None:
 
 
 def main() -> int:
-    """See the module's text."""
+    """Run the command; see the module's docstring."""
     report = Report()
     for text in report.feed(sys.stdin):
         sys.stdout.write(text)

@@ -1,10 +1,10 @@
-"""Writes NOTICES: the licences of what the wheel's binaries contain besides our own code.
+"""Writes NOTICES: the licences of third-party code in the wheel's binaries.
 
     python scripts/notices.py           rewrite the file
-    python scripts/notices.py --check   exit status 1 where it is stale
+    python scripts/notices.py --check   exit with status 1 if it is stale
 
-The Go modules are those that ``go list`` says our programs link, with the licence files of each module's root; ECharts is
-the JavaScript file that internal/page embeds.
+The Go modules are those that ``go list`` reports as linked into our programs, with the licence files of each module's
+root; ECharts is the JavaScript file that internal/page embeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROGRAMS = ("./cmd/godynamo", "./cmd/godynamo-ext")
 LICENCE_FILES = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|PATENTS)([-._].*)?", re.IGNORECASE)
 ECHARTS = ROOT / "internal" / "page" / "echarts" / "echarts.common.min.js"
 
-# licence files that are not in a module's root, of the licence that we choose
+# files of the licence that we choose, if they are not in the module's root
 CHOSEN = {"github.com/golang/freetype": ("licenses/ftl.txt",)}
 
 ECHARTS_NOTICE = """Apache ECharts
@@ -36,19 +36,19 @@ HEAD = """The binaries of godynamo's wheel contain the following software. Writt
 
 
 def go(*args: str) -> str:
-    """Output of a go command in the repository's root."""
+    """Return the output of a go command in the repository's root."""
     return subprocess.run(["go", *args], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def linked_modules() -> list[tuple[str, Path]]:
-    """(name and version, folder) of each module that is linked."""
+    """Return (name and version, folder) of each linked module."""
     row = "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}"
     lines = {line for line in go("list", "-deps", "-f", row, *PROGRAMS).splitlines() if line}
     return [(name, Path(folder)) for name, folder in sorted(line.split("\t") for line in lines)]
 
 
 def licence(folder: Path, more: tuple[str, ...] = ()) -> str:
-    """The texts of the licence files in a folder, and of more files below it."""
+    """Return the texts of the licence files in a folder, and of more files below it."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and LICENCE_FILES.fullmatch(path.name))
     files += [folder / name for name in more]
     if not files:
@@ -57,7 +57,7 @@ def licence(folder: Path, more: tuple[str, ...] = ()) -> str:
 
 
 def plain(path: Path) -> str:
-    """A text file's text: UTF-8, or Latin-1 in the oldest."""
+    """Return a text file's contents: UTF-8, or Latin-1 in the oldest."""
     content = path.read_bytes()
     try:
         return content.decode()
@@ -66,7 +66,7 @@ def plain(path: Path) -> str:
 
 
 def echarts() -> tuple[str, str]:
-    """ECharts' name with its version, and its notices: our own words and the comments that its file keeps."""
+    """Return ECharts' name with its version, and its notices: our own text and the comments that its file keeps."""
     text = ECHARTS.read_text()
     version = re.search(r'\.version="(\d+\.\d+\.\d+)"', text)
     comments = re.findall(r"/\*!?(.*?)\*/", text, re.DOTALL)
@@ -78,7 +78,7 @@ def echarts() -> tuple[str, str]:
 
 
 def notices() -> str:
-    """The whole file; modules whose licence is the same text share it."""
+    """Return the whole file; modules with the same licence text share it."""
     owners: dict[str, list[str]] = {licence(Path(go("env", "GOROOT").strip())): ["the Go standard library and runtime"]}
     for name, folder in linked_modules():
         owners.setdefault(licence(folder, CHOSEN.get(name.split()[0], ())), []).append(name)
@@ -91,7 +91,7 @@ def notices() -> str:
 
 
 def main() -> None:
-    """Writes the file, or says that it is stale."""
+    """Write the file, or report that it is stale."""
     text = notices()
     if "--check" not in sys.argv[1:]:
         OUTPUT.write_text(text)

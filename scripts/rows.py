@@ -1,6 +1,6 @@
 """The table of docs/conformance.md, the tests that name its rows, and the verdict of each row.
 
-Pure functions on texts and dictionaries; conformance.py does the running and printing.
+Pure functions of texts and dictionaries; conformance.py runs and prints.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Row:
 
     @property
     def seed(self) -> str:
-        """The seed document it comes from: S002."""
+        """The seed document of the row: S002."""
         return self.id.split("-")[0]
 
 
@@ -45,7 +45,7 @@ class RowTest:
 
 @dataclass
 class Verdict:
-    """What is known of a row."""
+    """The result of a row."""
 
     row: Row
     status: str
@@ -54,7 +54,7 @@ class Verdict:
 
 
 def parse_table(text: str) -> list[Row]:
-    """The rows of the table in its order. Raises ValueError when an ID comes twice."""
+    """Return the table's rows in order. Raises ValueError for a duplicate ID."""
     rows: dict[str, Row] = {}
     for line in text.splitlines():
         found = _ROW.match(line)
@@ -67,9 +67,9 @@ def parse_table(text: str) -> list[Row]:
 
 
 def select(rows: Iterable[Row], wanted: str) -> list[Row]:
-    """The rows that a list like `S002`, `S002-07,S000` or `S002-59..62` names.
+    """Return the rows named by a list such as `S002`, `S002-07,S000` or `S002-59..62`.
 
-    Raises ValueError for a name that fits none.
+    Raises ValueError for a name that matches none.
     """
     rows = list(rows)
     chosen: dict[str, Row] = {}
@@ -87,15 +87,15 @@ def select(rows: Iterable[Row], wanted: str) -> list[Row]:
 
 
 def go_tests(source: str, package: str) -> list[RowTest]:
-    """The tests of one Go file that name rows by a comment `// Row: S002-75` (several: separated by commas).
+    """Return the tests of one Go file that name rows in a comment `// Row: S002-75` (several: separated by commas).
 
-    A comment inside of a test function belongs to it, any other one (at the left margin, in a table of cases) to the next
-    test function. One that stands in a helper or has no test after it raises ValueError: its row would silently count as
-    untested.
+    A comment inside a test function belongs to it; any other (at the left margin, in a table of cases) belongs to the
+    next test function. Raises ValueError for one in a helper or without a following test: its row would silently count
+    as untested.
     """
     tests: dict[str, RowTest] = {}
     pending: list[str] = []
-    current: str | None = None  # the function around the line; "" for a helper
+    current: str | None = None  # the function that contains the line; "" for a helper
 
     def add(test: str, rows: list[str]) -> None:
         entry = tests.setdefault(test, RowTest(f"{package}.{test}", [], kind="go", package=package))
@@ -127,7 +127,7 @@ def go_tests(source: str, package: str) -> list[RowTest]:
 
 
 def go_tests_below(root: Path) -> list[RowTest]:
-    """All Go tests of the repository that name rows."""
+    """Return all Go tests of the repository that name rows."""
     tests: list[RowTest] = []
     for path in sorted(root.rglob("*_test.go")):
         relative = path.relative_to(root)
@@ -138,10 +138,10 @@ def go_tests_below(root: Path) -> list[RowTest]:
 
 
 def judge(rows: Iterable[Row], tests: Iterable[RowTest], timed: Mapping[str, tuple[bool | None, str]]) -> list[Verdict]:
-    """A verdict per row.
+    """Return a verdict per row.
 
-    A row passes when at least one of its tests passed and none failed; a skipped test alone proves nothing.
-    timed: rows that are also proven by a recorded benchmark: (met, or None when there is no record; figure as text).
+    A row passes if at least one of its tests passed and none failed; a skipped test alone proves nothing.
+    timed: rows that a recorded benchmark must also prove: (met, or None without a record; figure as text).
     """
     by_row: dict[str, list[RowTest]] = {}
     for test in tests:
@@ -167,13 +167,13 @@ def judge(rows: Iterable[Row], tests: Iterable[RowTest], timed: Mapping[str, tup
 
 
 def unknown_rows(rows: Iterable[Row], tests: Iterable[RowTest]) -> list[str]:
-    """Texts about tests that name a row the table has not: a typing error that would hide a test."""
+    """Return texts about tests that name an unknown row: a typo that would hide a test."""
     known = {row.id for row in rows}
     return [f"{test.name} names {row}" for test in tests for row in test.rows if row not in known]
 
 
 def totals(verdicts: Iterable[Verdict]) -> dict[str, dict[str, int]]:
-    """Counts of each status per seed, and under "all"."""
+    """Return the counts of each status per seed, and under "all"."""
     counts: dict[str, dict[str, int]] = {}
     for verdict in verdicts:
         for group in (verdict.row.seed, "all"):
@@ -182,17 +182,17 @@ def totals(verdicts: Iterable[Verdict]) -> dict[str, dict[str, int]]:
     return {group: counts[group] for group in sorted(counts, key=lambda name: (name == "all", name))}
 
 
-# Rows about time: the workload of bench/results/latest.json, the figure in it, its bound, and how it reads.
+# Rows about time: the workload in bench/results/latest.json, its figure, and the bound.
 TIMED_ROWS: dict[str, tuple[str, str, float]] = {
     "S002-12": ("sequential", "ratio", 1.0),
     "S002-13": ("pure_python", "ratio", 1.05),
-    # A skipped frame costs what the callable's early exit costs; the goal of the plain identity call holds for it.
+    # A skipped frame costs the callable's early exit, so the goal of the plain identity call applies.
     "S002-119": ("skipped", "over_eager_us", 0.06),
 }
 
 
 def timed_rows(result: Mapping[str, Any] | None) -> dict[str, tuple[bool | None, str]]:
-    """What the recorded benchmark says about the rows of TIMED_ROWS; result None: nothing is recorded."""
+    """Return the recorded benchmark's verdict on the rows of TIMED_ROWS; result None: nothing is recorded."""
     verdicts: dict[str, tuple[bool | None, str]] = {}
     for row, (workload, figure, bound) in TIMED_ROWS.items():
         entry = ((result or {}).get("calls") or {}).get(workload) or {}

@@ -1,10 +1,10 @@
-"""Fills in what torch gives for the examples of the shape rules: fxgraph/shapes/testdata/examples.txt.
+"""Fills in torch's results for the examples of the shape rules: fxgraph/shapes/testdata/examples.txt.
 
     python scripts/shape_examples.py [FILE]
 
-A line is a call in Python, in which ``float32[2, 3]`` is a tensor, and behind " = " what it returns, which this script
-writes. "nothing" means that torch raises, and that no rule may answer. The Go tests of package shapes compare the rules
-with the lines; python/tests/torch_library/test_shape_examples.py compares the lines with torch.
+A line is a Python call, in which ``float32[2, 3]`` is a tensor, and after " = " its result, which this script writes.
+"nothing" means that torch raises, and that no rule may answer. The Go tests of package shapes compare the rules with
+the lines; python/tests/torch_library/test_shape_examples.py compares the lines with torch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NAMES: dict[str, Any] = {
 
 
 def text_of(value: Any) -> str:
-    """A result as the examples write it."""
+    """Return a result in the examples' notation."""
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape)) or '()'}]"
     if isinstance(value, (tuple, list)):
@@ -48,7 +48,7 @@ def text_of(value: Any) -> str:
 
 
 def result_of(call: str) -> str:
-    """What torch returns for an example's call."""
+    """Return torch's result for an example's call."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -58,7 +58,7 @@ def result_of(call: str) -> str:
 
 
 def filled(text: str) -> str:
-    """The examples with what torch returns."""
+    """Return the examples with torch's results."""
     lines = []
     for line in text.splitlines():
         call = line.partition(" = ")[0].strip()

@@ -1,12 +1,12 @@
-"""Stand-ins for the CUDA libraries an installed torch links to, so that it runs on a machine without them, on the CPU only.
+"""Writes replacements for the CUDA libraries that an installed torch links, so that it runs on the CPU without them.
 
     python scripts/stub_libraries.py TORCH_LIB_DIR [--cc gcc]
 
 Reads every shared library in TORCH_LIB_DIR with readelf, finds the libraries they need that are neither there nor
-on the system, and writes one of each into TORCH_LIB_DIR (torch's own libraries look there: ``$ORIGIN`` is on their run path). A
-stand-in defines every symbol that torch leaves undefined, under the soname and symbol versions that torch asks for; each function
-returns 100, which is "no device" to the CUDA runtime and driver and an error to the others. What is present already is left
-alone, so a second run changes nothing.
+on the system, and writes a replacement of each into TORCH_LIB_DIR (torch's own libraries look there: ``$ORIGIN`` is on
+their run path). A replacement defines every symbol that torch leaves undefined, with the soname and symbol versions
+that torch expects. Each function returns 100, which is "no device" to the CUDA runtime and driver and an error to the
+others. Existing files are left alone, so a second run changes nothing.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-#: cudaErrorNoDevice and CUDA_ERROR_NO_DEVICE; no library of CUDA's uses 100 for success
+#: cudaErrorNoDevice and CUDA_ERROR_NO_DEVICE; no CUDA library uses 100 for success
 NO_DEVICE = 100
-#: functions that return a text: a number there would be read as an address
+#: functions that return a text: a number would be read as an address
 RETURNS_TEXT = re.compile(r"(String|Name)$|^ncclGetLastError$")
-#: libraries of the C and C++ runtime: always there
+#: libraries of the C and C++ runtime, which are always present
 SYSTEM = re.compile(r"^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|util)\.so|ld-linux)")
-#: left undefined on purpose: the interpreter provides them
+#: left undefined on purpose; the interpreter provides them
 INTERPRETER = re.compile(r"^_?Py")
 
 
 @dataclass
 class Library:
-    """What the dynamic section of one shared library says."""
+    """The dynamic section of one shared library."""
 
     needed: list[str] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
-    #: (symbol, version or "") that it takes from others
+    #: (symbol, version or "") that it imports
     undefined: list[tuple[str, str]] = field(default_factory=list)
-    #: version name -> soname of the library that has to provide it
+    #: version name -> soname of the library that must provide it
     providers: dict[str, str] = field(default_factory=dict)
 
 
 def readelf(path: Path) -> str:
-    """The dynamic section, dynamic symbols and symbol versions as readelf prints them."""
+    """Return the dynamic section, dynamic symbols and symbol versions as readelf prints them."""
     command = ["readelf", "--wide", "--dynamic", "--dyn-syms", "--version-info", str(path)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def parse(text: str) -> Library:
-    """The parts of readelf's output that matter here."""
+    """Extract the needed parts of readelf's output."""
     library = Library()
     provider = ""
     for line in text.splitlines():
@@ -61,7 +61,7 @@ def parse(text: str) -> Library:
             if provider:
                 library.providers[match[1]] = provider
         elif line.startswith("Version definition section"):
-            provider = ""  # its Name: lines are what the library itself offers
+            provider = ""  # the following Name: lines are definitions of the library itself
         elif match := re.match(r"\s*\d+: [0-9a-f]+\s+\S+ \S+\s+(\S+)\s+\S+\s+(\S+) (\S+)", line):
             binding, section, symbol = match.groups()
             name, _, version = symbol.partition("@")
@@ -73,26 +73,26 @@ def parse(text: str) -> Library:
 
 
 def missing(libraries: dict[str, Library]) -> dict[str, dict[str, str]]:
-    """For each soname to write: the symbols it must define, with their versions ("" where torch asks for none)."""
+    """Return, for each soname to write, the symbols to define, with their versions ("" if torch expects none)."""
     defined = set().union(*(library.defined for library in libraries.values()))
     wanted: dict[str, dict[str, str]] = defaultdict(dict)
     for library in libraries.values():
         absent = [name for name in library.needed if name not in libraries and not SYSTEM.match(name)]
         for soname in absent:
-            _ = wanted[soname]  # needed by name even when no symbol is
+            _ = wanted[soname]  # needed by name even without symbols
         for symbol, version in library.undefined:
             if version:
                 provider = library.providers.get(version, "")
                 if provider in absent:
                     wanted[provider][symbol] = version
             elif absent and symbol not in defined and not INTERPRETER.match(symbol):
-                # Unversioned symbols do not name their library: any one that this library needs will be searched.
+                # Unversioned symbols do not name their library: the loader searches all that this library needs.
                 wanted[absent[0]].setdefault(symbol, "")
     return wanted
 
 
 def write(soname: str, symbols: dict[str, str], target: Path, cc: str) -> None:
-    """Compile one stand-in."""
+    """Compile one replacement."""
     lines = []
     for symbol in sorted(symbols):
         if RETURNS_TEXT.search(symbol):
@@ -128,7 +128,7 @@ def write(soname: str, symbols: dict[str, str], target: Path, cc: str) -> None:
 
 
 def main() -> int:
-    """Write what is missing; print a line a library."""
+    """Write the missing libraries; print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, help="the lib folder of the installed torch")
     parser.add_argument("--cc", default="gcc", help="C compiler")

@@ -1,14 +1,14 @@
-"""One model of the zoo in a process of its own, which prints one JSON object.
+"""Runs one model of the zoo in a separate process and prints one JSON object.
 
     child.py NAME ROUNDS [--no-torch-compile] [--backend NAME]
 
-Right means: outputs, gradients, buffers and the random numbers drawn afterwards are eager's bit by bit, in evaluation and in
-training, on the first call and on later ones; where backward raises, the same exception. Close: equal to 1e-6, for models that
-compute in another way where torch.compiler.is_compiling() (transformers.mamba).
+Right means: outputs, gradients, buffers and the random numbers drawn afterwards equal eager's bit by bit, in evaluation
+and in training, on the first and on later calls; if backward raises, with the same exception. Close: equal to 1e-6, for
+models that compute differently under torch.compiler.is_compiling() (transformers.mamba).
 
-With --backend only right and wrong are told. "callable" is a function that runs the GraphModule it gets, bit by bit as well.
-torch's own backends compute in another order: close is then within same.LIMITS of the largest element, and what is further off is
-"torch's" where torch.compile with the same backend is as far off.
+With --backend only correctness is reported. "callable" is a function that runs its GraphModule, also bit by bit.
+torch's own backends compute in another order: close then means within same.LIMITS of the largest element, and a larger
+difference is "torch's" if torch.compile with the same backend has it too.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Run = Callable[[], Any]
 
 
 def run_as_captured(gm: torch.fx.GraphModule, _example_inputs: Any) -> Callable[..., Any]:
-    """The backend "callable"."""
+    """Run the graph: the backend "callable"."""
     gm.graph.lint()
     return lambda *inputs: gm(*inputs)
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
-    """All tensors of an output, in order."""
+    """Return all tensors of an output, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):
@@ -55,7 +55,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
-    """The greatest difference as part of the largest element: 0 bit by bit, infinite for other shapes or no gradient."""
+    """The largest difference relative to the largest element: 0 if bitwise equal, inf for other shapes or a None."""
     if len(a) != len(b):
         return math.inf
     worst = 0.0
@@ -68,7 +68,7 @@ def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
 
 
 def step(module: torch.nn.Module, call: Run) -> tuple[Any, ...]:
-    """One training step without the optimizer: outputs, gradients, buffers, the next random number, what backward raised."""
+    """Run a training step without optimizer: outputs, gradients, buffers, next random number, backward's exception."""
     torch.manual_seed(3)
     module.zero_grad()
     outputs = tensors(call())
@@ -77,7 +77,7 @@ def step(module: torch.nn.Module, call: Run) -> tuple[Any, ...]:
     if loss.requires_grad:
         try:
             loss.backward()  # type: ignore[no-untyped-call]
-        except RuntimeError as error:  # a model that changes in place what its gradient needs
+        except RuntimeError as error:  # the model changes a tensor in place that its gradient needs
             raised = str(error)
     return (
         [t.detach().clone() for t in outputs],
@@ -96,7 +96,7 @@ def right(
     kwargs: Any,
     limit: float = 1e-6,
 ) -> str:
-    """Empty, "close", or what differs."""
+    """Return "" if right, "close", or what differs."""
     verdict = ""
     for training in (False, True):
         eager.train(training)
@@ -115,7 +115,7 @@ def right(
 
 
 def ours(name: str, result: dict[str, Any]) -> Callable[[Any], Any]:
-    """Checks and counts with godynamo; returns what optimizes."""
+    """Check and count with godynamo; return the optimizing function."""
     import godynamo
 
     torch.manual_seed(0)
@@ -131,7 +131,7 @@ def ours(name: str, result: dict[str, Any]) -> Callable[[Any], Any]:
 
 
 def backend_alone(name: str, backend: str) -> dict[str, Any]:
-    """Whether a model is right with a backend; where it is not, whether torch.compile's is, or is as far off."""
+    """Check a model with a backend; if it is wrong, also check torch.compile with that backend."""
     import godynamo
 
     torch.set_num_threads(1)
@@ -139,7 +139,7 @@ def backend_alone(name: str, backend: str) -> dict[str, Any]:
     if backend == "inductor":
         from torch._inductor import config
 
-        config.fallback_random = True  # else it draws random numbers of its own
+        config.fallback_random = True  # otherwise it draws different random numbers
 
     def judged(optimize: Callable[..., Any]) -> str:
         torch.manual_seed(0)
@@ -165,7 +165,7 @@ def backend_alone(name: str, backend: str) -> dict[str, Any]:
 
 
 def theirs(result: dict[str, Any], module: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
-    """Counts with torch.compile."""
+    """Count with torch.compile; return the optimizing function."""
     from torch import _dynamo
 
     explanation = _dynamo.explain(module)(*args, **kwargs)
@@ -175,7 +175,7 @@ def theirs(result: dict[str, Any], module: Any, args: Any, kwargs: Any) -> Calla
 
 
 def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
-    """All figures of one model."""
+    """Measure all figures of one model."""
     result: dict[str, Any] = {"name": name}
     torch.set_num_threads(1)
     optimize = ours(name, result)
@@ -224,7 +224,7 @@ def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command."""
     logging.disable(logging.WARNING)
     name, rounds = sys.argv[1], int(sys.argv[2])
     try:

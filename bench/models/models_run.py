@@ -1,16 +1,16 @@
-"""`make models`: the zoo, a process a model. Right? In one graph? How fast, beside eager and torch.compile?
+"""`make models`: runs the zoo, one process per model: correct? in one graph? how fast next to eager and torch.compile?
 
     bench/models/models_run.py [--only PATTERN] [--rounds N] [--no-torch-compile] [--json FILE] [--timeout SECONDS]
         [--backend NAME]
 
-The sides take turns, and a warm time is compared round by round: the median of the rounds' ratios and the interval it
-lies in (godynamo/_tools/bench/timing.py). A model counts as slower only where the whole interval is above 1. Calls: how
-many more of torch's operators run in a call than in eager; bytes: the most that are alive at a time, beside eager's. Those
-two say what a busy machine cannot.
+The sides take turns, and a warm time is compared round by round: the median of the rounds' ratios, and its interval
+(godynamo/_tools/bench/timing.py). A model counts as slower only if the whole interval is above 1. Calls: how many more
+of torch's operators run in a call than in eager; bytes: the peak memory relative to eager's. These two do not depend
+on the machine's load.
 
-Exits with 1 where a model is wrong, fails, or is in more graphs than with torch.compile. With a backend (aot_eager, inductor,
-callable) only whether outputs, gradients, buffers and random numbers are eager's; what is as far off as with torch.compile is no
-failure.
+Exits with 1 if a model is wrong, fails, or is in more graphs than with torch.compile. With a backend (aot_eager,
+inductor, callable) it only checks that outputs, gradients, buffers and random numbers are eager's; a model that is as
+far off with torch.compile is no failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 
 def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Runs a child; what it says, or why it said nothing."""
+    """Run a child; return its result, or the reason why there is none."""
     command = [sys.executable, str(HERE / "child.py"), name, str(options.rounds)]
     if options.no_torch_compile:
         command.append("--no-torch-compile")
@@ -52,7 +52,7 @@ def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def line(r: dict[str, Any]) -> str:
-    """One row of the table."""
+    """Return a row of the table."""
     if "error" in r:
         return f"{r['name']:34} {r['error'].splitlines()[-1][:100]}"
     guards, work = r.get("guards_us"), r["work"]
@@ -68,7 +68,7 @@ def line(r: dict[str, Any]) -> str:
 
 
 def interval(r: dict[str, Any], what: str) -> str:
-    """The ratio of two sides and where it lies."""
+    """Return the ratio of two sides with its interval."""
     if what not in r["ratios"]:
         return f"{'':14}"
     median, low, high = r["ratios"][what]
@@ -76,19 +76,19 @@ def interval(r: dict[str, Any], what: str) -> str:
 
 
 def verdict(r: dict[str, Any]) -> str:
-    """Right, close, or what is wrong."""
+    """Return "right", "close", or what is wrong."""
     return "close" if r["wrong"] == "close" else "WRONG " + r["wrong"] if r["wrong"] else "right"
 
 
 def backend_line(r: dict[str, Any]) -> str:
-    """One row of the table of a backend."""
+    """Return a row of a backend's table."""
     if "error" in r:
         return f"{r['name']:34} {r['error'].splitlines()[-1][:160]}"
     return f"{r['name']:34} {backend_verdict(r):6} {r['seconds']:7.1f}"
 
 
 def backend_verdict(r: dict[str, Any]) -> str:
-    """Right, close, torch.compile's own, or what is wrong."""
+    """Return "right", "close", "torch's" for an error that torch.compile shares, or what is wrong."""
     if "torch" in r:
         return (
             f"torch's: {r['wrong']}"
@@ -99,17 +99,17 @@ def backend_verdict(r: dict[str, Any]) -> str:
 
 
 def mean(values: list[float]) -> float:
-    """The geometric mean; NaN of nothing."""
+    """Return the geometric mean; NaN for no values."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
 def more_graphs(r: dict[str, Any]) -> bool:
-    """Whether torch.compile has one graph where we have more."""
+    """Whether torch.compile has one graph and godynamo more."""
     return bool(r.get("torch_graphs") == 1 and r.get("graphs", 0) > 1)
 
 
 def told(results: list[dict[str, Any]], what: str) -> str:
-    """How many models are faster; names of those that take longer, and of those where the rounds leave it open."""
+    """Report how many models are faster, and the names of those that are slower or undecided by the rounds."""
     pairs = [(r["name"], r["ratios"][what]) for r in results if what in r["ratios"]]
     slower = [name for name, (_, low, _) in pairs if low > 1]
     level = [name for name, (_, low, high) in pairs if low <= 1 <= high]
@@ -118,12 +118,12 @@ def told(results: list[dict[str, Any]], what: str) -> str:
 
 
 def names(models: list[str]) -> str:
-    """In brackets."""
+    """Return the names in brackets."""
     return f" ({', '.join(models)})" if models else ""
 
 
 def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
-    """The lines below the table."""
+    """Return the lines below the table."""
     verdicts = [verdict(r) for r in done]
     guards = [r["guards_us"] for r in done if r.get("guards_us") is not None]
     compared = [r for r in done if "torch.compile/eager" in r["ratios"]]
@@ -148,7 +148,7 @@ def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
 
 
 def with_backend(names: list[str], options: argparse.Namespace) -> int:
-    """The table of a backend."""
+    """Print the table of a backend."""
     results = []
     for name in names:
         results.append(one(name, options))
@@ -161,7 +161,7 @@ def with_backend(names: list[str], options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="*", help="names of models, with wildcards")
     parser.add_argument("--rounds", type=int, default=12)

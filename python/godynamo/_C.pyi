@@ -23,7 +23,7 @@ held_calls: Any
 
 @final
 class Keywords:
-    """The names of the last arguments of quiet_calls[f, *args]."""
+    """Names of the last arguments of quiet_calls[f, *args], which are passed by keyword."""
 
     def __new__(cls, names: tuple[str, ...]) -> Keywords: ...
 
@@ -39,7 +39,7 @@ class _Stats(TypedDict):
     warned: bool
 
 class _Request(TypedDict):
-    """What set_translate_callback's callable is given."""
+    """The argument of set_translate_callback's callable."""
 
     owner: Callable | Root
     options: Any
@@ -53,7 +53,7 @@ class _Request(TypedDict):
 
 @final
 class Root:
-    """What a callable shares with its resume functions and with the frames the hook serves for it."""
+    """State shared by a callable, its resume functions and the frames that the hook serves for it."""
 
     def __new__(cls, options: object = None) -> Root: ...
     cache_size_limit: int
@@ -97,7 +97,7 @@ class FrameCache:
 
 @final
 class Callable:
-    """An optimized function; with self, a BoundCallable: an optimized bound method."""
+    """An optimized function, or with self a BoundCallable: an optimized bound method."""
 
     __name__: str
     __qualname__: str
@@ -148,7 +148,7 @@ class BoundCallable(Callable):  # type: ignore[misc] # final for everybody else
 
 @final
 class GuardedCode:
-    """One translation of one code object and the guard program that says when it serves."""
+    """One translation of one code object, with the guard program that decides whether it serves a call."""
 
     @property
     def valid(self) -> bool: ...

@@ -1,13 +1,13 @@
-"""godynamo: a function's tensor operations as guarded, cached graphs, with the call overhead of a C function.
+"""godynamo captures a function's tensor operations as guarded, cached graphs, with a C function's call overhead.
 
 >>> import torch, godynamo
 >>> @godynamo.optimize
 ... def f(x, y):
 ...     return (x + y).relu() * 2
 
-``optimize`` has all forms; ``explain``, ``guards``, ``cache_stats`` say what became of a function; ``config``, ``exc``,
-``utils`` and ``testing`` are submodules. docs/api.md lists all names beside torch's. Importing this imports torch and nothing
-of torch._dynamo, torch.fx or sympy.
+``optimize`` is a function, a decorator and a context manager; ``explain``, ``guards`` and ``cache_stats`` report what
+was captured; ``config``, ``exc``, ``utils`` and ``testing`` are submodules. docs/api.md lists all names with torch's.
+Importing godynamo imports torch, but not torch._dynamo, torch.fx or sympy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 try:
     import torch as _torch  # noqa: F401 - the core looks for its symbols
 except ModuleNotFoundError as _error:
-    if _error.name != "torch":  # torch is there and lacks something itself
+    if _error.name != "torch":  # torch is installed and lacks something itself
         raise
     raise ModuleNotFoundError(
         "godynamo needs PyTorch 2.6 or newer, which this Python does not have: pip install torch", name="torch"
@@ -139,7 +139,7 @@ def _from(module: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), module)
 
 
-# Where each name that is imported on first use lives; a submodule is its own name.
+# Module of each name that is imported on first use; a submodule maps to itself.
 _LAZY = {
     **{name: name for name in ("callback", "comptime", "exc", "overrides", "testing", "utils")},
     **_from(
@@ -169,7 +169,7 @@ _LAZY = {
 }
 
 
-if not TYPE_CHECKING:  # to a type checker a name that is not imported above is an error
+if not TYPE_CHECKING:  # a type checker reports names that are not imported above
 
     def __getattr__(name: str) -> Any:
         where = _LAZY.get(name)

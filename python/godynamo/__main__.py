@@ -1,4 +1,4 @@
-"""``python -m godynamo``: the command line tool, for this Python."""
+"""``python -m godynamo``: runs the command line tool with this Python."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def _tool() -> str | None:
-    """The tool beside this Python, where pip puts it; else that of the checkout this package lies in; else the one on PATH."""
+    """Return the tool next to this Python (installed by pip), of the checkout that has this package, or on PATH."""
     for folder in (Path(sysconfig.get_path("scripts")), Path(__file__).parents[2] / "build" / "bin"):
         if os.access(folder / "godynamo", os.X_OK):
             return str(folder / "godynamo")
@@ -16,7 +16,7 @@ def _tool() -> str | None:
 
 
 def main() -> None:
-    """Becomes the tool. Exits with 2 where there is none."""
+    """Replace this process by the tool; exit with 2 if there is none."""
     tool = _tool()
     if tool is None:
         print(

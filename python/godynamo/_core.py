@@ -1,6 +1,6 @@
-"""The one door to ``_C``: where it cannot be loaded (another Python, another platform) everything runs eagerly.
+"""Loads ``_C``; if that fails (another Python, another platform), everything runs eagerly.
 
-``core`` is the extension module or a stand-in that does nothing; ``available`` says which.
+``core`` is the extension module or a replacement that does nothing; ``available`` says which.
 """
 
 from __future__ import annotations
@@ -11,60 +11,60 @@ import sys
 import warnings
 from typing import Any
 
-#: the builtins when this package was imported: programs replace them
+#: the builtins at the import of this package: programs may replace them later
 BUILTINS = dict(vars(builtins))
 
 
 class _Absent:
-    """Stands in for ``_C`` where nothing is ever translated."""
+    """Replaces ``_C`` if nothing can be translated."""
 
     MODE_NORMAL, MODE_RUN_ONLY, MODE_DISABLED = 0, 1, 2
 
     class Callable:
-        """Never made: optimize() gives back what it was given."""
+        """Never created: optimize() returns its argument."""
 
     class Root:
-        """Never made either."""
+        """Never created."""
 
     @staticmethod
     def set_config(**_settings: int) -> None:
-        """Nothing to set."""
+        """Do nothing: there are no settings."""
 
     @staticmethod
     def set_mode(_mode: int) -> int:
-        """Always in the normal mode."""
+        """Return the normal mode, which never changes."""
         return 0
 
     @staticmethod
     def is_translating() -> bool:
-        """Nothing is."""
+        """Return False: nothing is translated."""
         return False
 
     @staticmethod
     def reset_caches() -> None:
-        """There are none."""
+        """Do nothing: there are no caches."""
 
     @staticmethod
     def reset_counters() -> None:
-        """There are none."""
+        """Do nothing: there are no counters."""
 
     @staticmethod
     def counters() -> dict[str, int]:
-        """No counters."""
+        """Return no counters."""
         return {}
 
     @staticmethod
     def mark_skip(_code: Any, _skip: bool = True) -> None:
-        """Nothing is translated anyway."""
+        """Do nothing: nothing is translated."""
 
     @staticmethod
     def census_start(_ask: Any, _tensor: type, _properties: frozenset[str]) -> bool:
-        """Nothing is counted."""
+        """Return False: nothing is counted."""
         return False
 
     @staticmethod
     def report_internal_error(_where: str, _function: Any = None, _error: Any = None) -> bool:
-        """Nothing can fail."""
+        """Return False: nothing can fail."""
         return False
 
 

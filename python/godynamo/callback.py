@@ -1,4 +1,4 @@
-"""Functions that are called when a translation starts and ends, as torch._dynamo.callback has them.
+"""Functions called when a translation starts and ends, as in torch._dynamo.callback.
 
 >>> from godynamo.callback import on_compile_start
 >>> @on_compile_start
@@ -6,9 +6,9 @@
 ...     print("translating", args.compile_id)
 >>> callback_handler.remove_start_callback(started)
 
-They run on the thread that translates; nothing is translated meanwhile, and an Exception that they raise is reported
-(sys.unraisablehook) and goes no further. KeyboardInterrupt and SystemExit reach the caller.
-Without any of them a translation asks for none.
+They run on the translating thread, and nothing is translated meanwhile. An Exception that they raise is reported
+(sys.unraisablehook) and goes no further; KeyboardInterrupt and SystemExit reach the caller. Translations without
+registered functions make no such call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._core import core
 
 
 class CallbackTrigger(enum.Enum):
-    """What began; here always the translation of a frame."""
+    """What caused the event; here always the translation of a frame."""
 
     DYNAMO = 1
     LAZY_BACKWARD = 2
@@ -34,10 +34,10 @@ class CallbackTrigger(enum.Enum):
 
 @dataclass(frozen=True)
 class CallbackArgs:
-    """What a callback is given."""
+    """The argument of a callback."""
 
     callback_trigger: CallbackTrigger
-    compile_id: str  #: "number of the code object/translations it has already"
+    compile_id: str  #: "number of the code object/number of its existing translations"
     code: CodeType | None = None  #: the user's, or a resume function's
 
 
@@ -54,40 +54,40 @@ __all__ = [
 
 
 class CompilationCallbackHandler:
-    """The registered callbacks; there is one, :data:`callback_handler`."""
+    """The registered callbacks; :data:`callback_handler` is the only instance."""
 
     def __init__(self) -> None:
         self.start_callbacks: list[Callback] = []
         self.end_callbacks: list[Callback] = []
 
     def register_start_callback(self, callback: Callback) -> Callback:
-        """Call ``callback`` when a translation starts. Returns it."""
+        """Call ``callback`` when a translation starts; return it."""
         return self._register(self.start_callbacks, callback)
 
     def register_end_callback(self, callback: Callback) -> Callback:
-        """Call ``callback`` when a translation has ended. Returns it."""
+        """Call ``callback`` when a translation has ended; return it."""
         return self._register(self.end_callbacks, callback)
 
     def remove_start_callback(self, callback: Callback) -> None:
-        """Take a callback out; ValueError where it is not registered."""
+        """Remove a callback; raises ValueError if it is not registered."""
         self._remove(self.start_callbacks, callback)
 
     def remove_end_callback(self, callback: Callback) -> None:
-        """Take a callback out; ValueError where it is not registered."""
+        """Remove a callback; raises ValueError if it is not registered."""
         self._remove(self.end_callbacks, callback)
 
     def run_start_callbacks(self, args: CallbackArgs) -> None:
-        """Call those for the start, in the order of their registration."""
+        """Call the start callbacks in the order of registration."""
         for callback in list(self.start_callbacks):
             callback(args)
 
     def run_end_callbacks(self, args: CallbackArgs) -> None:
-        """Call those for the end."""
+        """Call the end callbacks in the order of registration."""
         for callback in list(self.end_callbacks):
             callback(args)
 
     def clear(self) -> None:
-        """Take all out."""
+        """Remove all callbacks."""
         self.start_callbacks.clear()
         self.end_callbacks.clear()
         core.set_config(tells=0)
@@ -110,12 +110,12 @@ callback_handler = CompilationCallbackHandler()
 
 
 def on_compile_start(callback: Callback) -> Callback:
-    """Decorate a function that is to be called when a translation starts."""
+    """Decorate a function to be called when a translation starts."""
     return callback_handler.register_start_callback(callback)
 
 
 def on_compile_end(callback: Callback) -> Callback:
-    """Decorate a function that is to be called when a translation has ended."""
+    """Decorate a function to be called when a translation has ended."""
     return callback_handler.register_end_callback(callback)
 
 
@@ -132,10 +132,10 @@ def _args(info: dict[str, Any]) -> CallbackArgs:
 
 
 def compile_start(info: dict[str, Any]) -> None:
-    """For the core: a translation starts."""
+    """Run the start callbacks; called by the core."""
     callback_handler.run_start_callbacks(_args(info))
 
 
 def compile_end(info: dict[str, Any]) -> None:
-    """For the core: it has ended."""
+    """Run the end callbacks; called by the core."""
     callback_handler.run_end_callbacks(_args(info))

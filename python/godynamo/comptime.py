@@ -1,4 +1,4 @@
-"""Functions that are called while a function is translated, to see what is known there, as in torch._dynamo.comptime.
+"""Functions called while a function is translated, to inspect the translation, as in torch._dynamo.comptime.
 
 >>> import godynamo
 >>> from godynamo.comptime import comptime
@@ -9,10 +9,11 @@
 ...     comptime.print_graph()
 ...     return y * 2
 
-The function given is called with a ComptimeContext at each translation that comes by here, as often as the frame is begun anew (a
-graph break further down begins it again); nothing of the call stays in what is captured. What it raises is raised as
-exc.ComptimeError. Where nothing is translated ``comptime(fn, fallback_fn)`` calls ``fallback_fn`` and the rest does nothing; so
-it is behind a Python call that is part of the graph (``python_ops``).
+The function receives a ComptimeContext in each translation that reaches the call, and again whenever the frame's
+translation restarts (a graph break further down restarts it); captured code contains nothing of the call. Its
+exceptions are raised as exc.ComptimeError. If nothing is translated, ``comptime(fn, fallback_fn)`` calls
+``fallback_fn``, and the shorthands only print or return their argument, if anything. The same holds after a Python
+call that is part of the graph (``python_ops``).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["ComptimeContext", "ComptimeVar", "comptime"]
 
 
 class _Comptime(Protocol):
-    """The type of :func:`comptime`: a function that has the shorthands as attributes."""
+    """The type of :func:`comptime`: a function with the shorthands as attributes."""
 
     def __call__(self, fn: Callable[[ComptimeContext], Any], fallback_fn: Callable[[], Any] = ..., /) -> None: ...
 
@@ -61,11 +62,11 @@ class _Comptime(Protocol):
     def breakpoint() -> None: ...
 
 
-# What follows runs where nothing is translated; the translator knows these functions by name (callables._classify).
+# These run if nothing is translated; the translator recognizes the functions by name (callables._classify).
 
 
 def _comptime(fn: Callable[[Any], Any], fallback_fn: Callable[[], Any] = lambda: None, /) -> None:
-    """Call ``fn`` with a ComptimeContext while translating; where nothing is translated, call ``fallback_fn``."""
+    """Call ``fn`` with a ComptimeContext while translating; if nothing is translated, call ``fallback_fn``."""
     fallback_fn()
 
 
@@ -126,7 +127,7 @@ _SHORTHANDS = (
     *(_print_locals, _print_bt, _print_guards, _assert_static, _force_static, _sleep, _breakpoint),
 )
 _comptime.__dict__.update({fn.__name__[1:]: fn for fn in _SHORTHANDS})
-#: call it with a function of one argument, or use the shorthands: ``comptime.print_locals()``
+#: called with a function of one argument; the shorthands are attributes: ``comptime.print_locals()``
 comptime = cast("_Comptime", _comptime)
 
 

@@ -1,4 +1,4 @@
-"""Settings of the process: plain attributes, read at each translation, settable at any time.
+"""Settings of the process: plain attributes, read at each translation and settable at any time.
 
 >>> import godynamo
 >>> godynamo.config.cache_size_limit
@@ -7,7 +7,7 @@
 ...     godynamo.config.cache_size_limit
 2
 
-A name that is not a setting is refused with AttributeError, a value of another type with TypeError.
+An unknown setting raises AttributeError, a value of another type TypeError.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ from ._core import core
 
 #: entries per callable and code object; further cases run in CPython
 cache_size_limit: int
-#: at the limit drop the least recently used entry instead
+#: at the limit, drop the least recently used entry instead
 cache_evict: bool
 #: effects (prints, mutations) are replayed after the graph; False: they break the graph
 queue_effects: bool
-#: "used": guard only the tensor metadata a translation asked for; "full": all of it, as the seed does
+#: "used": guard only the tensor metadata that a translation has read; "full": all of it, as the seed does
 tensor_guards: str
-#: a backend that raises: log it and run the captured graph eagerly
+#: if a backend raises, log it and run the captured graph eagerly
 suppress_errors: bool
-#: the first call of what a backend returned is compared with eager; RuntimeError on a mismatch
+#: compare the first call of a backend's result with eager; RuntimeError on a mismatch
 verify_correctness: bool
 #: guard the attributes of nn.Modules
 guard_nn_modules: bool
-#: what a module's call captured serves equal modules of the same frame; False: the code of each is run through
+#: a captured module call serves equal modules of the same frame; False: each one's code is translated
 reuse_layers: bool
 #: ``with optimize(...)`` raises RuntimeError
 raise_on_ctx_manager_usage: bool
-#: a forked child that misses loads a fresh copy of the translator; False: it runs new cases in CPython
+#: a forked child that misses loads a fresh copy of the translator; False: new cases run in CPython
 fork_reload: bool
 #: code objects that the hook may serve for one optimize() call
 inner_limit: int
-#: internal errors after which the process translates nothing more; 0: no number of them, the code they concern is left alone
+#: internal errors after which nothing more is translated in the process; 0: no limit, only their code is left alone
 max_internal_errors: int
-#: instructions a translation may run through from one operation to the next, inlined ones included; 20 times as many in all
+#: instructions that a translation may execute from one operation to the next, inlined ones included; 20 times as many
+#: in total
 max_translated_instructions: int
 #: a second translation of a code object raises exc.RecompileError
 error_on_recompile: bool
@@ -55,7 +56,7 @@ error_on_recompile: bool
 fail_on_recompile_limit_hit: bool
 #: depth of inlined calls
 inline_depth_limit: int
-#: optimize() has no effect at all while this is set; GODYNAMO_DISABLE=1 sets it from the start
+#: optimize() has no effect while this is set; GODYNAMO_DISABLE=1 sets it from the start
 disable: bool
 #: ``.item()`` stays in the graph
 capture_scalar_outputs: bool
@@ -65,17 +66,17 @@ specialize_int: bool
 specialize_float: bool
 #: sizes that change become symbols
 dynamic_shapes: bool
-#: tensor subclasses that are captured although their metaclass is not torch's, or their module is one of torch's
+#: tensor subclasses to capture although their metaclass is not torch's, or their module is one of torch's
 traceable_tensor_subclasses: frozenset[type]
-#: frames that meet no tensor are transformed too; slower, for tests against whole programs (make cpython)
+#: also transform frames without tensors; slower, for tests of whole programs (make cpython)
 translate_everything: bool
 #: calls of unknown Python go into the graph
 python_ops: bool
-#: a directory that gets a trace of every translation (docs/trace.md), "" for none; GODYNAMO_TRACE sets it from the start
+#: directory for a trace of every translation (docs/trace.md), "" for none; GODYNAMO_TRACE sets it from the start
 trace_dir: str
-#: MiB that a file of the trace may have before the next is begun
+#: maximum size of a trace file in MiB; then the next one starts
 trace_file_mib: int
-#: files that one process keeps of its trace; the oldest goes
+#: trace files kept per process; the oldest is removed
 trace_files: int
 
 
@@ -85,7 +86,7 @@ class _Setting:
     core: str = ""  #: name in the core's settings
     choices: tuple[Any, ...] = ()
     minimum: int = 0
-    fixed: bool = False  #: only the default is built so far; another value warns
+    fixed: bool = False  #: only the default is implemented; another value warns
 
     def check(self, name: str, value: Any) -> None:
         wanted = type(self.default)
@@ -136,7 +137,7 @@ _ALIASES = {"recompile_limit": "cache_size_limit"}
 
 
 def _check_size_limit(value: Any, what: str) -> None:
-    """TypeError or ValueError where ``value`` is no limit of entries: an int from 0 on."""
+    """Raise TypeError or ValueError unless ``value`` is a limit of entries: an int from 0 on."""
     if type(value) is not int:
         raise TypeError(f"{what} is an int, not {value!r}")
     if value < 0:
@@ -149,7 +150,7 @@ def _core_value(setting: _Setting, value: Any) -> int:
     return min(int(value), _MOST) if setting.core == "cache_size_limit" else int(value)
 
 
-_MOST = 2**31 - 1  #: the core counts entries in an int: a greater limit is none
+_MOST = 2**31 - 1  #: the core counts entries in an int: a greater limit means none
 
 
 def _unknown(name: str) -> AttributeError:
@@ -159,7 +160,7 @@ def _unknown(name: str) -> AttributeError:
 
 
 class _Config(types.ModuleType):
-    """The type of this module: it knows its settings."""
+    """The type of this module: checks its settings."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _ALIASES:
@@ -190,10 +191,10 @@ def _this() -> Any:
 
 
 class patch(contextlib.ContextDecorator):
-    """Settings for the time of a ``with`` block or of the decorated function's calls.
+    """Change settings in a ``with`` block or in calls of the decorated function.
 
     ``patch(cache_size_limit=2)``, ``patch("cache_size_limit", 2)`` or ``patch({"cache_size_limit": 2})``. Names and
-    values are checked when it is entered; if one is refused none is changed.
+    values are checked on entry; if one is rejected, none is changed.
     """
 
     def __init__(self, names: str | Mapping[str, Any] | None = None, value: Any = None, /, **settings: Any) -> None:
@@ -216,7 +217,7 @@ class patch(contextlib.ContextDecorator):
 
 
 def get_config() -> dict[str, Any]:
-    """All settings with their present values."""
+    """Return all settings with their current values."""
     return {name: getattr(_this(), name) for name in _SETTINGS}
 
 
@@ -224,17 +225,17 @@ get_config_copy = get_config
 
 
 def save_config() -> bytes:
-    """All settings as bytes for :func:`load_config`, of this process or another."""
+    """Return all settings as bytes for :func:`load_config`, of this process or another."""
     import pickle
 
     return pickle.dumps(get_config())
 
 
 def load_config(saved: bytes | Mapping[str, Any]) -> None:
-    """Set what :func:`save_config` or :func:`get_config` has given. Bytes are unpickled: take them from nobody you do not trust.
+    """Apply the result of :func:`save_config` or :func:`get_config`. Bytes are unpickled: load only those you trust.
 
-    If one setting is refused none is changed: AttributeError for a name that is none (of a later version), TypeError and
-    ValueError for a value.
+    If one setting is rejected, none is changed: AttributeError for an unknown name (of a later version), TypeError
+    and ValueError for a value.
     """
     import pickle
 
@@ -245,13 +246,13 @@ def load_config(saved: bytes | Mapping[str, Any]) -> None:
 
 
 def codegen_config() -> str:
-    """The settings that differ from their defaults, as statements."""
+    """Return the settings that differ from their defaults, as statements."""
     changed = [(name, value) for name, value in get_config().items() if value != _SETTINGS[name].default]
     return "\n".join(f"godynamo.config.{name} = {value!r}" for name, value in changed)
 
 
 def reset_config() -> None:
-    """Every setting back to its default."""
+    """Reset every setting to its default."""
     for name, setting in _SETTINGS.items():
         setattr(_this(), name, setting.default)
 

@@ -1,19 +1,19 @@
-"""The exceptions users meet. Everything else that goes wrong while translating ends in CPython running the call."""
+"""Exceptions raised to users. After any other failure while translating, CPython runs the call."""
 
 from __future__ import annotations
 
-#: how to get what inductor compiles with, in one line
+#: how to get a compiler for inductor, in one line
 _CXX_REMEDY = "install one (Debian: apt-get install g++) or name one with CXX"
 
 
 class TorchDynamoException(RuntimeError):
-    """Base of all of godynamo's exceptions."""
+    """Base class of godynamo's exceptions."""
 
 
 class Unsupported(TorchDynamoException):
-    """With ``nopython=True``: a graph break, with its reason and where the user's code caused it.
+    """With ``nopython=True``: a graph break, with its reason and its place in the user's code.
 
-    ``code`` is the break's number in docs/graph_breaks.md ("" where there is none), ``stack`` holds
+    ``code`` is the break's code in docs/graph_breaks.md ("" if it has none), ``stack`` contains
     (function, file, line), innermost frame first.
     """
 
@@ -34,21 +34,22 @@ class Unsupported(TorchDynamoException):
 
 
 class RecompileError(TorchDynamoException):
-    """A call would be translated under set_stance("fail_on_recompile"), or once more with config.error_on_recompile; the text
-    names function and failed guards.
+    """A call would be translated under set_stance("fail_on_recompile"), or again with config.error_on_recompile.
+
+    The text names the function and the failed guards.
     """
 
 
 class FailOnRecompileLimitHit(TorchDynamoException):
-    """A code object has as many entries as it may, and config.fail_on_recompile_limit_hit is set."""
+    """A code object has reached its limit of entries, and config.fail_on_recompile_limit_hit is set."""
 
 
 class ComptimeError(TorchDynamoException):
-    """A function given to godynamo.comptime raised while translating; its exception is ``__cause__``."""
+    """A function passed to godynamo.comptime raised while translating; its exception is ``__cause__``."""
 
 
 class TorchRuntimeError(TorchDynamoException):
-    """An operation raised while its result's metadata was computed."""
+    """An operation raised while the metadata of its result was computed."""
 
 
 class InvalidBackend(TorchDynamoException, ValueError):
@@ -69,13 +70,13 @@ class BackendCompilerFailed(TorchDynamoException):
         self.inner_exception = inner_exception
 
     def __reduce__(self) -> tuple[type[BackendCompilerFailed], tuple[str, BaseException]]:
-        """Pickles by its two arguments."""
+        """Pickle by the two arguments."""
         return type(self), (self.backend_name, self.inner_exception)
 
 
 class InternalTorchDynamoError(TorchDynamoException):
-    """A bug of ours. It is raised nowhere in a user's call: the call runs in CPython and the error is logged."""
+    """A bug in godynamo. It is never raised in a user's call: the call runs in CPython and the error is logged."""
 
 
 class InvalidBackendResult(TorchDynamoException, TypeError):
-    """A backend returned something that cannot be called; raised while compiling, not at the call."""
+    """A backend returned an object that is not callable, or compiled code that returns a wrong number of values."""

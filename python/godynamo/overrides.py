@@ -1,4 +1,4 @@
-"""``__torch_function__`` for Python functions of one's own: public functions that ask relevant arguments for a handler first.
+"""``__torch_function__`` for Python functions: public functions that call their arguments' handlers first.
 
 ::
 
@@ -9,7 +9,7 @@
     def gemm(input, mat2, out=None):
         return torch.mm(input, mat2, out=out)
 
-A function made so is captured like any other: without handlers its implementation, else what the handler does.
+Such a function is captured like any other: its implementation if no handler applies, otherwise the handler.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 
 
 def get_overloaded_types_and_args(relevant_args: Iterable[Any]) -> tuple[tuple[type, ...], list[Any]]:
-    """The distinct types with ``__torch_function__`` among the arguments, in order, and the first argument of each.
+    """Return the distinct types with ``__torch_function__`` among the arguments, and the first argument of each type.
 
-    The arguments come left to right, those of a subclass before those of its bases. Types that have switched the handler off
-    (``torch._C._disabled_torch_function_impl``, as nn.Parameter has) do not count.
+    The types are in the order of the arguments. The arguments are ordered left to right, but those of a subclass come
+    before those of its bases. Types that have disabled the handler (``torch._C._disabled_torch_function_impl``, as
+    nn.Parameter has) do not count.
     """
     types: list[type] = []
     args: list[Any] = []
@@ -71,12 +72,12 @@ def implement_torch_function(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """Call the first handler of a relevant argument that does not give NotImplemented, or else the implementation.
+    """Return the first result other than NotImplemented of the arguments' handlers, or else call the implementation.
 
-    The implementation is called where no argument has a handler, none but torch.Tensor's own, and where handlers are switched off
-    (``torch._C.DisableTorchFunctionSubclass``, which torch.Tensor's own handler enters).
+    The implementation is called if no argument has a handler other than torch.Tensor's own, or while handlers are
+    disabled (``torch._C.DisableTorchFunctionSubclass``, which torch.Tensor's own handler enters).
 
-    Raises TypeError when all handlers gave NotImplemented, and what a handler raises.
+    Raises TypeError if all handlers return NotImplemented; a handler's exception propagates.
     """
     types, overloaded_args = get_overloaded_types_and_args(relevant_args)
     if (
@@ -87,7 +88,7 @@ def implement_torch_function(
     ):
         return implementation(*args, **kwargs)
     for overloaded_arg in overloaded_args:
-        # The public function, not the implementation: handlers compare by identity.
+        # The public function, not the implementation: handlers compare it by identity.
         result = overloaded_arg.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -99,7 +100,7 @@ def implement_torch_function(
 
 
 def verify_matching_signatures(implementation: Callable[..., Any], dispatcher: Callable[..., Any]) -> None:
-    """Check that a dispatcher has its implementation's signature, with None for all defaults. Raises RuntimeError otherwise."""
+    """Raise RuntimeError unless the dispatcher has the implementation's signature, with None for all defaults."""
     implementation_spec = ArgSpec(*inspect.getfullargspec(implementation)[:4])
     dispatcher_spec = ArgSpec(*inspect.getfullargspec(dispatcher)[:4])
     if (
@@ -132,12 +133,12 @@ def torch_function_dispatch(
     verify: bool = True,
     docs_from_dispatcher: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a decorator that turns an implementation into a public function whose arguments' handlers are asked first.
+    """Make a decorator that turns an implementation into a public function that calls its arguments' handlers first.
 
-    dispatcher: takes the public function's arguments and returns a tuple of those that count. module: the public function's
-    ``__module__``. verify: check that both signatures match (RuntimeError, see verify_matching_signatures).
-    docs_from_dispatcher: the implementation gets the dispatcher's doc string. The public function has the implementation as
-    ``_implementation``.
+    dispatcher: takes the public function's arguments and returns a tuple of the relevant ones. module: the public
+    function's ``__module__``. verify: check that both signatures match (RuntimeError, see
+    verify_matching_signatures). docs_from_dispatcher: the implementation gets the dispatcher's docstring. The public
+    function has the implementation as ``_implementation``.
     """
 
     def decorator(implementation: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,8 +146,8 @@ def torch_function_dispatch(
             verify_matching_signatures(implementation, dispatcher)
         if docs_from_dispatcher:
             implementation.__doc__ = dispatcher.__doc__
-        # Generated, so that the function goes by its own name in tracebacks: its implementation may be written in C, and the
-        # dispatcher may refuse a call before.
+        # Generated, so that the function has its own name in tracebacks: the implementation may be written in C, and
+        # the dispatcher may reject a call first.
         source = _wrapped_func_source.format(name=implementation.__name__)
         source_object = compile(source, filename="<__torch_function__ internals>", mode="exec")
         scope = {

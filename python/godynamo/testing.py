@@ -1,4 +1,4 @@
-"""Backends that count, and a comparison, for tests stated as counts.
+"""Backends that count, and a comparison, for tests that assert counts.
 
 >>> import torch, godynamo
 >>> from godynamo.testing import CompileCounter
@@ -17,12 +17,12 @@ from typing import Any
 
 
 class CompileCounter:
-    """A backend that runs graphs as they are and counts them."""
+    """A backend that runs graphs unchanged and counts them."""
 
     __godynamo_backend__ = True
 
     def __init__(self) -> None:
-        self.frame_count = 0  #: graphs handed over
+        self.frame_count = 0  #: graphs received
         self.op_count = 0  #: calls in them
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -32,12 +32,12 @@ class CompileCounter:
         return gm.forward  # type: ignore[no-any-return]
 
     def clear(self) -> None:
-        """Count from zero."""
+        """Reset the counts."""
         self.frame_count = self.op_count = 0
 
 
 class CompileCounterWithBackend(CompileCounter):
-    """Counts, keeps the graphs and hands them on to a backend given by name."""
+    """Counts and keeps the graphs, and passes them to a backend given by name."""
 
     def __init__(self, backend: str) -> None:
         super().__init__()
@@ -53,13 +53,13 @@ class CompileCounterWithBackend(CompileCounter):
         return lookup_backend(self.backend)(gm, example_inputs)  # type: ignore[no-any-return]
 
     def clear(self) -> None:
-        """Count from zero, forget the graphs."""
+        """Reset the counts and drop the graphs."""
         super().clear()
         self.graphs.clear()
 
 
 class EagerAndRecordGraphs:
-    """A backend that runs graphs as they are and keeps them in ``graphs``."""
+    """A backend that runs graphs unchanged and keeps them in ``graphs``."""
 
     __godynamo_backend__ = True
 
@@ -73,7 +73,7 @@ class EagerAndRecordGraphs:
 
 
 class AotEagerAndRecordGraphs(EagerAndRecordGraphs):
-    """A backend that has AOTAutograd trace graphs; keeps them, and their parts in ``fw_graphs`` and ``bw_graphs``."""
+    """A backend that traces graphs with AOTAutograd; keeps them, and their parts in ``fw_graphs`` and ``bw_graphs``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class AotEagerAndRecordGraphs(EagerAndRecordGraphs):
         self.bw_graphs: list[Any] = []
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Keep one graph and have it traced."""
+        """Keep one graph and trace it."""
         from torch._dynamo.backends.common import aot_autograd
 
         self.graphs.append(gm)
@@ -100,16 +100,16 @@ class AotEagerAndRecordGraphs(EagerAndRecordGraphs):
 
 
 def normalize_gm(gm_str: str) -> str:
-    """The code of a GraphModule (``gm.print_readable(False)``) without comments and blank lines, for comparing it with a text.
+    """Return a GraphModule's code (``gm.print_readable(False)``) without comments and blank lines, for a comparison.
 
-    A comment is a line that begins with #, or what follows two spaces and #.
+    A comment is a line that begins with #, or the end of a line from two spaces and # on.
     """
     lines = (re.sub(r"  #.*", "", line).rstrip() for line in gm_str.splitlines())
     return "\n".join(line for line in lines if line and not line.lstrip().startswith("#")) + "\n"
 
 
 def reset_rng_state() -> None:
-    """Seed torch's, random's and, where it is imported, numpy's generators with 1337."""
+    """Seed the generators of torch, random and, if it is imported, numpy with 1337."""
     import torch
 
     torch.manual_seed(1337)
@@ -120,8 +120,8 @@ def reset_rng_state() -> None:
 
 
 def same(a: Any, b: Any, *, tol: float = 1e-4, equal_nan: bool = True) -> bool:
-    """Whether two results are the same: equal types and structure, tensors close by ``tol`` with equal dtype, shape
-    and device.
+    """Whether two results are the same: equal types and structure; tensors of equal dtype, shape and device, close
+    by ``tol``.
 
     ``tol=0`` compares tensors bit by bit (NaN equal to NaN).
     """

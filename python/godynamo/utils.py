@@ -1,4 +1,4 @@
-"""What happened in this process, for users and tests: counters, the map of transformed code, guard failures, times."""
+"""Records of this process, for users and tests: counters, transformed code, guard failures, times."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ V = TypeVar("V")
 
 
 class CodeMap(IdentityMap[CodeType, V]):
-    """A dict keyed by code objects: equal code of two functions stays apart."""
+    """A dict keyed by the identity of code objects: equal code of two functions has two entries."""
 
 
-#: ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["frames"]["later"]`` (first calls of lazy modules, not in the total),
-#: ``["graph_break"][reason]``, ``["stats"]["calls_captured"]``,
-#: ``["stats"]["unique_graphs"]``
+#: ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["frames"]["later"]`` (first calls of lazy modules, not in the
+#: total), ``["graph_break"][reason]``, ``["stats"]["calls_captured"]``, ``["stats"]["unique_graphs"]``
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
-#: transformed code -> the user's
+#: transformed code -> the user's code
 orig_code_map: CodeMap[CodeType] = CodeMap()
 
 #: the user's code -> why its entries did not serve, oldest first
 guard_failures: CodeMap[list[str]] = CodeMap()
 
-#: phase -> calls, sum and longest of its durations: a process that translates for days keeps no more than this
+#: phase -> number, sum and maximum of its durations: constant size, for a process that translates for days
 _phase_seconds: dict[str, tuple[int, float, float]] = {}
 
 
@@ -40,7 +39,7 @@ def record_time(phase: str, seconds: float) -> None:
 
 
 def phase_seconds(phase: str) -> float:
-    """Seconds that a phase ("backend", "graph_module", ...) has taken so far, in all."""
+    """Return the total seconds of a phase ("backend", "graph_module", ...) so far."""
     return _phase_seconds.get(phase, (0, 0.0, 0.0))[1]
 
 
@@ -49,10 +48,10 @@ def compile_times(repr: Literal["str"] = "str", aggregate: bool = False) -> str:
 @overload
 def compile_times(repr: Literal["csv"], aggregate: bool = False) -> tuple[list[str], list[str]]: ...
 def compile_times(repr: str = "str", aggregate: bool = False) -> str | tuple[list[str], list[str]]:
-    """What translating cost so far, by phase, in seconds. "translate" contains "graph_module" and "backend".
+    """Return the seconds spent translating so far, by phase. "translate" contains "graph_module" and "backend".
 
-    repr: "str": a table with calls, sum and longest. "csv": (phases, values), a value being "calls;sum;longest", or with
-    ``aggregate`` the sum alone; the table then has sums alone, too. ValueError for another word.
+    repr: "str": a table with calls, sum and longest. "csv": (phases, values), each value "calls;sum;longest".
+    aggregate: only the sums, in either form. Raises ValueError for another repr.
     """
     phases = sorted(_phase_seconds.items())
     if repr == "csv":
@@ -72,7 +71,7 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> str | tuple[lis
 
 @dataclass(frozen=True)
 class CompilationMetrics:
-    """One translation, under torch's names."""
+    """One translation, with torch's field names."""
 
     co_name: str
     co_filename: str
@@ -82,7 +81,7 @@ class CompilationMetrics:
     graph_op_count: int
     entire_frame_compile_time_s: float
     fail_reason: str | None  #: why the frame was left to CPython
-    recompile_reason: str | None  #: the guards that failed, one a line
+    recompile_reason: str | None  #: the guards that failed, one per line
 
 
 #: the last translations
@@ -90,7 +89,7 @@ _metrics: deque[CompilationMetrics] = deque(maxlen=64)
 
 
 def record_compilation(code: CodeType, info: Mapping[str, Any]) -> None:
-    """Take a record of runtime.translated() down; code is the user's."""
+    """Add a record of runtime.translated(); code is the user's."""
     record_time("translate", info["seconds"])
     entry = info.get("info") or {}
     _metrics.append(
@@ -109,17 +108,17 @@ def record_compilation(code: CodeType, info: Mapping[str, Any]) -> None:
 
 
 def get_compilation_metrics() -> list[CompilationMetrics]:
-    """The last translations, oldest first: 64, or as many as set_compilation_metrics_limit() says."""
+    """Return the last translations, oldest first: up to 64, or the number set by set_compilation_metrics_limit()."""
     return list(_metrics)
 
 
 def clear_compilation_metrics() -> None:
-    """Forget them."""
+    """Drop the recorded translations."""
     _metrics.clear()
 
 
 def set_compilation_metrics_limit(new_size: int) -> None:
-    """Keep so many translations. ValueError for a negative number."""
+    """Keep this number of translations; raises ValueError for a negative number."""
     global _metrics
     if new_size < 0:
         raise ValueError(f"a number of translations is needed, not {new_size}")
@@ -127,14 +126,16 @@ def set_compilation_metrics_limit(new_size: int) -> None:
 
 
 def disable_cache_limit() -> contextlib.AbstractContextManager[Any]:
-    """Lift the limit of entries for the time of a ``with`` block: config.patch(cache_size_limit=...) with its greatest value."""
+    """Lift the limit of entries in a ``with`` block: config.patch(cache_size_limit=...) with the largest value."""
     from . import config
 
     return config.patch(cache_size_limit=2**31 - 1)
 
 
 class CompileProfiler:
-    """Counts what one optimize() call captures, as a backend, and reports it with graph breaks and recompiles since it was made.
+    """A backend that counts what one optimize() call captures, and reports it with graph breaks and recompiles.
+
+    Breaks and recompiles count for the whole process, from the profiler's creation.
 
     >>> import torch, godynamo
     >>> with godynamo.utils.CompileProfiler() as prof:
@@ -148,13 +149,13 @@ class CompileProfiler:
     __godynamo_backend__ = True
 
     def __init__(self) -> None:
-        self.frame_count = 0  #: graphs handed over
+        self.frame_count = 0  #: graphs received
         self.op_count = 0  #: calls in them
         self._breaks = Counter(counters["graph_break"])
         self._failures = {code: len(rows) for code, rows in guard_failures.items()}
 
     def __call__(self, gm: Any, example_inputs: Any) -> Any:
-        """Count one graph, which runs as it is."""
+        """Count one graph, which runs unchanged."""
         self.frame_count += 1
         self.op_count += sum("call" in node.op for node in gm.graph.nodes)
         return gm.forward
@@ -188,7 +189,7 @@ class CompileProfiler:
 
 
 def clear() -> None:
-    """Forget it all; ``godynamo.reset()`` does."""
+    """Clear all records, as ``godynamo.reset()`` does."""
     counters.clear()
     for table in (orig_code_map, guard_failures):
         table.clear()
@@ -197,7 +198,7 @@ def clear() -> None:
 
 
 if TYPE_CHECKING:
-    from .testing import same as same  # torch has it here, too
+    from .testing import same as same  # torch also has it here
 else:
 
     def __getattr__(name: str) -> Any:

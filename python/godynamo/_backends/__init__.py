@@ -1,1 +1,1 @@
-"""The way of a captured graph to a backend and back; Python operations in graphs."""
+"""Hands captured graphs to backends and checks the results; Python operations in graphs."""

@@ -1,7 +1,7 @@
 """Recognizes backends that trace their graphs with AOTAutograd.
 
-Such a backend sees fake tensors and takes operators apart: recurrent layers draw other random numbers there, an LSTM's graph
-does not run, and tensors that FakeTensor can only guess (vague) become dense ones without elements.
+Such a backend sees fake tensors and takes operators apart: recurrent layers then draw other random numbers, an LSTM's
+graph does not run, and tensors that FakeTensor can only guess (vague) become dense ones without elements.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _DEFAULT: Any = torch._C._autograd.CreationMeta.DEFAULT
 
 
 def count() -> str:
-    """A text that differs once AOTAutograd has traced a graph in this process; the same as before while it has not."""
+    """Return a text that changes when AOTAutograd traces a graph in this process."""
     module = sys.modules.get("torch._functorch.aot_autograd")
     counter = getattr(module, "AOT_COUNTER", None)
     return "count(0)" if counter is None else repr(counter)  # next() would count itself
 
 
 class _Traces(BaseException):
-    """AOTAutograd begins to trace in a first run; no Exception, which a backend might catch."""
+    """AOTAutograd starts to trace in a first run. Not an Exception, which a backend might catch."""
 
 
 class _Counter:
-    """Stands for AOTAutograd's counter, once and for all: who takes a number is about to trace, which a thread may refuse."""
+    """Replaces AOTAutograd's counter permanently: each trace takes a number first, which a thread may refuse."""
 
     def __init__(self, counter: Any) -> None:
         self.counter = counter
@@ -47,7 +47,7 @@ class _Counter:
 
 @contextlib.contextmanager
 def _refused() -> Iterator[None]:
-    """Keep this thread from tracing with AOTAutograd: _Traces is raised before it starts."""
+    """Prevent this thread from tracing with AOTAutograd: _Traces is raised before the trace starts."""
     import torch._functorch.aot_autograd as module
 
     if not isinstance(module.AOT_COUNTER, _Counter):
@@ -62,9 +62,10 @@ def _refused() -> Iterator[None]:
 
 
 class FirstRun:
-    """A compiled graph that holds operators which must not be taken apart, of a backend that may trace when it first runs.
+    """A compiled graph whose operators must not be taken apart, from a backend that may trace on the first run.
 
-    Then nothing of the graph has run yet: it runs as captured, now and later, and ``found`` tells the next translations.
+    If it does, nothing of the graph has run yet: the graph runs as captured, now and later, and ``found`` records the
+    backend for the next translations.
     """
 
     def __init__(
@@ -88,12 +89,12 @@ class FirstRun:
             self._compiled = self._as_captured(args)
             result = self._compiled(*args)
         self._run = self._compiled
-        del self._as_captured  # which holds the graph's rows
+        del self._as_captured  # it holds the graph's rows
         return result
 
 
 def with_fakes(error: BaseException | None) -> bool:
-    """Whether an exception, or one that led to it, was raised while fake tensors were made or run."""
+    """Whether an exception, or one that led to it, was raised while fake tensors were being created or run."""
     while error is not None:
         traceback = error.__traceback__
         while traceback is not None:
@@ -105,15 +106,15 @@ def with_fakes(error: BaseException | None) -> bool:
 
 
 def of_a_leaf(t: torch.Tensor) -> bool:
-    """Whether a change in place raises in grad mode because ``t`` is a leaf that requires gradients, or a view of one.
+    """Whether an in-place change raises in grad mode because ``t`` is a leaf that requires gradients, or a view of one.
 
-    A graph that AOTAutograd has traced makes the change instead. A view that may not be changed for another reason (made in
-    no_grad mode, one of several) raises while it is traced.
+    A graph traced by AOTAutograd makes the change instead. A view that must not be changed for another reason (created
+    in no_grad mode, or one of several outputs) raises during the trace.
     """
     base = t._base
     try:
         if base is None:
             return t.requires_grad and t.is_leaf
         return t.requires_grad and base.requires_grad and base.is_leaf and _creation_meta(t) == _DEFAULT
-    except RuntimeError:  # autograd refuses to look at a view whose base has changed
+    except RuntimeError:  # autograd rejects a view whose base has changed
         return False

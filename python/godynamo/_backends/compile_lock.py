@@ -1,11 +1,11 @@
-"""One backend compiles at a time in a process.
+"""Only one backend compiles at a time in a process.
 
-What backends are made of is not made for threads: FX's patches, AOTAutograd's contexts and inductor's caches are state of
-the process, and torch.compile has never called two backends at once (its compile_lock). Seen without a lock: aot_eager on two
-threads raises "CURRENT_PATCHER is None in finally block". So backends, a user's own too, run under torch's lock.
+Backends are not thread-safe: FX's patches, AOTAutograd's contexts and inductor's caches are process-wide, and
+torch.compile never calls two backends at once (its compile_lock). Without a lock, aot_eager on two threads raised
+"CURRENT_PATCHER is None in finally block". So backends, including custom ones, run under torch's lock.
 
-The lock is taken by the thread that translates, within the call into Python: waiting for it gives up the GIL. The translator
-itself needs none.
+The translating thread takes the lock inside the call into Python: waiting for it releases the GIL. The translator
+itself needs no lock.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _own: Any = RLock()
 
 
 def compile_lock() -> Any:
-    """The lock to hold around a backend: torch.compile's, so that it and we exclude each other too.
+    """Return the lock to hold around a backend: torch.compile's, so that it and godynamo exclude each other.
 
-    While torch._dynamo is not imported it is one of our own: importing it takes a second, and a backend that needs it has
-    imported it by then. Never both are taken: torch.compile may come in here with its own lock in hand.
+    Before torch._dynamo is imported it is a lock of our own: the import takes a second, and a backend that needs it
+    has imported it by then. Only one of the two is ever taken: torch.compile may call godynamo while holding its lock.
     """
     return getattr(sys.modules.get("torch._dynamo.convert_frame"), "compile_lock", _own)
 
 
 def _in_child() -> None:
-    """A lock that another thread held at the fork would stay locked for good: that thread is not in the child."""
+    """Reset the locks in a forked child: a lock held by another thread at the fork would stay locked forever."""
     for lock in (_own, compile_lock()):
         if not lock._is_owned():
             lock._at_fork_reinit()

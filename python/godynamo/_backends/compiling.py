@@ -1,4 +1,4 @@
-"""The way of a captured graph to a backend and back: what fails on it, and what is wrong with what comes back."""
+"""Hands a captured graph to a backend: handles the backend's failures and checks its result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("godynamo")
 
 @contextlib.contextmanager
 def _own_builtins() -> Iterator[None]:
-    """Give the builtins that a program has replaced back for a while: torch's code generator asks for len(), too."""
+    """Temporarily restore builtins that the program has replaced: torch's code generator also calls len()."""
     ours, now = vars(builtins), dict(vars(builtins))
     if any(now.get(name) is not value for name, value in BUILTINS.items()):
         ours.update(BUILTINS)
@@ -55,16 +55,18 @@ def compile_fx(
     several: Sequence[int] = (),
     whole: bool = False,
 ) -> Callable[..., Any]:
-    """Hand a captured graph to a backend and check what comes back.
+    """Hand a captured graph to a backend and check the result.
 
     rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i.
-    several: which rows among the outputs give sequences; the backend sees their elements (graph_outputs).
-    whole: the graph is right only where operators are not taken apart (aot.FirstRun). Raises
-    exc.BackendCompilerFailed where the backend raises and exc.InvalidBackendResult where it returns no callable; with
-    ``config.suppress_errors`` both are logged and the graph runs as it is. So does one that the backend's fake tensors cannot
-    run, since sizes in it depend on data (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``),
-    and one in which the program calls an operator wrongly (``["graphs_that_raise"]``): the exception is eager's, where eager
-    raises it. A backend that traces with AOTAutograd gets no graph of sparse, quantized, nested or mkldnn tensors
+    several: rows among the outputs whose values are sequences; the backend sees their elements (graph_outputs).
+    whole: the graph is correct only if its operators are not taken apart (aot.FirstRun).
+
+    Raises exc.BackendCompilerFailed if the backend raises and exc.InvalidBackendResult if it returns no callable; with
+    ``config.suppress_errors`` both are logged and the graph runs as captured. A graph also runs as captured if the
+    backend's fake tensors cannot run it because its sizes depend on data
+    (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``), or if the program calls an operator wrongly
+    (``["graphs_that_raise"]``): eager then raises its own exception at the usual place. A backend that traces with
+    AOTAutograd does not receive graphs of sparse, quantized, nested or mkldnn tensors
     (``["graphs_of_tensors_that_are_not_dense"]``).
     """
     if several:
@@ -91,7 +93,7 @@ def _compiled(
             return _as_captured(rows, backend_name, example_inputs)
         raise
     finally:
-        if options is not None and aot.count() != traced:  # or another thread's, which costs some breaks
+        if options is not None and aot.count() != traced:  # another thread may have traced, which costs some breaks
             options.found.add("takes_apart")
     if guessed and aot.count() != traced:
         return _as_captured(rows, backend_name, example_inputs)
@@ -108,7 +110,7 @@ def _as_captured(
     example_inputs: Sequence[Any],
     why: str = "tensors_that_are_not_dense",
 ) -> Callable[..., Any]:
-    """A graph that a backend would trace with fake tensors and cannot: of sparse, quantized, nested or mkldnn tensors (why)."""
+    """Return the graph as captured; the backend must not trace it with fake tensors, because of ``why``."""
     log.info(
         "backend %r traces with fake tensors, which this graph does not allow (%s): it runs as captured",
         backend_name,
@@ -147,7 +149,7 @@ def _by_backend(
         if not config.suppress_errors:
             raise
         log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)
-        # A fresh one: the backend may have got halfway through changing its own.
+        # Rebuilt: the backend may have changed its own in part.
         return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
     utils.record_time("backend", time.perf_counter() - built)
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
@@ -157,13 +159,13 @@ def _by_backend(
 
 
 def _outputs_of(rows: Sequence[Any]) -> int:
-    """How many values a graph returns."""
+    """Return the number of a graph's outputs."""
     outputs = rows[-1][3][0]
     return _length(outputs) if isinstance(outputs, (tuple, list)) else 1
 
 
 def _edited_outputs(compiled: Any) -> int | None:
-    """How many values a GraphModule that a backend returned gives; None for what is no GraphModule, or its forward."""
+    """Return the number of outputs of a backend's result that is a GraphModule or its forward; None if unknown."""
     gm = getattr(compiled, "__self__", compiled)
     if not isinstance(gm, torch.fx.GraphModule):
         return None
@@ -172,7 +174,7 @@ def _edited_outputs(compiled: Any) -> int | None:
 
 
 def _depends_on_data(error: BaseException | None) -> bool:
-    """Whether a backend failed since fake tensors have no data: no fault of its own, nor of the graph."""
+    """Whether a backend failed because fake tensors have no data: neither it nor the graph is at fault."""
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     while error is not None:
@@ -183,9 +185,9 @@ def _depends_on_data(error: BaseException | None) -> bool:
 
 
 def _no_compiler(error: BaseException | None) -> BaseException | None:
-    """The error at the root of a backend's that says that inductor has no C++ compiler; None for any other.
+    """Return the root of a backend's error if it reports that inductor has no C++ compiler, else None.
 
-    Its context, pages of inductor's frames, is not shown: the remedy is one line.
+    Its context, pages of inductor frames, is suppressed: the remedy is one line.
     """
     known: type[BaseException] | None = getattr(sys.modules.get("torch._inductor.exc"), "InvalidCxxCompiler", None)
     while error is not None and known is not None:
@@ -198,7 +200,7 @@ def _no_compiler(error: BaseException | None) -> BaseException | None:
 
 
 class _HeldBack(logging.Filter):
-    """Inside of it what a logger is told waits: fake tensors log each operator that is called wrongly as a failure."""
+    """Holds back this thread's records of a logger: fake tensors log each wrong call of an operator as a failure."""
 
     def __init__(self, logger: str) -> None:
         super().__init__()
@@ -219,15 +221,15 @@ class _HeldBack(logging.Filter):
         self._logger.removeFilter(self)
 
     def tell(self) -> None:
-        """Log what has waited."""
+        """Log the records held back."""
         for record in self._records:
             self._logger.handle(record)
 
 
 def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
-    """Whether a graph raises by itself, forward or backward: no backend is to blame for that. It is run on copies to see."""
+    """Whether the graph itself raises, forward or backward, so that no backend is to blame; it is run on copies."""
     gm = build_graph_module(rows, example_inputs)
-    if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # these are run once
+    if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # these must run only once
         return False
     outside = torch_state.snapshot()
     try:
@@ -244,10 +246,11 @@ def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
 
 
 def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[..., Any]:
-    """Keep the eval-frame hook out of what a backend returned: frames in it would be captured, and handed to the backend, again.
+    """Keep the eval-frame hook out of a backend's result: its frames would be captured and passed to the backend again.
 
-    FX's, torch's and inductor's own code the hook leaves alone by itself; those are called directly. What others return is looked
-    at after each call: exc.InvalidBackendResult names a backend whose code returns another number of values than its graph has.
+    The hook skips FX's, torch's and inductor's code by itself; such callables are returned unchanged. For others, each
+    call is checked: exc.InvalidBackendResult names a backend whose code returns a different number of values than its
+    graph.
     """
     if isinstance(compiled, torch.fx.GraphModule):
         without_report(compiled)
@@ -275,7 +278,7 @@ def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[
 
 
 _SEQUENCES = (tuple, list)
-#: as they were: programs replace builtins, and what counts outputs runs in the midst of them
+#: saved here: the check of the outputs runs while the program's replacements of builtins are in effect
 _length, _is_instance = len, isinstance
 
 
@@ -292,14 +295,14 @@ def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
     return wrong
 
 
-#: Seconds for which a backend is not interrupted: an interrupted AOTAutograd has left nn.Module patched and dispatch modes
-#: entered. A longer compilation must end at Ctrl-C.
+#: Seconds for which a backend is not interrupted: an interrupted AOTAutograd leaves nn.Module patched and dispatch
+#: modes entered. A longer compilation must end at Ctrl-C.
 _PATIENCE = 0.5
 
 
 @contextlib.contextmanager
 def _nothing_lost() -> Iterator[None]:
-    """End the translation if an exception from outside is raised in a torch finalizer, which CPython would only report."""
+    """End the translation if an exception from outside is raised in a torch finalizer; CPython would only report it."""
     theirs, thread = sys.unraisablehook, threading.get_ident()
 
     def ours(found: Any) -> None:
@@ -317,8 +320,8 @@ def _nothing_lost() -> Iterator[None]:
 def _not_its_own(error: BaseException, before: BaseException | None) -> BaseException | None:
     """Return the outside exception or MemoryError that ``error`` is or has replaced; None if there is none.
 
-    ``before``: the exception that was being handled at the start. A ``finally`` block in torch may fail, and C code that
-    ignores an exception makes CPython raise SystemError.
+    ``before``: the exception that was being handled at the start. A ``finally`` block in torch may fail, and C code
+    that ignores an exception makes CPython raise SystemError.
     """
     at: BaseException | None = error
     while at is not None and at is not before:

@@ -1,4 +1,4 @@
-"""From rows, as Go writes a graph, to a torch.fx.GraphModule whose nodes have example values when they are asked for."""
+"""Builds a torch.fx.GraphModule from rows, as Go writes a graph; its nodes' example values are computed when read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("godynamo")
 
 
 class _Builder:
-    """Makes FX nodes of node rows; what FX cannot print as an operand becomes an attribute of the root."""
+    """Builds FX nodes from rows; an operand that FX cannot print becomes an attribute of the root."""
 
     def __init__(self) -> None:
         self.root = torch.nn.Module()
@@ -45,7 +45,7 @@ class _Builder:
         self.nodes.append(node)
 
     def operand(self, x: Any) -> Any:
-        """An operand as FX takes it."""
+        """Return an operand in FX's form."""
         if isinstance(x, Ref):
             return self.nodes[x.index]
         if type(x) is tuple or type(x) is list:
@@ -91,15 +91,15 @@ _PRINTABLE = (
 
 
 def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> Any:
-    """A torch.fx.GraphModule of node rows: linted, its output a tuple, node.meta["example_value"] computed when read.
+    """Return a linted torch.fx.GraphModule of rows: its output is a tuple, and node.meta["example_value"] is lazy.
 
-    example_inputs, one a placeholder, are looked at and not kept.
+    example_inputs, one per placeholder, are only described, not kept.
     """
     return with_nodes(rows, example_inputs)[0]
 
 
 def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The GraphModule, and its node of each row."""
+    """Return the GraphModule and its node for each row."""
     builder = _Builder()
     for row in rows:
         builder.add(row)
@@ -117,7 +117,7 @@ def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any,
 
 @functools.lru_cache(maxsize=1)
 def _plain_call() -> tuple[Any, Any] | None:
-    """FX's way to call a GraphModule, and the same without a report: None where this torch has another one."""
+    """Return FX's class that calls a GraphModule, and a subclass without the report; None if this torch lacks it."""
     from torch.fx import graph_module
 
     fx: Any = getattr(graph_module, "_WrappedCall", None)
@@ -134,7 +134,7 @@ def _plain_call() -> tuple[Any, Any] | None:
 
 
 def without_report(gm: Any) -> None:
-    """Keep FX from printing a report to stderr, and from dropping the traceback, when the graph raises."""
+    """Stop FX from printing a report to stderr, and from dropping the traceback, when the graph raises."""
     wrapped: Any = vars(type(gm)).get("_wrapped_call")
     ways = _plain_call()
     if ways is not None and type(wrapped) is ways[0]:
@@ -142,7 +142,7 @@ def without_report(gm: Any) -> None:
 
 
 def _forget_source(filename: str) -> None:
-    """FX keeps the text of every graph it ever made, for tracebacks: 0.7 KiB each, for as long as the process lives."""
+    """Drop a graph's source, which FX keeps for tracebacks until the process ends: 0.7 KiB per graph."""
     import linecache
 
     from torch.fx import graph_module
@@ -152,7 +152,7 @@ def _forget_source(filename: str) -> None:
 
 
 class _ExampleValues:
-    """Fake values of a graph's nodes, all computed when the first is asked for: a backend that never looks pays nothing."""
+    """Fake values of a graph's nodes, all computed on the first request: unused, they cost nothing."""
 
     def __init__(self, gm: Any, example_inputs: Sequence[Any]) -> None:
         self._gm = weakref.ref(gm)
@@ -160,7 +160,7 @@ class _ExampleValues:
         self._values: dict[str, Any] | None = None
 
     def get(self, name: str) -> Any:
-        """The fake value of a node; KeyError where it cannot be computed."""
+        """Return a node's fake value; KeyError if it cannot be computed."""
         if self._values is None:
             gm = self._gm()
             make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
@@ -171,7 +171,7 @@ class _ExampleValues:
         return self._values[name]
 
 
-_NOT_DENSE = object()  # an input that no fake tensor stands for
+_NOT_DENSE = object()  # an input that fake tensors cannot represent
 
 
 def _describe(x: Any) -> Any:
@@ -190,7 +190,7 @@ def _fake(description: Any) -> Any:
 
 
 class _Meta(dict[str, Any]):
-    """node.meta whose "example_value" appears when it is asked for. A copy of it is a plain dict."""
+    """node.meta that computes "example_value" on the first read. A copy of it is a plain dict."""
 
     _MISSING = object()
 

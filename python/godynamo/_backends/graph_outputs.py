@@ -1,8 +1,9 @@
-"""What a captured graph gives, as backends take it: a flat tuple of tensors.
+"""Flattens a captured graph's outputs to the tuple of tensors that backends expect.
 
-An operation may give a sequence (``x.max(0)``, ``x.split(1)``), and the program may keep it. AOTAutograd knows no such output,
-and what torch.compile hands to backends has none. So the graph gives the elements, each once, and what was compiled is called
-through a function that makes the sequences again, of the very types. What is in them is told by a run on fake tensors.
+An operation may return a sequence (``x.max(0)``, ``x.split(1)``), and the program may keep it. AOTAutograd does not
+support such an output, and torch.compile never hands one to a backend. So the graph returns the elements, each once,
+and a wrapper of the compiled graph rebuilds the sequences with their exact types. A run on fake tensors determines
+their contents.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from . import python_ops
 from .rows import Ref
 
 Row = Sequence[Any]
-#: how an output is made of the flat ones: the number of one of them, or (maker, parts)
+#: how to build an output from the flat ones: the index of one of them, or (type, parts)
 Part = Any
 
 
 def flattened(
     rows: Sequence[Row], several: Iterable[int], values: Callable[[int], Any]
 ) -> tuple[list[Row], list[Part] | None]:
-    """The rows with a flat output, and how the outputs are made from it; None where they are the same.
+    """Return the rows with a flat output, and how to build the outputs from it; None if they are the same.
 
-    several: rows that give a sequence. values: the fake value of a row, KeyError where it is not known: the row stays as it is.
+    several: rows whose value is a sequence. values: returns the fake value of a row; KeyError if unknown, and the row
+    stays as it is.
     """
     wanted = {i: value for i in several if (value := _known(values, i)) is not None}
     if not wanted:
@@ -51,14 +53,14 @@ def _known(values: Callable[[int], Any], i: int) -> Any:
 
 
 class _Flat:
-    """Rows that grow by the elements asked for; an element that the program has read already is that node."""
+    """Rows extended by the requested elements; an element that the program reads already keeps its node."""
 
     def __init__(self, rows: Sequence[Row], values: Callable[[int], Any]) -> None:
         self.rows = list(rows[:-1])
         self.refs: list[Ref] = []
         self._places: dict[int, int] = {}
         self._elements: dict[tuple[int, int], int] = {}
-        self._same: dict[int, int] = {}  # rows that read what another has read
+        self._same: dict[int, int] = {}  # rows that read the same element as an earlier row
         for i, row in enumerate(rows):
             if row[0] == "call_function" and len(row[3]) == 2 and isinstance(row[3][0], Ref):
                 of, key = row[3][0].index, row[3][1]
@@ -70,7 +72,7 @@ class _Flat:
                     self._same[i] = self._elements.setdefault((of, key), i)
 
     def part(self, ref: Ref, value: Any) -> Part:
-        """How a value is made of flat outputs, which are added."""
+        """Return how to build a value from flat outputs, adding those it needs."""
         if value is None or not isinstance(value, (tuple, list)):
             return self._place(ref)
         parts = [None if item is None else self.part(self._element(ref, k), item) for k, item in enumerate(value)]
@@ -94,7 +96,7 @@ class _Flat:
 
 
 def regrouped(compiled: Callable[..., Any], parts: Sequence[Part]) -> Callable[..., Any]:
-    """Calls what gives a flat tuple; gives the program's outputs."""
+    """Return a callable that calls ``compiled``, which returns a flat tuple, and returns the program's outputs."""
 
     def run(*inputs: Any) -> list[Any]:
         flat = compiled(*inputs)
@@ -112,15 +114,13 @@ def _made(part: Part, flat: Sequence[Any]) -> Any:
     return kind([_made(p, flat) for p in parts])
 
 
-# ---- what the graph gives, by a run on fake tensors ----
+# ---- the graph's values, by a run on fake tensors ----
 
 
 def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]) -> dict[str, Any]:
-    """The values of a graph's nodes by name, those before the first that raises or can only be guessed (vague).
+    """Return the values of a graph's nodes by name, up to the first that raises or can only be guessed (vague).
 
-    ``inputs`` makes the fake inputs for a mode.
-
-    Empty for a graph that calls Python: what such calls do, they do once.
+    ``inputs`` makes the fake inputs for a mode. Empty for a graph with Python operations: they must run only once.
     """
     values: dict[str, Any] = {}
     if any(of_python(node.target) for node in gm.graph.nodes):
@@ -129,7 +129,7 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     if raised in (DataDependentOutputException, DynamicOutputShapeException):
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv  # not above: it takes longer than most graphs do
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv  # imported here: it takes longer than most graphs
 
         _run_fakes(gm, inputs, ShapeEnv(), values)
     return values
@@ -138,7 +138,7 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
 def _run_fakes(
     gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]], symbols: Any, values: dict[str, Any]
 ) -> type[Exception] | None:
-    """What it ended with: the class alone, since the exception would keep all frames outward, the program's too."""
+    """Return the class of the exception that ended the run; the exception itself would keep all outer frames alive."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     class Recorder(torch.fx.Interpreter):
@@ -159,9 +159,9 @@ def _run_fakes(
             fakes = inputs(mode)
             watch.vague = None
             recorder = Recorder(gm, garbage_collect_values=False)
-            recorder.extra_traceback = False  # the text for it is made in a frame that is part of a cycle
+            recorder.extra_traceback = False  # FX builds its text in a frame that is part of a cycle
             recorder.run(*fakes)
-    except Exception as error:  # an operation that raises has no value; those before it have
+    except Exception as error:  # the values before the operation that raised are kept
         return type(error)
     finally:
         noisy.disabled = before
@@ -170,12 +170,12 @@ def _run_fakes(
 
 
 def like(example_inputs: Sequence[Any]) -> Callable[[Any], list[Any]]:
-    """Makes fake inputs like real ones."""
+    """Return a function that makes fake inputs like the real ones."""
     return lambda mode: [
         mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in example_inputs
     ]
 
 
 def of_python(target: Any) -> bool:
-    """Whether a node's target calls Python (python_ops): run once, in the program's place."""
+    """Whether a node's target is a Python operation (python_ops), which must run only once, in the program's order."""
     return getattr(target, "__module__", None) == python_ops.__name__

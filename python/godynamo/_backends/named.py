@@ -1,9 +1,9 @@
-"""Backends by their names: registered ones, those of packages, torch's own.
+"""Backends by name: registered ones, those of packages, torch's own.
 
-A backend is called as ``backend(gm, example_inputs)`` with a real torch.fx.GraphModule, all of whose inputs (lifted
-parameters too) are placeholders, and the real input tensors; it returns a callable that takes the inputs positionally
-and returns a sequence of outputs. torch._dynamo is imported when one of torch's own backends is asked for, not before:
-that costs a second.
+A backend is called as ``backend(gm, example_inputs)``: a real torch.fx.GraphModule, all of whose inputs (including
+lifted parameters) are placeholders, and the real input tensors. It returns a callable that takes the inputs
+positionally and returns a sequence of outputs. torch._dynamo is imported only when one of torch's backends is
+requested: the import takes a second.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def register_backend(
     compiler_fn: None = None, name: str | None = None, tags: Sequence[str] = ()
 ) -> Callable[[B], B]: ...
 def register_backend(compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
-    """Give a backend a name (by default its own); also as a decorator, with or without arguments.
+    """Register a backend under a name (default: its ``__name__``); also a decorator, with or without arguments.
 
-    tags: words by which :func:`list_backends` leaves it out ("debug", "experimental"). Raises TypeError for what cannot be
-    called, ValueError where there is no name, or it is "eager".
+    tags: words by which :func:`list_backends` excludes it ("debug", "experimental"). Raises TypeError if it is not
+    callable, ValueError if it has no name or the name is "eager".
 
     >>> @godynamo.register_backend
     ... def my_backend(gm, example_inputs):
@@ -59,17 +59,17 @@ def register_backend(compiler_fn: Backend | None = None, name: str | None = None
 
 
 def register_debug_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
-    """register_backend(tags=("debug",)): left out of list_backends() unless it is asked for all."""
+    """register_backend(tags=("debug",)): list_backends() omits it by default."""
     return register_backend(compiler_fn, name, ("debug",))
 
 
 def register_experimental_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
-    """register_backend(tags=("experimental",)): left out of list_backends() unless it is asked for all."""
+    """register_backend(tags=("experimental",)): list_backends() omits it by default."""
     return register_backend(compiler_fn, name, ("experimental",))
 
 
 def registered() -> list[Backend]:
-    """Backends registered here, for telling a backend from a function."""
+    """Return the registered backends, to distinguish a backend from a function."""
     return list(_own.values())
 
 
@@ -87,9 +87,9 @@ def _torch_backends() -> list[str]:
 
 
 def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
-    """List what ``backend=`` takes: "eager", those registered here, entry points, torch's. Imports torch._dynamo.
+    """List the names that ``backend=`` accepts: "eager", registered ones, entry points, torch's. Imports torch._dynamo.
 
-    exclude_tags: leave out those registered with one of these tags; None or (): list all.
+    exclude_tags: omit those registered with one of these tags; None or (): list all.
     """
     from torch._dynamo.backends.registry import list_backends as torch_list
 
@@ -99,9 +99,9 @@ def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")
 
 
 def lookup_backend(backend: str | Backend) -> Backend:
-    """The backend of a name; a callable is given back.
+    """Return the backend of a name; a callable is returned unchanged.
 
-    Raises exc.InvalidBackend, a ValueError that names the nearest names, and TypeError for what is neither.
+    Raises exc.InvalidBackend, a ValueError that suggests similar names, and TypeError for any other object.
     """
     if not isinstance(backend, str):
         if not callable(backend):
@@ -128,14 +128,14 @@ def _eager(gm: Any, _example_inputs: Sequence[Any]) -> Any:
 
 
 def by_name(name: str, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
-    """What Options.backend is for a name: looked up now, so that an unknown name fails in optimize()."""
+    """Return the backend for a name, resolved now so that optimize() raises for an unknown name."""
     backend = Named(name, mode, dict(options or {}), dynamic)
     backend.resolve()
     return backend
 
 
 class Named:
-    """A backend given by name, with torch.compile's mode and options; pickles by these."""
+    """A backend given by name, with torch.compile's mode and options; pickled as these."""
 
     __godynamo_backend__ = True
 
@@ -153,7 +153,7 @@ class Named:
             if name in _own or plain:
                 self._resolved = functools.partial(found, **({"options": options} if options else {}))
             elif name == "inductor":
-                # torch.compile's own reading of mode and options.
+                # torch.compile's own interpretation of mode and options.
                 self._resolved = torch._TorchCompileInductorWrapper(mode, options or None, dynamic)
             else:
                 self._resolved = torch._TorchCompileWrapper(name, mode, options or None, dynamic)
@@ -161,7 +161,7 @@ class Named:
 
     @property
     def of_torch(self) -> bool:
-        """Whether it is one of torch's, and none that runs the graph's operators as they are."""
+        """Whether it is a torch backend, other than those that run the graph's operators unchanged."""
         name = self._key[0]
         return name not in _RUN_OPERATORS and name not in _own and name not in _entry_points()
 
@@ -179,7 +179,7 @@ _RUN_OPERATORS = {"eager", "eager_noexcept", "eager_debug", "pre_dispatch_eager"
 def takes_apart(backend: Any) -> bool:
     """Whether a backend is one of torch's that trace the graph with AOTAutograd.
 
-    Recurrent layers draw other random numbers there, and an LSTM's graph does not run; torch.compile splits at them, too.
+    Recurrent layers then draw other random numbers, and an LSTM's graph does not run; torch.compile also breaks there.
     """
     if isinstance(backend, Named):
         return backend.of_torch

@@ -1,4 +1,4 @@
-"""GraphModules with Python operations in them. FX pickles a graph by tracing its code anew, which would run those operations."""
+"""GraphModules with Python operations. FX pickles a graph by retracing its code, which would run those operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rows import Ref
 
 
 class PythonGraphModule(torch.fx.GraphModule):
-    """Pickles node by node: what its constants hold must pickle, nothing runs."""
+    """Pickles node by node: its constants must be picklable, and nothing runs."""
 
     def __reduce__(self) -> Any:
         place = {node: i for i, node in enumerate(self.graph.nodes)}
@@ -63,7 +63,7 @@ def _named(qualified: str) -> Any:
 
 
 def module_for(root: torch.nn.Module, graph: torch.fx.Graph) -> torch.fx.GraphModule:
-    """The GraphModule of a graph, of the kind it needs."""
+    """Return the GraphModule of a graph: a PythonGraphModule if it has Python operations."""
     own = python_ops.__name__
     python = any(n.op == "call_function" and getattr(n.target, "__module__", None) == own for n in graph.nodes)
     return (PythonGraphModule if python else torch.fx.GraphModule)(root, graph)

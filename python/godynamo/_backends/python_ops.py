@@ -1,7 +1,7 @@
-"""Python operations of a graph (``optimize(python_ops=True)``): what call_function nodes of calls that cannot be captured target.
+"""Python operations of a graph (``optimize(python_ops=True)``): targets of nodes for calls that cannot be captured.
 
-Every function here is one operation on real objects, under a name that FX can print and pickle. FX takes them for impure: its
-dead-code elimination keeps them. ``python_text`` prints a graph of them.
+Each function is one operation on real objects, under a name that FX can print and pickle. FX treats them as impure:
+its dead-code elimination keeps them. ``python_text`` prints a graph that contains them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import python_types
 
 
 class PyObject:
-    """Holds the object that a PyConstant node binds: copies of a graph bind the same object; pickles when it does."""
+    """Holds the object of a PyConstant node: copies of a graph share the object; it pickles if the object does."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -33,7 +33,7 @@ class PyObject:
 
 
 def PyConstant(held: PyObject) -> Any:
-    """The object itself."""
+    """Return the object itself."""
     return held.value
 
 
@@ -43,12 +43,12 @@ def PyObjectCall(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def call_ex(fn: Any, args: Any, kwargs: Any = None, /) -> Any:
-    """``fn(*args, **kwargs)`` of values whose items are not known."""
+    """``fn(*args, **kwargs)`` with unknown items."""
     return fn(*args) if kwargs is None else fn(*args, **kwargs)
 
 
 def load_global(namespace: dict[str, Any], name: str) -> Any:
-    """A global name as it is now, else the builtin; NameError."""
+    """Return a global's current value, else the builtin; raises NameError if there is none."""
     try:
         return namespace[name]
     except KeyError:
@@ -66,7 +66,7 @@ def load_global_of(namespace: dict[str, Any], name: str) -> Any:
 
 
 def load_cell(cell: Any, name: str, free: bool) -> Any:
-    """What a variable that inner functions share holds now; CPython's NameError when nothing."""
+    """Return a closure cell's current value; raises CPython's NameError if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -82,12 +82,12 @@ def _unpacker(count: int) -> Callable[[Any], Any]:
     names = ", ".join(f"v{i}" for i in range(count))
     scope: dict[str, Any] = {}
     text = f"def unpack(value):\n    [{names}] = value\n    return ({names}{',' if count else ''})"
-    exec(compile(text, __file__, "exec"), scope)  # under this file's name: the hook leaves it alone
+    exec(compile(text, __file__, "exec"), scope)  # under this file's name, so that the hook skips it
     return scope["unpack"]  # type: ignore[no-any-return]
 
 
 def unpack(value: Any, count: int) -> tuple[Any, ...]:
-    """The items of what is assigned to ``count`` targets, with CPython's errors where there are more or fewer."""
+    """Return the items assigned to ``count`` targets, with CPython's errors if there are more or fewer."""
     return _unpacker(count)(value)  # type: ignore[no-any-return]
 
 
@@ -122,7 +122,7 @@ def extend_dict(items: Any, more: Any) -> dict[Any, Any]:
 
 
 def merge_keywords(fn: Any, known: Any, more: Any) -> dict[Any, Any]:
-    """The keywords of ``fn(**known, **more)``; what CPython refuses is refused by such a call, which never gets to ``fn``."""
+    """Return the keywords of ``fn(**known, **more)``; invalid ones raise in such a call, which never reaches ``fn``."""
     if not hasattr(more, "keys"):
         fn(**known, **more)
     added = {**more}
@@ -132,7 +132,7 @@ def merge_keywords(fn: Any, known: Any, more: Any) -> dict[Any, Any]:
 
 
 def build_string(*parts: str) -> str:
-    """What an f-string puts together."""
+    """Join the parts of an f-string."""
     return "".join(parts)
 
 
@@ -142,7 +142,7 @@ def import_name(name: str, namespace: dict[str, Any], local: None, fromlist: Any
 
 
 def CastFromPython(value: Any, *, types: str) -> Any:
-    """``value`` itself when it is of a type; else ValueError."""
+    """Return ``value`` if it is of a type, else raise ValueError."""
     if not python_types.fits(value, types):
         raise ValueError(f"cannot cast Python object of type {type(value).__name__} to TorchScript type {types}")
     return value
@@ -154,7 +154,7 @@ def import_name_of(name: str, namespace: dict[str, Any], local: None, fromlist: 
 
 
 def _operation(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """``fn`` as an operation of this module: what FX knows of the original (no effects) does not hold for it."""
+    """Return ``fn`` as an operation of this module: FX would assume that the original has no effects."""
 
     def run(*args: Any) -> Any:
         return fn(*args)
@@ -178,7 +178,7 @@ for _name in _BUILTINS:
 
 
 def _effectful() -> None:
-    """Tell FX that no operation here may be removed."""
+    """Mark all operations here for FX as impossible to remove."""
     from torch.fx import node
 
     for name, fn in [*globals().items()]:

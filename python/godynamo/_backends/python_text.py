@@ -1,4 +1,4 @@
-"""Prints a graph with Python operations as TorchScript prints its fallback::
+"""Prints a graph with Python operations in the format of TorchScript's fallback::
 
 graph(%x):
   %py_constant : PyObject = prim::PyConstant[value=<python object>]() # file.py:5:11
@@ -17,7 +17,7 @@ from . import python_ops
 
 
 def text(gm: torch.fx.GraphModule) -> str:
-    """A graph as TorchScript's fallback prints it: one node a line, constants of Python operations as nodes of their own."""
+    """Return a graph in TorchScript's fallback format: one node per line, including the operations' constants."""
     printer = _Printer(gm)
     return printer.graph()
 
@@ -78,10 +78,10 @@ class _Printer:
 
 
 def shown(target: Any) -> str:
-    """A Python operation's printed name."""
+    """Return a Python operation's printed name."""
     return "<PyObjectCall>" if target is python_ops.PyObjectCall else str(target.__name__)
 
 
 def is_python_op(node: torch.fx.Node) -> bool:
-    """Whether a node is one of python_ops."""
+    """Whether a node's target is one of python_ops."""
     return node.op == "call_function" and getattr(node.target, "__module__", None) == python_ops.__name__

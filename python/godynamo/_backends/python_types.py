@@ -1,4 +1,4 @@
-"""Types that annotations name (``optimize(python_ops="checked")``), as TorchScript writes them, and the check of a value."""
+"""Annotated types in TorchScript's notation (``optimize(python_ops="checked")``), and the check of a value."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _PLAIN: dict[Any, str] = {
 }
 _GENERIC: dict[Any, str] = {list: "List", dict: "Dict", tuple: "Tuple"}
 
-#: what an annotation asks for: its text, and for a tuple of fixed length what its items are asked for
+#: what an annotation requires: the type's text and, for a tuple of fixed length, the Specs of its items
 Spec = tuple[str, tuple[Any, ...]]
 
 
 def spec_of(annotation: Any) -> Spec | None:
-    """What a value annotated so is checked for; None: nothing (Any, object, classes that are no TorchScript types)."""
+    """Return the type an annotated value is checked for; None: no check (Any, object, no TorchScript type)."""
     if _hashable(annotation) and annotation in _PLAIN:
         return _PLAIN[annotation], ()
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
@@ -60,7 +60,7 @@ def _hashable(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _plain_tensor(cls: type) -> bool:
-    """Whether a tensor class does what torch.Tensor does: a value checked to be a tensor is captured as one from then on."""
+    """Whether a tensor class behaves like torch.Tensor, since a value that passes the check is captured as one."""
     if cls is torch.Tensor or cls is torch.nn.Parameter:
         return True
     added = {name for base in cls.__mro__[: cls.__mro__.index(torch.Tensor)] for name in vars(base)}
@@ -86,7 +86,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def fits(value: Any, types: str) -> bool:
-    """Whether a value is of a type, given as the text of a Spec."""
+    """Whether a value is of a type, written as the text of a Spec."""
     return _check(ast.parse(types, mode="eval").body, value)
 
 
@@ -111,10 +111,10 @@ def _check(spec: ast.expr, value: Any) -> bool:
 
 
 def asked_of(code: types.CodeType, namespace: dict[str, Any]) -> dict[Any, Spec]:
-    """What a function's annotations ask of values: "return", and (line, column) of each annotated variable that is assigned.
+    """Return the Specs of a function's annotations: of "return", and of annotated assignments by (line, column).
 
-    Read from the source, since CPython keeps no annotations of local variables; empty where there is none. Annotations that
-    cannot be evaluated among the globals ask for nothing.
+    Read from the source, since CPython does not keep annotations of local variables; empty if there is none.
+    Annotations that cannot be evaluated in the globals are ignored.
     """
     try:
         lines, first = inspect.getsourcelines(code)
@@ -133,7 +133,7 @@ def asked_of(code: types.CodeType, namespace: dict[str, Any]) -> dict[Any, Spec]
             value = eval(compile(ast.Expression(annotation), "<annotation>", "eval"), namespace)
             if isinstance(value, str):
                 value = eval(value, namespace)
-        except Exception:  # whatever evaluating an annotation raises: CPython does not evaluate it at all
+        except Exception:  # CPython does not evaluate the annotation at all
             return
         spec = spec_of(value)
         if spec is not None:

@@ -1,4 +1,4 @@
-"""config.verify_correctness: a backend's first call is compared with the graph as it was captured."""
+"""config.verify_correctness: compares a backend's first call with the graph as captured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger("godynamo")
 
 
 class Verified:
-    """Compares the first call with the graph run as captured; RuntimeError where they differ."""
+    """Compares the first call with the graph run as captured; raises RuntimeError if they differ."""
 
     def __init__(self, compiled: Callable[..., Any], reference: Any, name: str) -> None:
         self._compiled = compiled
@@ -38,8 +38,8 @@ class Verified:
 
 
 def copied(x: Any) -> Any:
-    """A graph's input, for a run that nobody shall notice."""
+    """Return a copy of a graph's input, for a run without visible effects."""
     if not isinstance(x, torch.Tensor):
         return x
     copy = x.detach().clone().requires_grad_(x.requires_grad)
-    return copy if x.is_leaf else copy.clone()  # what computes a gradient may be changed in place, a leaf may not
+    return copy if x.is_leaf else copy.clone()  # unlike a leaf, a computed tensor may be changed in place

@@ -1,5 +1,4 @@
-"""Functions that transformed code calls for values recomputed by each call: see variables/computed.go and
-random.go."""
+"""Functions called by transformed code for values recomputed by each call: variables/computed.go and random.go."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finds the operation of a graph that raised, from the traceback of the backend's callable.
 
-FX gives every node its name in the code it generates and keeps the node's user stack in ``stack_trace``, which copies
-and most passes (also AOTAutograd's) preserve. A backend that compiles to something else leaves nothing to find here.
+In the code that FX generates, variables have their nodes' names. FX keeps a node's user stack in ``stack_trace``, which
+copies and most passes (including AOTAutograd's) preserve. If a backend compiles to something else, nothing is found.
 
 An operation that takes functions (torch.vmap, checkpoint, ...: _translator/higher.py) runs a graph for each. The frame
 of such a graph is found in the same way and replaced by the user frames of the captured code, inside torch's own
@@ -20,11 +20,10 @@ import torch
 from .._backends import compiling, graph_modules, python_ops, verified
 from .._translator import higher
 
-# (code, globals, lasti, line) of each user frame, outermost first; the outermost may be followed by the variables to
-# show
+# (code, globals, lasti, line) of each user frame, outermost first; the variables to show may follow the outermost
 Chain = tuple[tuple[Any, ...], ...]
-# (name of the node, its user frames) for the backend's graph; for a function's, also how many frames are outside the
-# function
+# (name of the node, its user frames) for the backend's graph; for a function's graph, also the number of frames
+# outside the function
 Operation = tuple[str, Chain] | tuple[str, Chain, int]
 Operations = tuple[Operation, ...]
 # entries of a traceback, and user frames that replace one
@@ -43,8 +42,7 @@ _CALLS = {
 def user_frames(
     question: tuple[Operations, TracebackType, bool],
 ) -> tuple[Chain | None, TracebackType | Parts | None] | None:
-    """The user frames of the operation that raised, and the traceback inside them; None if there is nothing to
-    replace.
+    """Return the user frames of the operation that raised and the traceback inside them; None: nothing to replace.
 
     question: operations, the traceback below the transformed frame, and whether that frame called the backend's graph.
     If it did not, or the operation is not found, the user frames are None. Called by C (traceback.c).
@@ -69,7 +67,7 @@ def user_frames(
 
 
 def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None:
-    """A traceback in which the frames of functions' graphs are replaced by the user's; None if there are none."""
+    """Return a traceback with user frames in place of those of functions' graphs; None if there are none."""
     parts: list[Any] = []
     left_out = False
     while entry is not None:
@@ -89,8 +87,7 @@ def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None
 
 
 def _function_levels(operations: Operations, name: str, stack_trace: str) -> Chain | None:
-    """The function's own frames for one of its graph's operations. A name alone is not enough: other graphs have it
-    too."""
+    """Return the function's own frames for an operation of its graph. A name is not enough: other graphs share it."""
     wanted = stack_trace.strip()
     found = [op for op in operations if _text(op[1]) == wanted] if wanted else []
     found = [op for op in found if op[0] == name] or found

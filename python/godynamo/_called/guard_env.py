@@ -36,7 +36,7 @@ class Failed(LookupError):
     """A value named by the text cannot be read: its condition does not hold."""
 
 
-# ---- helpers of the text -------------------------------------------------------------------------------------------------
+# ---- helpers of the text -------------------------------------------------------------------------------------------
 
 
 def type_lookup(cls: type, name: str) -> Any:
@@ -171,7 +171,7 @@ def cell_empty(cell: types.CellType) -> bool:
     return False
 
 
-# ---- tensors -------------------------------------------------------------------------------------------------------------
+# ---- tensors -------------------------------------------------------------------------------------------------------
 
 
 _DEVICES = (
@@ -316,7 +316,7 @@ def _plain_keys() -> int:
     return plain
 
 
-# ---- samples of the layout probe -----------------------------------------------------------------------------------------
+# ---- samples of the layout probe -----------------------------------------------------------------------------------
 
 
 def layout_samples() -> dict[str, Any] | None:
@@ -364,8 +364,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
 
 def _views(tensor: Callable[..., Any]) -> list[Any]:
-    """Views of tensors without gradients, and of tensors that required them only later: the views' own fields do not
-    show it."""
+    """Views of tensors that never require gradients, or only later: the views' own fields do not show it."""
     plain, leaf, computed = (tensor(2, 3) for _ in range(3))
     views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
     leaf.requires_grad_(True)
@@ -414,7 +413,7 @@ def _view_by_attributes(torch: Any, t: Any) -> tuple[Any, ...]:
     return tuple(t.shape), t.stride(), keys, scalar_type, _DEVICE_TYPES[device_type], index, t.requires_grad, t.is_leaf
 
 
-# ---- running a text ------------------------------------------------------------------------------------------------------
+# ---- running a text ------------------------------------------------------------------------------------------------
 
 
 class _Cells(dict[str, Any]):
@@ -423,8 +422,7 @@ class _Cells(dict[str, Any]):
 
 
 def slot_names(entry: Any) -> list[str]:
-    """Names of an entry's slots as far as its code has them: arguments, then the free variables whose cells the slots
-    hold."""
+    """Names of an entry's slots that its code has: arguments, then free variables, whose slots hold cells."""
     code = entry.orig_code
     if not isinstance(code, types.CodeType):
         return []

@@ -1,5 +1,4 @@
-"""Functions that the Go library and the C core call by name. All are cold: they run at a translation, never on a
-hit."""
+"""Functions that the Go library and the C core call by name: cold, they run at a translation, never on a hit."""
 
 from __future__ import annotations
 
@@ -59,8 +58,9 @@ def translated(info: dict[str, Any]) -> None:
     """Record a finished translation.
 
     ``info``: status ("ok", "skipped", "later": not this call, but the next), reason, code (the user's), function
-    (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None), seconds, breaks,
-    info (the entry's, or None). A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
+    (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None),
+    seconds, breaks, info (the entry's, or None). A break is (code, reason, hint, ((function, file, line), ...)),
+    innermost frame first.
     """
     entry = info.get("info") or {}
     code = users_code(info)
@@ -96,7 +96,7 @@ def users_code(info: dict[str, Any]) -> Any:
 
 
 def _users_code(function: Any, code: Any) -> Any:
-    """The user's code that a frame's code comes from: its own, or the broken frame's for a resume function."""
+    """Return the user's code of a frame: its own, or for a resume function that of the broken frame."""
     origin = getattr(function, "__godynamo_origin__", None)  # (code, place, ...); written by pyhook/install.go
     return origin[0] if origin is not None and function.__code__ is code else code
 
@@ -121,7 +121,7 @@ def break_text(
     row: tuple[str, str, str, tuple[tuple[str, str, int], ...]],
     positions: Sequence[tuple[int, int, int] | None] = (),
 ) -> str:
-    """One graph break as exc.Unsupported and the logs print it, with the user's innermost line marked.
+    """Return one graph break as exc.Unsupported and the logs print it, with the user's innermost line marked.
 
     positions: for each frame the relevant part of its line, (end line, column, end column) in bytes: it is marked with
     carets.
@@ -170,8 +170,9 @@ def is_user_error(error: BaseException) -> bool:
 
 
 def refused(info: dict[str, Any]) -> NoReturn:
-    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids making one. At the
-    limit of entries, ``info["limit"]``, raise exc.FailOnRecompileLimitHit.
+    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids a translation.
+
+    At the limit of entries, ``info["limit"]``, raise exc.FailOnRecompileLimitHit.
     """
     code = _users_code(info["function"], info["code"])
     failures = list(info["failures"] or ())
@@ -224,7 +225,7 @@ def limit_reached(info: dict[str, Any]) -> None:
 
 
 def internal_error(info: dict[str, Any]) -> None:
-    """Log a bug of ours; the call in which it happened runs in CPython.
+    """Log an internal error; the call in which it happened runs in CPython.
 
     The core calls this with where, error, function, count, disabled. The Go library calls it with only error (a text),
     which is passed to the core to be counted.
@@ -281,14 +282,13 @@ def _traced(kind: str, **fields: Any) -> None:
 
 
 def log_record(level: int, artifact: str, message: str, fields: dict[str, Any]) -> None:
-    """Log a record of the Go side (zap), with its fields at the end of the message; artifact: its logger's name, or
-    ""."""
+    """Log a record of the Go side (zap), with its fields after the message. artifact: its logger's name, or ""."""
     logger = logging.getLogger(f"godynamo.{artifact}") if artifact else log
     logger.log(level, "%s", " ".join([message, *(f"{k}={v}" for k, v in fields.items())]))
 
 
 def graph_failed(info: dict[str, Any]) -> None:
-    """A compiled graph raised where the user's code does not: the user's result is kept, the backend is at fault."""
+    """Log that a compiled graph raised and the user's code did not; its result is kept. The backend is at fault."""
     error = info["error"]
     utils.counters["backend_errors"][type(error).__name__] += 1
     log.warning(
@@ -300,11 +300,10 @@ def graph_failed(info: dict[str, Any]) -> None:
 
 
 def may_run_again(error: BaseException | None) -> bool | None:
-    """Whether the operations of a graph that raised left no trace outside: the user's saved-tensor hooks may have seen
-    them.
+    """Whether a graph that raised left no trace outside: the user's saved-tensor hooks may have seen its operations.
 
     Checkpointing even ends its second forward pass with an exception from such a hook. None: the backend is at fault,
-    and the user is told, unless ``config.suppress_errors`` is set.
+    and its error is raised (not with ``config.suppress_errors``).
     """
     from . import saved_tensors
 

@@ -19,15 +19,14 @@ _innermost: Callable[[bool], Any] | None = getattr(_autograd, "_top_saved_tensor
 
 
 def hooks_active() -> bool:
-    """Whether saved-tensor hooks may be active on this thread; if torch cannot report it, whenever something could be
-    saved."""
+    """Whether saved-tensor hooks may be active on this thread; if torch cannot report it, whether grad mode is on."""
     if _innermost is None:
         return torch.is_grad_enabled()
     return _innermost(True) is not None
 
 
 def unseen() -> AbstractContextManager[Any]:
-    """Inside it, the innermost hooks, the only ones that torch calls, are ours, which do nothing."""
+    """Return a context with hooks that do nothing: torch calls only the innermost pair."""
     if not hooks_active() or not _autograd._saved_tensors_hooks_is_enabled():
         return nullcontext()
     return torch.autograd.graph.saved_tensors_hooks(_same, _same)

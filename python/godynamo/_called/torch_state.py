@@ -26,8 +26,7 @@ SETTERS = (
     "clear_autocast_cache",
 )
 
-#: Context managers that only switch modes, and whether they switch grad mode and keep the previous mode as
-#: ``prev``.
+#: Context managers that only switch modes, and whether they switch grad mode and keep the previous one as ``prev``.
 CONTEXTS: dict[type, bool] = {
     torch.no_grad: True,
     torch.enable_grad: True,
@@ -43,12 +42,11 @@ _DEVICES = ("cpu", "cuda")
 
 State = tuple[Any, ...]
 
-# ---- modes that last as long as an object of torch's ----
+# ---- modes that last as long as a torch object ----
 
 
 class _Entered(threading.local):
-    """The modes captured code has entered on this thread: (number, enter function, its argument) and object, outermost
-    first."""
+    """Modes captured code has entered on this thread, outermost first: ((number, enter function, argument), object)."""
 
     def __init__(self) -> None:
         self.stack: list[tuple[tuple[int, Any, Any], Any]] = []
@@ -158,8 +156,7 @@ def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
 
 
 def snapshot() -> State:
-    """Read the state: entered modes, grad mode, autocast's cache switch and nesting, (enabled, dtype) per device
-    type."""
+    """Read entered modes, grad mode, autocast's cache switch and nesting, and (enabled, dtype) per device type."""
     torch.autocast_increment_nesting()
     return (
         entered(),
@@ -238,8 +235,7 @@ def _restore_tracing(before: Tracing) -> None:
 
 
 def everything() -> Everything:
-    """Read all modes: a snapshot, the numbers of entered function modes, dispatch modes and functorch layers, and
-    tracing."""
+    """Read all modes: a snapshot, the depths of the function mode, dispatch mode and functorch stacks, and tracing."""
     c: Any = torch._C
     layers = c._functorch.get_dynamic_layer_stack_depth()
     return snapshot(), c._len_torch_function_stack(), c._len_torch_dispatch_stack(), layers, _tracing()
@@ -265,7 +261,7 @@ def restore_everything(before: Everything) -> None:
 
 
 def leave_dispatch_modes(_: None) -> None:
-    """Do the same after an aborted translation: none begins under a dispatch mode."""
+    """Leave all dispatch modes after an aborted translation: a translation never begins under one."""
     restore_everything((snapshot(), torch._C._len_torch_function_stack(), 0, 0, _tracing()))
 
 

@@ -1,1 +1,1 @@
-"""explain()'s result, as data, text, HTML and pictures, and its counts."""
+"""The result of explain() as data, text, HTML and pictures, and its counts."""

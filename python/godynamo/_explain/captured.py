@@ -50,15 +50,14 @@ _LEFT = {
 
 @dataclass
 class Share:
-    """How much of something was captured, and how much CPython ran (``outside``); what occurs on both sides counts
-    twice."""
+    """How much was captured, and how much CPython ran (``outside``); what occurs on both sides counts twice."""
 
     captured: int = 0
     outside: int = 0
 
     @property
     def total(self) -> int:
-        """Both together."""
+        """The sum of both."""
         return self.captured + self.outside
 
     @property
@@ -72,7 +71,7 @@ class Share:
 
 @dataclass
 class FunctionShare:
-    """The same for one function."""
+    """The shares of one function."""
 
     function: str
     file: str
@@ -231,8 +230,7 @@ class Summary:
         out.functions = self._functions()
         for cause in self.causes.values():
             cause.row.bytecodes, cause.row.torch_calls = len(cause.bytecodes), len(cause.torch_calls)
-            # A generator or coroutine that was created but not run has no instructions yet: the reason is reported
-            # anyway.
+            # A generator or coroutine that never ran has no instructions; its reason is reported anyway.
             if cause.bytecodes or cause.torch_calls or cause.row.code == _GENERATOR:
                 out.kept_out.append(cause.row)
         out.kept_out.sort(key=lambda r: (-r.torch_calls, -r.bytecodes, -r.count, r.file, r.line))
@@ -257,7 +255,7 @@ class Summary:
     def _native(
         self, code: CodeType, piece: _Piece, counts: list[tuple[int, int, int]], called: tuple[CodeType, int] | None
     ) -> None:
-        """The native instruction at a graph break; a library's torch call counts where the user's code called it."""
+        """Count the native instruction of a break; a library's torch call counts where the user's code called it."""
         ran = [row for row in counts if row[0] in piece.units and row[1]]
         if piece.native is None or not ran:
             return
@@ -269,7 +267,7 @@ class Summary:
             self._add(cause, *place, torch_call=torch_call)
 
     def _frame(self, code: CodeType, cause: _Cause | None, counts: Iterable[tuple[int, int, int]]) -> None:
-        """A frame run by CPython; of a library's frame, only its torch calls."""
+        """Count a frame run by CPython; of a library's frame, only its torch calls."""
         for unit, _, torch_calls in counts:
             if cause is not None:
                 self._add(cause, code, unit, torch_call=bool(torch_calls))
@@ -296,7 +294,7 @@ class Summary:
                 cause.row.count += 1
 
     def _python(self, code: CodeType, line: int, callee: tuple[str, str, int] = ("", "", 0)) -> _Cause:
-        """The cause for the Python operations of a line; named after one that calls Python code, if any."""
+        """Return the cause for a line's Python operations, named after one that calls Python code, if any."""
         where = code.co_name, code.co_filename, line
         cause = self._cause(("python", id(code), line), callee, _PYTHON_OPERATION, where)
         if callee[0] and not cause.row.callee_file:
@@ -314,7 +312,7 @@ class Summary:
         return cause
 
     def _reason(self, by: CodeType, unit: int, counter: str, frames: int) -> _Cause:
-        """Why CPython ran these frames, by the core's information (census.c's cause)."""
+        """Return why CPython ran these frames, as reported by the core (census.c's cause)."""
         if unit >= 0:
             piece = self.pieces.get(id(by))
             if piece is not None and unit in piece.units:
@@ -354,7 +352,7 @@ class Summary:
         return self._cause((id(user), unit, break_code, reason), callee, (break_code, reason, hint), where)
 
     def _below(self, code: CodeType, unit: int) -> _Cause:
-        """A call made by a transformed function itself: a Python operation, an effect."""
+        """Return the cause for a call made by a transformed function itself: a Python operation or an effect."""
         callee = self.callees.get(id(code), {}).get(unit, ("", "", 0))
         lines = [line for line, *_ in list(code.co_positions())[unit : unit + 1]]
         line = lines[0] if lines and lines[0] else code.co_firstlineno

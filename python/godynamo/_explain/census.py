@@ -2,9 +2,9 @@
 
 The core counts (pyhook/core/calls/census.c); this module answers its queries.
 
-A **torch call** is an instruction that calls a function or method of torch's that computes something, is an operator
-on a tensor, reads a property such as ``x.T``, or calls a builtin such as ``sum`` with a tensor. It counts where the
-user's code has it: everything that ``self.layers(x)`` does inside torch's files is one call. A test of a tensor's
+An instruction is a **torch call** if it calls a torch function or method that computes something, applies an operator
+to a tensor, reads a property such as ``x.T``, or calls a builtin such as ``sum`` with a tensor. It counts at its place
+in the user's code: everything that ``self.layers(x)`` does inside torch's files is one call. A test of a tensor's
 value (``if x:``) does not count, nor do calls that C code makes for the user (``map(torch.sin, l)``) if CPython runs
 it.
 """
@@ -32,8 +32,7 @@ LIBRARY, USER, HIDDEN = 0, 1, 2
 
 
 def _is(obj: object, kinds: Any) -> bool:
-    """Whether an object's type is one of these; isinstance would call its class's ``__getattribute__`` for
-    ``__class__``."""
+    """Whether an object's type is one of these. isinstance could run user code to read ``__class__``."""
     return issubclass(type(obj), kinds)
 
 
@@ -150,7 +149,7 @@ class Census:
             self.rows, self.complete = core.census_stop()
 
     def _ask(self, what: int, about: Any) -> Any:
-        """Answer the core."""
+        """Answer a query of the core."""
         return (self.kind, _torch_call, _callee)[what](about)
 
     def kind(self, code: CodeType) -> int:

@@ -24,8 +24,7 @@ _STYLE = {
 
 
 def pieces(all_pieces: Sequence[Piece], breaks: Sequence[BreakReason]) -> str:
-    """The pieces with edges to their continuations; a dotted edge leads to pieces that CPython ran inside a break's
-    call."""
+    """Draw the pieces and their continuations; a dotted edge leads to pieces that ran inside a break's call."""
     out = [
         "digraph explanation {",
         "  rankdir=TB; compound=true; fontname=Helvetica;",
@@ -71,8 +70,7 @@ def heading(number: int, piece: Piece) -> str:
 
 
 def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
-    """A break in a few lines: code and text, the line where the piece ends, and the innermost line if it is
-    another."""
+    """Describe a break: code and text, the line where the piece ends, and the innermost line if it differs."""
     at = piece.split_frame if piece is not None else 0
     while at and (at >= len(reason.user_stack) or trace_rules.is_torchs(reason.user_stack[at][1])):
         at -= 1  # skip nn.Module.__call__ to the frame it inlined
@@ -86,8 +84,7 @@ def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
 
 
 def label(node: Node) -> str:
-    """The text of a node's box: its name (an input's as in the user's code) and its target if that adds
-    information."""
+    """Return the text of a node's box: its name (an input's as in the user's code), and its target if it differs."""
     if node.op in ("placeholder", "get_attr"):
         path = _MODULE_STEPS.split(node.name)
         return _cut(".".join(path[1:]) if len(path) > 1 else guard_words.on_stack(node.name.removeprefix("l_")), 40)

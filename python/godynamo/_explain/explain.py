@@ -60,8 +60,7 @@ def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
 def explain_call(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Explanation, BaseException | None]:
-    """Explain one call. If it raises, also return the exception; the explanation then ends there (its result is
-    None)."""
+    """Explain one call and return its exception, if any; the explanation then ends there, without a result."""
     from .._user.optimize import optimize
     from . import records as _explain_records
 
@@ -145,10 +144,10 @@ def guards(fn: Any) -> list[GuardText]:
 def cache_entries(fn: Any) -> list[Any]:
     """The entries of an optimized callable and its resume functions, most recently used first.
 
-    An entry is a ``_C.GuardedCode``: ``orig_code`` (the user's code object), ``code`` and ``function`` (the transformed ones),
-    ``text``, ``parts``, ``part_lines`` (its guards), ``hits``, ``valid``, ``check(*slots)``, ``failure(slots)`` and ``info``: a
-    dict with ``ops``, ``graphs``, ``graph`` (text), ``guards``, ``breaks`` ((code, reason, hint, user stack), ...), ``inlined``,
-    ``resumes``, ``python_ops``, ``reused_layers``, ``nothing_to_capture``, ``skipped``.
+    An entry is a ``_C.GuardedCode``: ``orig_code`` (the user's code object), ``code`` and ``function`` (the transformed
+    ones), ``text``, ``parts``, ``part_lines`` (its guards), ``hits``, ``valid``, ``check(*slots)``, ``failure(slots)``
+    and ``info``: a dict with ``ops``, ``graphs``, ``graph`` (text), ``guards``, ``breaks`` ((code, reason, hint, user
+    stack), ...), ``inlined``, ``resumes``, ``python_ops``, ``reused_layers``, ``nothing_to_capture``, ``skipped``.
 
     Raises TypeError if ``fn`` is not optimized.
     """
@@ -156,8 +155,7 @@ def cache_entries(fn: Any) -> list[Any]:
 
 
 def cache_stats(fn: Any) -> dict[str, int]:
-    """Sum up an optimized callable and its resume functions: hits, misses, translations (entries that may still
-    serve)."""
+    """Return the hits, misses and translations (usable entries) of an optimized callable and its resume functions."""
     total = {"hits": 0, "misses": 0, "translations": 0}
     for cache in _caches(fn):
         stats = cache.stats()

@@ -22,8 +22,7 @@ VERSION = 2  #: of to_dict()'s format; raised when a key is removed or changes i
 
 @dataclass
 class BreakReason:
-    """One graph break: code and text as in docs/graph_breaks.md; user frames (function, file, line), innermost
-    first."""
+    """One graph break: code and text as in docs/graph_breaks.md; the user's frames (function, file, line)."""
 
     code: str
     reason: str
@@ -31,9 +30,8 @@ class BreakReason:
     user_stack: UserStack
     #: for each frame the relevant part of its line: (end line, column, end column) in bytes from 0, or None
     positions: tuple[Position | None, ...] = ()
-    count: int = (
-        1  #: translations that were split there: one for each frame that it goes through, and each turn of a loop
-    )
+    #: translations broken there: one for each frame that the break goes through, and for each turn of a loop
+    count: int = 1
 
     @property
     def function(self) -> str:
@@ -91,7 +89,7 @@ class Failure:
     new: str | None  #: the value in this call
     file: str  #: line of user code that needed the guard, "" and 0 if none did
     line: int
-    said: str = ""  #: one line for a person: what differs, by the user's name, both values, and a remedy
+    said: str = ""  #: one readable line: what differs, by the user's name, both values, and a remedy
 
     def __str__(self) -> str:
         where = f" ({source_lines.short(self.file)}:{self.line})" if self.file else ""
@@ -100,8 +98,7 @@ class Failure:
 
 @dataclass
 class Recompile:
-    """A code object that was translated again: why each existing entry did not serve, the failed guard with both
-    values."""
+    """A code object that was translated again, and why each existing entry did not serve: the guard and both values."""
 
     function: str
     file: str
@@ -115,7 +112,7 @@ class Recompile:
 
 
 def recompile(code: Any, reasons: Sequence[str], before: bool = False, first_type: type | None = None) -> Recompile:
-    """A Recompile, made from the code object and the core's texts (each a str with found, was, ... as attributes).
+    """Make a Recompile from the code object and the core's texts (each a str with found, was, ... as attributes).
 
     first_type: type of the frame's first variable, by which a module's call is named after its forward.
     """
@@ -161,12 +158,10 @@ class Piece:
     nodes: list[Node] = field(default_factory=list)  #: of its graph
     split: int | None = None  #: index in break_reasons of the break that ends it, None if it runs to the end
     split_frame: int = 0  #: index of the piece's own frame in that break's user stack
-    goes_on: list[int] = field(
-        default_factory=list
-    )  #: indices of the pieces that come behind the break, the first translations
-    again: int | None = (
-        None  #: index of the first translation of the same piece, where this is a later one, for other values
-    )
+    #: indices of the pieces after the break; of each, the first translation
+    goes_on: list[int] = field(default_factory=list)
+    #: index of the first translation of the same piece, if this is a later one, for other values
+    again: int | None = None
     not_run: int = 0  #: number of further pieces that this call did not reach: the other arm of a branch
     calls: list[int] = field(default_factory=list)  #: indices of pieces that CPython ran inside the break's call
     guards: int | None = None  #: index in guard_entries
@@ -200,8 +195,7 @@ class Piece:
 
 @dataclass
 class Explanation:
-    """The translations of one call of a function; ``str()`` is a report, ``to_dict()`` and ``to_json()`` contain the
-    same data.
+    """The translations of one call of a function. ``str()`` is a report; ``to_dict()`` and ``to_json()`` have its data.
 
     ``to_html()`` is a page that opens offline, ``to_dot()`` and ``to_svg()`` draw the function's pieces; a notebook
     shows the page's contents. docs/explain.md explains how to read each part.
@@ -217,8 +211,7 @@ class Explanation:
     graphs: list[str] = field(default_factory=list)  #: as FX prints them
     graph_count: int = 0
     op_count: int = 0  #: operations in all graphs
-    #: one per place and reason: a break also breaks the frames around it, and is listed once, with the longest
-    #: stack
+    #: one per place and reason: a break also breaks the frames around it; listed once, with the longest stack
     break_reasons: list[BreakReason] = field(default_factory=list)
     guards: list[str] = field(default_factory=list)  #: guard text of each translation
     guard_entries: list[GuardText] = field(default_factory=list)  #: the same as objects
@@ -231,9 +224,8 @@ class Explanation:
     torch_calls: Share = field(default_factory=Share)
     kept_out: list[KeptOut] = field(default_factory=list)  #: why CPython ran the rest, most expensive first
     functions: list[FunctionShare] = field(default_factory=list)  #: the same counts per user function
-    recompiles: list[Recompile] = field(
-        default_factory=list
-    )  #: of this call; then the optimized callable's own, from before
+    #: of this call; then the optimized callable's own, from before
+    recompiles: list[Recompile] = field(default_factory=list)
     #: whether nothing was missed: False under a trace or profile function (a debugger, coverage)
     counted: bool = False
     #: the frames' pieces, in order of execution, without torch's own frames that have no operation
@@ -276,7 +268,7 @@ class Explanation:
         return svg.picture(self.pieces, self.break_reasons)
 
     def to_html(self) -> str:
-        """A whole self-contained page that opens offline."""
+        """Return a self-contained page that opens offline."""
         from . import html
 
         return html.page(self)

@@ -1,5 +1,4 @@
-"""Guards of an entry as objects, each with its kind, its place and the user's line that needed it; as text and as a
-tree."""
+"""An entry's guards as objects, with kind, place and the user's line that needed them; as text and as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A guard in words for a person: ``type(x) is torch.Tensor`` for ``___check_type_id(x, 94627598164288)``.
+"""A guard in words: ``type(x) is torch.Tensor`` for ``___check_type_id(x, 94627598164288)``.
 
 The input is a part of an entry's text, which is Python; the output is close to Python but need not be. Places keep
 their meaning: ``G['torch']`` is ``torch``, ``___type_lookup(___object(946.., '___type_Net'), 'forward')`` is

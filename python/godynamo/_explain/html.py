@@ -1,5 +1,4 @@
-"""An explanation as HTML: a fragment for a notebook, or a whole page that opens offline. No scripts, nothing
-loaded."""
+"""An explanation as HTML: a notebook's fragment, or a page that opens offline. No scripts; nothing is loaded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Layered drawing of an acyclic graph: rows by the longest path from the inputs, few crossings, edges through the
-gaps.
+"""Layered drawing of an acyclic graph: rows by longest path from the inputs, few crossings, edges through gaps.
 
 The steps are Sugiyama's: layers, dummy nodes for long edges in each layer between, order within a layer by the median
 of the neighbours, and then coordinates that pull each node below its inputs. Graphs of a few hundred nodes take some
@@ -151,15 +150,13 @@ def _across(rows: list[list[int]], boxes: list[Box], above: list[list[int]], bel
 
 
 def _wish(node: int, neighbours: list[int], boxes: list[Box], above: list[list[int]]) -> float:
-    """The mean of the neighbours; inputs count only if there are no others: they move to the node, not the node to
-    them."""
+    """Return the mean of the neighbours. Inputs count only if there are no others, since inputs move to their users."""
     inner = [n for n in neighbours if above[n]] or neighbours
     return sum(boxes[n].x for n in inner) / len(inner) if inner else boxes[node].x
 
 
 def _pull(row: list[int], boxes: list[Box], wanted: list[float], weights: list[float]) -> None:
-    """Place a row as near to the wanted places as order and gaps allow: groups that touch share the mean of their
-    wishes."""
+    """Place a row as near to the wanted places as order and gaps allow; touching groups share their wishes' mean."""
     groups: list[tuple[float, float, list[int]]] = []  # (place of the first, weight, its nodes)
     offsets: dict[int, float] = {}
     for node, want, own in zip(row, wanted, weights, strict=True):

@@ -1,5 +1,4 @@
-"""Converts the records of translations (see runtime.translated) to an Explanation: breaks, guards, pieces and
-recompiles."""
+"""Converts records of translations (runtime.translated) to an Explanation: breaks, guards, pieces, recompiles."""
 
 from __future__ import annotations
 
@@ -79,8 +78,7 @@ class _Breaks:
         self.reasons = reasons
 
     def add(self, record: Record) -> tuple[int, int] | None:
-        """Add the breaks of a record or entry; return the last one's index, and the record's own frame in its
-        stack."""
+        """Add the breaks of a record or entry; return the last one's index and the record's own frame in its stack."""
         last = None
         positions = record.get("positions") or ()
         for i, row in enumerate(record.get("breaks") or ()):
@@ -114,7 +112,7 @@ class _Pieces:
         self.made: list[tuple[Record, Piece | None]] = []
 
     def add(self, record: Record, nodes: list[Node], split: tuple[int, int] | None, guards: int | None) -> None:
-        """One record."""
+        """Add one record."""
         code = record["code"]
         shown = record["status"] == "ok" and record["function"] is not None
         shown = shown and (bool(nodes) or self.summary.census.kind(self._original(code)) == USER)
@@ -144,7 +142,7 @@ class _Pieces:
     def connected(self) -> list[Piece]:
         """All pieces, with the pieces that follow each."""
         shown = [(r, p) for r, p in self.made if p is not None]
-        first: dict[Any, int] = {}  # of the translations of one piece
+        first: dict[Any, int] = {}  # the first translation of each piece
         by_code: dict[int, Piece | None] = {}
         met = {self._key(record) for record, _ in self.made}
         for record, piece in self.made:
@@ -167,8 +165,7 @@ class _Pieces:
         return [p for _, p in shown]
 
     def _key(self, record: Record) -> Any:
-        """A key equal for all translations of one piece: the user's code, and the place in it where the piece
-        begins."""
+        """Return a key equal for all translations of a piece: the user's code and the place where the piece begins."""
         return _origin_key(record["owner"]) or (id(self._original(record["code"])), None)
 
     def _caller(self, code: CodeType, by_code: dict[int, Piece | None]) -> Piece | None:

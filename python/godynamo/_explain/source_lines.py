@@ -102,7 +102,7 @@ def _lines(file: str) -> list[str]:
 
 
 def short(file: str) -> str:
-    """A file's path for a person: without the folder for files in site-packages and the standard library."""
+    """Return a path for display: relative to site-packages or to the current folder if it is inside one of them."""
     for folder in sorted(sys.path, key=len, reverse=True):
         if (
             folder

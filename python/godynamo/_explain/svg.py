@@ -51,7 +51,7 @@ class _Picture:
         self.width = 200.0
         self.y = 8.0
         self.tops: list[float] = []
-        self.ends: list[tuple[float, float]] = []  # x and y at a break's lower edge
+        self.ends: list[tuple[float, float]] = []  # x and y of each piece's lower edge, where its flows start
         depth = self._depths()
         self.flows = [(i, j, "flow") for i in range(len(pieces)) for j in self._new(i)]
         self.flows += [(i, j, "flow call") for i, p in enumerate(pieces) for j in p.calls]

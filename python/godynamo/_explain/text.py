@@ -19,7 +19,7 @@ MOST_NODES = 200  #: lines per graph
 
 
 def report(e: Explanation) -> str:
-    """All of it, for a terminal."""
+    """Return the whole explanation for a terminal."""
     lines = [
         f"Graph count: {e.graph_count}",
         f"Graph break count: {e.graph_break_count}",

@@ -1,5 +1,4 @@
-"""Texts of the logs' artefacts that are easiest to produce in Python: source lines, bytecode, guards evaluated one by
-one.
+"""Texts of log artefacts that are easier to produce in Python: source lines, bytecode, guards checked one by one.
 
 pyhook/artifacts.go requests them while an artefact is wanted, and passes them to its zap logger.
 """
@@ -22,8 +21,7 @@ marked = sources.marked
 
 
 def where(function: FunctionType, first_type: type | None = None) -> str:
-    """The translated function, for a log; a resumed frame has the user's function's name, a module's call its
-    forward's."""
+    """Return a translated function's name for a log: the user's for a resumed frame, forward's for a module's call."""
     users, rest = _users(function)
     frame = reasons.Frame.of(users, first_type)
     name = frame.name if frame.parameters is not None else users.co_name
@@ -36,7 +34,7 @@ def _users(function: FunctionType) -> tuple[CodeType, str]:
 
 
 def recompiles(function: FunctionType, failures: Sequence[str], first_type: type | None) -> str:
-    """Why each entry of a function did not serve, one line each."""
+    """Return why each entry of a function did not serve, one line each."""
     return "\n".join(["translated again:", *reasons.lines(failures, _users(function)[0], first_type, "    ")])
 
 

@@ -1,7 +1,7 @@
 """The logs: Python loggers ``godynamo`` and ``godynamo.<artefact>``, controlled like torch's.
 
 ``GODYNAMO_LOGS="guards,graph_code,+dynamo"`` is a comma-separated list of artefacts and components. An artefact is
-shown if it is named. A component (``dynamo``, ``godynamo``, ``all``: they are one) gets the level INFO, with ``+``
+shown if it is named. A component (``dynamo``, ``godynamo`` and ``all`` are the same) gets the level INFO, with ``+``
 DEBUG, with ``-`` ERROR; at DEBUG it shows all artefacts that are not off by default. :func:`set_logs` does the same
 from code. GODYNAMO_LOGS_OUT names a file that also gets the records, GODYNAMO_LOGS_FORMAT a format for ``logging`` (or
 ``short``).

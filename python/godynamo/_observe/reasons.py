@@ -38,9 +38,8 @@ class Frame:
     file: str
     line: int
     lines: range  #: line numbers of its code
-    parameters: tuple[str, ...] | None = (
-        None  #: of forward by position, without self, where the frame is torch's wrapper
-    )
+    #: positional parameters of forward without self, if the frame is torch's wrapper
+    parameters: tuple[str, ...] | None = None
     keywords: frozenset[str] = frozenset()  #: parameter names of forward
     varargs: str | None = None
     varkw: str | None = None
@@ -74,7 +73,7 @@ class Frame:
         return f"{self.name!r} ({self.file}:{self.line})"
 
     def rename(self, place: str) -> str:
-        """A place of the wrapper's frame, args[0] or kwargs['mask'], by forward's name for it."""
+        """Replace a place of the wrapper's frame (args[0], kwargs['mask']) by forward's name for it."""
         if self.parameters is None:
             return place
         return _ARGUMENT.sub(self._renamed, place)
@@ -95,7 +94,7 @@ _ARGUMENT = re.compile(r"\bargs\[(?P<index>\d+)\]|\bkwargs\['(?P<name>\w+)'\]")
 
 
 def _forward(module: type) -> CodeType | None:
-    """The code of a module class's forward; runs none of the user's code."""
+    """Return the code of a module class's forward; runs no user code."""
     for base in type.__dict__["__mro__"].__get__(module):
         found = type.__dict__["__dict__"].__get__(base).get("forward")
         if found is not None:
@@ -156,7 +155,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _name(text: str, width: int) -> str:
-    """Shorten a qualified name to its beginning and the function's own name; the enclosing function is left out."""
+    """Shorten a qualified name to its beginning and the function's own name, without the enclosing function."""
     text = text.rpartition("<locals>.")[2]
     if len(text) <= width:
         return text
@@ -187,7 +186,7 @@ _FIELD_REMEDIES = {
 
 
 def reason(failure: Any, frame: Frame) -> Reason:
-    """The reason given by a text of the core: a str with the parts of the GuardFailure as attributes."""
+    """Make a Reason from a text of the core: a str with the GuardFailure's parts as attributes."""
     part, found, was, place, field = (getattr(failure, k, None) for k in ("part", "found", "was", "place", "field"))
     file, line = getattr(failure, "line", None) or ("", 0)
     at = int(line) if file == frame.file and int(line) in frame.lines else 0
@@ -206,7 +205,7 @@ def _named(place: str) -> str:
 
 
 def _subject(part: str, found: str | None) -> tuple[str, str, str]:
-    """(what differs, which part of it, the remedy) for a condition that is not about a tensor."""
+    """Return (what differs, which part of it, the remedy) for a condition that is not about a tensor."""
     tree = guard_words.parsed(part)
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
         tree = tree.operand

@@ -67,7 +67,7 @@ def active() -> bool:
 
 
 def _safe(f: Callable[..., T]) -> Callable[..., T | None]:
-    """Let no error out: an error here ends the trace. Ctrl-C passes through (pyhook/trace.go raises it again)."""
+    """Catch every Exception: an error ends the trace only. Ctrl-C passes through (pyhook/trace.go raises it again)."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> T | None:
@@ -170,8 +170,7 @@ def _end() -> None:
 
 @_safe
 def begin(function: Any, code: types.CodeType) -> int | None:
-    """Record the user's stack when a translation begins; return the translation's number, None if nothing is
-    traced."""
+    """Record the user's stack at the start of a translation; return its number, or None if nothing is traced."""
     if not active():
         return None
     number = _state.last = next(_state.ids)
@@ -258,7 +257,7 @@ def _stack(up: int) -> list[list[Any]]:
 
 
 def _stack_and_parent(frame: types.FrameType | None) -> tuple[list[list[Any]], int | None]:
-    """The frames from ``frame`` on, and the translation that made the innermost transformed one."""
+    """Return the frames from ``frame`` outwards, and the translation that made the innermost transformed one."""
     rows: list[list[Any]] = []
     parent = None
     while frame is not None and len(rows) < _DEPTH:
@@ -302,7 +301,7 @@ def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[
 
 
 def _sizes(text: str) -> Iterator[tuple[str, str]]:
-    """(value of the graph, its sizes, dtype and device), for the known ones; one per line."""
+    """Yield (value of the graph, its sizes, dtype and device) for the known ones, given one per line."""
     for line in text.splitlines():
         name, _, said = line.partition(": ")
         if said and said != "not known":
@@ -310,7 +309,7 @@ def _sizes(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _failure(text: str, frame: reasons.Frame) -> dict[str, Any]:
-    """A failed guard as in the core's GuardFailure, and in one line for a person."""
+    """Describe a failed guard as in the core's GuardFailure, and in one readable line."""
     part, reason, found, was, place = (getattr(text, k, None) for k in ("part", "reason", "found", "was", "line"))
     file, line = place or ("", 0)
     return {

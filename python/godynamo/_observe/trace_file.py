@@ -98,8 +98,7 @@ class TraceFiles:
 
 
 def _line(event: Mapping[str, Any]) -> bytes:
-    # Escaped throughout: lone surrogates in file names have no UTF-8, and a line must not contain a line break for any
-    # reader.
+    # Escaped throughout: lone surrogates in file names have no UTF-8, and no reader may find a line break in a line.
     text = json.dumps(event, default=_text_of, separators=(",", ":"))
     if len(text) > LINE_LIMIT:
         text = json.dumps(_cut(event), default=_text_of, separators=(",", ":"))
@@ -107,13 +106,11 @@ def _line(event: Mapping[str, Any]) -> bytes:
 
 
 def _text_of(value: object) -> str:
-    return (
-        f"<{type(value).__name__}>"  # what has no form in JSON is not asked for its text: that may be the user's code
-    )
+    return f"<{type(value).__name__}>"  # repr() of an object that JSON lacks may run user code
 
 
 def _cut(value: Any) -> Any:
-    """The event with long texts cut and marked as cut."""
+    """Return the event with long texts cut and marked as cut, and long lists cut."""
     if isinstance(value, str) and len(value) > LINE_LIMIT // 16:
         return (
             f"{value[: LINE_LIMIT // 16]}\n... {len(value) - LINE_LIMIT // 16} characters more, left out of the trace"

@@ -102,7 +102,7 @@ def computed(fn: F) -> F:
 
 
 def type_of_stand_in(value: Any) -> Any:
-    """The C type for which a value is a stand-in, or None; the translator replaces the call."""
+    """The C type that a stand-in represents, or None for other values; the translator replaces the call."""
     return value
 
 

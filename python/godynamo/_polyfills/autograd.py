@@ -8,8 +8,7 @@ __godynamo_polyfill__ = "module"
 
 
 class Context:
-    """Keeps what forward passes to it. If it lacks an attribute (needs_input_grad, mark_dirty), CPython runs the
-    function."""
+    """Keeps what forward passes to it. A function that uses another attribute (mark_dirty, ...) runs in CPython."""
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Like FunctionCtx.save_for_backward."""
@@ -27,7 +26,7 @@ class Context:
 
 
 def applied(function: Any) -> Any:
-    """A function that applies the autograd.Function, with a name that torch.fx can print."""
+    """Return a function that applies the autograd.Function, with a name that torch.fx can print."""
 
     def apply(*args: Any) -> Any:
         return function.apply(*args)

@@ -1,5 +1,4 @@
-"""copy: Python's own containers, and instances of Python classes that keep their state in a dict. Others break the
-graph.
+"""copy: Python's containers, and instances of Python classes with their state in a dict. Others break the graph.
 
 The order of look-ups on an instance is that of copy and object.__reduce_ex__, since its class may have a
 __getattribute__.
@@ -36,13 +35,13 @@ _ATOMIC = (
 
 @computed
 def builtin_atom(kind: type) -> bool:
-    """Values of this type are their own shallow and deep copies."""
+    """Whether values of this type are their own shallow and deep copies."""
     return any(kind is k for k in _ATOMIC)  # no metaclass compares
 
 
 @computed
 def members(kind: type) -> bool:
-    """An enum class: its members are their own copies unless it defines otherwise."""
+    """Whether it is an enum class: its members are their own copies unless it defines otherwise."""
     return issubclass(kind, enum.Enum)
 
 
@@ -75,7 +74,7 @@ def asks_nobody(kind: Any) -> bool:
 
 @computed
 def keeps_a_dict(kind: type) -> bool:
-    """Instances are copied by object.__reduce_ex__'s recipe, and have a dict and no slots."""
+    """Whether instances are copied by object.__reduce_ex__, and have a dict and no slots."""
     return (
         kind not in copyreg.dispatch_table
         and bool(kind.__flags__ & 1 << 9)  # a class statement's

@@ -1,5 +1,4 @@
-"""functools: its C functions except partial (variables/function.go) and lru_cache (whose cache is an effect: it
-breaks)."""
+"""functools: its C functions except partial (variables/function.go) and lru_cache, whose cache breaks as an effect."""
 
 from __future__ import annotations
 

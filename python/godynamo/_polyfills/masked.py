@@ -1,5 +1,7 @@
-"""torch.masked: an operation's input with its mask applied. torch's own function defines an autograd.Function for
-masked tensors on each call, whether there are any or not."""
+"""torch.masked: applies an operation's mask to its input.
+
+torch's own function defines an autograd.Function for masked tensors on each call, even if there are none.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ __godynamo_polyfill__ = "module"
 
 @computed
 def summed(items: Any) -> Any:
-    """The sum itself."""
+    """The result of fsum."""
     return math.fsum(items)
 
 

@@ -1,4 +1,4 @@
-"""operator: functions without an instruction of their own, and the three kinds of callable objects."""
+"""operator: functions without a corresponding instruction, and the three kinds of callable objects."""
 
 from __future__ import annotations
 

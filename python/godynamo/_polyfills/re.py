@@ -1,5 +1,4 @@
-"""re: functions that call back into Python or return matches one by one. CPython computes a pattern's other
-methods."""
+"""re: functions that call back into Python or return matches one by one. CPython computes the other methods."""
 
 from __future__ import annotations
 

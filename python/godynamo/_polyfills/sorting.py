@@ -1,7 +1,6 @@
-"""list.sort's order for values whose comparison is Python code, by the same comparisons in the same order.
+"""list.sort for values whose comparison is Python code: makes the same comparisons in the same order.
 
-Like Objects/listobject.c for fewer than 64 items: the run at the start (count_run), then binary insertion
-(binarysort).
+Like Objects/listobject.c for fewer than 64 items: the initial run (count_run), then binary insertion (binarysort).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ __godynamo_polyfill__ = "module"
 
 
 def order(keys: Any, reverse: Any) -> Any:
-    """Positions of the keys in sorted order; declines 64 keys and more, which list.sort merges."""
+    """Positions of the keys in sorted order; declines 64 keys or more, which list.sort merges."""
     n = len(keys)
     if n >= 64:
         return DECLINE

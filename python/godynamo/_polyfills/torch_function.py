@@ -1,5 +1,4 @@
-"""torch.Tensor's own ``__torch_function__``: the operation on plain tensors, with results converted to the
-subclass."""
+"""torch.Tensor's own ``__torch_function__``: runs the operation on plain tensors, converts results to the subclass."""
 
 from __future__ import annotations
 

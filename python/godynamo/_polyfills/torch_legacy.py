@@ -1,8 +1,7 @@
-"""torch's constructors from before 0.4, by today's: torch.autograd.Variable, torch.FloatTensor and the like,
-torch.Tensor.
+"""torch's constructors from before 0.4: torch.autograd.Variable, torch.FloatTensor and the like, torch.Tensor.
 
-Arguments that today's do not accept (storages, other tensors' memory, numbers of other types, devices) are left to
-them.
+Current functions replace them. Arguments that those do not accept (storages, other tensors' memory, numbers of other
+types, devices) are left to the old constructors.
 """
 
 from __future__ import annotations

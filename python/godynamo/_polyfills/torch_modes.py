@@ -1,7 +1,7 @@
 """torch: context managers that hold a C object while they are entered.
 
-The object is made while the graph runs (torch_state); if the manager itself is needed as a real object, it gets the
-object.
+The object is created while the graph runs (torch_state). If the manager itself must become a real object, it receives
+that C object.
 """
 
 from __future__ import annotations

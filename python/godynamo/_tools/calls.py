@@ -12,14 +12,12 @@ from typing import Any
 from .problem import Problem
 from .script import Target, run_script
 
-#: the action that replaces the call, given the function and the call's arguments; the user's code sees its
-#: exceptions
+#: the action that replaces the call, given the function and its arguments; its exceptions reach the user's code
 Act = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Stop(SystemExit):
-    """Ends the program after the call. A SystemExit, so that ``finally`` blocks run and a thread of its own ends
-    quietly."""
+    """Ends the program after the call. A SystemExit runs ``finally`` blocks and ends a thread without a traceback."""
 
 
 def at_call(

@@ -1,4 +1,4 @@
-"""``godynamo dis``: a function's instructions beside those of its translations, their guards and graphs."""
+"""``godynamo dis``: a function's instructions next to those of its translations, their guards and graphs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def split_target(text: str) -> tuple[str, str]:
-    """SCRIPT:FUNCTION split in two; FUNCTION may include a module (SCRIPT:package.module:function)."""
+    """Split SCRIPT:FUNCTION in two; FUNCTION may include a module (SCRIPT:package.module:function)."""
     name, colon, function = text.partition(":")
     if not colon or not name or not function:
         raise Problem(f"{text} names no function: SCRIPT:FUNCTION, such as train.py:step or train.py:Model.forward")

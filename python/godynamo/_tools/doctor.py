@@ -1,8 +1,7 @@
 """``godynamo doctor``: describes this installation, checks each of its parts, and gives advice for those that fail.
 
-A check is a function that returns a Finding; an exception is a finding as well. A check leaves nothing behind, and
-tries the real thing: the layout probe on tensors, the hook on a call, a fork that serves a hit and translates, the
-time of a hit.
+A check is a function that returns a Finding; an exception is also a finding. A check leaves no state and uses the real
+thing: the layout probe on tensors, the hook on a call, a fork that serves a hit and translates, the time of a hit.
 """
 
 from __future__ import annotations

@@ -100,8 +100,7 @@ def _write(path: str, text: str, out: Any) -> None:
 
 @contextlib.contextmanager
 def _own_stdout(apart: bool) -> Iterator[Any]:
-    """The report's destination. apart: stdout is only for the report; output of the program and its children goes to
-    stderr."""
+    """Yield the report's stream. apart: stdout is only the report's; other output, also of children, goes to stderr."""
     if not apart:
         yield sys.stdout
         return

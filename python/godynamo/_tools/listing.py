@@ -1,4 +1,4 @@
-"""A code object's instructions beside those of its translation, line by line of the source."""
+"""A code object's instructions next to those of its translation, line by line of the source."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
     def godynamo(self, line: str, cell: str | None = None) -> Any:
         """Run a cell with all functions that it calls optimized, and report the result in one line.
 
-        ``%%godynamo [--backend NAME] [--nopython] [--quiet]`` above the cell; ``%godynamo [options] -- statement`` for a line.
-        The code of the cell itself runs in CPython; functions that it defines stay as they are.
+        ``%%godynamo [--backend NAME] [--nopython] [--quiet]`` above the cell; ``%godynamo [options] -- statement`` for
+        a line. The code of the cell itself runs in CPython; functions that it defines stay as they are.
         """
         options, _, statement = f" {line} ".partition(" -- ") if cell is None else (line, "", cell)
         optimizer, quiet = _options(options)
@@ -53,8 +53,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
 
     @line_magic  # type: ignore[untyped-decorator, unused-ignore]
     def explain(self, line: str) -> Any:
-        """Explain a call: ``%explain f(x, n=2)`` shows graphs, breaks and guards of this call; ``-o`` returns the
-        object.
+        """Explain a call: ``%explain f(x, n=2)`` shows its graphs, breaks and guards; ``-o`` returns the explanation.
 
         The result of the call is the explanation's ``result``.
         """
@@ -150,8 +149,7 @@ def _call(text: str) -> ast.Call:
 
 
 def _summary(heard: list[dict[str, Any]]) -> str:
-    """One line on the translations of a cell, and one per reason and place of a graph break. IPython's own are left
-    out."""
+    """One line on a cell's translations, and one per reason and place of a graph break, without IPython's own."""
     heard = [info for info in heard if not runtime.users_frame(info).file.startswith(_shells())]
     entries = [info.get("info") or {} for info in heard]
     done = sum(
@@ -202,12 +200,12 @@ def _process() -> str:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """For ``%load_ext godynamo``."""
+    """Add the magics, for ``%load_ext godynamo``."""
     shell.register_magics(GodynamoMagics)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """For ``%unload_ext godynamo``."""
+    """Remove the magics, for ``%unload_ext godynamo``."""
     for name in ("godynamo", "explain", "godynamo_stats"):
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop(name, None)

@@ -1,8 +1,8 @@
 """Runs tests under godynamo and reports the results: the part of the pytest plugin that needs the package.
 
-Each test has its own translations, so its report does not depend on earlier tests. A break at a test's own line (an
-assert on a tensor's value) is shown but never counts against the test; a break counts if a frame of the tested code is
-involved.
+With ``strict`` each test has its own translations, so its report does not depend on earlier tests. A break at a test's
+own line (an assert on a tensor's value) is shown but never counts against the test; a break counts if a frame of the
+tested code is involved.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def _shown(file: str) -> str:
 
 
 def _only_makes(fn: Any) -> bool:
-    """Whether calling a test does not run it: another plugin runs a coroutine later."""
+    """Whether a call of a test only creates a coroutine or generator, which another plugin runs later."""
     return inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
 
 

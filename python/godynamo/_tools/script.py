@@ -195,8 +195,7 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def definitions(tree: ast.AST) -> dict[str, _Definition]:
-    """The functions and classes that a program defines, by qualified name; the last one if several have the same
-    name."""
+    """Return a program's functions and classes by qualified name; the last one if several have the same name."""
     found: dict[str, _Definition] = {}
 
     def walk(node: ast.AST, prefix: str) -> None:
@@ -308,7 +307,7 @@ def replace(module: types.ModuleType, functions: Mapping[str, Wrap]) -> None:
 
 
 def _exit_code(stop: SystemExit) -> int:
-    """Python's exit code; a text is printed."""
+    """Return Python's exit code; print a text to stderr."""
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):
@@ -335,7 +334,7 @@ def _shown(*_: object) -> None:
 
 
 def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the frames of this package and of explain, which are between two of the program's."""
+    """Drop the frames of this package and of explain, which lie between two of the program's."""
     kept = [t for t in _levels(traceback) if not _ours(t.tb_frame.f_code.co_filename)]
     below = None
     for level in reversed(kept):

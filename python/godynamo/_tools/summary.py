@@ -19,7 +19,7 @@ from .._observe import reasons
 
 @dataclass
 class FunctionSummary:
-    """One of the user's functions: its translations and why it was broken, left or translated again."""
+    """A user function: its translations, and why its frames broke, ran in CPython or were translated again."""
 
     function: str
     file: str
@@ -145,7 +145,7 @@ def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text(summary: dict[str, Any], most: int = 8) -> str:
-    """The summary as text, with the ``most`` frequent breaks; libraries' functions without tensors are one number."""
+    """The summary as text: up to ``most`` breaks, the most frequent first; functions of no interest are a number."""
     s = summary
     shown = [f for f in s["functions"] if _concerns(f)]
     breaks = _merged(b for f in shown for b in f["breaks"])

@@ -1,4 +1,4 @@
-"""docs/api.md: every name listed exists and does what its example says, and every public name is listed."""
+"""docs/api.md: every listed name exists and does what its example shows, and every public name is listed."""
 
 import importlib
 import inspect

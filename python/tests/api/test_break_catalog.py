@@ -1,4 +1,4 @@
-"""Each code of docs/graph_breaks.md: a program that meets it, and explain's word for it, with the line."""
+"""Each code of docs/graph_breaks.md: a program that causes it, and explain's text for it, with the line."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""error_on_graph_break: decorated functions and blocks in which a graph break is an error, or is none."""
+"""error_on_graph_break: decorated functions and blocks in which a graph break is an error, or is not."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""godynamo.comptime: what a function called while translating is told, and that nothing of the call stays."""
+"""godynamo.comptime: the context passed to a function while translating, and that the call leaves no trace."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""godynamo.config: names and values are checked, patches restore, the core hears of its settings."""
+"""godynamo.config: names and values are checked, patches are undone, the core receives its settings."""
 
 import pytest
 

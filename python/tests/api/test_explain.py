@@ -1,4 +1,4 @@
-"""explain counts what was captured: torch calls and bytecodes, in graphs and outside, and who kept the rest out."""
+"""explain's counts: torch calls and bytecodes, in graphs and outside, and the reasons for those outside."""
 
 import contextlib
 import dis

@@ -1,4 +1,4 @@
-"""What explain tells of a function with three breaks and a recompile, in each of its forms, and opened in a browser."""
+"""explain of a function with three breaks and a recompile, in each of its forms, and opened in a browser."""
 
 import json
 import re

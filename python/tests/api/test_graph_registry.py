@@ -1,4 +1,4 @@
-"""allow_in_graph and substitute_in_graph: what the translator makes of callables that users have spoken for."""
+"""allow_in_graph and substitute_in_graph: how the translator treats callables that users have registered."""
 
 import operator
 from collections import namedtuple

@@ -1,4 +1,4 @@
-"""Where a whole program is served, functions that meet no tensor are translated only when they are called often."""
+"""When a whole program is served, functions without tensors are translated only if they are called often."""
 
 from __future__ import annotations
 

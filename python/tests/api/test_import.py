@@ -1,4 +1,4 @@
-"""Importing godynamo is cheap and pulls in nothing heavy; the switches of the environment work."""
+"""Importing godynamo is cheap and loads nothing heavy; the environment's switches work."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Result kinds are true of what torch really returns; pure calls are pure."""
+"""Result kinds match what torch really returns; pure calls are pure."""
 
 import math
 import operator

@@ -1,4 +1,4 @@
-"""GODYNAMO_LOGS and set_logs: every artefact shows what it says, the rest is silent, and users' handlers see it all."""
+"""GODYNAMO_LOGS and set_logs: every artefact shows its contents, the rest is silent, users' handlers receive all."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""IPython's magics, in a shell of their own."""
+"""IPython's magics, in a separate shell."""
 
 import atexit
 

@@ -1,4 +1,4 @@
-"""disable, run, skip, reset, graph_break, the registries, marks on tensors, counters, explain, which code is left alone."""
+"""disable, run, skip, reset, graph_break, registries, marks on tensors, counters, explain, skipped code."""
 
 import dataclasses
 import gc

@@ -1,4 +1,4 @@
-"""What optimize(module) returns."""
+"""The result of optimize(module)."""
 
 import abc
 import copy

@@ -1,4 +1,4 @@
-"""What docs/api.md's examples do not show of torch's other names: their other forms and bad input."""
+"""torch's other names, beyond the examples of docs/api.md: their other forms and bad input."""
 
 import contextlib
 import pickle

@@ -1,4 +1,4 @@
-"""optimize(): how its arguments are told apart, what it takes, what it refuses."""
+"""optimize(): how it distinguishes its arguments, what it accepts and what it rejects."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""optimize(cls), compile(cls): the class itself, as torch.compile(cls) gives it; its instances' calls are optimized."""
+"""optimize(cls) and compile(cls) return the class itself, as torch.compile does; calls of instances are optimized."""
 
 from __future__ import annotations
 

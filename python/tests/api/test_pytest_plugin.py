@@ -1,4 +1,4 @@
-"""The pytest plugin: godynamo_pytest and godynamo._tools.pytest, run on tests of its own (pytester)."""
+"""The pytest plugin, godynamo_pytest and godynamo._tools.pytest, run on separate tests (pytester)."""
 
 from pathlib import Path
 

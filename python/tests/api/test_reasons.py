@@ -1,4 +1,4 @@
-"""Why entries did not serve: one short line each, with the user's names, both values and what to do, wherever it is told."""
+"""Why entries did not serve: one short line each, with the user's names, both values and a remedy, in every report."""
 
 from __future__ import annotations
 

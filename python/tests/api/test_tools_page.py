@@ -1,4 +1,4 @@
-"""The code blocks of docs/tools.md do and print what the page says."""
+"""The code blocks of docs/tools.md work and print what the page shows."""
 
 import contextlib
 import io

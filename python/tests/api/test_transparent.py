@@ -1,4 +1,4 @@
-"""Where a program has not asked to be compiled (run, the pytest plugin, IPython's magics), it is not told that it is."""
+"""A program that did not request compilation (run, the pytest plugin, IPython's magics) is not told about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What static type checkers make of the public API: typed_user.py under mypy strict, and stubtest over the package."""
+"""The public API under static type checkers: typed_user.py under mypy strict, and stubtest over the package."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Backends that trace with AOTAutograd, by hand or torch's: recurrent layers, and leaves that may not be changed in place."""
+"""Backends that trace with AOTAutograd, custom or torch's: recurrent layers, and leaves changed in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a backend's result is not eager's: torch.compile's is the same, or the frame is split as torch.compile splits it."""
+"""If a backend's result is not eager's, torch.compile's is the same, or the frame breaks as torch.compile's does."""
 
 from __future__ import annotations
 

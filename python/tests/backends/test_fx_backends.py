@@ -1,4 +1,4 @@
-"""Node rows to GraphModules, and those to backends: written by hand, so that no translation is needed."""
+"""Node rows to GraphModules, and those to backends: handwritten, so that no translation is needed."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""Sequences that a graph gives, by every kind of backend: a backend sees a flat tuple of tensors, the program its own types."""
+"""Graphs that return sequences, by every kind of backend: it sees flat tuples of tensors, the program its own types."""
 
 from __future__ import annotations
 

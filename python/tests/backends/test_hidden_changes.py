@@ -1,4 +1,4 @@
-"""Changes in place that autograd does not see, in graphs that AOTAutograd compiles: values, gradients and errors are eager's."""
+"""In-place changes hidden from autograd, in graphs compiled by AOTAutograd: values, gradients, errors are eager's."""
 
 from __future__ import annotations
 

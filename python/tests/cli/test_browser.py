@@ -1,4 +1,4 @@
-"""The browser that looks at our pages tells a page with a fault from one without."""
+"""The browser that checks our pages distinguishes a faulty page from a correct one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``godynamo bench``: what it measures, writes and compares, and what bad use gets. A process takes some three seconds."""
+"""``godynamo bench``: what it measures, writes and compares, and usage errors. A process takes about three seconds."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""godynamo bisect: from a program that fails with godynamo to the function whose translation it is."""
+"""godynamo bisect: from a program that fails under godynamo to the function whose translation causes it."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""godynamo explain: a program runs up to a call of a function, and what became of the call is told, as text or in files."""
+"""godynamo explain: runs a program up to a function's call and explains the call, as text or in files."""
 
 import json
 import os

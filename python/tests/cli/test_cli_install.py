@@ -1,4 +1,4 @@
-"""pip install: the wheel brings the tool, and the tool finds the environment it was installed in."""
+"""pip install: the wheel contains the tool, and the tool finds the environment it was installed in."""
 
 import json
 import os

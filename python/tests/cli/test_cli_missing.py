@@ -1,4 +1,4 @@
-"""Without torch, or without a C++ compiler: one line that says so, with the command that helps."""
+"""Without torch, or without a C++ compiler: one line that reports it, with the remedy's command."""
 
 import importlib
 import subprocess

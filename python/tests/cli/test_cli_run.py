@@ -1,4 +1,4 @@
-"""godynamo run: a program behaves as under python, and the summary says what was captured."""
+"""godynamo run: a program behaves as under python, and the summary reports what was captured."""
 
 import json
 import os

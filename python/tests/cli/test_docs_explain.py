@@ -1,4 +1,4 @@
-"""docs/explain.md shows what is printed."""
+"""docs/explain.md shows the real output."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""The trace: what is in it, one series of files a process, and that it never gets in the program's way."""
+"""The trace: its contents, one series of files per process, and that it never disturbs the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a frame to an entry: nopython, early exits, the cache limit and its warning, bugs of ours."""
+"""From a frame to an entry: nopython, early exits, the cache limit and its warning, internal errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that trace frames or look at them run as they are: a trace function sees the user's frames alone."""
+"""Functions that trace or inspect frames run unchanged: a trace function sees only the user's frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The eval-frame hook as users meet it: where it is installed, what it leaves alone, what it costs in references."""
+"""The eval-frame hook for users: where it is installed, what it skips, its effect on reference counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a frame calls that is left to CPython: captured all the same, as below torch.compile's skipped frames."""
+"""Functions called by a frame left to CPython are still captured, as below torch.compile's skipped frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where values come from: every kind of argument, every kind of source, aliasing, laziness, exotic operations."""
+"""Sources of values: every kind of argument and source, aliasing, laziness, exotic operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code objects: taken apart and made again, transformed code as CPython's own tools see it, line numbers."""
+"""Code objects: disassembled and rebuilt, transformed code in CPython's own tools, line numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The symbolic interpreter seen from outside: opcodes, try tables, inlining, dead code."""
+"""The symbolic interpreter from outside: opcodes, try tables, inlining, dead code."""
 
 from __future__ import annotations
 

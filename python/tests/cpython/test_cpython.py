@@ -1,4 +1,4 @@
-"""The short form of make cpython, and the harness's own verdicts: what crashes, hangs, differs or is listed in vain is seen."""
+"""The short form of make cpython, and its harness: it detects crashes, hangs, differences and needless list entries."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Effects that stand before an operation that raises are kept under a backend that takes whole graphs, in-place operations
-and random numbers included."""
+"""Whole-graph backends keep effects before an operation that raises, in-place changes and random draws included."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Effects in front of operations whose exceptions have a handler: they wait for the operation, so the frame is not split;
-where the operation raises, all is as CPython leaves it, random numbers included."""
+"""Effects before operations whose exceptions have a handler wait for the operation, so the frame does not break.
+
+If the operation raises, everything is as in CPython, including random numbers.
+"""
 
 from __future__ import annotations
 

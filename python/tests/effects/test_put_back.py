@@ -1,8 +1,8 @@
-"""Batch norm in training behind an effect, and inside of try and with: its statistics are copied in front.
+"""Batch norm in training after an effect, and inside try and with: its statistics are copied first.
 
-They are put back where an operation raises and the user's own code runs instead. Where all effects stand in front of the first
-operation they run in front of the graph, and nothing is copied. Values, buffers, versions, gradients and exceptions are eager's,
-and nothing splits.
+They are restored if an operation raises and the user's own code runs instead. If all effects are before the first
+operation, they run before the graph and nothing is copied. Values, buffers, versions, gradients and exceptions are
+eager's, and nothing breaks the graph.
 """
 
 from __future__ import annotations

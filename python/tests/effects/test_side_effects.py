@@ -1,4 +1,4 @@
-"""Mutations and output: replayed in program order, seen through every alias, after a return and after an exception."""
+"""Mutations and output: replayed in program order, visible through every alias, after a return or an exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each golden is what its program is translated to now: `make golden` writes them, the diff is to be read."""
+"""Each golden file is its program's current translation: `make golden` writes them; review the diff."""
 
 import dis
 import re

@@ -1,4 +1,4 @@
-"""A graph that changes tensors in place serves, with whole-graph backends, only calls whose tensors are distinct objects."""
+"""With whole-graph backends, a graph that changes tensors in place serves only calls with distinct tensor objects."""
 
 from __future__ import annotations
 

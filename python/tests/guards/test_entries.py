@@ -1,4 +1,4 @@
-"""Entries: what they keep alive, when they become invalid, what making them refuses, and that checking runs no user code."""
+"""Entries: what they keep alive, when they become invalid, what they reject; checks run no user code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed guard says: the condition, the value found and the value it was made for, whatever kind of guard it is."""
+"""Texts of failed guards: the condition, the value found and the expected one, for every kind of guard."""
 
 import gc
 

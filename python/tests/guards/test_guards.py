@@ -1,4 +1,4 @@
-"""What an entry assumed, and when a call is served by it: values, tensors, global state, functions, classes, containers."""
+"""An entry's assumptions, and when it serves a call: values, tensors, global state, functions, classes, containers."""
 
 from __future__ import annotations
 

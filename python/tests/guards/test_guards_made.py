@@ -1,4 +1,4 @@
-"""Guards that cannot be made, and that checking them runs no user code."""
+"""Guards that cannot be made, and that guard checks run no user code."""
 
 from __future__ import annotations
 

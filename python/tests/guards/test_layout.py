@@ -1,4 +1,4 @@
-"""The probe of the tensor layout: its offsets, its self-check, and what happens when it cannot make the layout out."""
+"""The probe of the tensor layout: its offsets, its self-check, and its failure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The memo of a guard program: it agrees with the whole program, whatever is changed between two evaluations.
+"""The memo of a guard program agrees with the whole program, for every change between two evaluations.
 
-Each case has two entries of one program. One keeps its memo, the other has none: the whole program is run.
+Each case has two entries of one program: one keeps its memo; the other has none and runs the whole program.
 """
 
 from __future__ import annotations

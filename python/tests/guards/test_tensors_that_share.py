@@ -1,4 +1,4 @@
-"""Tensors that are one object, or views of one another, in one call and not in the next, and what changes them in place."""
+"""Tensors that are one object, or views of one another, in one call but not the next, and their in-place changes."""
 
 from __future__ import annotations
 

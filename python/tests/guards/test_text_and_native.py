@@ -1,4 +1,4 @@
-"""The guard text, executed by Python, and the native evaluator give one verdict."""
+"""The guard text, executed by Python, and the native evaluator have the same verdict."""
 
 from __future__ import annotations
 

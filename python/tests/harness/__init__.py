@@ -1,1 +1,1 @@
-"""What the tests of more than one folder share: comparisons with CPython, tables of cases, and the parts of the fuzzers."""
+"""Shared by tests of several folders: comparisons with CPython, tables of cases, the common parts of the fuzzers."""

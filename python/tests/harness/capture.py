@@ -1,8 +1,8 @@
-"""What many tests share: the recording no-op backend, and the comparison with plain CPython.
+"""Shared by many tests: the recording no-op backend, and the comparison with plain CPython.
 
-``check(fn, *args)`` runs ``fn`` under CPython and under godynamo on copies of the same arguments, several times, and compares
-everything a caller can see: value or exception (type, text, user frames), what became of the arguments, which objects of the
-result are the arguments' own, and what was printed in which order.
+``check(fn, *args)`` runs ``fn`` under CPython and under godynamo on copies of the same arguments, several times, and
+compares everything a caller can see: value or exception (type, text, user frames), changes of the arguments, objects
+shared by result and arguments, and printed output in order.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ RUN_ORIGINAL, NEEDS_HOOK = 1, 2
 
 
 class RecordingBackend:
-    """The table's ``nb``: runs every graph as it is and remembers what it was called with."""
+    """``nb`` in the table of conformance: runs every graph unchanged and records its arguments."""
 
     __godynamo_backend__ = True
 
     def __init__(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None) -> None:
         self.graphs: list[torch.fx.GraphModule] = []
         self.inputs: list[Sequence[Any]] = []
-        self.runs = 0  #: how often any of the graphs ran
+        self.runs = 0  #: number of runs of all graphs
         self._wrap = wrap
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., Any]:
@@ -50,28 +50,28 @@ class RecordingBackend:
         return counted
 
     def __len__(self) -> int:
-        """Graphs handed over so far."""
+        """Number of graphs received so far."""
         return len(self.graphs)
 
     def __bool__(self) -> bool:
         return True
 
     def ops(self, graph: int = 0) -> list[str]:
-        """Names of one graph's operations in order."""
+        """Return the names of one graph's operations in order."""
         return ops_of(self.graphs[graph])
 
     def all_ops(self) -> list[str]:
-        """Names of all graphs' operations."""
+        """Return the names of all graphs' operations."""
         return [name for gm in self.graphs for name in ops_of(gm)]
 
 
 def nb() -> RecordingBackend:
-    """A fresh recording no-op backend."""
+    """Return a new recording no-op backend."""
     return RecordingBackend()
 
 
 def ops_of(gm: torch.fx.GraphModule) -> list[str]:
-    """Names of a graph's operations: functions by ``__name__`` (operator.add is "add"), methods by name."""
+    """Return the names of a graph's operations: functions by ``__name__`` (operator.add is "add"), methods by name."""
     return [
         getattr(node.target, "__name__", None) or str(node.target).rsplit(".", 1)[-1]
         for node in gm.graph.nodes
@@ -80,18 +80,18 @@ def ops_of(gm: torch.fx.GraphModule) -> list[str]:
 
 
 def nodes_of(gm: torch.fx.GraphModule, op: str) -> list[torch.fx.Node]:
-    """The graph's nodes of one op ("placeholder", "output", ...)."""
+    """Return the graph's nodes of one op ("placeholder", "output", ...)."""
     return [node for node in gm.graph.nodes if node.op == op]
 
 
-# ---- what a call comes to --------------------------------------------------------------------------------------------
+# ---- the outcome of a call -------------------------------------------------------------------------------------------
 
 
 def describe(value: Any, seen: dict[int, int] | None = None, keep: list[Any] | None = None) -> Any:
-    """A value as plain data: equal descriptions mean that a program could not tell the values apart.
+    """Return a value as plain data: a program cannot distinguish values with equal descriptions.
 
-    Tensors bit by bit with dtype, device, strides and requires_grad; containers in order with their types; an object met
-    before is told by its number, so that aliasing shows.
+    Tensors bit by bit with dtype, device, strides and requires_grad; containers in order with their types; an object
+    that occurred before as its number, so that aliasing shows.
     """
     seen = {} if seen is None else seen
     keep = [] if keep is None else keep
@@ -150,9 +150,9 @@ def describe(value: Any, seen: dict[int, int] | None = None, keep: list[Any] | N
 
 
 def outcome(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a call comes to, as plain data. The arguments are used as they are, mutations included.
+    """Return the outcome of a call as plain data. The arguments are passed uncopied, so mutations reach them.
 
-    An exception's user frames are those below the call here: (function, line) outermost first.
+    An exception's user frames are those inside the call: (function, line), outermost first.
     """
     out = io.StringIO()
     result: Any
@@ -166,13 +166,13 @@ def outcome(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] 
             result = ("returned",)
     seen: dict[int, int] = {}
     keep: list[Any] = []
-    # Arguments first: an argument that is returned is then described as "again".
+    # Arguments first: a returned argument is then described as "again".
     after = describe([list(args), kwargs or {}], seen, keep)
     return {"how": result, "arguments": after, "value": describe(value, seen, keep), "stdout": out.getvalue()}
 
 
 def clone_args(args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> tuple[list[Any], dict[str, Any]]:
-    """Deep copies that keep the arguments' aliasing."""
+    """Return deep copies that preserve aliasing between the arguments."""
     return copy.deepcopy((list(args), dict(kwargs or {})))  # type: ignore[return-value]
 
 
@@ -186,7 +186,7 @@ def check(
 ) -> RecordingBackend:
     """Compare CPython and godynamo on deep copies of the arguments, ``calls`` times (a miss, then hits).
 
-    Gives the backend back; ``optimized`` is used when it is given, else ``fn`` is optimized here.
+    Returns the backend. If ``optimized`` is given, it is called instead of optimizing ``fn``.
     """
     recorder = nb() if backend is None else backend
     compiled = godynamo.optimize(fn, backend=recorder) if optimized is None else optimized
@@ -203,7 +203,7 @@ def check(
 
 
 def assert_no_internal_errors() -> None:
-    """A bug of ours falls back to CPython: right results alone would hide it."""
+    """Check that there was no internal error: after one, CPython runs the call and its result is still right."""
     assert _C.counters()["internal_errors"] == 0
 
 
@@ -211,13 +211,13 @@ def assert_no_internal_errors() -> None:
 
 
 def counted(name: str) -> int:
-    """One of the core's counters."""
+    """Return one of the core's counters."""
     return _C.counters()[name]
 
 
 @contextlib.contextmanager
 def no_translation() -> Iterator[None]:
-    """Every call inside is a hit, or runs in CPython by a verdict taken before: nothing is translated, Go is not called."""
+    """Check that each call inside is a hit, or runs in CPython by an earlier decision: no translation, no Go call."""
     before = _C.counters()
     yield
     after = _C.counters()
@@ -227,33 +227,33 @@ def no_translation() -> Iterator[None]:
 
 @contextlib.contextmanager
 def translations(expected: int) -> Iterator[None]:
-    """Exactly so many translations start inside."""
+    """Check that exactly this number of translations starts inside."""
     before = counted("translations")
     yield
     assert counted("translations") - before == expected
 
 
 def entries(fn: Any) -> list[Any]:
-    """The entries of the function's own frame, most recently used first."""
+    """Return the entries of the function's own frame, most recently used first."""
     return list(fn.cache.entries())
 
 
 def texts(fn: Any) -> list[str]:
-    """The guard texts of these."""
+    """Return the guard texts of the function's entries."""
     return [entry.text for entry in entries(fn)]
 
 
 def break_reasons() -> list[str]:
-    """Reasons of all graph breaks counted so far."""
+    """Return the reasons of all graph breaks counted so far."""
     return [reason for reason, count in utils.counters["graph_break"].items() for _ in range(count)]
 
 
 def opaque(x: Any) -> Any:
-    """A Python function that is never captured: a call of it is a graph break. See ``unsupported``."""
+    """Return ``x``. Never captured: a call of it is a graph break. See ``unsupported``."""
     return x
 
 
-#: what tests call to break the graph: runs in CPython, gives back its argument
+#: called by tests to break the graph: runs in CPython and returns its argument
 unsupported = godynamo.disable(opaque)
 
 

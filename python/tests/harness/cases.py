@@ -1,10 +1,9 @@
-"""Tables of small functions, one table a family of values: each runs plain and translated, and everything a caller can see is
-compared.
+"""Tables of small functions, one per family of values, compared under CPython and under godynamo.
 
-``cases = Cases()``; ``@cases`` (or ``@cases(args=..., breaks=...)``) adds a function, ``cases.check(case)`` runs it. A function
-gets a tensor and whatever ``args`` makes; its result, its exception (type and text), what became of the arguments, aliasing, and
-what was printed must be CPython's. ``graphs`` and ``breaks`` say how much is captured: one graph and no break unless the table
-says otherwise.
+``cases = Cases()``; ``@cases`` (or ``@cases(args=..., breaks=...)``) adds a function, ``check(case)`` runs it. A
+function receives a tensor and the result of ``args``; its result, its exception (type and text), changes of the
+arguments, aliasing and printed output must equal CPython's. ``graphs`` and ``breaks`` are the expected numbers of
+graphs and breaks: one and none by default.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A function of the table and what its translation is expected to come to."""
+    """A function of the table and the expected result of its translation."""
 
     fn: Callable[..., Any]
     args: Callable[[], tuple[Any, ...]]
@@ -47,7 +46,7 @@ def _no_arguments() -> tuple[Any, ...]:
 
 
 class Cases:
-    """A table; iterating it gives its cases."""
+    """A table of cases; iterable."""
 
     def __init__(self) -> None:
         self.all: list[Case] = []
@@ -71,12 +70,12 @@ class Cases:
         return iter(self.all)
 
     def names(self) -> list[str]:
-        """Ids for pytest."""
+        """Return ids for pytest."""
         return [case.name for case in self.all]
 
 
 def check(case: Case) -> None:
-    """Run a case plain, with effects among inlined operations, and with a backend that takes whole graphs."""
+    """Run a case under CPython, with operations inlined, and with a backend that takes whole graphs."""
     for backend in ("eager", CompileCounter()):
         godynamo.reset()
         utils.counters.clear()
@@ -102,10 +101,10 @@ def check_calls(
     state: Callable[[], Any] = lambda: None,
     prepare: Callable[[], Any] = lambda: None,
 ) -> None:
-    """Compare call after call, each with arguments of its own, on a function that ``make`` makes afresh for either side.
+    """Compare successive calls, each with separate arguments, of a function that ``make`` creates for each side.
 
-    graphs: handed to a backend that takes whole graphs, all calls together; translations: started by each call; state: what else
-    must be equal after each call, told as plain data; prepare: runs before the first call of either side.
+    graphs: number received by a backend that takes whole graphs, over all calls; translations: started by each call;
+    state: returns further plain data to compare after each call; prepare: runs before each side's first call.
     """
     prepare()
     fn = make()
@@ -129,12 +128,12 @@ def check_calls(
 
 
 def reasons() -> list[str]:
-    """Reasons of the breaks so far."""
+    """Return the reasons of the breaks so far."""
     return [reason for reason, count in utils.counters["graph_break"].items() for _ in range(count)]
 
 
 def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
-    """What a call comes to, as plain data: result or exception, the arguments afterwards, aliasing, text printed."""
+    """Return the outcome of a call as plain data: result or exception, arguments afterwards, aliasing, printed text."""
     out = io.StringIO()
     value: Any = None
     with contextlib.redirect_stdout(out):
@@ -148,7 +147,7 @@ def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _told(error: BaseException | None, depth: int = 0) -> Any:
-    """An exception with its traceback (the user's frames), its cause and its context."""
+    """Describe an exception with its traceback (the user's frames), cause and context."""
     if error is None or depth > 8:
         return None
     frames = [(f.name, f.lineno) for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
@@ -163,11 +162,11 @@ def _told(error: BaseException | None, depth: int = 0) -> Any:
 
 
 class _Seen:
-    """Tells values as plain data; an object met before is told by its number, so that aliasing shows."""
+    """Describes values as plain data; an object that occurred before is its number, so that aliasing shows."""
 
     def __init__(self) -> None:
         self.numbers: dict[int, int] = {}
-        self.keep: list[Any] = []  # so that no address is used twice
+        self.keep: list[Any] = []  # so that no address is reused
 
     def tell(self, value: Any) -> Any:
         if type(value) in _PLAIN:
@@ -194,7 +193,7 @@ class _Seen:
                 [(self.tell(k), self.tell(dict.__getitem__(value, k))) for k in dict.__iter__(value)],
             )
         if isinstance(value, (set, frozenset)):
-            items = [self.tell(v) for v in value]  # in CPython's order, where that is the values' own
+            items = [self.tell(v) for v in value]  # in CPython's order, if it depends only on the values
             return items if all(type(v) in _PLAIN for v in value) else sorted(map(repr, items))
         if isinstance(value, _PLAIN):  # an instance of a subclass
             return next(base.__repr__(value) for base in _PLAIN if isinstance(value, base))

@@ -1,7 +1,7 @@
-"""Runs random programs in children, shrinks what differs and prints it: what the commands of both kinds of programs do.
+"""Runs random programs in children, shrinks those that differ and prints them: the command of every fuzzer.
 
-Programs run in batches in children forked from a process that has imported everything and translated nothing, so that a crash
-or a hang costs one program and is reported with its seed.
+Programs run in batches in children forked from a process that has imported everything and translated nothing, so that
+a crash or a hang costs one program and is reported with its seed.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ from harness.fuzz_shrink import Body, shrink
 BATCH = 200
 MANY = 50  #: mismatches after which a run ends
 TIMEOUT = 60.0  #: seconds for one program
-SAID = 2500  #: bytes of what a program that crashed had written to standard error
-PROGRESS = 10.0  #: seconds between two lines that tell how far a run has come
-Job = tuple[Any, str, bool]  #: a name, a program's text, whether its backend is given whole graphs
+SAID = 2500  #: bytes shown of a crashed program's standard error
+PROGRESS = 10.0  #: seconds between two lines of progress
+Job = tuple[Any, str, bool]  #: a name, a program's text, whether its backend receives whole graphs
 
 
 @dataclass
 class Programs:
     """A kind of random programs."""
 
-    what: str  #: what they are compared with
+    what: str  #: the reference of the comparison, for messages
     program: Callable[[int], Body]  #: the body of a seed's program
-    source: Callable[[int, Body], str]  #: the whole text, of a shrunk body too
+    source: Callable[[int, Body], str]  #: the whole text, also of a shrunk body
     judge: Callable[[str, bool], Mismatch | None]
-    whole: Callable[[int], bool]  #: whether the seed's program has a backend that is given whole graphs
-    tries: int = 600  #: programs that are judged to shrink one
-    runs: int = 1  #: what one program counts for
-    #: what is shown of a program's text
+    whole: Callable[[int], bool]  #: whether the backend of the seed's program receives whole graphs
+    tries: int = 600  #: maximum number of programs judged to shrink one
+    runs: int = 1  #: the number that one program counts as
+    #: returns the part of a program's text to show
     shown: Callable[[str], str] = lambda text: "def fn(" + text.split("\ndef fn(", 1)[1]
 
     def text(self, seed: int) -> str:
-        """The seed's whole program."""
+        """Return the seed's whole program."""
         return self.source(seed, self.program(seed))
 
 
 def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Iterator[tuple[Any, Mismatch | None]]:
-    """Judges (name, text, whole) one after the other in a fork; one that dies or hangs is the last that comes back.
+    """Judge (name, text, whole) jobs one after the other in a fork; one that dies or hangs is the last result.
 
-    A program that crashes alone and without godynamo has no result to compare with: it holds.
+    A program that crashes alone and without godynamo has no result to compare with, and passes.
     """
     read, write = os.pipe()
     errors = tempfile.TemporaryFile()  # noqa: SIM115 closed below, a generator's own with statement might never be left
@@ -84,7 +84,7 @@ def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Itera
                 yield jobs[at][0], Mismatch(**row) if row else None
                 at += 1
                 deadline = time.monotonic() + timeout
-    finally:  # whoever has seen enough closes the generator
+    finally:  # also if the caller closes the generator early
         os.close(read)
         if why != "crash" and at < len(jobs):
             os.kill(child, signal.SIGKILL)
@@ -92,7 +92,7 @@ def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Itera
     if at < len(jobs) and why == "crash" and plain:
         if at == 0:
             yield jobs[at][0], None
-        else:  # unless the programs before it are to blame
+        else:  # unless an earlier program caused it
             yield from in_child(kind, jobs[at : at + 1], timeout)
     elif at < len(jobs):
         got = "" if why == "hang" else f"wait status {status}"
@@ -107,7 +107,7 @@ def _child(kind: Programs, read: int, write: int, jobs: list[Job], errors: IO[by
         os.dup2(errors.fileno(), 2)
         faulthandler.enable(2, all_threads=False)
         fuzz_compare.on_plain_run = lambda begins: os.write(write, json.dumps(begins).encode() + b"\n")
-        logging.getLogger("godynamo").setLevel(logging.CRITICAL)  # warnings of the cache limit, each with its traceback
+        logging.getLogger("godynamo").setLevel(logging.CRITICAL)  # no warnings of the cache limit with tracebacks
         for _, text, whole in jobs:
             os.ftruncate(2, 0)
             os.lseek(2, 0, os.SEEK_SET)
@@ -122,7 +122,7 @@ def _child(kind: Programs, read: int, write: int, jobs: list[Job], errors: IO[by
 
 
 def mismatches(kind: Programs, seeds: list[int], timeout: float = TIMEOUT) -> Iterator[tuple[int, Mismatch | None]]:
-    """Judges the programs of the seeds, in as many children as it takes."""
+    """Judge the programs of the seeds, in as many children as necessary."""
     while seeds:
         done = 0
         for seed, found in in_child(kind, [(s, kind.text(s), kind.whole(s)) for s in seeds[:BATCH]], timeout):
@@ -132,7 +132,7 @@ def mismatches(kind: Programs, seeds: list[int], timeout: float = TIMEOUT) -> It
 
 
 def minimal(kind: Programs, seed: int, found: Mismatch, timeout: float = TIMEOUT) -> tuple[str, Mismatch]:
-    """The seed's program shrunk to what still shows a mismatch of this kind."""
+    """Shrink the seed's program as far as it still shows a mismatch of this kind."""
     last = found
 
     def holds(candidate: Body) -> bool:
@@ -155,7 +155,7 @@ def minimal(kind: Programs, seed: int, found: Mismatch, timeout: float = TIMEOUT
 
 
 def report(kind: Programs, seed: int, found: Mismatch, out: Any = sys.stdout) -> str:
-    """Shrinks and prints one mismatch; returns the minimal program."""
+    """Shrink and print one mismatch; return the minimal program."""
     text, last = minimal(kind, seed, found)
     backend = "whole graphs" if kind.whole(seed) else "inline"
     print(f"== seed {seed} ({backend}): {last}\n{text}", file=out, flush=True)
@@ -163,7 +163,7 @@ def report(kind: Programs, seed: int, found: Mismatch, out: Any = sys.stdout) ->
 
 
 def main(kind: Programs, count: int, text: str, options: argparse.ArgumentParser | None = None) -> int:
-    """The command of a kind of programs; ``count`` of them by default. ``options``: what the kind has beyond the common ones."""
+    """Run the command of a kind of programs, ``count`` by default. ``options``: a parser with the kind's options."""
     parser = options or argparse.ArgumentParser(description=text)
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -190,7 +190,7 @@ def main(kind: Programs, count: int, text: str, options: argparse.ArgumentParser
             print(f"{ran} of {args.count}, {ran / (told - started):.0f} a second", file=sys.stderr, flush=True)
     seconds = time.monotonic() - started
     kinds = Counter(mismatch.kind for _, mismatch in found)
-    first = {mismatch.kind: seed for seed, mismatch in reversed(found)}  # one of each kind comes first
+    first = {mismatch.kind: seed for seed, mismatch in reversed(found)}  # the first seed of each kind is shrunk first
     found.sort(key=lambda one: first[one[1].kind] != one[0])
     for seed, mismatch in found[: args.most]:
         report(kind, seed, mismatch)

@@ -1,4 +1,4 @@
-"""What both kinds of random programs share: a run plainly and one under godynamo, compared call by call."""
+"""Shared by the fuzzers: runs a program under CPython and under godynamo, and compares it call by call."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import torch
 import godynamo
 from godynamo import _C
 
-#: seconds that CPython may take for a program: what runs longer (an endless loop that shrinking made) is not judged
+#: seconds that CPython may take for a program; one that runs longer (shrunk to an endless loop) is not judged
 PLAIN_LIMIT = 2.0
 FILENAME = "<program>"
-#: what a run of a program gives for each call: a part's name → plain data that == compares
+#: the observations of a run, per call: a part's name → plain data that == compares
 Observed = list[dict[str, Any]]
-#: called before (True) and after (False) each plain run: a process that dies in between is not godynamo's fault
+#: called before (True) and after (False) each plain run: if the process dies in between, godynamo is not the cause
 on_plain_run: Callable[[bool], object] = bool
 
 
 @dataclass
 class Mismatch:
-    """The first thing that differs."""
+    """The first difference."""
 
     kind: str  #: "value", "exception", "output", "effects", "internal error", "crash", "hang"
     call: int
@@ -41,22 +41,22 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def text_of(text: str) -> str:
-    """A text without addresses."""
+    """Return a text without addresses."""
     return _ADDRESS.sub("0x", str.__str__(text))
 
 
 def whole_graph(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., Any]:
-    """A backend that is given graphs instead of writing them inline."""
+    """A backend that receives whole graphs, instead of having them written inline."""
     gm.graph.lint()
     return gm.forward
 
 
 class Plain:
-    """Values as data that == compares whole; an object met again is its number, so that aliases are compared."""
+    """Values as data that == compares; an object that occurred before is its number, so that aliases are compared."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
-        self._kept: list[Any] = []  # ids must not be used again
+        self._kept: list[Any] = []  # so that no id is reused
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, (int, float, str, bytes, complex, type(None), type, range)):
@@ -83,7 +83,7 @@ class Plain:
         return (name, self(vars(value)) if hasattr(value, "__dict__") else None)
 
     def error(self, error: BaseException | None, seen: dict[int, int]) -> Any:
-        """Type, text, arguments, and the same of its cause and context."""
+        """Return type, text and arguments, and the same for cause and context."""
         if error is None:
             return None
         if id(error) in seen:
@@ -100,26 +100,26 @@ def frames_in(error: BaseException, filename: str) -> list[tuple[str, int]]:
             out.append((tb.tb_frame.f_code.co_name, tb.tb_lineno))
         tb = tb.tb_next
     if isinstance(error, UnboundLocalError) and out:
-        # CPython's own line depends on how often the code ran: a quickened STORE_FAST__LOAD_FAST that finds nothing has the line
-        # of its first half (3.11).
+        # CPython's own line depends on how often the code has run: a quickened STORE_FAST__LOAD_FAST that finds nothing
+        # has the line of its first half (3.11).
         out[-1] = (out[-1][0], 0)
     return out
 
 
 @functools.lru_cache(maxsize=4)
 def _compiled(text: str, line: int) -> Any:
-    """Code of a part of a program that starts at this line."""
+    """Return the code of a part of a program that starts at this line."""
     return compile("\n" * (line - 1) + text, FILENAME, "exec")
 
 
 def codes_of(text: str) -> list[Any]:
-    """The prelude's code, which all programs share, and the function's own."""
+    """Return the prelude's code, which all programs share, and the function's."""
     at = text.index("\ndef fn(") + 1
     return [_compiled(text[:at], 1), _compiled(text[at:], 1 + text.count("\n", 0, at))]
 
 
 class TooLongError(BaseException):
-    """CPython itself does not come to an end; no program catches it."""
+    """CPython itself does not finish; no program catches this."""
 
 
 @contextlib.contextmanager
@@ -128,7 +128,7 @@ def limited(seconds: float) -> Iterator[None]:
         raise TooLongError
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again: CPython drops what a finalizer raises
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # repeated: CPython drops an exception raised in a finalizer
     try:
         yield
     finally:
@@ -137,7 +137,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def narrowed(a: Any, b: Any) -> tuple[Any, Any]:
-    """Where two values part: into what is alike outside of the one place that differs."""
+    """Narrow two values down to the one place where they differ."""
     while isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
         different = [(x, y) for x, y in zip(a, b) if x != y]
         if len(different) != 1 or len(repr(a)) < 100:
@@ -149,9 +149,10 @@ def narrowed(a: Any, b: Any) -> tuple[Any, Any]:
 def compare(
     text: str, run: Callable[[list[Any], Callable[[Any], Any]], Observed], whole: bool = False
 ) -> Mismatch | None:
-    """The first difference of a program's two runs; ``run`` makes one of its codes and of what wraps the function.
+    """Return the first difference between a program's two runs.
 
-    ``whole`` takes a backend that is given whole graphs. Raises SyntaxError for a text that is no program.
+    ``run`` takes the codes and the wrapper of the function. ``whole`` selects a backend that receives whole graphs.
+    Raises SyntaxError if the text is no program.
     """
     codes = codes_of(text)
     on_plain_run(True)

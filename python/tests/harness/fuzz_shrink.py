@@ -1,4 +1,4 @@
-"""Takes out of a program what a mismatch does not need: statements by delta debugging, then parts, blocks and headers."""
+"""Removes the parts of a program that a mismatch does not need: statements by delta debugging, then blocks, headers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Body = list[Statement]
 
 
 def _ddmin(body: Body, holds: Callable[[Body], bool]) -> Body:
-    """The statements of one block that are needed: halves first, then quarters, ... then single ones."""
+    """Return the needed statements of one block: removes halves first, then quarters, ... then single ones."""
     size = max(1, len(body) // 2)
     while body:
         at, taken = 0, False
@@ -27,7 +27,7 @@ def _ddmin(body: Body, holds: Callable[[Body], bool]) -> Body:
 
 
 def _simpler(statement: Statement) -> Iterator[Body]:
-    """What could stand in a compound statement's place, simplest first: one of its blocks, itself without an optional part."""
+    """Yield replacements of a compound statement, simplest first: its blocks, then itself without an optional part."""
     for _, block in statement.parts:
         if block is not None:
             yield block
@@ -40,7 +40,7 @@ def _simpler(statement: Statement) -> Iterator[Body]:
 
 
 def shrink(body: Body, mismatch: Callable[[Body], bool], most: int = 2000) -> Body:
-    """The smallest program found for which ``mismatch`` still holds; ``most`` programs are tried."""
+    """Return the smallest program found for which ``mismatch`` holds; at most ``most`` programs are tried."""
     left = most
 
     def tried(candidate: Body) -> bool:

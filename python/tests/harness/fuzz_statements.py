@@ -1,4 +1,4 @@
-"""A program as a tree of statements, so that what a mismatch does not need can be taken out."""
+"""A program as a tree of statements, from which the parts that a mismatch does not need can be removed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass
 class Statement:
-    """A line, or headers with a block under each; a part after the first may be left out where ``optional`` says so."""
+    """A line, or headers with a block under each; ``optional`` marks the later parts that may be omitted."""
 
     parts: list[tuple[str, list[Statement] | None]]
     optional: tuple[bool, ...] = ()
 
     def render(self, depth: int, out: list[str]) -> None:
-        """Appends the statement's lines."""
+        """Append the statement's lines."""
         for header, block in self.parts:
             out.append("    " * depth + header)
             if block is not None:
@@ -21,7 +21,7 @@ class Statement:
 
 
 def render_block(block: list[Statement], depth: int, out: list[str]) -> None:
-    """Appends a block's lines; an empty one is a pass."""
+    """Append a block's lines; an empty block is a pass."""
     for statement in block:
         statement.render(depth, out)
     if not block:
@@ -29,5 +29,5 @@ def render_block(block: list[Statement], depth: int, out: list[str]) -> None:
 
 
 def line(text: str) -> Statement:
-    """A simple statement."""
+    """Return a simple statement."""
     return Statement([(text, None)])

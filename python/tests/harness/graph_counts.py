@@ -1,8 +1,8 @@
-"""The comparison of harness.capture with the number of graphs that a row of docs/conformance.md asks for.
+"""The comparison of harness.capture, with the number of graphs that a row of docs/conformance.md requires.
 
-The codes of its rows mean: G and C are ``one_graph`` (a folded constant is returned beside a tensor operation, so
-that folding it can be told from leaving the frame to CPython), B is ``split`` (captured in at most so many graphs; one graph
-without a break passes too), S and X are ``same``.
+Codes of the rows: G and C are ``one_graph`` (a folded constant is returned together with a tensor operation, which
+distinguishes folding from leaving the frame to CPython), B is ``split`` (captured in at most a given number of graphs;
+one graph without a break also passes), S and X are ``same``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.capture import RecordingBackend, break_reasons, check, nb, unsuppor
 
 
 def one_graph(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBackend:
-    """CPython's result from one graph, and no graph break on the way."""
+    """Check for CPython's result from one graph without a graph break."""
     godynamo.reset()
     recorder = same(fn, *args, **kwargs)
     assert not break_reasons(), break_reasons()
@@ -26,7 +26,7 @@ def one_graph(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBac
 
 
 def split(fn: Callable[..., Any], *args: Any, at_most: int = 2, **kwargs: Any) -> RecordingBackend:
-    """CPython's result, captured in one to ``at_most`` graphs."""
+    """Check for CPython's result from one to ``at_most`` graphs."""
     godynamo.reset()
     recorder = same(fn, *args, **kwargs)
     assert 1 <= len(recorder) <= at_most, ([recorder.ops(i) for i in range(len(recorder))], break_reasons())
@@ -34,12 +34,12 @@ def split(fn: Callable[..., Any], *args: Any, at_most: int = 2, **kwargs: Any) -
 
 
 def same(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBackend:
-    """CPython's result, however it came about."""
+    """Check for CPython's result from any number of graphs."""
     return check(fn, *args, **kwargs)
 
 
 def x3() -> torch.Tensor:
-    """A small tensor without zeros."""
+    """Return a small tensor without zeros."""
     return torch.tensor([1.5, -2.0, 3.25])
 
 

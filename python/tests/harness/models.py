@@ -1,4 +1,4 @@
-"""Models that tests run under every kind of backend: an MLP and an attention block as transformers writes them."""
+"""Models that tests run under every kind of backend: an MLP, and an attention block in the style of transformers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MLP(nn.Module):
 
 
 class AttentionConfig:
-    """What the block below is built from, as a plain attribute object."""
+    """The settings of the block below, as a plain attribute object."""
 
     def __init__(self, hidden_size=32, heads=4, dropout=0.1, sdpa=False):
         self.hidden_size = hidden_size
@@ -71,7 +71,7 @@ class SelfAttention(nn.Module):
 
 
 class Block(nn.Module):
-    """Pre-norm attention and feed-forward with residuals; takes and returns what a transformers layer does."""
+    """Pre-norm attention and feed-forward with residuals; has the signature of a transformers layer."""
 
     def __init__(self, config):
         super().__init__()
@@ -98,7 +98,7 @@ class Block(nn.Module):
 
 
 class Counting:
-    """A custom callable: runs graphs as they are, keeps them."""
+    """A custom callable that runs graphs unchanged and keeps them."""
 
     def __init__(self):
         self.graphs = []
@@ -110,7 +110,7 @@ class Counting:
 
 
 def mask_for(batch, length):
-    """A causal additive mask."""
+    """Return a causal additive mask."""
     return torch.full((length, length), float("-inf")).triu(1).expand(batch, 1, length, length).contiguous()
 
 
@@ -128,14 +128,14 @@ CASES = {
     "attention by sdpa": lambda: attention_case(sdpa=True),
 }
 
-#: two gemms in another order differ in the last bits; a backend that only re-runs torch's operations may not
+#: exact comparison: these backends only rerun torch's operations; gemms in another order differ in the last bits
 EXACT = {"eager", "custom"}
 LIGHT = ["eager", "aot_eager", "custom"]
 BACKENDS = [*LIGHT, "inductor"]
 
 
 def close(actual, expected, backend, grads=False):
-    # The derived formulas of aot_autograd may add in another order even where the forward operations are the same.
+    # The derived formulas of aot_autograd may add in another order even if the forward operations are the same.
     exact = backend in EXACT or (backend == "aot_eager" and not grads)
     torch.testing.assert_close(actual, expected, **({"rtol": 0, "atol": 0} if exact else {"rtol": 1e-4, "atol": 1e-5}))
 

@@ -1,4 +1,4 @@
-"""What the tests of training share: a small transformer, whole training runs, and a comparison with eager."""
+"""Shared by the training tests: a small transformer, whole training runs, and a comparison with eager."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VOCABULARY, LENGTH, STEPS = 17, 8, 20
 
 
 def whole(gm: torch.fx.GraphModule, example_inputs: Any) -> Callable[..., Any]:
-    """A backend that is given whole graphs and runs them as they are."""
+    """A backend that receives whole graphs and runs them unchanged."""
     gm.graph.lint()
     return gm.forward
 
@@ -58,18 +58,18 @@ class Transformer(torch.nn.Module):
 
 
 def batch(i: int) -> torch.Tensor:
-    """The i-th batch of token sequences, the same in each run: each counts on from another token."""
+    """Return the i-th batch of token sequences, the same in each run: each counts up from another token."""
     start = torch.randint(0, VOCABULARY, (4, 1), generator=torch.Generator().manual_seed(i))
     return (start + torch.arange(LENGTH + 1)) % VOCABULARY
 
 
 def loss_of(model: Callable[..., torch.Tensor], ids: torch.Tensor) -> torch.Tensor:
-    """The loss of a batch."""
+    """Return the loss of a batch."""
     return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
 
 
 class Run:
-    """What a training run leaves: losses, parameters, buffers, optimizer state, the random generator."""
+    """The result of a training run: losses, parameters, buffers, optimizer state, the random generator's state."""
 
     def __init__(self, losses: list[float], model: torch.nn.Module, optimizer: Any = None) -> None:
         self.losses = losses
@@ -79,23 +79,24 @@ class Run:
         self.drawn = torch.get_rng_state()
 
     def same(self, other: Run) -> None:
-        """All of it is bit by bit the other's."""
+        """Check that everything equals the other run's, bit by bit."""
         assert self.losses == other.losses
         assert torch.equal(self.drawn, other.drawn)
         assert len(self.tensors) == len(other.tensors)
         assert all(torch.equal(a, b) for a, b in zip(self.tensors, other.tensors, strict=True))
 
     def close(self, other: Run, tolerance: float = 1e-3) -> None:
-        """All of it is the other's to a tolerance."""
+        """Check that losses and tensors are the other run's up to a tolerance."""
         torch.testing.assert_close(self.losses, other.losses, rtol=tolerance, atol=tolerance)
         for a, b in zip(self.tensors, other.tensors, strict=True):
             torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
 
 
 def both(make: Callable[[], Callable[..., Any]], *calls: tuple[Any, ...], backend: Any = "eager") -> CompileCounter:
-    """Runs what ``make`` gives eagerly and under godynamo on the same calls and from the same seed; ``facts`` are compared.
+    """Run the result of ``make`` eagerly and under godynamo on the same calls, from the same seed; compare ``facts``.
 
-    ``make`` is called for each run, so that state of the one is not seen by the other. Gives a counter of graphs.
+    ``make`` is called for each run, so that the runs share no state. Returns the backend, a counter of graphs if
+    it is "counted".
     """
     counter = CompileCounter() if backend == "counted" else backend
     torch.manual_seed(0)
@@ -112,7 +113,7 @@ def both(make: Callable[[], Callable[..., Any]], *calls: tuple[Any, ...], backen
 
 
 def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """What a call comes to, as data."""
+    """Return the outcome of a call as data."""
     args = tuple(a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args)
     try:
         value = fn(*args)
@@ -122,7 +123,7 @@ def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def facts(value: Any) -> Any:
-    """A value as data that == compares: tensors by bits, dtype, shape, requires_grad."""
+    """Return a value as data that == compares: tensors by bits, dtype, shape, requires_grad."""
     if isinstance(value, torch.Tensor):
         return str(value.dtype), tuple(value.shape), value.requires_grad, repr(value.detach().tolist())
     if isinstance(value, (list, tuple)):
@@ -133,10 +134,10 @@ def facts(value: Any) -> Any:
 
 
 def breaks() -> dict[str, int]:
-    """The reasons of splits so far."""
+    """Return the reasons of the graph breaks so far, with their counts."""
     return dict(utils.counters["graph_break"])
 
 
 def quiet() -> None:
-    """Leave out the warnings about functions with many shapes of arguments."""
+    """Silence warnings about functions with many argument shapes."""
     logging.getLogger("godynamo").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""hasattr, getattr and `except AttributeError` where a descriptor, a property or a hook says that there is no such attribute."""
+"""hasattr, getattr and `except AttributeError` if a descriptor, a property or a hook reports a missing attribute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists and deques of the frame that the program adds to: where it never looks at them, nothing but their types is guarded."""
+"""Lists and deques from outside that the program only appends to: only their types are guarded."""
 
 from __future__ import annotations
 

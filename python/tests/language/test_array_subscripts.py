@@ -1,4 +1,4 @@
-"""numpy arrays of the frame in subscripts of tensors: torch makes a tensor of each, by copying, and so does the graph."""
+"""numpy arrays from outside in subscripts of tensors: torch copies each to a tensor, and so does the graph."""
 
 from __future__ import annotations
 

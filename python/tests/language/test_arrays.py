@@ -1,4 +1,4 @@
-"""numpy arrays: torch.from_numpy of an array from the frame is an input of the graph; what numpy computes is CPython's."""
+"""numpy arrays: torch.from_numpy of an array from outside is a graph input; numpy's computations run in CPython."""
 
 from __future__ import annotations
 

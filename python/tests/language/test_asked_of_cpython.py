@@ -1,4 +1,4 @@
-"""What only CPython or torch can say of a program's classes: words of errors, tables of members, handlers that are read."""
+"""Facts about a program's classes that only CPython or torch knows: error texts, tables of members, handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read off known objects: lists and dicts are shared with the program, tuples are the very same objects."""
+"""Values read from known objects: lists and dicts are shared with the program, tuples are the same objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.autograd.Function: apply is one operation of the graph, the function itself; what does more than compute is CPython's."""
+"""torch.autograd.Function: apply is one operation of the graph; functions that do more than compute run in CPython."""
 
 from __future__ import annotations
 

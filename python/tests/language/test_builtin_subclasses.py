@@ -1,4 +1,4 @@
-"""Instances of subclasses of builtin types: C code asks their classes what CPython's does, and no more."""
+"""Instances of subclasses of builtin types: C code calls the same methods of their classes as in CPython."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions wrapped by functools.lru_cache: a hit is captured, and counted as CPython counts it; a miss runs the function."""
+"""Functions wrapped by functools.lru_cache: a hit is captured, and counted as in CPython; a miss runs the function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes that are changed after a frame was translated: bases assigned, special methods added, replaced or taken away."""
+"""Classes changed after a frame was translated: bases assigned, special methods added, replaced or removed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What classes refuse, and what they only seem to be: super() and object.__new__ with wrong arguments, special methods that are
-None or another type's, __class__ that says otherwise, slots without a dict, hashes, computed strings."""
+"""What classes reject, and what they misreport.
+
+super() and object.__new__ with wrong arguments, special methods that are None or another type's, a false __class__,
+slots without a dict, hashes, computed strings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Class methods written in C, reached by super() from a class method of the same name."""
+"""Class methods written in C, called by super() in a class method of the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look-up on a class rests on: whatever it found, or did not find, may change between two calls."""
+"""Lookups on a class: their results, found or not, may change between two calls."""
 
 from __future__ import annotations
 

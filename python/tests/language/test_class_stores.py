@@ -1,4 +1,4 @@
-"""A frame that stores on a class, then reads the name again: through instances of every kind, super() and the metaclass."""
+"""A frame stores on a class, then reads the name again: through any kind of instance, super() or the metaclass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the collections module has: deque, OrderedDict, defaultdict, Counter, ChainMap, UserDict, UserList, namedtuple."""
+"""The collections module: deque, OrderedDict, defaultdict, Counter, ChainMap, UserDict, UserList, namedtuple."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the collector calls while captured code runs is no part of it: hypothesis has such a callback, and so do profilers."""
+"""Callbacks of the garbage collector during captured code are no part of it: hypothesis and profilers have some."""
 
 import gc
 import time

@@ -1,4 +1,4 @@
-"""copy.copy and copy.deepcopy of instances: made by the recipe of object.__reduce_ex__, in copy's order of look-ups."""
+"""copy.copy and copy.deepcopy of instances: by object.__reduce_ex__, with lookups in copy's order."""
 
 from __future__ import annotations
 

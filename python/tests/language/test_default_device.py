@@ -1,4 +1,4 @@
-"""Frames under torch.set_default_device and ``with torch.device``, and what rests on torch's state with no tensor there."""
+"""Frames under torch.set_default_device and ``with torch.device``, and torch's state without tensors."""
 
 from __future__ import annotations
 

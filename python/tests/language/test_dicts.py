@@ -1,4 +1,4 @@
-"""Dicts: methods, live views and their set operations, operators, order, keys of every kind, mutation seen by the caller."""
+"""Dicts: methods, live views and their set operations, operators, order, keys of every kind, mutation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.distributions inside of captured functions: made, asked and drawn from; what they refuse is refused by eager's words."""
+"""torch.distributions inside captured functions: created, queried and drawn from, with eager's error texts."""
 
 from __future__ import annotations
 

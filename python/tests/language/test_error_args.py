@@ -1,4 +1,4 @@
-"""What C code of CPython's raises and the program catches: text and arguments are known without a split."""
+"""Exceptions of CPython's C code that the program catches: text and arguments are known without a graph break."""
 
 from __future__ import annotations
 

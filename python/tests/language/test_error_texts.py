@@ -1,4 +1,4 @@
-"""Exceptions that captured code raises and catches itself carry CPython's own types and texts: rows S004-73, 79, 95, 107, 111."""
+"""Exceptions that captured code raises and catches have CPython's types and texts: rows S004-73, 79, 95, 107, 111."""
 
 from __future__ import annotations
 

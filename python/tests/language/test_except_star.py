@@ -1,4 +1,4 @@
-"""except* and exception groups: known groups are split while translating, others by CPython; graphs before, inside and after."""
+"""except* and exception groups: known groups are split while translating, others by CPython; graphs in each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""try, except, else, finally, raise, assert: caught inside, caught around, let out; with splits in every part of the block."""
+"""try, except, else, finally, raise, assert: caught inside, outside, or propagated; breaks in every part of a block."""
 
 from __future__ import annotations
 

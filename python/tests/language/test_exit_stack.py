@@ -1,4 +1,4 @@
-"""contextlib.ExitStack, and what it needs: sys.exc_info, methods made by hand, functions of another module that leave."""
+"""contextlib.ExitStack and its needs: sys.exc_info, methods bound by hand, functions of other modules that raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What C code finds on a class: members by their value, special methods that are None, texts that run code of the user."""
+"""What C code finds on a class: members by value, special methods that are None, texts that run user code."""
 
 from __future__ import annotations
 

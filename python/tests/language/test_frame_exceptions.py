@@ -1,5 +1,7 @@
-"""Exceptions that came with the frame, as after a split inside of a handler: texts, sys.exc_info(), and exits of context
-managers, without another split and without a new translation for each new message."""
+"""Exceptions from outside the frame, as after a break inside a handler: texts, sys.exc_info(), context managers' exits.
+
+They cause no further break, and a new message causes no new translation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of a traceback are the user's: their code, their variables, their callers; and they keep alive what CPython's would."""
+"""Frames of a traceback are the user's: code, variables, callers, and the same objects kept alive as in CPython."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes of functions and code objects: what was read is guarded, since all of it but the closure may be assigned."""
+"""Attributes of functions and code objects: reads are guarded, since all but the closure can be assigned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generators made by the captured code: sent into, thrown into, closed, delegated to, escaping, abandoned."""
+"""Generators created in captured code: send, throw, close, delegate, escape, abandon."""
 
 from __future__ import annotations
 

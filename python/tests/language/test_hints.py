@@ -1,4 +1,4 @@
-"""typing.get_type_hints in captured code: known, as long as the annotations mean the same."""
+"""typing.get_type_hints in captured code: known while the annotations keep their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers that hold themselves, wherever something walks through what it is given."""
+"""Containers that contain themselves, in every operation that traverses its arguments."""
 
 from __future__ import annotations
 

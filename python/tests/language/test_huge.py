@@ -1,4 +1,4 @@
-"""Repetitions too long to be tracked, whose length does not even fit a machine word: CPython's exception."""
+"""Repetitions too long to track, even longer than a machine word: CPython's exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants that came with the frame are guarded by value, and are the call's own objects all the same."""
+"""Constants from outside are guarded by value, but remain the call's own objects."""
 
 from __future__ import annotations
 

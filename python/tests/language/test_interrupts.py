@@ -1,7 +1,8 @@
-"""Exceptions that no operation raises: of signal handlers, of other threads, for want of memory.
+"""Exceptions that no operation raises: from signal handlers, from other threads, for lack of memory.
 
-Each arrives once, where CPython would raise it: blocks are left, handlers see it, effects before it stay. A signal arrives at a
-chosen point: an operation whose kernel is Python (torch.library.custom_op, opaque to the graph), or an effect, raises it.
+Each arrives once, where CPython would raise it: blocks are left, handlers see it, earlier effects remain. A signal
+arrives at a chosen point: an operation whose kernel is Python (torch.library.custom_op, opaque to the graph), or an
+effect, raises it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Iterators that leave the frame, that have come to their end, that go backwards, and that are called while they run."""
+"""Iterators that leave the frame, are exhausted, run backwards, or are called while they run."""
 
 from __future__ import annotations
 

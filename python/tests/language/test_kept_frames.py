@@ -1,4 +1,4 @@
-"""What fails while translating keeps no frame of the program's alive: its arguments die when CPython would let go of them."""
+"""Errors while translating keep no frame of the program alive: its arguments die when CPython would drop them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operations ask an iterable, or its iterator, for its length, and which stop in the middle of an iterator."""
+"""Operations that read the length of an iterable or its iterator, and those that stop inside an iterator."""
 
 from __future__ import annotations
 

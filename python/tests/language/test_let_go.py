@@ -1,6 +1,6 @@
-"""What a store, a removal or a variable lets go of ends there.
+"""An object dropped by a store, a removal or a variable ends there.
 
-Its ``__del__`` runs before what the program does next, in every call, whatever the call that was translated had in that place.
+Its ``__del__`` runs before the program's next step, in every call, whatever the translated call had in that place.
 """
 
 from __future__ import annotations

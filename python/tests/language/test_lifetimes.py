@@ -1,6 +1,6 @@
 """Objects die when CPython's would: finalizers, weak references and files show the moment.
 
-Every function runs plain and translated, with a log of what is seen in which order.
+Every function runs under CPython and translated, with a log of the observed order.
 """
 
 from __future__ import annotations

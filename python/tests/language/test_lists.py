@@ -1,4 +1,4 @@
-"""Lists and tuples: every method and operator, slices, sorting, searching, comparison, aliases, mutation seen by the caller."""
+"""Lists and tuples: methods, operators, slices, sorting, searching, comparison, aliases, mutation."""
 
 from __future__ import annotations
 

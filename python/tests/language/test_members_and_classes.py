@@ -1,4 +1,4 @@
-"""Members of enum classes and classes with metaclasses: what C code asks them, and what the answers rest on."""
+"""Members of enum classes and classes with metaclasses: the methods that C code calls, and what guards the results."""
 
 from __future__ import annotations
 

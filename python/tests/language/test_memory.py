@@ -1,6 +1,6 @@
-"""A tensor that nothing reads any more is gone before the next operation: captured code needs no more memory than eager's.
+"""An unused tensor is freed before the next operation: captured code needs no more memory than eager.
 
-Peaks are counted by torch's profiler, in tensors of one size.
+torch's profiler counts the peaks, in tensors of one size.
 """
 
 from __future__ import annotations

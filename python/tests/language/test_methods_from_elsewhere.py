@@ -1,4 +1,4 @@
-"""C methods and fields that a class has taken from another class, or keeps under another name than their own."""
+"""C methods and fields that a class has from another class, or under another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nn.Modules made inside of captured code: torch's own Python code is inlined, as far as no parameter is made."""
+"""nn.Modules created inside captured code: torch's own Python code is inlined, unless it creates a parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""numpy's scalars in captured code, in their exact types; arrays and what warns run in CPython."""
+"""numpy's scalars in captured code, with their exact types; arrays and operations that warn run in CPython."""
 
 from __future__ import annotations
 

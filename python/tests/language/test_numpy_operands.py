@@ -1,4 +1,4 @@
-"""numpy's functions of numbers, its scalars as operands of torch's operations; torch.Size where a tuple means something else."""
+"""numpy's scalar functions, its scalars as operands of torch's operations; torch.Size where tuples differ."""
 
 from __future__ import annotations
 

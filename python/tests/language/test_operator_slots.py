@@ -1,4 +1,4 @@
-"""Operators between builtin values and instances of their subclasses: which type's slot comes first is CPython's to say."""
+"""Operators between builtin values and instances of their subclasses: CPython's order of the types' slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimized functions as values inside of captured code: objects of their own, which are not the functions they wrap."""
+"""Optimized functions as values inside captured code: distinct from the functions they wrap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that write into tensors given by out=, and those that find places: one graph, the very tensors come back."""
+"""Operations that write to out= tensors, and those that find indices: one graph that returns the same tensors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Objects of the caller's whose class has a ``__getattribute__`` of its own: it is inlined, guards and generated code
-read past it."""
+"""Objects from outside whose class defines ``__getattribute__``: it is inlined; guards and generated code bypass it."""
 
 from __future__ import annotations
 

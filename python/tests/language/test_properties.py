@@ -1,4 +1,4 @@
-"""A property read from its class is a value like any other: asked, called, returned."""
+"""A property read from its class is a value like any other: queried, called, returned."""
 
 from __future__ import annotations
 

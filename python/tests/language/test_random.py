@@ -1,4 +1,4 @@
-"""Random numbers of Python's: drawn anew by each call, from the generators themselves, and inputs of the graph."""
+"""Python's random numbers: drawn in each call from the generators themselves, and graph inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that are neither dataclasses nor named tuples: types.SimpleNamespace and its subclasses, TypedDict."""
+"""Records other than dataclasses and named tuples: types.SimpleNamespace and its subclasses, TypedDict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""logging and warnings in captured code: they come at their place, and tell the program's file, line and function."""
+"""logging and warnings in captured code: in program order, with the program's file, line and function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements tuple, getattr, hasattr, zip, enumerate, and the resolution rules: rows S004-141 to S004-150."""
+"""tuple, getattr, hasattr, zip, enumerate, and the resolution rules: rows S004-141 to S004-150."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of sets of the caller's: it rests on how their table came to be, and so do what is popped and the order of copies."""
+"""The order of sets from outside depends on their tables' history, and so do pop() and the order of copies."""
 
 from __future__ import annotations
 

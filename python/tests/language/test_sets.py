@@ -1,4 +1,4 @@
-"""Sets and frozensets: methods, operators, comprehension, order of iteration, mutation seen by the caller."""
+"""Sets and frozensets: methods, operators, comprehension, order of iteration, mutation."""
 
 from __future__ import annotations
 

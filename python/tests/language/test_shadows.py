@@ -1,4 +1,4 @@
-"""bytearray and array.array: CPython computes on a copy; what the program changes reaches the caller's object."""
+"""bytearray and array.array: CPython computes on a copy; changes reach the caller's object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""inspect.signature in captured code: computed while translating, what it rests on guarded."""
+"""inspect.signature in captured code: computed while translating, with guards on its inputs."""
 
 from __future__ import annotations
 

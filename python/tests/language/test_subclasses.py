@@ -1,4 +1,4 @@
-"""Instances of subclasses of builtin types, and calls of classes: what stays of the subclass and what is the builtin type's."""
+"""Instances of subclasses of builtin types, and class calls: behaviour of the subclass and of the builtin type."""
 
 from __future__ import annotations
 

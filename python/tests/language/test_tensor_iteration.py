@@ -1,4 +1,4 @@
-"""Walking a tensor: one unbind, whose tuple is walked, as Tensor.__iter__ has it."""
+"""Iterating over a tensor: one unbind and an iteration over its tuple, as in Tensor.__iter__."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Tensor subclasses named in ``config.traceable_tensor_subclasses``: their handler is called as torch calls it, and captured."""
+"""Tensor subclasses in ``config.traceable_tensor_subclasses``: their handler is called as in torch, and captured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text, bytes and numbers that are known: methods, formatting, conversions, numpy scalars."""
+"""Known text, bytes and numbers: methods, formatting, conversions, numpy scalars."""
 
 from __future__ import annotations
 

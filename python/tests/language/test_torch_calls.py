@@ -1,4 +1,4 @@
-"""What torch's own functions ask and how they are reached: none of it splits a frame."""
+"""Queries in torch's own functions, and how they are called: no graph breaks."""
 
 import operator
 import weakref

@@ -1,4 +1,4 @@
-"""Programs of torch's early years: Variable, torch.FloatTensor and its kin, types by name; isinstance of tensors in the graph."""
+"""Programs from torch's early years: Variable, torch.FloatTensor etc., types by name; isinstance of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""inference_mode and record_function in captured code: they keep an object of torch's for as long as they are entered."""
+"""inference_mode and record_function in captured code: they hold a torch object while they are entered."""
 
 from __future__ import annotations
 

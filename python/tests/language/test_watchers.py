@@ -1,4 +1,4 @@
-"""Code that looks at the interpreter itself: what CPython has allocated, and what it has specialized."""
+"""Code that inspects the interpreter itself: CPython's allocations and specializations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weak references: made by the program, come with the frame, dead ones, callbacks, the containers of the weakref module."""
+"""Weak references: created in the program or outside, dead ones, callbacks, the weakref module's containers."""
 
 from __future__ import annotations
 

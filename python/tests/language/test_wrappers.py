@@ -1,4 +1,4 @@
-"""What static and class methods, properties and partials hold is read at each call: entries keep neither them nor that alive."""
+"""Functions in static and class methods, properties and partials are read at each call; entries keep neither alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one module's call captured serves equal ones: the same graph, and eager's result where they differ in anything."""
+"""A captured module call serves equal modules: the same graph, and eager's result if they differ in anything."""
 
 from __future__ import annotations
 

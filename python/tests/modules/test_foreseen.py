@@ -1,4 +1,4 @@
-"""What torch's own code asks of a tensor's data is computed while translating, and again by a guard: rows S003-10, 16, 18, 24."""
+"""Queries of tensor data in torch's code are computed while translating and by a guard: rows S003-10, 16, 18, 24."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.nn.functional: every public function, and the rules the seed lists: rows S003-32 to 37, 45, 46."""
+"""torch.nn.functional: every public function, and the rules that the seed lists: rows S003-32 to 37, 45, 46."""
 
 from __future__ import annotations
 

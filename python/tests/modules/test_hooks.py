@@ -1,4 +1,4 @@
-"""Hooks of every kind, in their order and with their side effects: row S003-42."""
+"""Hooks of every kind, in order and with their side effects: row S003-42."""
 
 from __future__ import annotations
 

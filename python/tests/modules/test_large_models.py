@@ -1,4 +1,4 @@
-"""Models of thousands of modules, and one that is too large: it says nothing about the others, whose frames run the same code."""
+"""Models of thousands of modules; one that is too large does not affect others, whose frames run the same code."""
 
 from __future__ import annotations
 

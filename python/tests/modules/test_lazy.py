@@ -1,4 +1,4 @@
-"""Lazy modules: the first call makes their parameters and is CPython's, the second is one graph: rows S003-01, 02, 11."""
+"""Lazy modules: the first call creates parameters in CPython, the second is one graph: rows S003-01, 02, 11."""
 
 from __future__ import annotations
 

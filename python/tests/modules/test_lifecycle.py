@@ -1,4 +1,4 @@
-"""What one does with an optimized module besides calling it: rows S003-38 to S003-42, and 35."""
+"""Uses of an optimized module other than calls: rows S003-38 to S003-42, and 35."""
 
 from __future__ import annotations
 

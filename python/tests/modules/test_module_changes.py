@@ -1,4 +1,4 @@
-"""What may change about a module behind its back between two calls, each seen by the next: rows S003-38, 41, 42, 44."""
+"""Changes of a module between two calls that bypass it, each seen by the next call: rows S003-38, 41, 42, 44."""
 
 from __future__ import annotations
 

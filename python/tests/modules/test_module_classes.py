@@ -1,7 +1,7 @@
 """Rows S003-01 to S003-28: every class of torch.nn, in all its forms, in training and evaluation, against eager.
 
-Outputs, gradients, parameters, buffers, arguments and random numbers are compared bit by bit, with inlined and with whole
-graphs, for a miss and a hit; a G row asks for one graph and no break. The forms are those of ``make modules``.
+Outputs, gradients, parameters, buffers, arguments and random numbers are compared bit by bit, with inlined and with
+whole graphs, for a miss and a hit; a G row requires one graph and no break. The forms are those of ``make modules``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models written as users write them, one graph each: row S003-48."""
+"""Models as users write them, one graph each: row S003-48."""
 
 from __future__ import annotations
 

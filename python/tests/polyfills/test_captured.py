@@ -1,4 +1,4 @@
-"""C-written library code inside captured functions: one graph, CPython's results, iterators that leave in the right state."""
+"""Library code written in C inside captured functions: one graph, CPython's results, escaping iterators' state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins for functions and callable objects written in C, against these."""
+"""Stand-ins for functions and callable objects written in C, compared with the originals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins for itertools against itertools: values, laziness, exceptions, and what leaves the captured code in which state."""
+"""Stand-ins for itertools, compared with itertools: values, laziness, exceptions, state of escaping iterators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forked processes use optimized functions, hits and misses, and none hangs. The scenarios are in fork_program.py."""
+"""Forked processes use optimized functions, with hits and misses, and never hang. fork_program.py has the scenarios."""
 
 from __future__ import annotations
 

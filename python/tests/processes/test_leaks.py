@@ -1,4 +1,4 @@
-"""What is dropped is gone: memory flat within 5 MiB after warm-up, every weak reference dead."""
+"""Dropped objects are freed: memory grows at most 5 MiB after warm-up, and every weak reference is dead."""
 
 from __future__ import annotations
 

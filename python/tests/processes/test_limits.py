@@ -1,4 +1,4 @@
-"""Programs of extreme size are translated or left alone, and right; an interrupt during a translation is the program's own."""
+"""Programs of extreme size are translated or skipped, with correct results; an interrupt reaches the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads: one translation for each new function however many threads ask for it, right results, no deadlock."""
+"""Threads: one translation per new function, however many threads call it, correct results, no deadlock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each program of the corpus gives CPython's result, mutations, output and exception, on a miss and on hits."""
+"""Each program of the corpus has CPython's result, mutations, output and exception, on a miss and on hits."""
 
 from __future__ import annotations
 

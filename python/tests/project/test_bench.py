@@ -1,4 +1,4 @@
-"""The benchmark's statistics, its report, and its workloads: that all sides are asked for the same thing."""
+"""The benchmark's statistics, report and workloads: all sides run the same computation."""
 
 import timeit
 

@@ -1,4 +1,4 @@
-"""The measuring side of the benchmark: what counts as the same result, the user's workloads, engines and their costs."""
+"""The benchmark's measurements: the comparison of results, the user's workloads, engines and their costs."""
 
 import math
 import types

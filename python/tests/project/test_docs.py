@@ -1,9 +1,9 @@
-"""Every code block of the documents runs, and what stands below it is what it prints.
+"""Every code block of the documents runs, and prints the output shown below it.
 
-``python`` blocks of a page run one after the other in one process; a block without a language right below one is its output. In
-``console`` blocks lines after ``$`` are commands, in a folder that has examples/ and the page's ``python`` blocks as block_0.py,
-block_1.py, ...; what follows is their output, both streams.
-``...`` in an output stands for anything. ``text`` blocks are free.
+``python`` blocks of a page run in order in one process; a block without a language directly below one is its output. In
+``console`` blocks, lines after ``$`` are commands, in a folder that contains examples/ and the page's ``python`` blocks
+as block_0.py, block_1.py, ...; the lines below are their output, both streams. ``...`` in an output matches anything.
+``text`` blocks are not checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The examples' first words are their own, also where NumPy is not installed."""
+"""The examples do not start with torch's NumPy warning, even if NumPy is not installed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""No module of the package imports another in a circle, not even in a function: each can be read, and tested, alone."""
+"""The package has no import cycles, even with imports in functions: each module can be read and tested alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""build_backend/: the requirements of an isolated build, the cgo environment, and what the built libraries link."""
+"""build_backend/: the requirements of an isolated build, the cgo environment, and the libraries' dependencies."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""NOTICES names what the binaries contain, and the version stands in one place."""
+"""NOTICES lists the contents of the binaries, and the version is defined in one place."""
 
 import re
 import subprocess

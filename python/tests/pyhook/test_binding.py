@@ -1,4 +1,4 @@
-"""Arguments to slots: the same values, the same errors with the same words as CPython."""
+"""Arguments to slots: the same values, errors and error texts as CPython."""
 
 from __future__ import annotations
 

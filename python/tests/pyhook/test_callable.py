@@ -1,4 +1,4 @@
-"""The callable W: what it looks like, what it keeps alive, what becomes of a call."""
+"""The callable W: its attributes, what it keeps alive, the outcome of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code objects taken apart and made again."""
+"""Code objects disassembled and rebuilt."""
 
 from __future__ import annotations
 

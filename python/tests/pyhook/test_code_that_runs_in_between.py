@@ -1,4 +1,4 @@
-"""Finalizers and weak reference callbacks that run while the core makes an object."""
+"""Finalizers and weak reference callbacks that run while the core creates an object."""
 
 import gc
 import os

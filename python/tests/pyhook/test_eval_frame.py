@@ -1,4 +1,4 @@
-"""The eval-frame hook: in force only inside extents, chained, and with a reason for every frame it leaves alone."""
+"""The eval-frame hook: active only inside extents, chained, with a reason for every skipped frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading the library behind a miss, and what fork does to it: with a small C library in place of the Go one."""
+"""Loading the library after a miss, and the effect of fork: with a small C library in place of the Go library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seed's function, what its graph is and prints, copies of it, and the default mode."""
+"""The seed's function: its graph and the graph's text, copies of it, and the default mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python calls have effects: their order, what they change, what may be removed, and threads."""
+"""Effects of Python calls: their order, their changes, which may be removed, and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotations as checks of what Python calls return: python_ops="checked"."""
+"""Annotations as checks of Python calls' results: python_ops="checked"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of value the seed's frontend knows, and every construct of the language, with Python calls in the graph."""
+"""Every kind of value in the seed's frontend, and every construct of the language, with Python calls in the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be done with an object of which nothing is known: attributes, calls, items, operators, iteration, with."""
+"""Operations on an unknown object: attributes, calls, items, operators, iteration, with."""
 
 from __future__ import annotations
 

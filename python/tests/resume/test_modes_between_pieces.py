@@ -1,4 +1,4 @@
-"""Modes of torch's, random numbers and shapes where a frame is split or runs again: what make fuzz-torch has found."""
+"""torch's modes, random numbers and shapes if a frame breaks or runs again: cases found by make fuzz-torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph breaks: what was captured runs, the instruction runs in CPython, a resume function takes the rest."""
+"""Graph breaks: the captured part runs, the instruction runs in CPython, a resume function runs the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breaks in loop bodies and in called functions: what stands around them is captured all the same."""
+"""Breaks in loop bodies and in called functions: the code around them is still captured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of builtin types whose arguments split the frame: the method waits, and what it changes goes on being known."""
+"""Methods of builtin types whose arguments break the frame: the method waits, and its effects remain known."""
 
 from __future__ import annotations
 

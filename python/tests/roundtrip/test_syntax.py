@@ -1,4 +1,4 @@
-"""The generator behind make roundtrip: every kind of statement, expression and pattern, the same for the same seed."""
+"""The generator of make roundtrip: every kind of statement, expression and pattern; deterministic for a seed."""
 
 from __future__ import annotations
 

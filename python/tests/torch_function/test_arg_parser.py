@@ -1,4 +1,4 @@
-"""Calls as torch's argument parser takes and refuses them: S001-39 to 42."""
+"""Calls that torch's argument parser accepts and rejects: S001-39 to 42."""
 
 from __future__ import annotations
 

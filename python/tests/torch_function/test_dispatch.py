@@ -1,4 +1,4 @@
-"""Which handlers an operation calls, with what and in which order: S001-01 to 17."""
+"""The handlers that an operation calls, with their arguments and order: S001-01 to 17."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subclasses with methods, operators and attributes of their own, and what programs do with them: S001-15, 16, 18, 22, 24."""
+"""Subclasses that define methods, operators and attributes, and their uses: S001-15, 16, 18, 22, 24."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers inlined: their results, their effects, what they rest on: S001-18, 19 and 21 to 27."""
+"""Inlined handlers: their results, effects and guards: S001-18, 19 and 21 to 27."""
 
 from __future__ import annotations
 

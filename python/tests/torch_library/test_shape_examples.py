@@ -1,4 +1,4 @@
-"""The examples of the shape rules (fxgraph/shapes/testdata/examples.txt) say what torch gives."""
+"""The examples of the shape rules (fxgraph/shapes/testdata/examples.txt) contain torch's results."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sizes, dtypes and devices by rule (fxgraph/shapes) against what torch gives, over the samples of torch's own op_db."""
+"""Sizes, dtypes and devices by rule (fxgraph/shapes), compared with torch on the samples of its op_db."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short forms of make opinfo and make modules, and the harness's own verdicts: what differs, crashes or hangs is seen."""
+"""The short forms of make opinfo and make modules, and their harness: it detects differences, crashes and hangs."""
 
 from __future__ import annotations
 

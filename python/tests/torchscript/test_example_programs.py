@@ -1,4 +1,4 @@
-"""The seed's sixteen example programs, run without scripting: the printed text is the one the seed shows (row S004-235)."""
+"""The seed's sixteen example programs, run without scripting: they print the seed's text (row S004-235)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Autograd inside of optimized functions: what runs, in which order, with which gradients, is eager's, captured or split."""
+"""Autograd inside optimized functions: what runs, its order and gradients are eager's, captured or after a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.utils.checkpoint: backward calls the program's own function again, which may read what has changed since."""
+"""torch.utils.checkpoint: backward calls the program's function again, which may read changed values."""
 
 import functools
 import gc

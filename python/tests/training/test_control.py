@@ -1,4 +1,4 @@
-"""What users say about functions, here and to torch.compiler; scripted code, higher-order and custom operations they call."""
+"""Marks on functions, godynamo's and torch.compiler's; calls of scripted code, higher-order and custom operations."""
 
 from __future__ import annotations
 

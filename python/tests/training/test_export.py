@@ -1,4 +1,4 @@
-"""godynamo.export: one graph module with the function's own structure, which torch's tools take, and the guards it rests on."""
+"""godynamo.export: one graph module with the function's argument structure, its guards, and torch's tools on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What raises inside of a function that an operation is given shows the function's own frames, inward of torch's."""
+"""An exception in a function passed to an operation shows the function's own frames, inside torch's."""
 
 from __future__ import annotations
 

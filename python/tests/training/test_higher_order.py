@@ -1,4 +1,4 @@
-"""torch.cond, while_loop, scan, map and associative_scan: operations of the graph whose functions are graphs too."""
+"""torch.cond, while_loop, scan, map, associative_scan: operations of the graph whose functions are graphs."""
 
 from __future__ import annotations
 

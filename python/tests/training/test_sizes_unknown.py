@@ -1,4 +1,4 @@
-"""Metadata that fake tensors can only guess never become constants: of sparse, quantized, nested and mkldnn tensors, by data."""
+"""Metadata that fake tensors only guess is never constant: sparse, quantized, nested, mkldnn, data-dependent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models inside what training code puts around them: modes, checkpointing, offloading, torch.func, hooks, changes in place."""
+"""Models inside other training code: modes, checkpointing, offloading, torch.func, hooks, in-place changes."""
 
 from __future__ import annotations
 

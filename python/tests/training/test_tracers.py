@@ -1,4 +1,4 @@
-"""While something records or transforms what runs (jit.trace, make_fx, ...), CPython runs the frame, at a hit and at a miss."""
+"""Under a tracer or a transform (jit.trace, make_fx, ...), CPython runs the frame, on a hit and on a miss."""
 
 from __future__ import annotations
 

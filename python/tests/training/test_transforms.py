@@ -1,4 +1,4 @@
-"""What takes functions, as one operation of the graph: torch.func's transforms, functional_call, checkpoint, scans."""
+"""Functions passed to one operation of the graph: torch.func's transforms, functional_call, checkpoint, scans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that the program calls wrongly, with backends that find out while compiling: eager's exception at eager's line."""
+"""Wrong operator calls, with backends that detect them while compiling: eager's exception at eager's line."""
 
 from __future__ import annotations
 

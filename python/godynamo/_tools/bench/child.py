@@ -6,10 +6,10 @@ belongs to the user's code.
     {"do": "plan", "suites": [...], "only": [...], "modules": ["FILE:NAME"], "engines": [...]}
         → {"machine": {...}, "workloads": [{"name", "suite", "about", "backend"}]}, or {"problem": text}
     {"do": "measure", ..., "workloads": [names], "rounds": N, "details": bool, "caches": directory or ""}
-        caches: where each engine gets a cache of inductor's of its own, so that its first call compiles
-        → {"workload": name, "at": what it is doing}     many, so that the reader sees that it lives
+        caches: directory in which each engine gets its own inductor cache, so that its first call compiles
+        → {"workload": name, "at": its current activity}  many, as signs of life
           {"workload": name, "engines": {label: ...}}    once for each (measure.measure)
-          {"workload": name, "error": text}              instead, where eager itself fails
+          {"workload": name, "error": text}              instead, if eager itself fails
           {"done": true}
 """
 
@@ -120,8 +120,7 @@ def _warm_up(
     before: Callable[[Any], None],
     tell: Callable[[str], None],
 ) -> None:
-    """Run a tiny function first: an engine's first use in a process imports and loads, which must not count for a
-    workload."""
+    """Run a tiny function first: an engine's first use loads modules, which must not count for a workload."""
     import torch
 
     for engine in engines:

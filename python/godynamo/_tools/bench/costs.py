@@ -53,8 +53,7 @@ def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluat
 
 
 def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], Any] | None:
-    """Code, slots and globals of the frame that a call of target starts; None if target is not a function or
-    module."""
+    """Code, slots and globals of the frame that a call of target starts; None if it is no function or module."""
     if isinstance(target, torch.nn.Module):
         call = torch.nn.Module._wrapped_call_impl
         return call.__code__, (target, args, kwargs), call.__globals__
@@ -72,8 +71,10 @@ def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 
 def _torchs(target: Any) -> dict[str, Any]:
-    """Number of torch.compile's guards, from its own debugging functions; nothing if a version names them otherwise.
-    Their cost is reported with the processor's caches emptied, so it is not comparable with ours."""
+    """Number of torch.compile's guards, from its own debugging functions; nothing if a version renames them.
+
+    Their cost is reported with the processor's caches emptied, so it is not comparable with ours.
+    """
     function = type(target).forward if isinstance(target, torch.nn.Module) else inspect.unwrap(target)
     try:
         from torch._dynamo.eval_frame import _debug_get_cache_entry_list
@@ -90,8 +91,10 @@ def _torchs(target: Any) -> dict[str, Any]:
 
 
 def work(call: Callable[[], Any]) -> dict[str, int]:
-    """The work that torch does in a call, independent of the machine's load: number of operator calls, including
-    nested ones, and the peak number of bytes allocated by the call."""
+    """Return the work that torch does in a call, independent of the machine's load.
+
+    {"calls": number of operator calls, including nested ones; "bytes": peak of the memory allocated by the call}.
+    """
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         output = call()
     now = most = calls = 0

@@ -77,8 +77,10 @@ class Engine:
         return lambda target: target
 
     def forget(self) -> None:
-        """Prepare for another workload: torch.compile keeps state on code objects that all modules share, and runs
-        every module in CPython once one of them had nothing to capture."""
+        """Prepare for another workload: torch.compile keeps state on code objects that all modules share.
+
+        It would run every module in CPython once one of them had nothing to capture.
+        """
         if self.kind == "torch.compile":
             import torch._dynamo
 
@@ -90,8 +92,10 @@ class Engine:
 
 
 def empty_caches(directory: str) -> None:
-    """Make inductor use a separate cache directory from now on, and drop its cache in memory: otherwise an engine
-    would get the kernels that another one has waited for."""
+    """Give inductor a separate cache directory from now on, and drop its cache in memory.
+
+    Otherwise an engine would get the kernels that another one has waited for.
+    """
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = directory
     utils = sys.modules.get("torch._inductor.utils")
     for name in ("clear_caches", "clear_inductor_caches"):  # by version of torch
@@ -133,8 +137,10 @@ class Account:
         }
 
     def close(self) -> dict[str, Any]:
-        """{"graphs", "breaks", "ops", "internal_errors", "cold": {"seconds", "capture", "backend"}}; for eager only
-        the seconds."""
+        """Return {"graphs", "breaks", "ops", "internal_errors", "cold": {"seconds", "capture", "backend"}}.
+
+        For eager only the seconds.
+        """
         seconds = time.perf_counter() - self._began
         if not self._before:
             return {"cold": {"seconds": seconds}}

@@ -22,7 +22,7 @@ _PACKAGES = Path(__file__).resolve().parents[3]
 
 
 def progress(text: str) -> None:
-    """One line on stderr."""
+    """Print one line to stderr."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 

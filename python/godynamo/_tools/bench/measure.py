@@ -16,7 +16,7 @@ from .engines import EAGER, Engine
 from .workload import Prepared, Workload
 
 #: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle
-#: (automatic #: dynamic shapes, hooks)
+#: (automatic dynamic shapes, hooks)
 SETTLE = 5
 
 Tell = Callable[[str], None]

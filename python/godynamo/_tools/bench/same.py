@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-#: allowed difference, as a share of a tensor's largest element, by backend; others get OTHER_LIMIT. Backends that
-#: run the graph #: as captured compute in eager's order; 1e-6 is for models that compute differently under
+#: allowed difference, as a share of a tensor's largest element, by backend; others get OTHER_LIMIT. Backends that run
+#: the graph as captured compute in eager's order; 1e-6 is for models that compute differently under
 #: torch.compiler.is_compiling().
 LIMITS = {"eager": 1e-6, "callable": 1e-6, "aot_eager": 1e-4, "inductor": 1e-3}
 OTHER_LIMIT = 1e-3
@@ -21,8 +21,7 @@ def limit_of(backend: str) -> float:
 
 
 def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
-    """The largest difference as a share of y's largest element: 0 if equal bit by bit, infinite for other shapes or
-    dtypes."""
+    """The largest difference as a share of y's largest element: 0 if bitwise equal, inf for other shapes or dtypes."""
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return math.inf
     x, y = x.detach(), y.detach()
@@ -38,8 +37,9 @@ def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 def difference(got: Any, want: Any) -> float:
-    """The largest difference of any tensor in two results of nested containers and objects; infinite if anything else
-    differs: a type, a length, a key, a plain value.
+    """The largest difference of any tensor in two results of nested containers and objects.
+
+    It is infinite if anything else differs: a type, a length, a key, a plain value.
 
     >>> difference([torch.ones(2), 3], [torch.ones(2), 3])
     0.0

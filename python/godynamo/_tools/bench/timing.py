@@ -76,8 +76,11 @@ def in_turn(
 
 @dataclass(frozen=True)
 class Ratio:
-    """One side's time relative to another's: the median of the rounds' ratios, and the interval that contains the true
-    median in at least 95 of 100 runs (order statistics: only independent rounds are assumed of the noise)."""
+    """One side's time relative to another's: the median of the rounds' ratios and its interval.
+
+    The interval contains the true median in at least 95 of 100 runs (order statistics: only independent rounds are
+    assumed of the noise).
+    """
 
     median: float
     low: float
@@ -85,8 +88,10 @@ class Ratio:
 
 
 def ratio(samples: Sequence[float], base: Sequence[float]) -> Ratio:
-    """Compare two sides round by round. With fewer than 6 rounds the interval spans all of them, with lower
-    confidence. Raises ValueError without rounds."""
+    """Compare two sides round by round. Raises ValueError without rounds.
+
+    With fewer than 6 rounds the interval spans all of them, with lower confidence.
+    """
     ratios = sorted(a / b for a, b in zip(samples, base, strict=True))
     n = len(ratios)
     if not n:

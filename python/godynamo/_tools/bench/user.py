@@ -109,8 +109,7 @@ def _where(error: BaseException) -> str:
 
 
 def _maker(spec: str, found: Any, of_file: Any) -> Callable[[], Call]:
-    """The function that makes a new callable and arguments for an engine; it is tried here, to report what is missing
-    early."""
+    """Return the function that makes a callable and arguments for an engine; tried here, to report errors early."""
     if hasattr(found, "example_inputs") and not inspect.isclass(found):
         return lambda: (_own(found), *_inputs(spec, found.example_inputs))
     if _takes_nothing(found):

@@ -1,4 +1,4 @@
-"""A call made in a loop: one Workload, created anew for every side so that no side sees another's state."""
+"""A call made in a loop: one Workload, prepared separately for each side, so that sides share no state."""
 
 from __future__ import annotations
 
@@ -59,8 +59,10 @@ class Workload:
     seconds: float = timing.ROUND_SECONDS
 
     def limit_for(self, backend: str) -> float:
-        """The allowed difference to eager's result, as a share of a tensor's largest element. It is stricter for the
-        micro set than for models: none of it computes differently under a compiler."""
+        """Return the allowed difference to eager's result, as a share of a tensor's largest element.
+
+        The micro set's is stricter than models': none of it computes differently under a compiler.
+        """
         if self.suite == "micro":
             return 0.0 if backend == "eager" else 1e-5
         return same.limit_of(backend)

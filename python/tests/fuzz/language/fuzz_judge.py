@@ -1,4 +1,4 @@
-"""Runs a program plainly and under godynamo, and says where the two part."""
+"""Runs a program under CPython and under godynamo, and returns their first difference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _arguments(ns: dict[str, Any], call: int) -> tuple[Any, ...]:
 
 
 def observe(ns: dict[str, Any], fn: Callable[..., Any], call: int, filename: str) -> dict[str, Any]:
-    """What one call does: its end, the output, the arguments and globals afterwards."""
+    """Describe one call: its result or exception, the output, the arguments and globals afterwards."""
     args = _arguments(ns, call)
     out, plain = io.StringIO(), Plain()
     result: dict[str, Any] = {"exception": None, "value": None}
@@ -40,7 +40,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], call: int, filename: str
 
 
 def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
-    """All calls of a program."""
+    """Make all calls of a program."""
     ns: dict[str, Any] = {"__name__": "program"}
     for code in codes:
         exec(code, ns)
@@ -50,5 +50,5 @@ def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
 
 
 def judge(text: str, whole: bool = False) -> Mismatch | None:
-    """The first difference of a program's two runs."""
+    """Return the first difference between a program's two runs."""
     return compare(text, run, whole)

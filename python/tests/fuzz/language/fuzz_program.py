@@ -1,7 +1,7 @@
 """Random programs over tensors, numbers, containers, objects, closures, exceptions, contexts and generators.
 
-A program is a function ``fn(x, y, n, l, d, o)``: two tensors, an int, a list, a dict, a Thing. Its body is a tree of statements,
-so that what a mismatch does not need can be taken out. The same seed gives the same program.
+A program is a function ``fn(x, y, n, l, d, o)``: two tensors, an int, a list, a dict, a Thing. Its body is a tree of
+statements, so that a mismatch can be shrunk. The same seed yields the same program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CAUGHT = [*ERRORS, "LookupError", "(ValueError, KeyError)", "Exception", "Oops",
 
 
 def source(body: list[Statement]) -> str:
-    """The whole text of a program."""
+    """Return the whole text of a program."""
     out = [PRELUDE, "def fn(x, y, n, l, d, o):"]
     render_block(body, 1, out)
     return "\n".join(out) + "\n"
@@ -26,17 +26,17 @@ def source(body: list[Statement]) -> str:
 
 @dataclass
 class Scope:
-    """What may be written at a place."""
+    """The context of a statement: what may be written there."""
 
     depth: int = 1
     loop: bool = False
     handler: bool = False
-    returns: bool = True  #: a return may stand here
+    returns: bool = True  #: whether a return is allowed
     function: str = "fn"
-    names: dict[str, list[str]] = field(default_factory=dict)  #: kind → names that are surely bound
+    names: dict[str, list[str]] = field(default_factory=dict)  #: kind → names that are certainly bound
 
     def inside(self, **changes: object) -> Scope:
-        """A block of this place: what it binds is not surely bound after it."""
+        """Return the scope of a block; its bindings are not certain after it."""
         new = Scope(
             self.depth + 1,
             self.loop,
@@ -63,11 +63,11 @@ class Generator:
         self.simple, self.compound = SIMPLE, COMPOUND  #: names of the methods that make a statement
 
     def start(self) -> Scope:
-        """The outermost place of a program."""
+        """Return the outermost scope of a program."""
         return Scope(names={"t": ["x", "y"], "i": ["n"], "l": ["l"], "d": ["d"], "o": ["o"], "s": ["NAME"], "m": []})
 
     def body(self) -> list[Statement]:
-        """The whole body."""
+        """Return the whole body."""
         s = self.start()
         self.mortals = self.chance(0.25)
         declared = [line("global COUNT, LOG")] if self.chance(0.6) else []
@@ -94,7 +94,7 @@ class Generator:
         return self.rng.choice(s.names[kind])
 
     def bind(self, s: Scope, kind: str, reuse: float = 0.3) -> str:
-        """A name to assign to: an old one of that kind now and then."""
+        """Return a name to assign to, sometimes an existing one of that kind."""
         if self.chance(reuse):
             return self.name(s, kind) if s.names[kind] != ["NAME"] else self.new("s")
         return self.new(kind)
@@ -224,7 +224,7 @@ class Generator:
             + (["mortal", "lifetime", "lifetime"] if self.mortals else [])
         )
         deep = s.depth > 3 or self.budget < 0
-        # A class statement leaves garbage in cycles, and with it when the collector comes by would show.
+        # A class statement leaves garbage in cycles; the time of its collection would show in a program with Mortals.
         compound = [k for k in self.compound if not (self.mortals and k == "class_")]
         kinds = simple if deep or self.chance(0.5) else compound
         made = getattr(self, self.rng.choice(kinds))(s)
@@ -288,7 +288,7 @@ class Generator:
         return line(f"{name} = {value}")
 
     def mortal(self, s: Scope) -> Statement:
-        """An object whose death shows in dead()."""
+        """Create an object whose death shows in dead()."""
         self.serial += 1
         value = f"{self.one('born', 'born', 'Mortal')}({self.serial})"
         name = self.rng.choice(s.names["m"]) if s.names["m"] and self.chance(0.3) else self.new("m")
@@ -296,7 +296,7 @@ class Generator:
         return line(f"{name} = {value}")
 
     def lifetime(self, s: Scope) -> Statement:
-        """What begins, ends or shows the life of one."""
+        """Begin, end or show the life of a mortal."""
         shown = self.one("print(dead())", "LOG.append(dead())", "print(len(dead()))")
         if not s.names["m"]:
             return line(shown)
@@ -491,7 +491,7 @@ class Generator:
                     line(
                         self.one(
                             f"print(type({e}).__name__, len({e}.args))",
-                            # An exception that is kept keeps the frames it went through, and what they hold.
+                            # A kept exception keeps the frames it went through alive, and their variables.
                             f"LOG.append({e})" if not self.mortals else f"LOG.append(str({e}))",
                             f"LOG.append(type({e}.__context__).__name__)",
                         )
@@ -526,7 +526,7 @@ class Generator:
         return Statement([(f"with {manager}:", body)])
 
     def function(self, s: Scope) -> list[Statement]:
-        """A closure, called once or twice; it may change a variable of the function around it."""
+        """Write a closure, called once or twice, that may change a variable of the enclosing function."""
         f, k = self.new("f"), self.new("i")
         inner = s.inside(function=f, loop=False, handler=False, returns=True)
         body = [line(f"nonlocal {k}"), line(f"{k} += 1")] if self.chance(0.6) else []
@@ -544,7 +544,7 @@ class Generator:
         return out
 
     def generator(self, s: Scope) -> list[Statement]:
-        """A generator of the program's own, drawn from in one of several ways."""
+        """Write a generator and one of several ways to draw from it."""
         g, k = self.new("g"), self.new("k")
         inner = s.inside(function=g, loop=True, handler=False, returns=False)
         body = self.statement(inner)
@@ -617,5 +617,5 @@ COMPOUND = "if_ if_ for_ for_ while_ try_ try_ try_ with_ with_ function functio
 
 
 def program(seed: int) -> list[Statement]:
-    """The body of a seed's program."""
+    """Return the body of a seed's program."""
     return Generator(seed).body()

@@ -1,8 +1,8 @@
-"""make fuzz-language: random programs under godynamo and under CPython, compared; what differs is shrunk and printed.
+"""make fuzz-language: compares random programs with CPython; shrinks and prints differences.
 
     fuzz_run.py [--count N] [--seed FIRST] [--most N] [--show]
 
-Every tenth program has a backend that is given whole graphs.
+Every tenth program has a backend that receives whole graphs.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ DEAD = set()
 
 
 class Mortal:
-    """Is seen dying; in what order does not show."""
+    """Records its death; the order of deaths does not show."""
 
     def __init__(self, k):
         self.k = k

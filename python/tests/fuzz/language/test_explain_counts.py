@@ -1,4 +1,4 @@
-"""What explain counts, over random programs: captured and outside together are what CPython alone runs."""
+"""explain's counts on random programs: captured and outside together are what CPython runs without godynamo."""
 
 import dis
 import random
@@ -18,7 +18,7 @@ SEEDS = random.Random(5).sample(range(10_000), 40)
 
 
 def take(codes, call, optimize):
-    """One call of a program: what it does, and the places captured, outside, with a torch call captured, with one outside."""
+    """Make one call; return its description and four sets of places: captured, outside, and torch calls of each."""
     ns = {"__name__": "program"}
     for code in codes:
         exec(code, ns)
@@ -55,7 +55,7 @@ def test_captured_and_outside_together_are_what_cpython_runs(seed):
         for code in codes:
             exec(code, ns)
         torch.manual_seed(0)
-        with limited(30.0):  # each of these seeds ends at once
+        with limited(30.0):  # each of these seeds finishes at once
             expected = observe(ns, ns["fn"], call, FILENAME)
         did, _, ran, _, torch_ran = take(codes, call, optimize=False)
         assert did == expected

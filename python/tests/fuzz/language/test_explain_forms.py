@@ -1,4 +1,4 @@
-"""Explanations of random programs have every form, whatever the program does: nothing is raised, and the forms are well made."""
+"""Explanations of random programs have all forms: none raises, and each is well-formed."""
 
 import json
 import random
@@ -18,7 +18,7 @@ VOID = {"meta", "link", "br"}
 
 
 class Balanced(HTMLParser):
-    """Every element that is opened is closed, in order."""
+    """Checks that every opened element is closed, in order."""
 
     def __init__(self):
         super().__init__()
@@ -29,7 +29,7 @@ class Balanced(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
-        """An element of the picture."""
+        """Accept an element of the picture."""
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag

@@ -1,4 +1,4 @@
-"""The short form of make fuzz-language, and the harness itself: what it sees, how it shrinks, what a crash costs."""
+"""The short form of make fuzz-language, and its harness: what it detects, how it shrinks, what a crash costs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def fn(x, y, n, l, d, o):
         (
             lambda fn: lambda *a: (fn(*a)[0], list(a[3])),
             "effects",
-        ),  # an equal list, not the same: seen when the arguments are looked at
+        ),  # an equal list, but not the same: detected in the arguments
     ],
 )
 def test_a_wrong_translation_is_seen(monkeypatch, wrong, kind):

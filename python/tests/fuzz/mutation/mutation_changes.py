@@ -1,4 +1,4 @@
-"""What may change between two calls: rows as in mutation_members."""
+"""Changes between two calls: rows as in mutation_members."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ CLASS_CHANGES = [
     "own(type({c})).hello = lambda cls: 'from the metaclass'",
 ]
 
-#: changes of anything else
+#: other changes
 CHANGES = [
     "{o}.{a} = {v}",
     "{o}.{a} = {v}",

@@ -1,7 +1,7 @@
-"""Runs a program of changing classes plainly and under godynamo, and says where the two part.
+"""Runs a program of changing classes under CPython and under godynamo, and returns their first difference.
 
-The function is called twice before the first change and twice after each one: what an entry of the cache has missed shows as
-a difference in the first call after a change.
+The function is called twice before the first change and twice after each one: a change that an entry of the cache
+misses shows as a difference in the next call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 
 from harness.fuzz_compare import FILENAME, Mismatch, Observed, codes_of, compare, text_of
 
-#: flags that a program changes, each put back after a run
+#: flags that a program changes, restored after a run
 FLAGS = (
     (torch.backends.cudnn, "benchmark"),
     (torch.backends.cudnn, "deterministic"),
@@ -31,12 +31,12 @@ FLAGS = (
     (torch.backends.opt_einsum, "enabled"),
     (torch.backends.opt_einsum, "strategy"),
 )
-#: abstract classes that all programs share: how often they hash a class rests on what their caches hold
+#: abstract classes that all programs share: the contents of their caches decide how often they hash a class
 ABSTRACT: list[Any] = [c for c in [*vars(collections.abc).values(), numbers.Number] if isinstance(c, abc.ABCMeta)]
-ADDRESSES = range(1 << 44, 1 << 47)  #: where objects lie: ints of this size are ids, as the keys of deepcopy's memo are
+ADDRESSES = range(1 << 44, 1 << 47)  #: range of addresses: ints of this size are ids, such as deepcopy's memo keys
 PLAIN = (int, float, bool, type(None), complex, bytes, range)
-MOST = 400  #: objects in one result
-AGAIN = 60  #: runs of CPython of a program that differs: an order may show in one of eight
+MOST = 400  #: maximum number of objects in one result
+AGAIN = 60  #: CPython's runs of a program that differs: an order may show in one run of eight
 ITERATORS = tuple(
     type(i)
     for i in (
@@ -54,7 +54,7 @@ ITERATORS = tuple(
 
 
 class MutationPlain:
-    """Values as plain data, read behind the back of their classes, which may say anything of themselves."""
+    """Values as plain data, read without their classes' code, which may misreport anything."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
@@ -100,12 +100,12 @@ class MutationPlain:
             if issubclass(kind, base):
                 try:
                     return [show(value), self.attributes(value)]
-                except KeyError:  # keys that do not equal themselves
+                except KeyError:  # keys that are not equal to themselves
                     return "not to be looked up"
         return self.attributes(value)
 
     def attributes(self, value: Any) -> Any:
-        """The instance's __dict__ and slots."""
+        """Return the contents of the instance's __dict__ and slots."""
         own, slots = None, []
         with contextlib.suppress(AttributeError, TypeError):
             own = object.__getattribute__(value, "__dict__")
@@ -115,7 +115,7 @@ class MutationPlain:
                     type(member).__name__ == "member_descriptor"
                     and type.__getattribute__(base, "__module__") == "program"
                 ):
-                    with contextlib.suppress(AttributeError, TypeError):  # empty, or another class's
+                    with contextlib.suppress(AttributeError, TypeError):  # empty, or of another class
                         slots.append((name, self(member.__get__(value))))
         if type(own) is dict:
             own = [(text_of(k), self(v)) for k, v in own.items() if type(k) is str]
@@ -123,7 +123,7 @@ class MutationPlain:
 
 
 def ended(error: BaseException) -> Any:
-    """An exception as data: type and text, and those of its context."""
+    """Return an exception as data: its type, its text, and its context's type."""
     try:
         said = text_of(str(error))
     except Exception as another:
@@ -132,13 +132,13 @@ def ended(error: BaseException) -> Any:
 
 
 def observe(call: Callable[..., Any], args: tuple[Any, ...], log: list[Any], objects: Any) -> dict[str, Any]:
-    """One call: value, exception, output, what it left in its arguments and in the log."""
+    """Describe one call: value, exception, output, and its effects on the log and the objects."""
     out, plain = io.StringIO(), MutationPlain()
     result: dict[str, Any] = {"exception": None, "value": None}
     with contextlib.redirect_stdout(out):
         try:
             result["value"] = plain(call(*args))
-        except RecursionError:  # how deep it went is the interpreter's own
+        except RecursionError:  # its text and depth depend on the interpreter
             result["exception"] = "RecursionError"
         except Exception as error:
             result["exception"] = ended(error)
@@ -150,7 +150,7 @@ def observe(call: Callable[..., Any], args: tuple[Any, ...], log: list[Any], obj
 
 @contextlib.contextmanager
 def usual_process() -> Iterator[None]:
-    """Puts the names of builtins and torch's flags back; abstract classes have forgotten who asked them."""
+    """Restore builtins and torch's flags after a run; before it, clear the caches of abstract classes."""
     for cls in ABSTRACT:
         cls._abc_caches_clear()
     names = dict(vars(builtins))
@@ -167,7 +167,7 @@ def usual_process() -> Iterator[None]:
 
 
 def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
-    """All calls and changes of a program."""
+    """Make all calls and changes of a program."""
     ns: dict[str, Any] = {"__name__": "program"}
     calls: Observed = []
     with usual_process():
@@ -175,7 +175,7 @@ def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
             for code in codes:
                 exec(code, ns)
             objects = tuple(ns["make"]())
-        except Exception as error:  # classes that do not go together
+        except Exception as error:  # classes that cannot be combined
             return [{"made": ended(error)}]
         fn = wrap(ns["fn"])
         changes = [None, *(ns[name] for name in sorted(ns) if name.startswith("change_"))]
@@ -195,17 +195,17 @@ def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
 
 
 def settled(text: str, found: Mismatch) -> bool:
-    """Whether CPython's runs agree on what differs: the order of a set of classes, say, rests on where they lie."""
+    """Whether CPython's runs agree on the differing part; the order of a set of classes depends on their addresses."""
     codes, kept, seen = codes_of(text), [], set()
     for _ in range(AGAIN):
-        calls = run(codes, lambda fn: kept.append(fn) or fn)  # kept alive: the next run's objects lie elsewhere
+        calls = run(codes, lambda fn: kept.append(fn) or fn)  # kept alive, so that the next run has other addresses
         if found.call < len(calls):
             seen.add(repr(calls[found.call].get(found.kind)))
     return len(seen) < 2
 
 
 def judge(text: str, whole: bool = False) -> Mismatch | None:
-    """The first difference of a program's two runs, where CPython has one result."""
+    """Return the first difference between a program's two runs, if CPython always has the same result."""
     if "\ndef fn(" not in text:
         return None
     before = signal.getsignal(signal.SIGALRM)

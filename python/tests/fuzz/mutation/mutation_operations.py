@@ -1,8 +1,8 @@
-"""What a program may do with its objects and classes: rows as in mutation_members."""
+"""Operations of a program on its objects and classes: rows as in mutation_members."""
 
 from __future__ import annotations
 
-#: operations that ask for a special method
+#: operations that look up a special method
 SUITED: dict[str, list[str]] = {
     "__bool__": [
         "bool({o})",

@@ -102,7 +102,7 @@ def drawn(v):
 
 
 def own(thing):
-    """Only what the program made is changed: the rest lives on in the process."""
+    """Return a class of the program; raise for others, which outlive the program."""
     if thing.__module__ != "program":
         raise TypeError("not the program's own")
     return thing

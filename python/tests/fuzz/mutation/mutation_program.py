@@ -1,8 +1,8 @@
 """Random programs whose classes and containers change between two calls.
 
-A program has a few classes (C0, C1, ..., with a metaclass M at times), ``make()`` that gives the arguments, ``change_0()`` and
-``change_1()``, and ``fn(x, o, p, q)`` that uses them. mutation_members, mutation_operations and mutation_changes are tables of
-what a class may have, what a program may do with an object and what may be changed.
+A program has a few classes (C0, C1, ..., sometimes with a metaclass M), ``make()``, which returns the arguments,
+``change_0()`` and ``change_1()``, and ``fn(x, o, p, q)``, which uses them. mutation_members, mutation_operations and
+mutation_changes are tables of members of a class, operations on an object and changes.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ PRELUDE = (Path(__file__).resolve().parent / "mutation_prelude.py").read_text()
 
 
 def source(body: list[Statement]) -> str:
-    """The whole text of a program."""
+    """Return the whole text of a program."""
     out: list[str] = [PRELUDE]
     render_block(body, 0, out)
     return "\n".join(out) + "\n"
 
 
 def program(seed: int) -> list[Statement]:
-    """A seed's program."""
+    """Return a seed's program."""
     return Generator(seed).program()
 
 
 class Generator:
-    """What one program has so far."""
+    """Builds one program."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"mutation {seed}")
         self.classes: list[str] = []
         self.kinds: dict[str, str] = {}
-        self.named: list[str] = []  #: special methods that some class or change has: operations ask for those above all
+        self.named: list[str] = []  #: special methods of classes and changes so far, preferred by operations
         self.meta = False
 
     def program(self) -> list[Statement]:
-        """Classes, make, changes and fn."""
+        """Return classes, make, changes and fn."""
         rng = self.rng
         body: list[Statement] = []
         self.meta = rng.random() < 0.3
@@ -95,7 +95,7 @@ class Generator:
         return Statement(parts)
 
     def members(self, table: dict[str, tuple[str, list[str]]], count: int) -> list[Statement]:
-        """Special methods of the table and other members."""
+        """Return special methods of the table and other members."""
         rng, out = self.rng, []
         for _ in range(count):
             if rng.random() < 0.7:
@@ -130,7 +130,7 @@ class Generator:
         )
 
     def an_object(self) -> str:
-        """An expression outside of the function: an instance, or a container with some."""
+        """Return an expression outside the function: an instance, or a container of some."""
         rng = self.rng
         if rng.random() < 0.3:
             return self.filled(rng.choice(CONTAINERS))
@@ -164,7 +164,7 @@ class Generator:
         }.get(kind, f"{c}()")
 
     def filled(self, text: str) -> str:
-        """A row of a table with its places filled: objects, classes, values, names."""
+        """Fill a row's placeholders: objects, classes, values, names."""
         rng = self.rng
         while "{" in text:
             before = text
@@ -195,13 +195,13 @@ class Generator:
         return text.replace("<%", "{").replace("%>", "}")
 
     def special(self) -> str:
-        """A special method's name, most often one the program has."""
+        """Return a special method's name, preferably one that the program has."""
         if self.named and self.rng.random() < 0.6:
             return self.rng.choice(self.named)
         return self.rng.choice(list(METHODS))
 
     def lambda_(self) -> str:
-        """``name = function`` for a change of a class."""
+        """Return ``name = function`` for a change of a class."""
         name = self.special()
         if name not in METHODS:
             name = self.a_name(METHODS)
@@ -209,7 +209,7 @@ class Generator:
         return f"{name} = {self.function(name, METHODS)}"
 
     def taken(self) -> str:
-        """``name = a C method of that name``."""
+        """Return ``name = a C method of that name``."""
         name = self.special()
         if name not in NATIVE:
             name = self.rng.choice(list(NATIVE))
@@ -244,7 +244,7 @@ class Generator:
         return Statement([(f"def change_{number}(o, p, q):", [line("global G, LIMIT, helper, C0, sum"), *rows])])
 
     def operation(self) -> str:
-        """An expression: most often one that asks for a method the program's classes have, or get."""
+        """Return an expression, preferably one that looks up a method that the program's classes have or get."""
         rng = self.rng
         pick = rng.random()
         if pick < 0.5:
@@ -257,7 +257,7 @@ class Generator:
         return self.filled(rng.choice(CLASS_OPERATIONS))
 
     def work(self) -> list[Statement]:
-        """The function's statements."""
+        """Return the function's statements."""
         rng = self.rng
         body = [line("r = []"), line("y = x * 2")]
         for _ in range(rng.choice((1, 2, 3, 4, 5))):

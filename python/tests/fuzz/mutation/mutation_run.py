@@ -1,8 +1,8 @@
-"""make fuzz-mutation: random classes and containers, changed between the calls of a function that uses them, against CPython.
+"""make fuzz-mutation: compares random classes and containers, changed between calls of a function, with CPython.
 
     mutation_run.py [--count N] [--seed FIRST] [--most N] [--show]
 
-Every tenth program has a backend that is given whole graphs.
+Every tenth program has a backend that receives whole graphs.
 """
 
 from __future__ import annotations

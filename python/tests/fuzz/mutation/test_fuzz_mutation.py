@@ -1,4 +1,4 @@
-"""The short form of make fuzz-mutation, and what its comparison sees."""
+"""The short form of make fuzz-mutation, and what its comparison detects."""
 
 from __future__ import annotations
 

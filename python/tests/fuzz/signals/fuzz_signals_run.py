@@ -1,4 +1,4 @@
-"""make fuzz-signals: signals and exceptions of other threads at random points of random programs, against what CPython can do.
+"""make fuzz-signals: compares signals and exceptions of other threads at random points of programs with CPython's.
 
     fuzz_signals_run.py [--count N] [--seed FIRST] [--most N] [--show] [--nomemory] [--malloc-debug]
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def environment() -> None:
-    """Starts the process again if its memory is to be checked: only a new one can have other allocators."""
+    """Restart the process if its memory is to be checked: allocators are chosen at the start."""
     wanted = {}
     if "--malloc-debug" in sys.argv:
         wanted["PYTHONMALLOC"] = "debug"
@@ -38,7 +38,7 @@ from signals_program import ARRIVALS, case, program, source  # noqa: E402
 
 
 def programs(judge: object) -> Programs:
-    """The programs, judged by one of the two judges."""
+    """Return the programs, judged by one of the two judges."""
     return Programs(
         "CPython", program, source, judge, lambda seed: case(seed)["backend"] != "eager", tries=150, runs=ARRIVALS
     )

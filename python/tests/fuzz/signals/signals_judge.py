@@ -1,9 +1,9 @@
-"""Decides whether a call in which a signal or another thread's exception arrived did what CPython can do.
+"""Decides whether a call that received a signal or another thread's exception had an outcome possible in CPython.
 
-The model is CPython itself: the program is called plainly once for each point at which CPython may handle a signal, and the
-outcomes (value or exception, order of effects, locks, torch's modes, random state) are what an arrival may lead to. A call under
-godynamo must end in one of them, or as without an arrival if the exception reached the caller after the call was over. The calls
-after it must be what they are without an arrival.
+The model is CPython itself: the program is called under CPython once for each point at which CPython may handle a
+signal, and the outcomes (value or exception, order of effects, locks, torch's modes, random state) are the permitted
+ones. A call under godynamo must have one of them, or that of a call without an arrival if the exception reached the
+caller after the end of the call. Later calls must have the outcome of a call without an arrival.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.fuzz_children import SAID
 from harness.fuzz_compare import FILENAME, PLAIN_LIMIT, Mismatch, TooLongError, _compiled, limited
 from signals_support import arrivals
 
-# torch imports much at the first use of these; an arrival in an import would not be the program's.
+# torch imports many modules at the first use of these; an arrival in an import would not be in the program.
 torch.use_deterministic_algorithms(False)
 
 MOST_POINTS = 4000  #: programs with more are not judged
@@ -61,12 +61,12 @@ class Call:
     swallowed: bool  #: an exception arrived in a torch finalizer, where CPython drops it
 
     def size(self, how: str) -> int:
-        """In how many places of that sort something may arrive."""
+        """Return the number of places of that sort where something may arrive."""
         return {"alloc": self.blocks, "tick": self.ticks, "thread": self.nanoseconds, "point": self.points}[how]
 
 
 class Arguments:
-    """The arguments of one call, and what it left of them."""
+    """The arguments of one call, and their state after it."""
 
     def __init__(self, ns: dict[str, Any]) -> None:
         x, y = torch.tensor([1.0, -2.0, 3.0]), torch.tensor([2.0, 1.0, -1.0])
@@ -79,7 +79,7 @@ class Arguments:
 
 
 def plain(value: Any) -> Any:
-    """A value as data that == compares."""
+    """Return a value as data that == compares."""
     if isinstance(value, torch.Tensor):
         dtype = "" if value.dtype is torch.float32 else f" {value.dtype}"
         return f"{value.detach().tolist()}{dtype}{' requires grad' if value.requires_grad else ''}"
@@ -91,7 +91,7 @@ def plain(value: Any) -> Any:
 
 
 def chain(error: BaseException | None) -> list[str]:
-    """Types and texts of an exception and of its contexts; of what torch was handling while something arrived, nothing."""
+    """Types and texts of an exception and its contexts, without the exceptions that torch was handling on arrival."""
     out: list[str] = []
     while error is not None and len(out) < 9:
         text = str(error).split("While executing")[0].rstrip()  # torch's interpreter appends this
@@ -108,7 +108,7 @@ def met_program(traceback: TracebackType | None) -> bool:
 
 @dataclass
 class Program:
-    """A program's namespace, its way of being called and CPython's outcomes."""
+    """A program's namespace, its entry function and CPython's outcomes."""
 
     text: str
     ns: dict[str, Any] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Program:
         self.install()
 
     def install(self) -> None:
-        """Handlers of the four signals, whatever the parent process has set."""
+        """Install handlers of the four signals, independent of the parent process's settings."""
         log, timeout = self.ns["LOG"], self.ns["Timeout"]
 
         def alarmed(_signal: int, _frame: Any) -> None:
@@ -150,12 +150,12 @@ class Program:
         sys.unraisablehook = self.unraisable
 
     def unraisable(self, found: Any) -> None:
-        """What a finalizer raised. Torch's weak dictionaries have Python run when a tensor ends."""
+        """Record a finalizer's exception. Torch's weak dictionaries run Python code when a tensor ends."""
         self.swallowed = self.swallowed or str(getattr(found.object, "__module__", "")).startswith("torch.")
         self.ns["LOG"].append(("unraisable", type(found.exc_value).__name__))
 
     def reset(self) -> None:
-        """The state that every call starts from."""
+        """Restore the state in which every call starts."""
         ns, self.swallowed = self.ns, False
         if ns["LOCK"].locked():
             ns["LOCK"].release()
@@ -171,7 +171,7 @@ class Program:
         torch.manual_seed(0)
 
     def call(self, fn: Callable[..., Any], how: int = arrivals.NEVER, at: int = -1) -> Call:
-        """One call with an arrival."""
+        """Make one call with an arrival."""
         self.reset()
         ns, args, cell, out = self.ns, Arguments(self.ns), [], io.StringIO()
         exc = ns["Sent"] if self.kind == "sent" else None
@@ -183,7 +183,7 @@ class Program:
                 arrivals.call(cell, fn, args.values, how, at, number, exc)
             except BaseException as error:
                 raised = error
-            for _ in range(2):  # here CPython handles what is still pending
+            for _ in range(2):  # CPython handles pending signals and exceptions here
                 ns["G"].get("n")
         except BaseException as error:
             late = error
@@ -194,7 +194,7 @@ class Program:
         end, late_type = plain(cell[0]) if cell else chain(raised), late and type(late).__name__
         if raised is not None or late is not None:
             raised = late = None
-        gc.collect(0)  # what frames of the traceback hold, and the call's cycles, ends now, and shows
+        gc.collect(0)  # objects held by the traceback's frames and by cycles of the call end here, visibly
         modes = self.modes()
         outcome = {
             "end": end,
@@ -208,7 +208,7 @@ class Program:
         return Call(outcome, late_type, bool(fired), points, ticks, blocks, nanoseconds, self.swallowed)
 
     def modes(self) -> tuple[Any, ...]:
-        """Torch's modes, which are put back."""
+        """Return torch's modes, and restore them."""
         modes = (
             torch.is_grad_enabled(),
             torch.is_inference_mode_enabled(),
@@ -223,16 +223,16 @@ class Program:
     # ---- CPython ----
 
     def without(self) -> Outcome:
-        """What a call does when nothing arrives."""
+        """Return the outcome of a call without an arrival."""
         return self.call(self.entry).outcome
 
     def outcomes(self) -> Iterator[Outcome]:
-        """What CPython does, for each point at which something arrives; new ones only."""
+        """Yield CPython's outcomes of an arrival at each point, each only once."""
         for how in (arrivals.POINT, arrivals.RAISED, arrivals.ALLOC, arrivals.HOOKED):
             yield from self.outcomes_at(how)
 
     def outcomes_at(self, how: int) -> Iterator[Outcome]:
-        """The same for one sort of places. Allocations are places inside of C functions that look for signals themselves."""
+        """Yield those of one sort of places. Allocations are places inside C functions that check for signals."""
         at, fired = -1, True
         while fired:
             at += 1
@@ -243,7 +243,7 @@ class Program:
                 yield found.outcome
 
     def fails_like(self, outcome: Outcome) -> bool:
-        """Whether CPython ends like this when allocations fail: a program may catch MemoryError, a finalizer loses it."""
+        """Whether CPython ends like this if allocations fail: a program may catch MemoryError, a finalizer loses it."""
         if not self.failed:
             for how in (arrivals.FAIL, arrivals.FAIL_ON):
                 for at in range(1, self.call(self.entry, how).blocks + 1):
@@ -251,7 +251,7 @@ class Program:
         return ended(outcome) in self.failed
 
     def can(self, outcome: Outcome) -> bool:
-        """Whether CPython can end like this; as many of its outcomes are computed as it takes."""
+        """Whether CPython can end like this; its outcomes are computed until one matches."""
         key = repr(outcome)
         if key in self.known:
             return True
@@ -260,7 +260,7 @@ class Program:
         return any(repr(one) == key for one in self.rest)
 
     def nearest(self, outcome: Outcome) -> Outcome:
-        """The outcome of CPython's that has most in common with this one."""
+        """Return CPython's outcome that has most in common with this one."""
 
         def common(one: Outcome) -> tuple[bool, int]:
             return one["effects"] == outcome["effects"], sum(one[k] == outcome[k] for k in one)
@@ -269,7 +269,7 @@ class Program:
 
 
 def wrapped(program: Program) -> Callable[..., Any]:
-    """The function as godynamo serves it, translated by nobody yet."""
+    """Return the function as godynamo serves it, not yet translated."""
     backend: Any = program.case["backend"]
     if backend == "forward":
         backend = forward
@@ -279,7 +279,7 @@ def wrapped(program: Program) -> Callable[..., Any]:
 
 
 def forward(gm: torch.fx.GraphModule, _example_inputs: list[torch.Tensor]) -> Callable[..., Any]:
-    """A backend that gives the graph's own function."""
+    """A backend that returns the graph's own function."""
     return gm.forward
 
 
@@ -287,7 +287,7 @@ COMPILED: list[int] = []
 
 
 def wrapper(gm: torch.fx.GraphModule, _example_inputs: list[torch.Tensor]) -> Callable[..., Any]:
-    """A backend whose result is a Python function with an effect of its own."""
+    """A backend that returns a Python function with an effect."""
 
     def call(*args: Any) -> Any:
         COMPILED.append(1)
@@ -307,36 +307,36 @@ NAMES = {
 
 
 def unhandled(outcome: Outcome) -> Outcome:
-    """An outcome without what the handler left in it."""
+    """Return an outcome without the handler's effects."""
     effects = outcome["effects"].replace(f", {HANDLED}", "").replace(f"{HANDLED}, ", "").replace(HANDLED, "")
     return {**outcome, "effects": effects}
 
 
 def is_end(effect: Any) -> bool:
-    """Whether an effect is that of an object's end."""
+    """Whether an effect is the end of an object."""
     return isinstance(effect, tuple) and effect[0] in ("dead", "unraisable")
 
 
 def apart(outcome: Outcome) -> Outcome:
-    """An outcome with finalizer effects moved to the end: their order depends on which frames the exception keeps alive."""
+    """Move finalizer effects to the end: their order depends on which frames the exception keeps alive."""
     effects = literal_eval(outcome["effects"])
     ends = [e for e in effects if is_end(e) or e == "closed" or (isinstance(e, tuple) and e[0] == "teardown")]
     return {**outcome, "effects": [e for e in effects if e not in ends] + sorted(ends, key=repr)}
 
 
 def ends_early(outcome: Outcome, expected: Outcome) -> bool:
-    """Whether only ends of objects differ in order: in CPython an exception keeps them alive (known limits in docs/plan.md)."""
+    """Whether only ends of objects differ in order: CPython's exception keeps them alive (limits in docs/plan.md)."""
     return isinstance(outcome["end"], list) and outcome != expected and apart(outcome) == apart(expected)
 
 
 def ended(outcome: Outcome) -> Outcome:
-    """An outcome without its objects' ends and the handler."""
+    """Return an outcome without the ends of its objects and the handler's effects."""
     effects = [e for e in literal_eval(outcome["effects"]) if not is_end(e)]
     return unhandled({**outcome, "effects": repr(effects)})
 
 
 def lost_at_an_end(outcome: Outcome) -> Outcome | None:
-    """An outcome without what arrived in a finalizer, where CPython loses it as well; None where nothing did."""
+    """Return an outcome without an arrival in a finalizer, which CPython also loses; None if there was none."""
     effects = literal_eval(outcome["effects"])
     if not any(is_end(e) and e[0] == "unraisable" and e[1] in NAMES.values() for e in effects):
         return None
@@ -344,7 +344,7 @@ def lost_at_an_end(outcome: Outcome) -> Outcome | None:
 
 
 def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mismatch | None:
-    """What is wrong with a call in which something may have arrived."""
+    """Return the fault of a call in which something may have arrived."""
     where = f"{program.kind}, {program.case['arrivals'][index]}" if index >= 0 else "nothing arrives"
     outcome, kind = found.outcome, program.kind
     if not found.fired:
@@ -362,7 +362,7 @@ def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mis
         return Mismatch("never handled", index, kind, (outcome, where))
     early = unhandled(outcome)
     if any(HANDLED in one["effects"] and unhandled(one) == early for one in program.known.values()):
-        return None  # the handler ran before effects that wait for operations, and its exception came after them
+        return None  # the handler ran before effects that wait for operations, and its exception was raised after them
     seen = f"{outcome['end']}{outcome['effects']}{found.late}"
     if NAMES[kind] not in seen or (unhandled(outcome) == expected and found.late is None and kind != "returns"):
         return Mismatch("lost", index, NAMES[kind], (outcome["end"], outcome["effects"], found.late, where))
@@ -374,12 +374,12 @@ def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mis
     if lost is not None and any(lost == ended(one) for one in (expected, *program.known.values())):
         return None
     if {**unhandled(outcome), "end": None} == {**expected, "end": None}:
-        return None  # a callable of C's: CPython looks for signals when it has returned, in its caller
+        return None  # a C callable: CPython checks for signals after its return, in its caller
     return wrong("not CPython's: ", program.nearest(outcome), outcome, index, f"{where} late {found.late}")
 
 
 def wrong(what: str, expected: Outcome, got: Outcome, index: int, where: str) -> Mismatch | None:
-    """The parts in which two outcomes differ, named; None if there are none."""
+    """Return the parts in which two outcomes differ; None if there are none."""
     parts = [k for k in got if expected.get(k) != got[k]]
     if not parts:
         return None
@@ -390,33 +390,34 @@ def wrong(what: str, expected: Outcome, got: Outcome, index: int, where: str) ->
 
 
 class Watch:
-    """Internal errors while a program is judged."""
+    """Collects internal errors while a program is judged."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
 
     def reset(self) -> None:
-        """Forgets what was translated, and goes on watching."""
+        """Drop the translations and keep watching."""
         godynamo.reset()
         _C.set_callback("internal_error", lambda info: self.errors.append(f"{info['where']}: {info['error']}"))
 
     def found(self) -> Mismatch | None:
-        """The first internal error, of which no call may be a witness."""
+        """Return the first internal error, which need not show in any call."""
         if not self.errors and not _C.counters()["internal_errors"]:
             return None
         return Mismatch("internal error", 0, None, [*self.errors, _C.counters()["internal_errors"]])
 
 
 def judge(text: str, whole: bool = False) -> Mismatch | None:
-    """The first thing that is wrong with a program's calls. Raises SyntaxError for a text that is no program."""
+    """Return the first fault of a program's calls. Raises SyntaxError if the text is no program."""
     return _judged(text, _arrivals)
 
 
 def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
-    """The same where allocations fail instead: a call raises MemoryError, or ends as CPython does with or without a failure.
+    """Do the same with failing allocations: a call raises MemoryError, or ends as in CPython with or without a failure.
 
-    Those of torch's compilers and fake tensors do not fail. Without godynamo, AOTAutograd crashed at one of 60 allocations chosen
-    at random (a graph of five operations makes 37,884), and lost the exception at four (``SystemError``, ``INTERNAL ASSERT``).
+    Allocations of torch's compilers and fake tensors do not fail. Without godynamo, AOTAutograd crashed at one of 60
+    randomly chosen allocations (a graph of five operations makes 37,884), and lost the exception at four
+    (``SystemError``, ``INTERNAL ASSERT``).
     """
     with spared_compilers():
         return _judged(text, _failures)
@@ -424,7 +425,7 @@ def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
 
 @contextlib.contextmanager
 def spared_compilers() -> Iterator[None]:
-    """Allocations neither fail nor count while torch makes a graph's module, a backend compiles it or a fake tensor is asked."""
+    """Exempt allocations while a graph's module is built, a backend compiles it or a fake tensor runs an operator."""
 
     def spared(fn: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -456,7 +457,7 @@ def spared_compilers() -> Iterator[None]:
 
 
 def _judged(text: str, calls: Callable[[Program, Outcome, Watch], Mismatch | None]) -> Mismatch | None:
-    gc.disable()  # where a cycle ends would depend on what ran before
+    gc.disable()  # the end of a cycle would depend on earlier code
     gc.freeze()
     program, watch = Program(text), Watch()
     try:
@@ -479,7 +480,7 @@ def _judged(text: str, calls: Callable[[Program, Outcome, Watch], Mismatch | Non
 
 
 def written() -> str:
-    """What was written to standard error, where it is a file: in a child. Torch's own log of events may warn."""
+    """Return the text of standard error if it is a file, as in a child; without a warning of torch's event log."""
     if not stat.S_ISREG(os.fstat(2).st_mode):
         return ""
     lines = os.pread(2, SAID, 0).decode(errors="replace").splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""What every program of ``make fuzz-signals`` starts with: contexts, effects, generators and callees that show what ran."""
+"""The start of every ``make fuzz-signals`` program: contexts, effects, generators, callees that record their runs."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ class Timeout(Exception):
 
 
 class Sent(Exception):
-    """What another thread sets."""
+    """The exception that another thread sets."""
 
 
 class Own:
@@ -178,6 +178,6 @@ def turns(x, k):
 
 
 def calls(x, y, o, l, d):
-    """Calls the program from a frame that CPython runs, so that the hook serves it."""
+    """Call the program from a frame that CPython runs, so that the hook serves it."""
     sys._getframe()
     return fn(x, y, o, l, d)

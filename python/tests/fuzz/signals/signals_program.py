@@ -1,4 +1,4 @@
-"""Random programs of blocks, effects and small tensors, and where something arrives while each is called."""
+"""Random programs of blocks, effects and small tensors, with the points of arrival in each call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PRELUDE = (Path(__file__).parent / "signals_prelude.py").read_text()
 HEADER = "def fn(x, y, o, l, d):\n    global COUNT"
 KINDS = ("interrupt", "timeout", "timeout", "exit", "sent", "returns")
 BACKENDS = ("eager", "eager", "forward", "wrapper", "aot_eager")
-ARRIVALS = 12  #: arrivals of one program
+ARRIVALS = 12  #: arrivals per program
 
 OPERATIONS = (
     "x = x * 2 - 1; x = x + y; y = torch.relu(x); x = torch.ops.sig.tick(x); x = torch.ops.sig.pytick(x); "
@@ -81,7 +81,7 @@ class Generator:
         return [line(self.fill(self.rng.choice(table)))]
 
     def other(self, depth: int, held: frozenset[str]) -> list[Statement]:
-        """Statements that leave, branch or hold a generator."""
+        """Return statements that leave, branch or use a generator."""
         g = self.new("g")
         rare = [
             [line(f"{g} = turns(x, 3)"), line(f"x = next({g})"), line(f"y = next({g})")],
@@ -147,7 +147,7 @@ class Generator:
         return [Statement([(header, body)])]
 
     def inner(self, depth: int, held: frozenset[str]) -> list[Statement]:
-        """A function of the program's own, called at once."""
+        """Return a nested function, called at once."""
         f = self.new("f")
         body = self.block(depth, held - {"loop"})
         made = Statement([(f"def {f}(x, y):", [line("global COUNT"), *body, line("return x, y")])])
@@ -155,16 +155,16 @@ class Generator:
 
 
 def program(seed: int) -> list[Statement]:
-    """The body of a seed's program."""
+    """Return the body of a seed's program."""
     generator = Generator(seed)
     return [*generator.block(3, frozenset(), 4), *generator.block(2, frozenset(), 2)]
 
 
 def case(seed: int) -> dict[str, object]:
-    """How the seed's program is called: what arrives, the backend, the way in, and where it arrives each time.
+    """Return how the seed's program is called: what arrives, the backend, the entry function, and each arrival.
 
-    An arrival is (call, how, part): ``first`` calls translate, ``hit`` calls find what was translated; at that part of the
-    allocations, of the ticks or of the time that such a call takes without an arrival.
+    An arrival is (call, how, part): ``first`` calls translate, ``hit`` calls use the translation; it comes at that
+    share of the allocations, ticks or time that such a call takes without an arrival.
     """
     rng = random.Random(seed ^ (1 << 40))
     arrivals: list[tuple[str, str, float]] = [("first", "alloc", rng.random()) for _ in range(3)]
@@ -183,7 +183,7 @@ def case(seed: int) -> dict[str, object]:
 
 
 def source(seed: int, body: list[Statement]) -> str:
-    """The whole text of a program: prelude, how it is called, the function."""
+    """Return the whole text of a program: prelude, function, and how it is called."""
     one = case(seed)
     out = [PRELUDE, "OUT = Out()", "", HEADER]
     render_block(body, 1, out)

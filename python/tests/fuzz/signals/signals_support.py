@@ -1,4 +1,4 @@
-"""Builds and loads ``arrivals``, the C module that places arrivals, and registers the operations that programs tick with."""
+"""Builds and loads ``arrivals``, the C module that places arrivals, and registers the programs' tick operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BUILD = ROOT / "build" / "fuzz_signals"
 
 
 def _load() -> Any:
-    """The module ``arrivals``, compiled when its source is new. Raises CalledProcessError when the compiler fails."""
+    """Return the module ``arrivals``, compiled if its source is new. Raises CalledProcessError if that fails."""
     source = ROOT / "pyhook" / "arrivals" / "arrivals.c"
     key = hashlib.sha256(source.read_bytes() + sys.version.encode()).hexdigest()[:12]
     library = BUILD / f"arrivals-{key}.so"
@@ -40,8 +40,8 @@ def _load() -> Any:
 
 arrivals = sys.modules.setdefault("arrivals", sys.modules.get("arrivals") or _load())
 
-# The kernel of sig::tick is a C function: an arrival is pending when the call of the operation returns. That of sig::pytick is a
-# Python function: an arrival is raised inside of the operation.
+# The kernel of sig::tick is a C function: an arrival is pending when the call of the operation returns. That of
+# sig::pytick is a Python function: an arrival is raised inside the operation.
 _LIBRARY = torch.library.Library("sig", "DEF")
 for _name, _kernel in (("tick", arrivals.tick), ("pytick", lambda x: (arrivals.tick(), x.clone())[1])):
     _LIBRARY.define(f"{_name}(Tensor x) -> Tensor")

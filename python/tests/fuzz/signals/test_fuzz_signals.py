@@ -1,4 +1,4 @@
-"""The short form of make fuzz-signals, and what its judge sees. Everything runs in children, which set their own handlers."""
+"""The short form of make fuzz-signals, and what its judge detects; all in children with their own signal handlers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def judged(program, kind=SIGNALS, timeout=60.0):
 
 @pytest.fixture(params=["as they are", "ignored"])
 def _dispositions(request):
-    """A run in the background or under nohup starts with SIGINT ignored."""
+    """Run the test also with SIGINT and SIGTERM ignored, as in the background or under nohup."""
     if request.param == "as they are":
         yield
         return
@@ -228,7 +228,7 @@ def test_arrivals_at_every_allocation_of_a_hit(body, backend):
 
 @pytest.mark.parametrize(("kind", "body"), [("sent", MODES), ("timeout", DRAWN_AND_CHANGED)], ids=["modes", "changes"])
 def test_arrivals_in_a_graph_that_aotautograd_compiles(kind, body):
-    """It leaves switches of modes out, and makes changes in place last."""
+    """AOTAutograd omits mode switches, and makes in-place changes last."""
     found = judged(text(kind, body, "aot_eager", [("hit", "alloc", k / 96) for k in range(96)]))
     assert found is None, str(found)
 
@@ -241,7 +241,7 @@ def test_arrivals_in_a_translation(body):
 
 
 def failing(effect):
-    """A wrong form of a program's function: something is done with an exception that comes out of it."""
+    """Return a wrong form of a program's function, which applies ``effect`` to its exceptions."""
 
     def wrap(program):
         def call(*args):
@@ -276,7 +276,7 @@ def converted(program, error, args):
 
 
 def broken_afterwards(program):
-    """A wrong form that has lost the function after the first exception."""
+    """Return a wrong form that loses the function after the first exception."""
     left = [program.entry]
 
     def call(*args):
@@ -354,6 +354,6 @@ REBOUND = """
 
 
 def test_a_frame_that_cpython_goes_on_with_owns_its_variables():
-    """A generator that a later turn rebinds is closed there, where CPython runs that turn after an arrival."""
+    """CPython runs a later turn after an arrival; it closes the generator that it rebinds."""
     arrivals = tuple(("hit", "alloc", i / 150) for i in range(150))
     assert judged(text(body=REBOUND, calls=arrivals)) is None

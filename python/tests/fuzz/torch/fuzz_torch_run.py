@@ -1,8 +1,8 @@
-"""make fuzz-torch: random programs of tensors, modules and autograd under godynamo and eagerly, compared; what differs is shrunk.
+"""make fuzz-torch: compares random programs of tensors, modules and autograd with eager; shrinks differences.
 
     fuzz_torch_run.py [--count N] [--seed FIRST] [--most N] [--show]
 
-Every other program has a backend that is given whole graphs.
+Every other program has a backend that receives whole graphs.
 """
 
 from __future__ import annotations

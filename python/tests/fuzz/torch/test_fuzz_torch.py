@@ -1,4 +1,4 @@
-"""The short form of make fuzz-torch, and what its comparison sees beyond the language's."""
+"""The short form of make fuzz-torch, and what its comparison detects beyond the language's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_programs_have_every_part_of_torch():
 
 
 def changed(**how):
-    """A wrong form of a function: what it should have done, and one thing more."""
+    """Return a wrong form of a function, with one additional effect."""
 
     def wrap(fn):
         def call(x, y, n, l, d, o, m, w):
@@ -62,7 +62,7 @@ def changed(**how):
 @pytest.mark.parametrize(
     ("effect", "kind"),
     [
-        (lambda value, x, y, m, w: (value[0].clone(), *value[1:]), "value"),  # no alias of the argument any more
+        (lambda value, x, y, m, w: (value[0].clone(), *value[1:]), "value"),  # no longer an alias of the argument
         (lambda value, x, y, m, w: (value[0], value[1].detach()), "value"),
         (lambda value, x, y, m, w: (x.data.add_(1), None)[1], "effects"),
         (lambda value, x, y, m, w: (m.mean.add_(1), None)[1], "effects"),
@@ -70,7 +70,7 @@ def changed(**how):
         (lambda value, x, y, m, w: torch.rand(1) is None or None, "random state"),
         (lambda value, x, y, m, w: torch.set_default_dtype(torch.float64), "modes"),
         (lambda value, x, y, m, w: torch.set_grad_enabled(False) and None, "modes"),
-        (lambda value, x, y, m, w: (value[0], value[1] + w.detach()[0, 1]), "value"),  # another function of autograd's
+        (lambda value, x, y, m, w: (value[0], value[1] + w.detach()[0, 1]), "value"),  # another grad_fn
         (lambda value, x, y, m, w: value[1].register_hook(lambda g: g * 2) and None, "backward"),
     ],
 )

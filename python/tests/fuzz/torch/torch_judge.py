@@ -1,8 +1,8 @@
-"""Runs a program of tensors and modules plainly and under godynamo, and says where the two part.
+"""Runs a program of tensors and modules under CPython and under godynamo, and returns their first difference.
 
-Beyond what the language's programs are compared by: every tensor with its bits, strides, flags, version, gradient, base and the
-memory it shares, the module with its state, torch's modes and the random generator afterwards, and the gradients of a backward
-pass outside.
+Compared in addition to the language's programs: every tensor's bits, strides, flags, version, gradient, base and shared
+memory, the module with its state, torch's modes and the random generator afterwards, and the gradients of a backward
+pass outside the program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 from harness.fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in, text_of
 
-# torch imports torch._inductor here, and an import is nothing that a limit of time may interrupt.
+# torch imports torch._inductor here, so that the time limit cannot interrupt the import.
 torch.use_deterministic_algorithms(False)
 
 ROUNDS = 2
@@ -26,7 +26,7 @@ WIDTH = 4
 
 
 class TorchPlain(Plain):
-    """Values as plain data, tensors with all that a program can see of them."""
+    """Values as plain data, with every property of a tensor that a program can see."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class TorchPlain(Plain):
     def _tensor(self, t: torch.Tensor) -> Any:
         try:
             return self._facts(t)
-        except RuntimeError as error:  # a view that was invalidated does not even tell its grad_fn
+        except RuntimeError as error:  # an invalidated view does not even return its grad_fn
             return ("invalid", str(error))
 
     def _facts(self, t: torch.Tensor) -> Any:
@@ -81,7 +81,7 @@ class TorchPlain(Plain):
 
 
 def bits(t: torch.Tensor) -> Any:
-    """A tensor's values, each bit of them; a not-a-number is one, whatever its payload."""
+    """Return a tensor's exact values: up to 16 elements as text, where all NaNs are equal; else a hash of its bytes."""
     flat = t.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     if t.numel() <= 16:
         return str(flat.tolist()), str(flat.sign().tolist()) if flat.is_floating_point() else ""
@@ -112,7 +112,7 @@ def _usual_modes() -> Iterator[None]:
 
 
 def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ...]:
-    """The arguments of one call; ``m`` is the program's module, which lives on from call to call."""
+    """Return the arguments of one call; ``m`` is the program's module, the same in all calls."""
     rows, dtype = case["rows"], getattr(torch, case["dtype"])
     base = (torch.arange(float(rows * WIDTH)).reshape(rows, WIDTH) * 0.37 - 1.0) * case["factor"]
     x = base.to(dtype)
@@ -120,8 +120,9 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
         x.requires_grad_()
         if case["inner"]:  # a tensor that can be changed in place
             x = x * 1
-    # torch finds out that a view needs another grad_fn when it is asked for it, and translating asks: an in-place operation on a
-    # view of what needs no gradient, behind one that brings a gradient, raises or not as somebody has looked. Such views are few.
+    # torch detects that a view needs another grad_fn when grad_fn is read, and translating reads it: an in-place
+    # operation on a view of a tensor without gradient, after one that brings a gradient, raises or not depending on
+    # an earlier read. Such views are few.
     y = {
         "none": lambda: torch.linspace(-2.0, 1.5, rows * WIDTH).reshape(rows, WIDTH).clone(),
         "same": lambda: x,
@@ -137,7 +138,7 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
 
 
 def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m: Any) -> dict[str, Any]:
-    """What one call does: its end, the output, torch's modes and generator, arguments and module, a backward pass."""
+    """Describe one call: result or exception, output, torch's modes and generator, arguments, module, backward pass."""
     args = arguments(ns, case, m)
     out, plain = io.StringIO(), TorchPlain()
     result: dict[str, Any] = {"exception": None, "modes": None, "value": None}
@@ -159,7 +160,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m:
 
 
 def _backward(value: Any, args: tuple[Any, ...]) -> Any:
-    """The gradients of what came back, or why there are none."""
+    """Return the gradients of the result, or the exception of the backward pass."""
     tensors = [t for t in (value if isinstance(value, tuple) else ()) if isinstance(t, torch.Tensor)]
     outputs = [t for t in tensors if t.requires_grad and not t.is_complex()]
     if not outputs:
@@ -178,7 +179,7 @@ def _backward(value: Any, args: tuple[Any, ...]) -> Any:
 
 
 def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
-    """All calls of a program."""
+    """Make all calls of a program."""
     ns: dict[str, Any] = {"__name__": "program"}
     for code in codes:
         exec(code, ns)
@@ -189,5 +190,5 @@ def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
 
 
 def judge(text: str, whole: bool = False) -> Mismatch | None:
-    """The first difference of a program's two runs."""
+    """Return the first difference between a program's two runs."""
     return compare(text, run, whole)

@@ -15,7 +15,7 @@ class Scale(torch.autograd.Function):
 
 
 class Part(torch.nn.Module):
-    """One of equal layers, until the program changes it."""
+    """A layer; the layers are equal until the program changes one."""
 
     def __init__(self, width, p):
         super().__init__()

@@ -1,7 +1,7 @@
 """Random programs of tensors, modules and autograd with the language around them.
 
-A program is a function ``fn(x, y, n, l, d, o, m, w)``: the language's arguments, a module and a parameter. In front of it stands
-a table CASES: how shapes, dtypes, aliases and flags are in each of its calls.
+A program is a function ``fn(x, y, n, l, d, o, m, w)``: the language's arguments, a module and a parameter. Before it
+is a table CASES of the shapes, dtypes, aliases and flags in each of its calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ IN_PLACE = (
     "bernoulli_(0.5) addcmul_({u},{u}) unsqueeze_(0) squeeze_() sigmoid_() clamp_(-1,1) lerp_({u},0.5) random_(5) abs_() "
     "set_({u}) exponential_() index_fill_(0,torch.tensor([0]),{i}) cumsum_(0) transpose_(0,1) retain_grad()"
 ).split()
-#: views of the tensor's own shape
+#: views with the tensor's own shape
 PLAIN_VIEWS = (
     "[:] .t().t() .unsqueeze(0)[0] .expand_as({u}) .data .detach() .view_as({t}) .real .T.T .mT.mT .view({t}.shape) [...]"
 ).split()
@@ -120,7 +120,7 @@ STATEMENTS = (
     "{t}.requires_grad=True {t}.retain_grad() {l}.append({t}) d['t']={t} m.lin.bias.add_(1) {t}[0]={u}[0] "
     "{t}[:,1]={i} {t}[{u}>0]={i}"
 ).split()
-#: so many of the contexts can be decorators
+#: number of the first contexts that can be decorators
 DECORATORS = 7
 CONTEXTS = (
     "torch.no_grad() torch.enable_grad() torch.inference_mode() torch.set_grad_enabled({b}) torch.inference_mode({b}) "
@@ -138,14 +138,14 @@ EXTRA = ["torch_statement"] * 3 + ["torch_in_place"] * 2 + ["torch_view"] * 2 + 
 
 
 def source(seed: int, body: list[Statement]) -> str:
-    """The whole text of a program: prelude, the seed's cases, the function."""
+    """Return the whole text of a program: prelude, the seed's cases, the function."""
     out = [TORCH_PRELUDE, *cases(seed), "", HEADER]
     render_block(body, 1, out)
     return "\n".join(out) + "\n"
 
 
 def cases(seed: int) -> list[str]:
-    """The table of a program's calls: each differs from the one before in some respects."""
+    """Return the table of a program's calls: each differs from the previous one in some respects."""
     generator = TorchGenerator(seed, count_only=True)
     rng = generator.rng
     one = {"rows": 2, "dtype": "float32", "xgrad": rng.random() < 0.5, "alias": "none", "training": True, "wgrad": True}
@@ -173,17 +173,17 @@ CASE_VALUES: dict[str, tuple[object, ...]] = {
 
 
 class TorchGenerator(Generator):
-    """Builds the body of one program: the language's statements, and torch's."""
+    """Builds the body of one program: the language's statements and torch's."""
 
     def __init__(self, seed: int, count_only: bool = False) -> None:
         super().__init__(seed + (1 << 40 if count_only else 0))
-        # Which part of torch a program is about: with all of everything no program would come far before it raises.
+        # The part of torch that a program uses: with all of torch, programs would raise early.
         self.wild = self.chance(0.3)
         self.simple = SIMPLE + EXTRA * (2 if self.chance(0.7) else 1)
         self.compound = [*COMPOUND, *["torch_with"] * 4, *["torch_for"] * 2, "torch_if", "torch_if", "decorated"]
 
     def fill(self, s: Scope, template: str) -> str:
-        """A template with names of this place; where Python wants a space it has a ~."""
+        """Fill a template with names of this scope; ~ is a space."""
         if "{r}" in template:
             template = template.replace("{r}", f"{self.name(s, 't')}.shape[0]")
         for key, make in (
@@ -239,7 +239,7 @@ class TorchGenerator(Generator):
         return self.guarded(line(f"{self.name(s, 't')}.{self.fill(s, self.rng.choice(IN_PLACE))}"))
 
     def guarded(self, statement: Statement) -> Statement:
-        """A statement that may well raise, in most programs where that does not end it."""
+        """Wrap a statement that may raise in a try, in most programs."""
         if self.wild or self.chance(0.15):
             return statement
         handler = line(self.one("pass", "print(type(e).__name__)", "LOG.append(str(e))"))
@@ -276,7 +276,7 @@ class TorchGenerator(Generator):
         )
 
     def decorated(self, s: Scope) -> list[Statement]:
-        """A closure under a decorator of torch's, called at once."""
+        """Write a closure with a torch decorator, called at once."""
         f, result = self.new("f"), self.new("t")
         inner = s.inside(function=f, loop=False, handler=False, returns=True)
         inner.names["t"] = ["z"]
@@ -288,5 +288,5 @@ class TorchGenerator(Generator):
 
 
 def program(seed: int) -> list[Statement]:
-    """The body of a seed's program."""
+    """Return the body of a seed's program."""
     return TorchGenerator(seed).body()
