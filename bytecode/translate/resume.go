@@ -521,7 +521,7 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 const resumeInBlock = 2
 
 // callResume writes: return resume(stack values, live locals). After a visible event CPython checks for no
-// signals before the next call. So the resume function checks for requests there (core/calls/callable.c), and
+// signals before the next call. So the resume function checks for requests there (core/calls/callable_call.c), and
 // its own code raises a pending signal at CPython's next check. Elsewhere one more check changes nothing, and a
 // plain call is faster: five breaks take 1.9 µs instead of 2.1 (bench/alternate.py).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {

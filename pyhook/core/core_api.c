@@ -1,8 +1,10 @@
 /* The function table the Go library is given (golib.h), and its capsule for embedding tests. */
-#include "calls/callable.h"
 #include "cache/code.h"
+#include "cache/entry.h"
+#include "calls/callable.h"
 #include "golib_load.h"
-#include "cache/guarded_code.h"
+#include "guards/eval.h"
+#include "guards/guarded_code.h"
 #include "interrupt.h"
 #include "torch/tensor_layout.h"
 #include "torch/torch_state.h"

@@ -9,6 +9,7 @@
  * The handler only counts. Whatever carries an older count is out of date in the child: the loaded library (golib.c),
  * and the translation marks of threads that do not exist there (calls/miss.c).
  */
+#include "callbacks.h"
 #include "golib_load.h"
 #include "interrupt.h"
 #include "runtime.h"

@@ -1,9 +1,6 @@
 /* Exceptions that no operation raised: see interrupt.h. */
 #include "interrupt.h"
 
-#include "cache/extra_state.h"
-#include "torch/torch_state.h"
-
 #include <opcode.h>
 #include <signal.h>
 
@@ -45,6 +42,12 @@ gd_check_signals(void)
     }
     hold_again(held);
     return failed;
+}
+
+PyCodeObject *
+gd_look_code(void)
+{
+    return (PyCodeObject *)PyFunction_GET_CODE(look);
 }
 
 int
@@ -237,20 +240,6 @@ gd_note_interruption(void)
     PyErr_Restore(type, value, traceback);
 }
 
-void
-gd_leave_modes(void)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *left = gd_torch_mode_active() ? gd_call_python("leave_dispatch_modes", Py_None) : Py_NewRef(Py_None);
-    if (left == NULL) {
-        gd_swallow(Py_None);
-        gd_torch_pop_dispatch_modes();
-    }
-    Py_XDECREF(left);
-    PyErr_Restore(type, value, traceback);
-}
-
 /* ---- for Python: new references, NULL with an exception ---- */
 
 static PyObject *
@@ -284,5 +273,5 @@ gd_interrupt_init(PyObject *module)
     }
     PyObject *names = PyModule_GetDict(module);
     look = PyRun_String("lambda: None", Py_eval_input, names, names);
-    return look != NULL ? gd_code_mark((PyCodeObject *)PyFunction_GET_CODE(look), GD_CODE_OURS) : -1;
+    return look != NULL ? 0 : -1;
 }

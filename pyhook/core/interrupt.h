@@ -42,6 +42,9 @@ int gd_check_signals(void);
  * with an exception that came from outside. */
 int gd_look_for_requests(void);
 
+/* The code of the function that gd_look_for_requests calls: borrowed. The hook leaves it to CPython (module.c). */
+PyCodeObject *gd_look_code(void);
+
 /* Whether the exception, normalized, came from outside of the operation that it left. All borrowed; traceback may be
  * NULL. Its first entry is the frame that ran the operation. What is found in it: - a frame that was called with its
  * caller's frame as an argument, as CPython calls a signal handler and nothing else calls
@@ -64,11 +67,6 @@ void gd_note_interruption(void);
 
 /* Whether an exception from outside is noted, or that memory is out. */
 int gd_interrupted(void);
-
-/* Leaves the dispatch modes of torch that are still entered after a translation, or where an exception from outside has
- * ended transformed code: torch's own code was ended between the entry of a mode and the block that leaves it, or had
- * no memory to leave it. Neither begins under one. The pending exception stays. */
-void gd_leave_modes(void);
 
 /* Adds came_from_outside to the module. 0 or -1 */
 int gd_interrupt_init(PyObject *module);

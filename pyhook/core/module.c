@@ -1,32 +1,34 @@
 /* godynamo._C: the module itself. Each file of the core adds its own part. */
-#include "calls/callable.h"
-#include "calls/census.h"
 #include "cache/code.h"
-#include "calls/eval_frame.h"
+#include "cache/entry.h"
 #include "cache/extra_state.h"
 #include "cache/frame_cache.h"
-#include "golib_load.h"
-#include "guards/env.h"
-#include "guards/memo.h"
-#include "cache/guarded_code.h"
-#include "interrupt.h"
+#include "callbacks.h"
+#include "calls/callable.h"
+#include "calls/census.h"
+#include "calls/eval_frame.h"
 #include "calls/load_method.h"
 #include "calls/module_handle.h"
-#include "patience.h"
 #include "calls/quiet_call.h"
-#include "runtime.h"
-#include "random_words.h"
-#include "set_layout.h"
 #include "calls/tail_call.h"
+#include "calls/traceback.h"
+#include "golib_load.h"
+#include "guard_env.h"
+#include "guards/memo.h"
+#include "interrupt.h"
+#include "patience.h"
+#include "random_words.h"
+#include "runtime.h"
+#include "set_layout.h"
 #include "torch/tensor_layout.h"
 
 /* In the order they depend on each other. */
 static int (*const parts[])(PyObject *) = {
-    gd_extra_state_init, gd_runtime_init,     gd_guard_env_init,     gd_guard_memo_init, gd_tensor_layout_init,
-    gd_frame_cache_init, gd_callable_init,    gd_module_handle_init, gd_tail_call_init,  gd_eval_frame_init,
-    gd_code_init,        gd_set_layout_init,  gd_random_words_init,  gd_fork_init,       gd_golib_init,
-    gd_core_api_init,    gd_census_init,      gd_quiet_call_init,    gd_interrupt_init,  gd_patience_init,
-    gd_traceback_init,   gd_load_method_init,
+    gd_extra_state_init,   gd_runtime_init,     gd_callbacks_init,   gd_guard_env_init,     gd_guard_memo_init,
+    gd_tensor_layout_init, gd_frame_cache_init, gd_callable_init,    gd_module_handle_init, gd_tail_call_init,
+    gd_eval_frame_init,    gd_code_init,        gd_set_layout_init,  gd_random_words_init,  gd_fork_init,
+    gd_golib_init,         gd_core_api_init,    gd_census_init,      gd_quiet_call_init,    gd_interrupt_init,
+    gd_patience_init,      gd_traceback_init,   gd_load_method_init,
 };
 
 static int
@@ -40,6 +42,9 @@ exec_module(PyObject *module)
         if (parts[i](module) < 0) {
             return -1;
         }
+    }
+    if (gd_code_mark(gd_look_code(), GD_CODE_OURS) < 0) {
+        return -1;
     }
     return PyModule_AddIntConstant(module, "ABI_VERSION", GD_ABI_VERSION);
 }

@@ -1,4 +1,4 @@
-/* What the whole process and each thread know: settings, counters, callbacks into Python, internal errors, headroom.
+/* What the whole process and each thread know: settings, modes, counters, headroom.
  *
  * Everything here is read and written under the GIL, but for the fork generation (fork.c).
  */
@@ -104,19 +104,6 @@ extern __thread gd_thread_state gd_thread;
 /* The name of a GD_COUNT_*. */
 const char *gd_counter_name(int counter);
 
-/* Takes the current exception, a compiled graph's, off the error indicator: the user's own code is run instead. */
-void gd_keep_graph_error(void);
-/* What gd_keep_graph_error left on this thread, given up to the caller: new reference or NULL. */
-static inline PyObject *
-gd_take_graph_error(void)
-{
-    PyObject *error = gd_thread.graph_error;
-    gd_thread.graph_error = NULL;
-    return error;
-}
-/* After the user's own code ran instead: a graph that raised where the program does not is reported. Steals error. */
-void gd_graph_error_done(PyObject *error, PyObject *function, PyObject *result);
-
 /* Bytes of C stack left below the caller on this thread; PTRDIFF_MAX where the stack is not the thread's own (a
  * coroutine library's) and its end is therefore unknown. */
 ptrdiff_t gd_stack_headroom(void);
@@ -134,15 +121,6 @@ void gd_update_special(int delta);
 /* An absolute import, whatever frame runs: PyImport_ImportModule asks its builtins for __import__, which a program's
  * eval with builtins of its own does not have. new reference, or NULL with an exception. */
 PyObject *gd_import(const char *name);
-
-/* Calls one of Python's callbacks: `name` as in the table of runtime.c, e.g. "limit_reached", with one argument
- * (borrowed). new result, or NULL with an exception. Nothing is translated while it runs. */
-PyObject *gd_call_python(const char *name, PyObject *arg);
-
-/* Reports a bug of ours: takes the pending exception, if any, counts, and tells Python. The code that was being
- * translated gets no further attempts (gd_serve_miss). Leaves no exception. where: a short phrase; function: borrowed
- * or NULL. */
-void gd_internal_error(const char *where, PyObject *function);
 
 /* Reports the pending exception of a callback whose failure must not reach the user's call; clears it. */
 void gd_swallow(PyObject *context);

@@ -1,8 +1,6 @@
 /* What hangs on a code object: see cache/extra_state.h. */
 #include "cache/extra_state.h"
 
-#include "cache/frame_cache.h"
-
 static Py_ssize_t extra_index = -1;
 
 /* Runs when a code object dies, possibly at interpreter exit or in a forked child: C only, never Go, no Python object.
@@ -48,7 +46,7 @@ gd_extra_make(PyCodeObject *code)
 }
 
 int
-gd_extra_link(PyCodeObject *code, gd_FrameCache *cache)
+gd_extra_link(PyCodeObject *code, struct gd_FrameCache *cache)
 {
     gd_ExtraState *state = gd_extra_make(code);
     if (state == NULL) {
@@ -56,7 +54,7 @@ gd_extra_link(PyCodeObject *code, gd_FrameCache *cache)
     }
     if (state->count == state->capacity) {
         uint32_t capacity = state->capacity ? state->capacity * 2 : 2;
-        gd_FrameCache **grown = PyMem_RawRealloc(state->caches, capacity * sizeof(*grown));
+        struct gd_FrameCache **grown = PyMem_RawRealloc(state->caches, capacity * sizeof(*grown));
         if (grown == NULL) {
             PyErr_NoMemory();
             return -1;
@@ -69,7 +67,7 @@ gd_extra_link(PyCodeObject *code, gd_FrameCache *cache)
 }
 
 void
-gd_extra_unlink(PyCodeObject *code, gd_FrameCache *cache)
+gd_extra_unlink(PyCodeObject *code, struct gd_FrameCache *cache)
 {
     gd_ExtraState *state = gd_extra_get(code);
     for (uint32_t i = 0; state != NULL && i < state->count; i++) {
@@ -103,47 +101,9 @@ code_flags(PyObject *Py_UNUSED(module), PyObject *code)
     return PyLong_FromUnsignedLong(state != NULL ? state->flags : 0);
 }
 
-static PyObject *
-mark_skip(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    PyCodeObject *code;
-    int skip = 1;
-    if (!PyArg_ParseTuple(args, "O!|p:mark_skip", &PyCode_Type, &code, &skip)) {
-        return NULL;
-    }
-    gd_ExtraState *state = gd_extra_make(code);
-    if (state == NULL) {
-        return NULL;
-    }
-    /* Asked counts as settled either way: what the caller says stands above what skip_code would. */
-    state->flags = (state->flags & ~(uint32_t)GD_CODE_SKIP) | GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
-    for (uint32_t i = 0; i < state->count; i++) {
-        state->caches[i]->skip = (char)skip;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-code_caches(PyObject *Py_UNUSED(module), PyObject *code)
-{
-    if (!PyCode_Check(code)) {
-        return PyErr_Format(PyExc_TypeError, "a code object is needed, not %s", Py_TYPE(code)->tp_name);
-    }
-    gd_ExtraState *state = gd_extra_get((PyCodeObject *)code);
-    PyObject *list = PyList_New(0);
-    for (uint32_t i = 0; list != NULL && state != NULL && i < state->count; i++) {
-        if (PyList_Append(list, (PyObject *)state->caches[i]) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
-}
-
 static PyMethodDef functions[] = {
     {"code_flags", code_flags, METH_O,
      "Frame action of a code object: CODE_SKIP, CODE_OURS, CODE_ASKED or'ed together."},
-    {"mark_skip", mark_skip, METH_VARARGS, "mark_skip(code, skip=True): leaves this code to CPython, or no longer."},
-    {"code_caches", code_caches, METH_O, "The live FrameCaches made for a code object."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -42,7 +42,7 @@ void gd_extra_unlink(PyCodeObject *code, struct gd_FrameCache *cache);
 /* Sets flags on the code; 0 or -1. */
 int gd_code_mark(PyCodeObject *code, uint32_t flags);
 
-/* Requests the slot and adds code_flags, mark_skip, code_caches to the module. 0 or -1 */
+/* Requests the slot and adds code_flags to the module. 0 or -1 */
 int gd_extra_state_init(PyObject *module);
 
 #endif

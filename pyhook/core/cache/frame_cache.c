@@ -487,7 +487,45 @@ reset_caches(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+static PyObject *
+mark_skip(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyCodeObject *code;
+    int skip = 1;
+    if (!PyArg_ParseTuple(args, "O!|p:mark_skip", &PyCode_Type, &code, &skip)) {
+        return NULL;
+    }
+    gd_ExtraState *state = gd_extra_make(code);
+    if (state == NULL) {
+        return NULL;
+    }
+    /* Asked counts as settled either way: what the caller says stands above what skip_code would. */
+    state->flags = (state->flags & ~(uint32_t)GD_CODE_SKIP) | GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
+    for (uint32_t i = 0; i < state->count; i++) {
+        state->caches[i]->skip = (char)skip;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+code_caches(PyObject *Py_UNUSED(module), PyObject *code)
+{
+    if (!PyCode_Check(code)) {
+        return PyErr_Format(PyExc_TypeError, "a code object is needed, not %s", Py_TYPE(code)->tp_name);
+    }
+    gd_ExtraState *state = gd_extra_get((PyCodeObject *)code);
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && state != NULL && i < state->count; i++) {
+        if (PyList_Append(list, (PyObject *)state->caches[i]) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
 static PyMethodDef functions[] = {
+    {"mark_skip", mark_skip, METH_VARARGS, "mark_skip(code, skip=True): leaves this code to CPython, or no longer."},
+    {"code_caches", code_caches, METH_O, "The live FrameCaches made for a code object."},
     {"reset_caches", reset_caches, METH_NOARGS, "Drops every translation of the process."},
     {NULL, NULL, 0, NULL},
 };

@@ -11,7 +11,7 @@
 
 #include "pycompat.h"
 #include "cache/extra_state.h"
-#include "cache/guarded_code.h"
+#include "guards/guarded_code.h"
 
 typedef struct gd_Root {
     PyObject_HEAD PyObject *options; /* strong, any object: what gd_request.options shows the translator */
@@ -97,7 +97,7 @@ gd_frame_cache_guess(const gd_FrameCache *cache)
     return 0;
 }
 
-/* Adds the types and reset_caches to the module. 0 or -1 */
+/* Adds the types, mark_skip, code_caches and reset_caches to the module. 0 or -1 */
 int gd_frame_cache_init(PyObject *module);
 
 #endif

@@ -1,4 +1,4 @@
-/* The type behind optimize(): W. */
+/* The type behind optimize(), W: calls/callable_type.c makes it, calls/callable_call.c calls it. */
 #ifndef GD_CALLABLE_H
 #define GD_CALLABLE_H
 

@@ -4,6 +4,7 @@
 #include "calls/eval_frame.h"
 
 #include "cache/extra_state.h"
+#include "callbacks.h"
 #include "calls/callable.h"
 #include "calls/census.h"
 #include "calls/extent.h"

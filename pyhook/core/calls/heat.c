@@ -3,9 +3,10 @@
  * by it. */
 #include "calls/heat.h"
 
-#include "runtime.h"
-
 #include <time.h>
+
+#include "callbacks.h"
+#include "runtime.h"
 
 /* Items of a container that are looked at, and how deep. */
 enum { LOOK_ITEMS = 4, LOOK_DEEP = 2 };

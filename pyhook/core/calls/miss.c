@@ -1,14 +1,18 @@
 /* The call that no entry serves: see calls/miss.h. */
 #include "calls/miss.h"
 
+#include "callbacks.h"
 #include "calls/census.h"
-#include "golib_load.h"
 #include "calls/heat.h"
-#include "interrupt.h"
 #include "calls/other_hook.h"
 #include "calls/rerun.h"
-#include "runtime.h"
 #include "calls/tail_call.h"
+#include "golib_load.h"
+#include "guards/eval.h"
+#include "guards/failure.h"
+#include "interrupt.h"
+#include "runtime.h"
+#include "torch/leave_modes.h"
 #include "torch/torch_state.h"
 
 /* A frame cache whose frames were left to CPython this often, each time after an attempt to translate, gets no new

@@ -7,6 +7,9 @@
 #include "calls/extent.h"
 #include "cache/frame_cache.h"
 #include "runtime.h"
+#include "callbacks.h"
+#include "guards/eval.h"
+#include "calls/traceback.h"
 
 /* Register arrays up to this size lie on the C stack. */
 #define GD_SMALL_REGS 64

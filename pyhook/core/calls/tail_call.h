@@ -1,10 +1,10 @@
 /* TailCall: how a transformed function goes on in a resume function without nesting.
  *
- * The code before a graph break ends with `return resume(values)`. Calling a W of kind RESUME does not run it: it gives
- * a TailCall with the W and the arguments, which the transformed function returns and whoever ran it (calls/callable.c,
- * calls/eval_frame.c) picks up and runs. So a loop that is split in its body uses no more stack with every turn, and a
- * traceback shows the frame that raised alone. Nobody else ever sees one: only transformed functions hold a W of kind
- * RESUME.
+ * The code before a graph break ends with `return resume(values)`. Calling a W of kind RESUME does not run it: it returns
+ * a TailCall with the W and the arguments. The transformed function returns that, and its caller
+ * (calls/callable_call.c, calls/eval_frame.c) runs it. So a loop with a graph break in its body uses no more stack on
+ * each turn, and a traceback shows the frame that raised alone. Nobody else ever sees one: only transformed functions
+ * hold a W of kind RESUME.
  *
  * The frame that a TailCall runs is the only owner of its variables, as in CPython: with its start the TailCall gives
  * up its own references. CPython's call takes new ones before it starts the frame, so for that moment the eval-frame

@@ -1,10 +1,14 @@
 /* Gives an exception that left transformed code the traceback the user's own code would have given it. */
-#include "cache/guarded_code.h"
+#include "calls/traceback.h"
+
+#include "callbacks.h"
+#include "calls/rerun.h"
+#include "calls/tail_call.h"
+#include "guards/guarded_code.h"
 #include "interrupt.h"
 #include "py311/guard.h"
-#include "calls/rerun.h"
 #include "runtime.h"
-#include "calls/tail_call.h"
+#include "torch/leave_modes.h"
 
 /* The last row that covers the code unit, or NULL: rows are sorted by `start`. */
 static const gd_tb_row *

@@ -1,6 +1,8 @@
 /* What access and check nodes read from objects, each without running user code. */
-#include "guards/eval.h"
+#include "guards/access.h"
+
 #include "guards/pure.h"
+#include "py311/guard.h"
 
 PyObject *
 gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)

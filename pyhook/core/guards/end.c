@@ -1,5 +1,8 @@
 /* What happens when a value that the program lets go of ends. */
-#include "guards/eval.h"
+#include "guards/end.h"
+
+#include "guards/access.h"
+#include "guards/weak.h"
 #include "py311/guard.h"
 #include "torch/tensor_layout.h"
 

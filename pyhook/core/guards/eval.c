@@ -2,9 +2,14 @@
  * which stay good because nothing here runs code that could drop them, but for the calls of Python described at
  * `evaluate`. */
 #include "guards/eval.h"
+
+#include "guards/access.h"
+#include "guards/end.h"
 #include "guards/memo.h"
 #include "guards/pure.h"
+#include "guards/tensor.h"
 #include "interrupt.h"
+#include "py311/guard.h"
 #include "runtime.h"
 #include "torch/torch_state.h"
 

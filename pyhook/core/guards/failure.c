@@ -1,5 +1,12 @@
 /* Why a guard failed, in words and with both values, for recompile logs. Texts are new str, NULL with an exception. */
-#include "guards/eval.h"
+#include "guards/failure.h"
+
+#include "guards/access.h"
+#include "guards/show.h"
+#include "guards/tensor.h"
+#include "py311/guard.h"
+#include "torch/tensor_layout.h"
+#include "torch/tensor_python.h"
 #include "torch/torch_state.h"
 
 static const char *const failure_texts[] = {

@@ -14,7 +14,8 @@
  * memory. */
 #include "guards/memo.h"
 
-#include "guards/eval.h"
+#include "guards/tensor.h"
+#include "py311/guard.h"
 
 typedef enum { UNKNOWN, ADDRESS, OBJECT } known;
 

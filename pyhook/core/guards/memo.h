@@ -18,7 +18,7 @@
 #ifndef GD_GUARD_MEMO_H
 #define GD_GUARD_MEMO_H
 
-#include "cache/guarded_code.h"
+#include "guards/guarded_code.h"
 
 /* A word of any object's: what the compiler takes for another type may lie there. */
 typedef uint64_t __attribute__((may_alias)) gd_word;

@@ -1,6 +1,6 @@
 /* Values in the texts of failed guards. Showing one runs no user code: an exact builtin by its repr, a container by its
  * first items, anything else by its type or name. */
-#include "guards/eval.h"
+#include "guards/show.h"
 
 enum { MAX_ITEMS = 8, MAX_TEXT = 160, KEPT_AT_END = 40 };
 

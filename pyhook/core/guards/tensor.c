@@ -1,6 +1,9 @@
 /* One row of the final tensor check. */
-#include "guards/eval.h"
+#include "guards/tensor.h"
+
 #include "guards/pure.h"
+#include "torch/tensor_layout.h"
+#include "torch/tensor_python.h"
 
 /* Bits for the dimensions that are compared, of those a tensor of ndim dimensions has. */
 static uint8_t

@@ -5,6 +5,7 @@
 #include "interrupt.h"
 #include "runtime.h"
 #include "torch/tensor_layout.h"
+#include "torch/tensor_python.h"
 #include "torch/torch_state.h"
 
 #include <sys/uio.h>
@@ -370,16 +371,6 @@ self_check(PyObject *samples, const char *name)
     return wrong == 0;
 }
 
-/* new reference or NULL with an exception: godynamo._called.guard_env.name */
-static PyObject *
-environment_function(const char *name)
-{
-    PyObject *module = gd_import("godynamo._called.guard_env");
-    PyObject *function = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
-    Py_XDECREF(module);
-    return function;
-}
-
 /* The first step that failed, or NULL. */
 static const char *
 probe(PyObject *samples)
@@ -449,7 +440,7 @@ gd_tensor_layout_ensure(void)
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     int held = gd_hold_signals();
-    PyObject *function = environment_function("layout_samples");
+    PyObject *function = gd_guard_env_function("layout_samples");
     PyObject *samples = function != NULL ? PyObject_CallNoArgs(function) : NULL;
     Py_XDECREF(function);
     gd_release_signals(held);
@@ -483,30 +474,6 @@ int
 gd_tensor_view_read(PyObject *tensor, gd_tensor_view *out)
 {
     return gd_tensor_layout_ensure() && PyObject_TypeCheck(tensor, gd_tensor_layout.base) && view_of(tensor, out);
-}
-
-PyObject *
-gd_tensor_python_state(PyObject *tensor)
-{
-    static PyObject *function;
-    if (function == NULL && (function = environment_function("tensor_state")) == NULL) {
-        return NULL;
-    }
-    return PyObject_CallOneArg(function, tensor);
-}
-
-PyObject *
-gd_tensor_field_text(int field, uint64_t raw)
-{
-    PyObject *function = environment_function("field_text");
-    PyObject *text = function != NULL ? PyObject_CallFunction(function, "iK", field, (unsigned long long)raw) : NULL;
-    Py_XDECREF(function);
-    if (text != NULL && PyUnicode_Check(text)) {
-        return text;
-    }
-    PyErr_Clear();
-    Py_XDECREF(text);
-    return PyUnicode_FromFormat("%llu", (unsigned long long)raw);
 }
 
 /* ---- for Python: new references, NULL with an exception ---- */

@@ -31,15 +31,6 @@ int gd_tensor_layout_ensure(void);
  * not known. Raises nothing. -> gd_core_api.tensor_view */
 int gd_tensor_view_read(PyObject *tensor, gd_tensor_view *out);
 
-/* What Python attributes say of any tensor, read by godynamo._called.guard_env.tensor_state without __torch_function__:
- * a new tuple (type, key set, dtype, device, requires_grad, shape, strides), NULL with an exception. */
-PyObject *gd_tensor_python_state(PyObject *tensor);
-
-/* A raw key set, dtype or device (type and index as they lie in memory) as torch prints it; field: GD_TENSOR_KEYSET,
- * _DTYPE or _DEVICE. By godynamo._called.guard_env.field_text; the number where that fails. new, or NULL with an
- * exception. */
-PyObject *gd_tensor_field_text(int field, uint64_t raw);
-
 /* Adds tensor_layout() and tensor_view() to the module; probes nothing yet. 0 or -1 */
 int gd_tensor_layout_init(PyObject *module);
 

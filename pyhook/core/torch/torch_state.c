@@ -2,8 +2,9 @@
  * where the symbol is gone. Python loads extension modules with RTLD_LOCAL, so the symbols are looked up in torch's own
  * libraries. */
 #define _GNU_SOURCE
+#include "golib.h"
 #include "runtime.h"
-#include "torch/tensor_layout.h"
+#include "torch/tensor_python.h"
 #include "torch/torch_state.h"
 
 #include <dlfcn.h>

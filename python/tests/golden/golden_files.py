@@ -70,7 +70,7 @@ def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> st
 
 
 def _left_frames(source: str, seen: set[str]) -> list[str]:
-    """What explain reports besides the breaks: the frames that run in CPython as a whole, with their codes."""
+    """What explain reports besides the breaks: the program's frames that run in CPython as a whole, with their codes."""
     torch.manual_seed(0)
     f, args = _program(source)
     try:
@@ -78,7 +78,9 @@ def _left_frames(source: str, seen: set[str]) -> list[str]:
     except Exception:  # raised by the program: there is no report
         return []
     lines = {
-        f"{r.code} line {r.line}: {r.reason} ({r.function})" for r in rows if r.code and stable(r.reason) not in seen
+        f"{r.code} line {r.line}: {r.reason} ({r.function})"
+        for r in rows
+        if r.code and r.file == "src.py" and stable(r.reason) not in seen
     }
     return sorted(lines, key=lambda line: (int(line.split()[2][:-1]), line))
 

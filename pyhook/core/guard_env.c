@@ -1,8 +1,17 @@
-/* See guards/env.h. Nothing here is on the hot path. What Python calls returns new references, NULL
+/* See guard_env.h. Nothing here is on the hot path. What Python calls returns new references, NULL
  * with an exception. */
-#include "guards/env.h"
+#include "guard_env.h"
+
+#include "cache/entry.h"
+#include "calls/traceback.h"
+#include "guards/access.h"
+#include "guards/end.h"
 #include "guards/eval.h"
+#include "guards/failure.h"
 #include "guards/pure.h"
+#include "guards/tensor.h"
+#include "guards/weak.h"
+#include "py311/guard.h"
 #include "torch/torch_state.h"
 
 /* ---- running an entry's program from Python ---- */
@@ -261,7 +270,7 @@ entry_nodes(gd_GuardedCode *e, PyObject *unused)
     return list;
 }
 
-PyMethodDef gd_entry_methods[] = {
+static PyMethodDef entry_methods[] = {
     {"check", (PyCFunction)(void (*)(void))entry_check, METH_VARARGS | METH_KEYWORDS,
      "check(*slots, globals=None) -> bool\n\nWhether the guards hold for these slots."},
     {"failure", (PyCFunction)entry_failure, METH_VARARGS,
@@ -637,6 +646,7 @@ static PyMethodDef functions[] = {
 int
 gd_guard_env_init(PyObject *module)
 {
+    gd_GuardedCode_Type.tp_methods = entry_methods; /* the type is the entries', which know nothing of this file */
     if (gd_pycompat_guard_check() < 0 || PyModule_AddType(module, &gd_GuardedCode_Type) < 0
         || PyModule_AddFunctions(module, functions) < 0) {
         return -1;

@@ -1,9 +1,12 @@
 /* GuardedCode: made from a gd_entry_spec, which is verified here however it was made, since a wrong register or operand
  * would be read as an address. Its GC support is what lets a W that is reachable from what it guards be collected. */
-#include "guards/eval.h"
-#include "guards/env.h"
+#include "cache/entry.h"
+
 #include "guards/memo.h"
 #include "guards/pure.h"
+#include "guards/tensor.h"
+#include "guards/weak.h"
+#include "py311/guard.h"
 #include "structmember.h"
 #include "torch/torch_state.h"
 
@@ -190,52 +193,6 @@ verify(const gd_entry_spec *spec)
 
 /* ---- making ---- */
 
-/* Weak reference callback, returns a new None; self is a weak reference to the entry, so that the callback does not
- * keep it. */
-static PyObject *
-object_died(PyObject *self, PyObject *reference)
-{
-    (void)reference;
-    PyObject *entry = PyWeakref_GET_OBJECT(self);
-    if (entry != Py_None) {
-        gd_entry_invalidate((gd_GuardedCode *)entry);
-    }
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef object_died_def = {"object_died", object_died, METH_O, NULL};
-
-/* Whether a callback belongs to an entry or to one of godynamo's Python modules. The user does not notice when those
- * run. */
-static int
-is_ours(PyObject *callback)
-{
-    if (PyCFunction_Check(callback)) {
-        return PyCFunction_GET_FUNCTION(callback) == object_died;
-    }
-    PyObject *module = PyFunction_Check(callback) ? PyFunction_GET_MODULE(callback) : NULL;
-    static const char package[] = "godynamo.";
-    Py_ssize_t n = sizeof(package) - 1;
-    return module != NULL && PyUnicode_Check(module) && PyUnicode_IS_ASCII(module) && PyUnicode_GET_LENGTH(module) > n
-           && memcmp(PyUnicode_1BYTE_DATA(module), package, n) == 0;
-}
-
-int
-gd_watched(PyObject *v)
-{
-    if (!PyType_SUPPORTS_WEAKREFS(Py_TYPE(v))) {
-        return 0;
-    }
-    PyWeakReference *r = *(PyWeakReference **)PyObject_GET_WEAKREFS_LISTPTR(v);
-    for (; r != NULL; r = r->wr_next) {
-        PyObject *f = r->wr_callback;
-        if (f != NULL && !is_ours(f)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static int
 takes_weakref(PyObject *object)
 {
@@ -258,9 +215,7 @@ static int
 keep_weakly(gd_GuardedCode *e, keepers *k, PyObject *object)
 {
     if (k->callback == NULL) {
-        PyObject *self = PyWeakref_NewRef((PyObject *)e, NULL);
-        k->callback = self != NULL ? PyCFunction_New(&object_died_def, self) : NULL;
-        Py_XDECREF(self);
+        k->callback = gd_weak_callback(e);
     }
     PyObject *reference = k->callback != NULL ? PyWeakref_NewRef(object, k->callback) : NULL;
     int failed = reference != NULL ? PyList_Append(k->weak, reference) : -1;
@@ -476,12 +431,6 @@ gd_entry_new(const gd_entry_spec *spec)
     return (PyObject *)e;
 }
 
-void
-gd_entry_invalidate(gd_GuardedCode *e)
-{
-    e->valid = 0;
-}
-
 /* ---- the type: getters return new references, NULL with an exception ---- */
 
 static int
@@ -607,5 +556,4 @@ PyTypeObject gd_GuardedCode_Type = {
     .tp_weaklistoffset = offsetof(gd_GuardedCode, weakreflist),
     .tp_getset = entry_getset,
     .tp_members = entry_members,
-    .tp_methods = gd_entry_methods,
 };

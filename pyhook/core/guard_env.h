@@ -5,9 +5,6 @@
 
 #include "pycompat.h"
 
-/* Methods of GuardedCode: check, failure, const_by_id, tensor_checks, ... */
-extern PyMethodDef gd_entry_methods[];
-
 /* Adds the GuardedCode type, make_entry, guard_check and the helpers to the module. 0 or -1 */
 int gd_guard_env_init(PyObject *module);
 

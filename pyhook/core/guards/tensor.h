@@ -1,0 +1,57 @@
+/* The check of one tensor. */
+#ifndef GD_GUARD_TENSOR_H
+#define GD_GUARD_TENSOR_H
+
+#include "golib.h"
+#include "torch/tensor_layout.h"
+
+/* One tensor as it must be. Numbers are what the layout gives; `state` is set instead where only Python can tell. */
+typedef struct gd_tensor_check {
+    PyTypeObject *type; /* of the example; kept through the entry's weak references */
+    uint64_t keyset;
+    uint32_t reg;
+    uint16_t fields;
+    uint16_t dtype;
+    uint16_t device;    /* type and index as they lie in memory */
+    uint8_t ndim;
+    uint8_t requires_grad;
+    uint8_t size_mask, stride_mask; /* dimensions compared */
+    uint8_t whole;      /* every field of every dimension is compared, and gd_tensor_check_whole may be used */
+    uint32_t dtype_device; /* the four bytes that hold both, when they lie side by side */
+    int64_t sizes[GD_INLINE_DIMS], strides[GD_INLINE_DIMS];
+    uint64_t static_sizes, static_strides;
+    PyObject *state;    /* strong or NULL: what tensor_state said of the example */
+    uintptr_t apart; /* the address of the last time, which no other of GD_TENSOR_DISTINCT had; 0 before the first */
+} gd_tensor_check;
+
+/* Reads the example; 0 or -1 with an exception. The check's `state` is then a reference of the entry's. */
+int gd_tensor_check_init(gd_tensor_check *check, const gd_tensor_spec *spec);
+
+/* Which field differs first (a GD_TENSOR_* bit), 0 when none does. Does not look at `state`. */
+int gd_tensor_check_field(const gd_tensor_check *check, PyObject *v);
+
+/* Whether a check with `whole` holds: the common case in as few compares as it takes. */
+static inline int
+gd_tensor_check_whole(const gd_tensor_check *c, PyObject *v)
+{
+    const char *impl;
+    if (Py_TYPE(v) != c->type || (impl = gd_tensor_impl(v)) == NULL
+        || GD_TENSOR_FIELD(uint64_t, impl, keyset) != c->keyset
+        || GD_TENSOR_FIELD(uint32_t, impl, dtype) != c->dtype_device || GD_TENSOR_FIELD(uint64_t, impl, ndim) != c->ndim
+        || gd_tensor_requires_grad(impl) != c->requires_grad) {
+        return 0;
+    }
+    const int64_t *sizes = (const int64_t *)(impl + gd_tensor_layout.sizes);
+    const int64_t *strides = (const int64_t *)(impl + gd_tensor_layout.strides);
+    for (int i = 0; i < c->ndim; i++) {
+        if (sizes[i] != c->sizes[i] || strides[i] != c->strides[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The same for a check with `state`: calls Python. */
+int gd_tensor_check_slow(const gd_tensor_check *check, PyObject *v);
+
+#endif
