@@ -104,6 +104,20 @@ def called(node: ast.AST | None) -> str | None:
     return None
 
 
+def parts(text: str) -> list[str]:
+    """The conditions of a guard text, which ``and`` joins; an ``and`` inside a string is none."""
+    body = ast.parse(text, mode="eval").body
+    if not (isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And)):
+        return [text]
+    raw, start, found = text.encode(), 0, []
+    for node in body.values[:-1]:
+        assert node.end_col_offset is not None
+        end = raw.index(b" and ", node.end_col_offset)
+        found.append(raw[start:end].decode())
+        start = end + len(b" and ")
+    return [*found, raw[start:].decode()]
+
+
 class _Speaker:
     def __init__(self, lookup: Lookup, members: bool = True) -> None:
         self.lookup = lookup

@@ -12,6 +12,7 @@ from typing import Any
 
 import godynamo
 from godynamo._called import runtime
+from godynamo._explain import guard_words
 from godynamo._explain.census import HIDDEN, USER, Census
 from godynamo._explain.explain import asked
 
@@ -175,7 +176,7 @@ def text_of(found: list[dict[str, Any]], function: str, width: int = 100) -> lis
             lines.append("break:")
             lines += ["  " + s for s in runtime.break_text((b["code"], b["reason"], b["hint"], stack)).splitlines()]
         if t["guards"]:
-            lines += ["guards:", *("  " + part for part in t["guards"].split(" and "))]
+            lines += ["guards:", *("  " + part for part in guard_words.parts(t["guards"]))]
         if t["graph"]:
             lines += ["graph:", *("  " + s for s in t["graph"].splitlines())]
     return lines

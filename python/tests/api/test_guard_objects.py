@@ -168,3 +168,8 @@ def test_words(text):
 )
 def test_what_a_place_is_read_from(name, above):
     assert guard_words.base(name) == above
+
+
+def test_a_guard_text_is_taken_apart_where_and_joins_it():
+    assert guard_words.parts("a == '1 and 23é' and (b or c) and not d") == ["a == '1 and 23é'", "(b or c)", "not d"]
+    assert guard_words.parts("a") == ["a"]

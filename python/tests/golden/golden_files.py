@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 import godynamo
+from godynamo._explain import guard_words
 from godynamo._tools.dis import translations
 from harness.training import facts, quiet
 
@@ -61,7 +62,7 @@ def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> st
         if t["graph"]:
             made["graph"] += [head, *t["graph"].splitlines()]
         if t["guards"]:
-            made["guards"] += [head, *_ordered(t["guards"].split(" and "))]
+            made["guards"] += [head, *_ordered(guard_words.parts(t["guards"]))]
         if t["transformed"]:
             made[f"code {VERSION}"] += [head, *_instructions(t["transformed"])]
     made["breaks"] += _left_frames(sections["src.py"], {stable(b["reason"]) for t in found for b in t["breaks"]})
