@@ -336,7 +336,7 @@ func wrapPartial(tx Translator, obj py.Object, src guards.Source, ofType []guard
 		return nil, nil, err
 	}
 	if fn == nil || args.Kind() != py.Tuple || kws.Kind() != py.Dict {
-		return nil, nil, unsupported(exc.UntrackedObject, "%s, a partial that is not made yet", src.Name())
+		return nil, nil, unsupported(exc.UntrackedObject, "%s, an incomplete partial", src.Name())
 	}
 	p := &PartialVariable{Base: Base{Src: src}, Fn: fn}
 	items := s.Items(args)
@@ -346,7 +346,7 @@ func wrapPartial(tx Translator, obj py.Object, src guards.Source, ofType []guard
 	keys, values := s.DictItems(kws)
 	for i, k := range keys {
 		if k.Kind() != py.Str {
-			return nil, nil, unsupported(exc.UntrackedObject, "%s, a partial with a keyword that is no name", src.Name())
+			return nil, nil, unsupported(exc.UntrackedObject, "%s, a partial with a keyword that is not an identifier", src.Name())
 		}
 		p.Kwargs = append(p.Kwargs, Kw{py.GoString(k), tx.Build(values[i], guards.NewDictGetItemSource(kwsFrom, out.Const(k)))})
 	}

@@ -137,7 +137,7 @@ func wrapMethod(w *wrapping) (VariableTracker, []guards.Guard, error) {
 
 func wrapPythonModule(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if hook, _ := w.tx.Scope().TypeLookup(w.obj.Type(), "__getattribute__"); hook.Kind() == py.Function {
-		return nil, nil, unsupported(exc.UntrackedObject, "a module whose class reads attributes itself")
+		return nil, nil, unsupported(exc.UntrackedObject, "a module whose class overrides __getattribute__")
 	}
 	return NewModule(w.obj, w.src), []guards.Guard{guards.PyModuleMatch(w.src, w.object())}, nil
 }

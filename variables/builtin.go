@@ -307,7 +307,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	}
 	asked, pure := instanceChecks(tx, cls)
 	if !pure {
-		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that decides for itself")
+		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that overrides __instancecheck__")
 	}
 	if !real.IsNull() {
 		r, err := s.IsInstance(real, cls)
@@ -380,7 +380,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	}
 	k, ok := AsConstant(tx, MustRealize(tx, claimed))
 	if !ok || !py.IsSubtype(k.Type(), tx.World().TypeType) {
-		return nil, unsupported(exc.CallUnsupported, "isinstance of what says its class is %s", Describe(tx, claimed))
+		return nil, unsupported(exc.CallUnsupported, "isinstance of an object whose __class__ is %s", Describe(tx, claimed))
 	}
 	tx.World().RestsOnBases(tx, k)
 	r, err := tx.Scope().IsSubclass(k, cls)

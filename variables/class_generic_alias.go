@@ -17,7 +17,7 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 		return Call(tx, m, []VariableTracker{key}, nil)
 	}
 	if _, ok := s.TypeLookup(meta, "__getitem__"); ok && !fold {
-		return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass decides", py.TypeName(c.Class))
+		return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass overrides this", py.TypeName(c.Class))
 	}
 	if fold {
 		if err := guardMembers(tx, c.Class); err != nil {
@@ -27,7 +27,7 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	if !fold {
 		d, ok := s.TypeLookup(c.Class, "__class_getitem__")
 		if _, hook := s.TypeLookup(meta, "__getattr__"); !ok && hook && !fold {
-			return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass decides", py.TypeName(c.Class))
+			return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass overrides this", py.TypeName(c.Class))
 		}
 		if !ok {
 			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + typeName(tx, c.Class) + "' is not subscriptable"}

@@ -42,11 +42,11 @@ func (w *World) computable(tx Translator, objs []py.Object, names ...string) err
 	return w.eachWithin(tx, objs, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
 			if !w.plainMetaclass(tx, o, names...) {
-				return unsupported(exc.CallUnsupported, "class %s: its metaclass decides", py.TypeName(o))
+				return unsupported(exc.CallUnsupported, "class %s: its metaclass overrides this", py.TypeName(o))
 			}
 		} else if w.IsEnum(tx.Scope(), o) {
 			if !plainMember(tx, o, names...) {
-				return unsupported(exc.CallUnsupported, "a member of %s, which decides for itself", py.TypeName(o.Type()))
+				return unsupported(exc.CallUnsupported, "a member of %s, which overrides this", py.TypeName(o.Type()))
 			}
 			if len(names) == 0 || readsValue(tx, o, names) { // a function reads what it likes
 				return readsMember(tx, o)
@@ -103,7 +103,7 @@ func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(p
 			continue
 		}
 		if depth == 0 {
-			return unsupported(exc.CallUnsupported, "a container that is nested deeply")
+			return unsupported(exc.CallUnsupported, "a deeply nested container")
 		}
 		if err := w.eachWithin(tx, inside, depth-1, do); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 		return err
 	}
 	if opaqueClass(tx, class) {
-		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass decides", py.TypeName(class))
+		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass overrides this", py.TypeName(class))
 	}
 	if w.IsEnumClass(tx.Scope(), class) { // "<flag 'Color'>": EnumType asks for the base
 		typeName(tx, class)

@@ -67,7 +67,7 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 		return nil, observed(err)
 	}
 	if mro.Kind() != py.Tuple {
-		return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class that is being made", name)
+		return nil, unsupported(exc.AttrUnsupported, "%s of super() of a class under construction", name)
 	}
 	w.RestsOnBases(tx, from.class)
 	after := false
@@ -135,7 +135,7 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 	switch d.Kind() {
 	case py.WrapperDescr, py.MethodDescr:
 		if !py.IsNative(owner, name, d) {
-			return nil, unsupported(exc.AttrUnsupported, "%s of super(), a C method from elsewhere", name)
+			return nil, unsupported(exc.AttrUnsupported, "%s of super(), a C method of another class", name)
 		}
 		if o.ofClass {
 			return &UnboundMethod{class: NewClass(owner, nil), name: name, descr: d}, nil

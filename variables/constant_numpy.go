@@ -133,7 +133,7 @@ func numpyResult(tx Translator, r py.Object, err error) (py.Object, error) {
 		return py.Object{}, err
 	}
 	if r == pyNone {
-		return py.Object{}, unsupported(exc.CallUnsupported, "numpy's scalars where numpy warns")
+		return py.Object{}, unsupported(exc.CallUnsupported, "numpy scalars where numpy warns")
 	}
 	return tx.Scope().Items(r)[0], nil
 }

@@ -312,7 +312,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 		kv, err := UnpackIterator(tx, it)
 		if err != nil {
 			if IsObserved(err) {
-				err = unsupported(exc.CallUnsupported, "element %d of a dict's pairs, which is none", i)
+				err = unsupported(exc.CallUnsupported, "element %d of a dict's pairs, which is not a pair", i)
 			}
 			return nil, err
 		}

@@ -73,13 +73,13 @@ func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Ob
 	switch o.Kind() {
 	case py.TypeKind, py.TypeSub:
 		if !py.Is(o.Type(), py.IdentityHash) || !tx.World().plainMetaclass(tx, o, "__hash__", "__eq__") {
-			return py.Object{}, unsupported(exc.SubscriptUnsupported, "class %s whose metaclass hashes it", py.TypeName(o))
+			return py.Object{}, unsupported(exc.SubscriptUnsupported, "class %s whose metaclass overrides __hash__", py.TypeName(o))
 		}
 	}
 	if len(r.users) > 0 && o.Kind() == py.Tuple {
 		for k := range r.members {
 			if k.Kind() == py.Tuple && len(usersIn(tx, k)) > 0 {
-				return py.Object{}, unsupported(exc.SubscriptUnsupported, "tuples as keys, with items that compare by code of their own")
+				return py.Object{}, unsupported(exc.SubscriptUnsupported, "tuples as keys, with items with their own comparison")
 			}
 		}
 	}
@@ -316,7 +316,7 @@ func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Objec
 		}
 		if !isUser { // a tuple: the items that would be compared are not looked for
 			if o.Kind() == py.Tuple {
-				return unsupported(exc.SubscriptUnsupported, "tuples as keys, with items that compare by code of their own")
+				return unsupported(exc.SubscriptUnsupported, "tuples as keys, with items with their own comparison")
 			}
 			continue
 		}

@@ -112,7 +112,7 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 	k, err := s.keyObject(tx, v)
 	if _, raised := err.(*exc.Observed); raised {
 		if t, typed := PythonType(tx, v); typed == nil && py.IsSubtype(t, tx.World().SetType) {
-			return k, unsupported(exc.CallUnsupported, "a set looked for among a set's items")
+			return k, unsupported(exc.CallUnsupported, "membership of a set in a set")
 		}
 	}
 	return k, err

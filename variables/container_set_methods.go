@@ -106,7 +106,7 @@ func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, p
 	switch x := v.(type) {
 	case *SetVariable:
 		if len(s.users) > 0 && len(x.users) > 0 && x != s {
-			return nil, py.Object{}, unsupported(exc.CallUnsupported, "sets of objects that compare by code of their own")
+			return nil, py.Object{}, unsupported(exc.CallUnsupported, "sets of objects with their own comparison")
 		}
 		return x, x.real, nil
 	case *ConstantVariable:

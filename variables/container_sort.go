@@ -87,7 +87,7 @@ func sortByComparison(tx Translator, items, keys []VariableTracker, reverse Vari
 	for i, p := range places {
 		n, ok := ConstInt(tx, p)
 		if !ok || n >= len(items) {
-			return nil, unsupported(exc.CallUnsupported, "sort by values that are not known")
+			return nil, unsupported(exc.CallUnsupported, "sort by unknown values")
 		}
 		out[i] = items[n]
 	}

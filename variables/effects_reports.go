@@ -125,7 +125,7 @@ func callLogging(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 	if level == pyNone && len(args) > 0 {
 		o, ok := AsConstant(tx, MustRealize(tx, args[0]))
 		if !ok || o.Kind() != py.Int {
-			return nil, unsupported(exc.CallUnsupported, "%s of a level that is not known", what)
+			return nil, unsupported(exc.CallUnsupported, "%s of an unknown level", what)
 		}
 		level, args = o, args[1:]
 	}
@@ -138,7 +138,7 @@ func callLogging(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 		return nil, err
 	}
 	if !tx.World().truth(s, plain, l.Obj) {
-		return nil, unsupported(exc.CallUnsupported, "%s to a logger with handlers of the program's", what)
+		return nil, unsupported(exc.CallUnsupported, "%s to a logger with the program's own handlers", what)
 	}
 	if err := queued(tx, what, args); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func callWarn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	if given[2] != nil {
 		n, ok := ConstInt(tx, MustRealize(tx, given[2]))
 		if !ok {
-			return nil, unsupported(exc.CallUnsupported, "warnings.warn with a stacklevel that is not known")
+			return nil, unsupported(exc.CallUnsupported, "warnings.warn with an unknown stacklevel")
 		}
 		depth = max(n, 1)
 	}
@@ -195,7 +195,7 @@ func callWarn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 		return nil, err
 	}
 	if !tx.World().truth(s, plain, pyNone) {
-		return nil, unsupported(exc.CallUnsupported, "warnings.warn where the program shows warnings itself")
+		return nil, unsupported(exc.CallUnsupported, "warnings.warn where the program replaces showwarning")
 	}
 	if err := queued(tx, "warnings.warn", nil); err != nil {
 		return nil, err

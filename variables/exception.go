@@ -48,7 +48,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 		return newGroup(tx, class, args)
 	}
 	if d, ok := s.TypeLookup(class, "__new__"); !ok || d.Kind() != py.Builtin {
-		return nil, unsupported(exc.CallUnsupported, "exception %s with a __new__ of its own", py.TypeName(class))
+		return nil, unsupported(exc.CallUnsupported, "exception %s with its own __new__", py.TypeName(class))
 	}
 	init, _ := s.TypeLookup(class, "__init__")
 	if init.Kind() == py.Function {
@@ -67,7 +67,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 		return o, nil
 	}
 	if !py.IsNative(class, "__init__", init) {
-		return nil, unsupported(exc.CallUnsupported, "exception %s with an __init__ that is no function", py.TypeName(class))
+		return nil, unsupported(exc.CallUnsupported, "exception %s whose __init__ is not a function", py.TypeName(class))
 	}
 	if len(kwargs) > 0 {
 		return nil, unsupported(exc.CallUnsupported, "exception with keywords")

@@ -169,7 +169,7 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 	}
 	o, ok := caught.(*ObjectVariable)
 	if !ok || len(found) > 1 {
-		return nil, unsupported(exc.ProgramRaises, "what except* clauses leave of %s", Describe(tx, caught))
+		return nil, unsupported(exc.ProgramRaises, "the rest of %s after its except* clauses", Describe(tx, caught))
 	}
 	if !py.IsSubtype(o.Class, tx.World().Builtin("BaseExceptionGroup")) {
 		return found[0], nil
@@ -181,7 +181,7 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 	if ok && e.exc != nil && !Materialized(e) { // raised by a clause, the only thing left
 		return e, nil
 	}
-	return nil, unsupported(exc.ProgramRaises, "what except* clauses leave of %s", Describe(tx, caught))
+	return nil, unsupported(exc.ProgramRaises, "the rest of %s after its except* clauses", Describe(tx, caught))
 }
 
 // groupMethod is split, subgroup or derive of a group that the program made, where its argument is a class of

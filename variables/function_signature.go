@@ -55,7 +55,7 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 		}
 		for _, p := range parts {
 			if _, known := AsConstant(tx, MustRealize(tx, p)); !known {
-				return unsupported(exc.CallUnsupported, "inspect.signature of a function with such %s", name)
+				return unsupported(exc.CallUnsupported, "inspect.signature of a function with these %s", name)
 			}
 		}
 	}

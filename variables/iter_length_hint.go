@@ -83,7 +83,7 @@ func lengthHint(tx Translator, v VariableTracker) error {
 	case *ReverseIterator:
 		if o, ok := x.owner.(*ObjectVariable); ok && x.seq == nil {
 			if x.index < 0 {
-				return unsupported(exc.IterUnsupported, "length of an iterator that is at its end")
+				return unsupported(exc.IterUnsupported, "length of an exhausted iterator")
 			}
 			return o.sizeAsked(tx)
 		}

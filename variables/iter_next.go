@@ -68,7 +68,7 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		}
 		if version != s.version {
-			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were exchanged while it is walked", what)
+			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration", what)
 		}
 	}
 	if v, ok := s.seq.(indexed); ok {
@@ -114,7 +114,7 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 	}
 	if c, ok := s.owner.(watched); ok && !s.done {
 		if size, version, what := c.changes(); size != s.size || version != s.version {
-			return unsupported(exc.Reconstruct, "iterator over a %s that has changed", what)
+			return unsupported(exc.Reconstruct, "iterator over a %s that was changed", what)
 		}
 	}
 	if s.done { // it lets go of what it walked

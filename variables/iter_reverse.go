@@ -144,7 +144,7 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			r.size = -1 // CPython keeps raising it
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		} else if version != r.version {
-			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were exchanged while it is walked", what)
+			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration", what)
 		}
 	}
 	items, err := r.seq.Items(tx)
@@ -177,7 +177,7 @@ func (r *ReverseIterator) Settle(tx Translator) error {
 	}
 	if c, ok := r.owner.(watched); ok {
 		if size, version, what := c.changes(); size != r.size || version != r.version {
-			return unsupported(exc.Reconstruct, "iterator over a %s that has changed", what)
+			return unsupported(exc.Reconstruct, "iterator over a %s that was changed", what)
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ func (o *ObjectVariable) orMissing(tx Translator, name string, v VariableTracker
 // lookup returns nil when neither the instance nor its class has the attribute.
 func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, error) {
 	if tx.World().drew && tx.World().isRandom(o.Class) && (name == "gauss_next" || name == "__dict__") {
-		return nil, unsupported(exc.AttrUnsupported, "%s of a generator that was drawn from", name)
+		return nil, unsupported(exc.AttrUnsupported, "%s of a generator whose numbers were drawn", name)
 	}
 	if v, ok := o.attrs[name]; ok && v != nil {
 		return v, nil
@@ -231,7 +231,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 		return nil, nil
 	}
 	if py.OddAttributes(o.Obj) {
-		return nil, unsupported(exc.AttrUnsupported, "%s of a %s with keys that are no names", name, py.TypeName(o.Class))
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s with keys that are not identifiers", name, py.TypeName(o.Class))
 	}
 	v, ok := tx.Scope().InstanceAttr(o.Obj, name)
 	if !ok {

@@ -31,7 +31,7 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 	case py.GetSet, py.Member, py.Property: // what a method-wrapper is bound to
 		return NewConstant(o, nil), nil
 	case py.List, py.Dict:
-		return nil, unsupported(exc.AttrUnsupported, "%s, a %s that is there already", name, py.TypeName(o.Type()))
+		return nil, unsupported(exc.AttrUnsupported, "%s, a %s that already exists", name, py.TypeName(o.Type()))
 	}
 	return immutableResult(tx, o)
 }

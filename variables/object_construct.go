@@ -99,7 +99,7 @@ func (c *ClassVariable) memberOfValue(tx Translator, args []VariableTracker, kwa
 			}
 		}
 		if !ok || d.Kind() != py.Function || !byEnum(tx, d) {
-			return nil, unsupported(exc.CallUnsupported, "class %s with a %s of its own", py.TypeName(c.Class), name)
+			return nil, unsupported(exc.CallUnsupported, "class %s with its own %s", py.TypeName(c.Class), name)
 		}
 	}
 	return findsMember(tx, c.Class, args[0])
@@ -566,7 +566,7 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 		}
 		if itself, err := o.returnsItself(tx, name, args, kwargs); itself || err != nil {
 			if err == nil {
-				err = unsupported(exc.CallUnsupported, "%s.%s, which gives the instance", py.TypeName(o.Class), name)
+				err = unsupported(exc.CallUnsupported, "%s.%s, which returns the instance", py.TypeName(o.Class), name)
 			}
 			return nil, true, err
 		}

@@ -80,7 +80,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 			folded, err := foldCall(tx, b.Fn, []VariableTracker{r}, nil)
 			return folded, true, err
 		}
-		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s gives %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
+		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s returns %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
 	}
 	walks := []string{"__index__", "__iter__", "__getitem__", "__len__", "__length_hint__"}
 	if b.name == "bytes" && o.value != nil && o.overrides(tx, walks...) {

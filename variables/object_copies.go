@@ -85,7 +85,7 @@ func plainResult(tx Translator, r py.Object, what string) (VariableTracker, erro
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
 		return NewConstant(r, nil), nil
 	}
-	return nil, unsupported(exc.CallUnsupported, "%s of a container gives a %s", what, py.TypeName(r.Type()))
+	return nil, unsupported(exc.CallUnsupported, "%s of a container returns a %s", what, py.TypeName(r.Type()))
 }
 
 // ofTuples tells methods that tuples and namedtuples' own classes have.

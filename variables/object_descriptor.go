@@ -98,7 +98,7 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	s := tx.Scope()
 	if opaqueClass(tx, o.Class) {
-		return unsupported(exc.AttrUnsupported, "a property of %s, whose metaclass decides", py.TypeName(o.Class))
+		return unsupported(exc.AttrUnsupported, "a property of %s, whose metaclass overrides this", py.TypeName(o.Class))
 	}
 	name, err := s.GetAttr(o.Class, "__qualname__")
 	if err != nil {
@@ -114,7 +114,7 @@ func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	_, err = s.CallMethod(d, method, args...)
 	e, ok := err.(*py.Error)
 	if !ok || py.TypeName(e.Type) != "AttributeError" {
-		return unsupported(exc.StoreUnsupported, "%s of a property that refuses it", method)
+		return unsupported(exc.StoreUnsupported, "%s of a property that rejects it", method)
 	}
 	return RaiseText(tx, "AttributeError", strings.Replace(e.Text, "'NoneType' object", s.Repr(name)+" object", 1))
 }

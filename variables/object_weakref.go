@@ -36,7 +36,7 @@ func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTr
 	}
 	changed := tx.World().Writes > tx.World().Fills || tx.World().Calls > 0 || tx.Output().LetGoOf()
 	if len(args)+len(kwargs) > 0 || changed && !tx.InUse(obj) {
-		return nil, unsupported(exc.CallUnsupported, "a weak reference behind an effect")
+		return nil, unsupported(exc.CallUnsupported, "a weak reference after a side effect")
 	}
 	return tx.Build(obj, guards.NewReferentSource(src)), nil
 }

@@ -514,7 +514,7 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 		}
 	}
 	if answersReads(tx, obj.Class) {
-		return nil, false, unsupported(exc.TensorSubclass, "a %s, which answers when torch asks for a handler", py.TypeName(obj.Class))
+		return nil, false, unsupported(exc.TensorSubclass, "a %s with its own __torch_function__ lookup", py.TypeName(obj.Class))
 	}
 	for _, hook := range []string{"__torch_function__", "__index__", "__int__", "__float__", "__complex__", "__bool__", "__array__", "__len__", "__getitem__"} {
 		if _, has := s.TypeLookup(obj.Class, hook); has && (IsTensor(a) || hook == "__torch_function__") {
@@ -580,7 +580,7 @@ func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Varia
 		if _, isTuple, err := tupleItems(tx, b); !isTuple || err != nil {
 			return nil, false, err
 		}
-		return nil, false, unsupported(exc.OperatorUnsupported, "%s of a torch.Size and values that are not known", n.Function())
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s of a torch.Size and unknown values", n.Function())
 	}
 	r, err := tx.Scope().Binary(n, x, y)
 	if err != nil {

@@ -148,7 +148,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 		return o.compare(tx, op, b)
 	}
 	if c, ok := a.(*ClassVariable); ok && !tx.World().plainMetaclass(tx, c.Class, operatorSpecials("compare", int(op))...) {
-		return nil, unsupported(exc.OperatorUnsupported, "comparison of class %s: its metaclass decides", py.TypeName(c.Class))
+		return nil, unsupported(exc.OperatorUnsupported, "comparison of class %s: its metaclass overrides this", py.TypeName(c.Class))
 	}
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
 		b = o.value // the builtin type's own comparison takes an instance of a subclass for what it holds

@@ -698,7 +698,7 @@ func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	ka, kb := a.Value.Kind(), b.Value.Kind()
 	if tx.World().isNumpy(a.Value) && tx.World().isNumpy(b.Value) && a.Value != b.Value {
-		return false, unsupported(exc.OperatorUnsupported, "identity of two scalars of numpy's")
+		return false, unsupported(exc.OperatorUnsupported, "identity of two numpy scalars")
 	}
 	singleton := func(k py.Kind) bool {
 		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented || k == py.Other || k == py.Code

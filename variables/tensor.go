@@ -245,7 +245,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 		tx.World().Asked.Changes++
 		if differs, err := tx.Output().GradFlagMayDiffer(t, m.RequiresGrad); differs || err != nil {
 			if err == nil {
-				err = unsupported(exc.TensorMetadata, "requires_grad of %s, behind an operation in place on a tensor that may share its memory", t.describe())
+				err = unsupported(exc.TensorMetadata, "requires_grad of %s, after an in-place operation on a tensor that may share its memory", t.describe())
 			}
 			return nil, true, err
 		}

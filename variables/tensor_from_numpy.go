@@ -28,7 +28,7 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 		return nil, observed(err)
 	}
 	if parts == pyNone {
-		return nil, unsupported(exc.CallUnsupported, "torch.from_numpy of an array that it may refuse")
+		return nil, unsupported(exc.CallUnsupported, "torch.from_numpy of an array that it may reject")
 	}
 	example, same := s.Items(parts)[0], s.Items(parts)[1]
 	out.AddGuards(guards.GlobalState(), guards.TypeMatch(l.Src, out.Const(w.arrayType)),

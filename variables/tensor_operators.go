@@ -156,5 +156,5 @@ func wrapNode(tx Translator, node *fxgraph.Node, gives result) (VariableTracker,
 	case givesTensors:
 		return &TensorSequence{Node: node, n: gives.n}, nil
 	}
-	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, gives)
+	return nil, unsupported(exc.UnknownResult, "%s returns %s", node.Target.Text, gives)
 }

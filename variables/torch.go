@@ -95,7 +95,7 @@ func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableT
 	}
 	on, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
 	if !ok {
-		return nil, unsupported(exc.CallUnsupported, "error_on_graph_break of a flag that is not known")
+		return nil, unsupported(exc.CallUnsupported, "error_on_graph_break with an unknown flag")
 	}
 	up := 0
 	if t.detail == "of_caller" {
@@ -405,7 +405,7 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 			}
 			if o, ok := r.(*ObjectVariable); ok {
 				if _, hook := tx.Scope().TypeLookup(o.Class, "__getattr__"); hook || !plainGetAttr(tx, o.Class) {
-					return nil, unsupported(exc.TensorSubclass, "a %s, which reads attributes itself", py.TypeName(o.Class))
+					return nil, unsupported(exc.TensorSubclass, "a %s, which overrides attribute access", py.TypeName(o.Class))
 				}
 			}
 		}

@@ -120,5 +120,5 @@ func described(tx Translator, node *fxgraph.Node, description py.Object) (Variab
 		}
 		return r, nil
 	}
-	return nil, unsupported(exc.UnknownResult, "%s gives %s", node.Target.Text, s.Repr(description))
+	return nil, unsupported(exc.UnknownResult, "%s returns %s", node.Target.Text, s.Repr(description))
 }

@@ -137,24 +137,24 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 	case *ObjectVariable:
 		if x.exc == nil {
 			if answersReads(tx, x.Class) {
-				return py.Object{}, unsupported(exc.TensorSubclass, "a %s, which answers when torch asks for a handler", py.TypeName(x.Class))
+				return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own __torch_function__ lookup", py.TypeName(x.Class))
 			}
 		}
 		if _, ok := s.TypeLookup(x.Class, "__torch_function__"); !ok {
 			if _, own := x.attrs["__torch_function__"]; own {
-				return py.Object{}, unsupported(exc.TensorSubclass, "a %s with a handler of its own", py.TypeName(x.Class))
+				return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own handler", py.TypeName(x.Class))
 			}
 			if !x.Obj.IsNull() && py.HasInstanceStorage(x.Obj) {
 				_, real := s.InstanceAttr(x.Obj, "__torch_function__")
 				tx.Output().AddGuards(guards.HasAttr(x.inside(tx), "__torch_function__", real))
 				if real {
-					return py.Object{}, unsupported(exc.TensorSubclass, "a %s with a handler of its own", py.TypeName(x.Class))
+					return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own handler", py.TypeName(x.Class))
 				}
 			}
 			return py.Object{}, nil
 		}
 		if meta := x.Class.Type(); meta != w.TypeType && meta != w.ABCMeta {
-			return py.Object{}, unsupported(exc.TensorSubclass, "a %s, whose metaclass may say what is an instance", py.TypeName(x.Class))
+			return py.Object{}, unsupported(exc.TensorSubclass, "a %s, whose metaclass may override __instancecheck__", py.TypeName(x.Class))
 		}
 		_, own := x.attrs["__torch_function__"]
 		if !x.Obj.IsNull() && py.HasInstanceStorage(x.Obj) {
@@ -163,7 +163,7 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 			own = own || real
 		}
 		if own || x.dict != nil {
-			return py.Object{}, unsupported(exc.TensorSubclass, "a %s with a handler of its own", py.TypeName(x.Class))
+			return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own handler", py.TypeName(x.Class))
 		}
 		return x.Class, nil
 	}
@@ -224,7 +224,7 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 			return v, true, nil
 		}
 	}
-	return nil, true, unsupported(exc.TensorSubclass, "%s, which all handlers refuse", tx.Scope().Repr(fn))
+	return nil, true, unsupported(exc.TensorSubclass, "%s, which all handlers reject", tx.Scope().Repr(fn))
 }
 
 // defaultHandler tells classes that have torch.Tensor's handler.
@@ -306,7 +306,7 @@ func ofClass(tx Translator, v VariableTracker, class py.Object, args []VariableT
 	if _, ok := AsConstant(tx, v); ok {
 		return nil
 	}
-	return unsupported(exc.TensorSubclass, "an operation on a %s that gives %s", py.TypeName(class), Describe(tx, v))
+	return unsupported(exc.TensorSubclass, "an operation on a %s that returns %s", py.TypeName(class), Describe(tx, v))
 }
 
 func allOfClass(tx Translator, items []VariableTracker, class py.Object, args []VariableTracker) error {
@@ -355,7 +355,7 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 	case *TensorSequence:
 		c, ok := AsConstant(tx, MustRealize(tx, class))
 		if !ok {
-			return nil, unsupported(exc.TensorSubclass, "results of a class that is not known")
+			return nil, unsupported(exc.TensorSubclass, "results of an unknown class")
 		}
 		if tx.Output().WholeGraph() {
 			r := &TensorSequence{Node: x.Node, n: x.n}
@@ -447,7 +447,7 @@ func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []K
 	operands := append([]VariableTracker{NewConstant(c, nil)}, args[1:]...)
 	if tx.Output().WholeGraph() {
 		if len(operands)+len(kwargs) != 2 {
-			return nil, unsupported(exc.TensorSubclass, "%s that asks for a gradient", name)
+			return nil, unsupported(exc.TensorSubclass, "%s that requires a gradient", name)
 		}
 		if fn, operands = w.alias, operands[1:]; name == makeSubclass {
 			fn = w.detach

@@ -74,7 +74,7 @@ func (q *torchQuestion) call(parts []py.Object) (handlerCall, error) {
 	for _, t := range q.tx.Scope().Items(parts[2]) {
 		class, ok := q.mirrored(t)
 		if !ok {
-			return c, unsupported(exc.TensorSubclass, "a handler told of a %s", py.TypeName(t))
+			return c, unsupported(exc.TensorSubclass, "a handler called with a %s", py.TypeName(t))
 		}
 		c.types = append(c.types, NewClass(class, nil))
 	}
@@ -179,7 +179,7 @@ func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
 func (c *handlerCall) run(tx Translator) (VariableTracker, error) {
 	class := NewClass(c.class, nil)
 	if d, ok := tx.Scope().TypeLookup(c.class, "__torch_function__"); ok && d.Kind() == py.Function {
-		return nil, unsupported(exc.TensorSubclass, "a handler of %s that is no class method", py.TypeName(c.class)) // torch warns
+		return nil, unsupported(exc.TensorSubclass, "a handler of %s that is not a class method", py.TypeName(c.class)) // torch warns
 	}
 	handler, err := class.GetAttr(tx, "__torch_function__")
 	if err != nil {

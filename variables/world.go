@@ -518,7 +518,7 @@ func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 	if EndsAlone(old) || !w.truth(s, w.endMayRunCode, old, py.True()) {
 		return nil
 	}
-	return unsupported(exc.StoreUnsupported, "in the place of a %s, whose end may run code", py.TypeName(old.Type()))
+	return unsupported(exc.StoreUnsupported, "replacing a %s, whose end may run code", py.TypeName(old.Type()))
 }
 
 // PlainLayout tells classes whose instances are a dict or slots and nothing of C's.

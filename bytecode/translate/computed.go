@@ -38,14 +38,14 @@ func (o *OutputGraph) TakesApart() bool {
 // Compute implements variables.Output.
 func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.VariableTracker, draws bool, emit func(e variables.Emitter) error) (*variables.Slot, error) {
 	if o.opts.PythonOps {
-		return nil, exc.Break(exc.CallUnsupported, "a value that each call computes, in a graph with Python operations")
+		return nil, exc.Break(exc.CallUnsupported, "a value computed at run time, in a graph with Python operations")
 	}
 	if draws && o.strict && o.numOps > 0 {
-		return nil, exc.Break(exc.CallUnsupported, "random numbers behind an operation that leaves a trace")
+		return nil, exc.Break(exc.CallUnsupported, "random numbers after an operation with side effects")
 	}
 	for _, v := range operands {
 		if !readyAtStart(v) {
-			return nil, exc.Break(exc.CallUnsupported, "a value that each call computes from %s", v.Kind())
+			return nil, exc.Break(exc.CallUnsupported, "a value computed at run time from %s", v.Kind())
 		}
 	}
 	if draws {

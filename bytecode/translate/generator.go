@@ -371,7 +371,7 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 // freezeGenerator prepares a generator to leave the captured code.
 func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	if g.started || g.frame == nil {
-		return o.breakAt(g.createdAt, exc.Break(exc.Generator, "one that has begun, and that the program keeps"))
+		return o.breakAt(g.createdAt, exc.Break(exc.Generator, "a generator that has started and that the program keeps"))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	if d.code.Flags&opcode.CO_GENERATOR != 0 && child.watchesInterpreter() {
 		// Its frame would run in pieces, none of which the hook serves: the frame that creates it is left to
 		// CPython as well.
-		u := exc.Break(exc.Generator, "%s looks at the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
+		u := exc.Break(exc.Generator, "%s inspects the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
 		u.Stack = tx.out.position().stack()
 		return nil, child.unbreakable(u, "a generator of its looks at the interpreter")
 	}

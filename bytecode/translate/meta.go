@@ -100,7 +100,7 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 		for _, it := range s.Items(v) {
 			n, ok := py.AsInt(it)
 			if !ok {
-				err = exc.Break(exc.TensorMetadata, "a size that is no integer")
+				err = exc.Break(exc.TensorMetadata, "a size that is not an integer")
 			}
 			out = append(out, int(n))
 		}

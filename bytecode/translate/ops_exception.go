@@ -132,7 +132,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	if inst.Arg == 0 {
 		h := tx.handledNow()
 		if h == nil {
-			return exc.Break(exc.ProgramRaises, "raise without an exception that is known")
+			return exc.Break(exc.ProgramRaises, "raise without a known exception")
 		}
 		h, err := variables.Realize(tx, h)
 		if err != nil {
@@ -140,7 +140,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 		}
 		o, ok := h.(*variables.ObjectVariable)
 		if !ok {
-			return exc.Break(exc.ProgramRaises, "raise without an exception that is known")
+			return exc.Break(exc.ProgramRaises, "raise without a known exception")
 		}
 		r := variables.Raise(o)
 		r.Again = true

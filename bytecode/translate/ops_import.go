@@ -43,7 +43,7 @@ func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 		return exc.Break(exc.CallUnsupported, "import of %s, not imported before", absolute)
 	}
 	if own, ok := s.DictGetName(tx.builtins, "__import__"); !ok || own != tx.World().Builtin("__import__") {
-		return exc.Break(exc.CallUnsupported, "import of %s by an __import__ of the program's", absolute)
+		return exc.Break(exc.CallUnsupported, "import of %s by the program's own __import__", absolute)
 	}
 	if name, missing := missingSubmodule(s, full, from); missing {
 		return exc.Break(exc.CallUnsupported, "import of %s.%s, not imported before", absolute, name)

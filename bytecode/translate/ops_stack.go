@@ -55,7 +55,7 @@ func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	if tx.parent == nil {
 		if step, ok := tx.out.world.EnteredAt(); ok {
-			return tx.out.breakAt(step, exc.Break(exc.CallUnsupported, "a torch function mode that stays entered"))
+			return tx.out.breakAt(step, exc.Break(exc.CallUnsupported, "a torch function mode that is not exited"))
 		}
 		tx.out.endsHere(v)
 		return tx.writeReturn(v)
@@ -147,7 +147,7 @@ func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
 func (tx *InstructionTranslator) loadBuildClass(*bytecode.Instruction) error {
 	fn, ok := tx.Scope().DictGetName(tx.builtins, "__build_class__")
 	if !ok || fn != tx.World().Builtin("__build_class__") {
-		return exc.Break(exc.CallUnsupported, "a class statement with a __build_class__ of the program's")
+		return exc.Break(exc.CallUnsupported, "a class statement with the program's own __build_class__")
 	}
 	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(tx.Scope().Name("__build_class__")))
 	tx.push(tx.Build(fn, src))
@@ -159,7 +159,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		return v, nil
 	}
 	if py.OddKeys(tx.globals) || py.OddKeys(tx.builtins) { // a look-up may run a key's own __eq__, in guards as well
-		return nil, &exc.SkipFrame{Reason: "globals with keys that are no names"}
+		return nil, &exc.SkipFrame{Reason: "globals with keys that are not identifiers"}
 	}
 	s := tx.Scope()
 	if v, ok := s.DictGetName(tx.globals, name); ok {

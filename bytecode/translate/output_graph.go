@@ -309,7 +309,7 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 		return nil, err
 	}
 	if target.Kind() == py.Other && slices.ContainsFunc(args, func(v variables.VariableTracker) bool { return variables.HoldsNumpy(tx, v) }) {
-		return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", name)
+		return nil, exc.Break(exc.CallUnsupported, "%s of a numpy scalar", name)
 	}
 	named := name
 	if !strings.Contains(name, ".") { // a user function, which has no tensor method's name
@@ -357,7 +357,7 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 			return p, err
 		}
 		if numpy && variables.HoldsNumpy(tx, v) {
-			return nil, exc.Break(exc.CallUnsupported, "%s of a scalar of numpy's", operation)
+			return nil, exc.Break(exc.CallUnsupported, "%s of a numpy scalar", operation)
 		}
 		p, err := variables.AsProxy(tx, v)
 		if err == nil && sizes {
@@ -438,7 +438,7 @@ func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 		for i, it := range x.Items {
 			lit, ok := it.(fxgraph.Lit)
 			if !ok {
-				return nil, exc.Break(exc.CallUnsupported, "a torch.Size of numbers that are not known")
+				return nil, exc.Break(exc.CallUnsupported, "a torch.Size of unknown numbers")
 			}
 			items[i] = o.pool[lit.Pool]
 		}
@@ -506,7 +506,7 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 	tx.World().Writes++
 	tx.World().Effects++
 	if o.strict {
-		return exc.Break(exc.StoreUnsupported, "an effect before an operation that changes tensors in place")
+		return exc.Break(exc.StoreUnsupported, "a side effect before an operation that changes tensors in place")
 	}
 	for _, v := range values {
 		if err := o.Freeze(tx, v); err != nil {

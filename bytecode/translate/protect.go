@@ -23,7 +23,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 		return nil
 	}
 	if o.log.unprotected {
-		return exc.Break(exc.InsideBlock, "operation inside try or with, in a graph that leaves traces")
+		return exc.Break(exc.InsideBlock, "operation inside try or with, in a graph with side effects")
 	}
 	if o.backend.Inline() && o.countLeft() > 0 {
 		if o.leftBefore == o.left {

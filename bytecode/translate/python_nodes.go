@@ -148,7 +148,7 @@ func (o *OutputGraph) pythonNode(tx variables.Translator, op string, args []vari
 		return nil, exc.Break(exc.InsideBlock, "a Python operation (%s) whose exception has a handler", op)
 	}
 	if !o.state.entry.IsNull() {
-		return nil, exc.Break(exc.CallUnsupported, "a Python operation (%s) where the function switches modes of torch", op)
+		return nil, exc.Break(exc.CallUnsupported, "a Python operation (%s) where the function switches torch's modes", op)
 	}
 	target, err := o.pythonTarget(op)
 	if err != nil {
@@ -286,7 +286,7 @@ func (o *OutputGraph) objectNode(tx variables.Translator, v variables.VariableTr
 		return o.pyConstant(c)
 	}
 	if !o.backend.Inline() {
-		return nil, exc.Break(exc.Reconstruct, "%s in a graph that is handed over whole", v.Kind())
+		return nil, exc.Break(exc.Reconstruct, "%s in a whole graph given to a backend", v.Kind())
 	}
 	if err := o.Freeze(tx, v); err != nil {
 		return nil, err
@@ -387,7 +387,7 @@ func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, erro
 		}
 		v := o.python.objects[n]
 		if v == nil || v.Source() == nil {
-			return nil, nil, exc.Break(exc.Reconstruct, "an input of the graph that no guard reads")
+			return nil, nil, exc.Break(exc.Reconstruct, "a graph input that no guard reads")
 		}
 		example := o.python.example[n]
 		if example.IsNull() {

@@ -465,7 +465,7 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	case opcode.WITH_EXCEPT_START:
 		return nil, tx.callExit(c)
 	case opcode.LIST_APPEND, opcode.LIST_EXTEND, opcode.SET_ADD, opcode.SET_UPDATE, opcode.MAP_ADD, opcode.DICT_UPDATE, opcode.DICT_MERGE:
-		return nil, &exc.SkipFrame{Reason: "split while a display is built"}
+		return nil, &exc.SkipFrame{Reason: "graph break while a display is built"}
 	default:
 		return c.emit(inst.Op, inst.Arg), nil
 	}

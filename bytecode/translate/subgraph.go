@@ -48,7 +48,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run fun
 	}
 	o.holdAgain(from)
 	if slices.ContainsFunc(o.events[from:inside], func(e *event) bool { return e.node == nil && e.drops == nil }) {
-		return nil, exc.Break(exc.CallUnsupported, "a function given to an operation with arguments that are made for it")
+		return nil, exc.Break(exc.CallUnsupported, "a function given to an operation, with arguments made for it")
 	}
 	b := &body{outside: tx.(*InstructionTranslator).chainHere().depth}
 	for _, e := range o.events[inside:] {

@@ -63,7 +63,7 @@ func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, erro
 // of the translation: a snapshot contains all of them.
 func (o *OutputGraph) EntersState() error {
 	if o.state.entering == 0 {
-		return exc.Break(exc.CallUnsupported, "a mode that is entered outside of a with statement")
+		return exc.Break(exc.CallUnsupported, "a mode entered outside a with statement")
 	}
 	if o.state.told {
 		return nil
@@ -116,7 +116,7 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 		return nil, exc.Break(exc.CallUnsupported, "%s after a Python call, which may have called it too", name)
 	}
 	if o.log.stateless {
-		return nil, exc.Break(exc.CallUnsupported, "%s in a graph that leaves traces", name)
+		return nil, exc.Break(exc.CallUnsupported, "%s in a graph with side effects", name)
 	}
 	if err := o.noteState(); err != nil {
 		return nil, err

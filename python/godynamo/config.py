@@ -92,9 +92,9 @@ class _Setting:
         wanted = type(self.default)
         if wanted is bool or wanted is int or wanted is str:
             if type(value) is not wanted:
-                raise TypeError(f"config.{name} is a {wanted.__name__}, not {value!r}")
+                raise TypeError(f"config.{name} must be of type {wanted.__name__}, not {value!r}")
         elif not isinstance(value, (set, frozenset, wanted)):
-            raise TypeError(f"config.{name} is a {wanted.__name__}, not {value!r}")
+            raise TypeError(f"config.{name} must be of type {wanted.__name__}, not {value!r}")
         if self.choices and value not in self.choices:
             raise ValueError(f"config.{name} must be one of {', '.join(map(repr, self.choices))}, not {value!r}")
         if wanted is int and value < self.minimum:
@@ -235,13 +235,18 @@ def load_config(saved: bytes | Mapping[str, Any]) -> None:
     """Apply the result of :func:`save_config` or :func:`get_config`. Bytes are unpickled: load only those you trust.
 
     If one setting is rejected, none is changed: AttributeError for an unknown name (of a later version), TypeError
-    and ValueError for a value.
+    and ValueError for a value or for other bytes.
     """
     import pickle
 
-    settings = pickle.loads(saved) if isinstance(saved, bytes) else saved
+    settings = saved
+    if isinstance(saved, bytes):
+        try:
+            settings = pickle.loads(saved)
+        except Exception as e:
+            raise ValueError(f"load_config() needs the result of save_config(), not these bytes: {e}") from e
     if not isinstance(settings, Mapping):
-        raise TypeError(f"load_config() needs what save_config() gives, not {saved!r}")
+        raise TypeError(f"load_config() needs the result of save_config(), not {saved!r}")
     patch(settings).__enter__()
 
 

@@ -182,7 +182,7 @@ def refused(info: dict[str, Any]) -> NoReturn:
     where = _named(code, info)
     if info["limit"]:
         limit = (
-            f"it has {info['limit']} entries, config.cache_size_limit, and config.fail_on_recompile_limit_hit is set"
+            f"it has reached config.cache_size_limit = {info['limit']}, and config.fail_on_recompile_limit_hit is set"
         )
         raise exc.FailOnRecompileLimitHit(f"{where}: {limit}:\n{reasons}")
     why = "with config.error_on_recompile" if config.error_on_recompile else "under set_stance('fail_on_recompile')"

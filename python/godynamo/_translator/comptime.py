@@ -293,7 +293,8 @@ def call(name: str, args: Sequence[Any], kwargs: dict[str, Any], picture: tuple[
         return str(asked)
     except Exception as error:
         where = seen.frames[0]
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        said = error.args[0] if isinstance(error, KeyError) and error.args else error  # its str() is a repr
+        text = f"{type(error).__name__}: {said}" if str(said) else type(error).__name__
         raise exc.ComptimeError(
             f"comptime at {where[0].co_filename}:{where[1]} in {where[0].co_name}: {text}"
         ) from error

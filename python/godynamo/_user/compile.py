@@ -101,5 +101,6 @@ def compile_module(module: Any, **kwargs: Any) -> None:
     The module is no other object afterwards; copies and pickles of it are not translated. TypeError for what is no module.
     """
     if not _modules.is_module(module) or _modules.original(module) is not module:
-        raise TypeError(f"compile_module() needs a module that is not optimized, not {module!r}")
+        problem = "is optimized already" if _modules.is_module(module) else "is no torch.nn.Module"
+        raise TypeError(f"compile_module() cannot be used: {module!r} {problem}")
     module._compiled_call_impl = compile(module._call_impl, **kwargs)

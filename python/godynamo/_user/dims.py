@@ -12,15 +12,17 @@ Dims = int | list[int] | tuple[int, ...]
 
 
 def _dims(t: Any, dim: Dims | None) -> list[int]:
-    """The dimensions, counted from the front. IndexError for one that the tensor has not, TypeError for what is no tensor."""
+    """Return the dimensions, counted from the front. IndexError for a missing dimension, TypeError for other types."""
     import torch
 
     if not isinstance(t, torch.Tensor):
-        raise TypeError(f"a tensor is needed, not {t!r}")
+        raise TypeError(f"only a tensor's dimensions can be marked, not those of {t!r}")
     dims = range(t.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
     for d in dims:
+        if type(d) is not int:
+            raise TypeError(f"a dimension is an int, not {d!r}")
         if not -t.ndim <= d < t.ndim:
-            raise IndexError(f"dimension {d} of a tensor with {t.ndim}")
+            raise IndexError(f"dimension {d} is out of range for a tensor of {t.ndim} dimension{'' if t.ndim == 1 else 's'}")
     return [d % t.ndim for d in dims]
 
 

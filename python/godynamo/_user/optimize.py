@@ -118,7 +118,7 @@ class Optimizer:
         if isinstance(fn, type):
             return self._class(fn)
         if not callable(fn):
-            raise TypeError(f"optimize() needs a function, method, module, class or callable object, not {fn!r}")
+            raise TypeError(f"only a function, method, module, class or callable object can be optimized, not {fn!r}")
         if self._disabled or not available:
             return fn
         if _modules.is_module(fn):
@@ -341,14 +341,12 @@ def optimize(
             raise TypeError("optimize() got two backends")
         if first_is_backend:
             backend = first
-        elif fn is not _MISSING:
-            raise TypeError("optimize() got two functions")
         else:
             fn = first
     elif first is None and fn is _MISSING and backend is _MISSING:
         pass  # optimize(None), as torch.compile(None)
     if fn is not _MISSING and fn is not None and not callable(fn) and not isinstance(fn, (staticmethod, classmethod)):
-        raise TypeError(f"optimize() needs a function, method, module or backend, not {fn!r}")
+        raise TypeError(f"optimize() needs a function, method, module, class or backend, not {fn!r}")
     if cache_size_limit is not None:
         config._check_size_limit(cache_size_limit, "optimize(): cache_size_limit")
     made = Options(

@@ -231,7 +231,7 @@ def test_what_it_raises_names_the_place_and_keeps_the_cause(x):
         return y
 
     with pytest.raises(
-        exc.ComptimeError, match=r"test_comptime.py:\d+ in f: KeyError: .*'z'; variables here: x, y"
+        exc.ComptimeError, match=r"test_comptime.py:\d+ in f: KeyError: 'z'; variables here: x, y"
     ) as e:
         godynamo.optimize(f)(x)
     assert isinstance(e.value.__cause__, KeyError)

@@ -121,7 +121,7 @@ def test_stats_of_the_process_and_of_a_callable(shell, capsys):
         ("%godynamo", "with code in the lines below"),
         ("%explain f", "%explain takes a call, as in %explain f(x), not 'f'"),
         ("%explain f(", "%explain: "),
-        ("%explain (3)(4)", "is a int, which cannot be called"),
+        ("%explain (3)(4)", "is of type int, which cannot be called"),
         ("%godynamo_stats nosuch", "NameError: name 'nosuch' is not defined"),
         ("%godynamo_stats len", "an optimized callable is needed"),
     ],

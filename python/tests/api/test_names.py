@@ -84,7 +84,7 @@ def test_compile_module_changes_the_module_in_place(x):
     copy = pickle.loads(pickle.dumps(model))
     assert torch.equal(copy(x), expected)
     assert counter.frame_count == 1
-    with pytest.raises(TypeError, match="needs a module"):
+    with pytest.raises(TypeError, match="is no torch.nn.Module"):
         godynamo.compile_module(lambda x: x)
 
 
@@ -260,7 +260,7 @@ def test_fail_on_recompile_limit_hit(x):
     with config.patch(fail_on_recompile_limit_hit=True, recompile_limit=2):
         f(x, 1)
         f(x, 2)
-        with pytest.raises(exc.FailOnRecompileLimitHit, match="2 entries, config.cache_size_limit"):
+        with pytest.raises(exc.FailOnRecompileLimitHit, match="reached config.cache_size_limit = 2"):
             f(x, 3)
         assert torch.equal(f(x, 1), x + 1)
     with config.patch(recompile_limit=2):
@@ -354,10 +354,10 @@ def test_optimized_modules_are_known_and_show_what_is_behind_them(x):
         (lambda: godynamo.set_default_backend("inductr"), ValueError, "near it: 'inductor'"),
         (lambda: godynamo.set_default_backend(3), TypeError, "a name or a callable"),
         (lambda: godynamo.lookup_backend(3), TypeError, "a name or a callable"),
-        (lambda: godynamo.mark_dynamic(torch.ones(2), 2), IndexError, "dimension 2 of a tensor with 1"),
+        (lambda: godynamo.mark_dynamic(torch.ones(2), 2), IndexError, "dimension 2 is out of range for a tensor of 1 dimension"),
         (lambda: godynamo.mark_dynamic(torch.ones(2), 0, min=3, max=2), ValueError, "min=3 is over max=2"),
-        (lambda: godynamo.mark_unbacked([1], 0), TypeError, r"a tensor is needed, not \[1\]"),
-        (lambda: godynamo.mark_static_address(3), TypeError, "a tensor is needed"),
+        (lambda: godynamo.mark_unbacked([1], 0), TypeError, r"only a tensor\'s dimensions can be marked, not those of \[1\]"),
+        (lambda: godynamo.mark_static_address(3), TypeError, "a tensor"),
         (lambda: godynamo.forbid_in_graph(3), TypeError, "a callable is needed, not 3"),
         (lambda: godynamo.nonstrict_trace(3), TypeError, "needs a callable, not 3"),
         (lambda: godynamo.cache_size(len), TypeError, "an optimized callable is needed"),
@@ -366,8 +366,8 @@ def test_optimized_modules_are_known_and_show_what_is_behind_them(x):
         (lambda: godynamo.OptimizedModule(None), TypeError, "makes an OptimizedModule"),
         (lambda: utils.compile_times("table"), ValueError, "'str' or 'csv', not 'table'"),
         (lambda: utils.set_compilation_metrics_limit(-1), ValueError, "not -1"),
-        (lambda: config.load_config(3), TypeError, "what save_config"),
-        (lambda: config.load_config({"cache_size_limit": "x"}), TypeError, "is a int"),
+        (lambda: config.load_config(3), TypeError, "result of save_config"),
+        (lambda: config.load_config({"cache_size_limit": "x"}), TypeError, "must be of type int"),
     ],
 )
 def test_bad_input(make, error, text):

@@ -67,7 +67,7 @@ SPLIT = {
     # momentum=None: the average's weight is one over the number of batches, another number in each call
     "BatchNorm1d": "a tensor's value is needed as a Python number: float of a tensor",
     # an autograd.Function that fills memory of its own by `out=` and resizes it
-    "CrossMapLRN2d": "store that cannot be replayed: an effect before an operation that changes tensors in place",
+    "CrossMapLRN2d": "store that cannot be replayed: a side effect before an operation that changes tensors in place",
 }
 
 
