@@ -28,7 +28,8 @@ class Wheel(bdist_wheel):
 
 
 class BuildPython(build_py):
-    """Copies the Python files. Those that an earlier build left and that are no longer there would get into the wheel."""
+    """Copies the Python files. Those that an earlier build left and that are no longer there would get into the
+    wheel."""
 
     def run(self) -> None:
         """Empties the place first."""
@@ -65,7 +66,8 @@ class BuildNative(build_ext):
         self.compiler.link_executable(objects, output.name, output_dir=str(output.parent), libraries=["dl"])
 
     def copy_extensions_to_source(self) -> None:
-        """The last step of --inplace: libraries and launcher go beside the package's Python files, the tool to build/bin."""
+        """The last step of --inplace: libraries and launcher go beside the package's Python files, the tool to
+        build/bin."""
         super().copy_extensions_to_source()
         native.build_tool(native.ROOT / "build" / "bin" / native.TOOL)
         for name in (native.GO_LIBRARY, native.LAUNCHER):
@@ -78,7 +80,8 @@ class BuildNative(build_ext):
 
 
 class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils' own: setuptools has none to import
-    """Compiles the command line tool to where scripts are installed from: pip puts it beside the environment's python."""
+    """Compiles the command line tool to where scripts are installed from: pip puts it beside the environment's
+    python."""
 
     def run(self) -> None:
         """Builds it; setuptools' own command would read it as a Python file."""

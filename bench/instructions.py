@@ -130,7 +130,8 @@ def main() -> int:
         out = Path(folder) / "out"
         subprocess.run(
             [
-                "valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", sys.executable, __file__,
+                "valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", sys.executable,
+                __file__,
                 "--child", f"--workload={options.workload}", f"--calls={options.calls}",
             ],
             env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"},

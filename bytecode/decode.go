@@ -35,7 +35,8 @@ func Decode(raw *Raw, v Version) (*Code, error) {
 	if err := checkHeader(code); err != nil {
 		return nil, err
 	}
-	d := decoder{table: table, raw: raw, code: code, lines: lineReader{table: raw.LineTable, line: int64(raw.FirstLine)}}
+	d := decoder{table: table, raw: raw, code: code,
+		lines: lineReader{table: raw.LineTable, line: int64(raw.FirstLine)}}
 	if err := d.run(); err != nil {
 		return nil, err
 	}
@@ -48,7 +49,8 @@ func checkHeader(c *Code) error {
 	case c.FirstLine < 0 || c.FirstLine > math.MaxInt32 || c.NumConsts < 0:
 		return malformed("first line %d, %d constants", c.FirstLine, c.NumConsts)
 	case c.PosOnlyArgCount < 0 || c.PosOnlyArgCount > c.ArgCount || c.KwOnlyArgCount < 0:
-		return malformed("%d arguments, %d positional-only, %d keyword-only", c.ArgCount, c.PosOnlyArgCount, c.KwOnlyArgCount)
+		return malformed("%d arguments, %d positional-only, %d keyword-only", c.ArgCount, c.PosOnlyArgCount,
+			c.KwOnlyArgCount)
 	case c.ArgCount > len(c.Locals) || c.KwOnlyArgCount > len(c.Locals) || c.NumArgSlots() > len(c.Locals):
 		return malformed("%d parameters in %d locals", c.NumArgSlots(), len(c.Locals))
 	}
@@ -61,8 +63,9 @@ type decoder struct {
 	raw   *Raw
 	code  *Code
 
-	block  []Instruction // backing array of code.Instructions: one allocation
-	starts []int32       // per code unit: 1 + index of the instruction that starts there (with its EXTENDED_ARGs), 0: none
+	block []Instruction // backing array of code.Instructions: one allocation
+	// per code unit: 1 + index of the instruction that starts there (with its EXTENDED_ARGs), 0: none
+	starts []int32
 
 	lines   lineReader
 	lineEnd int // first code unit after the current line entry
@@ -138,7 +141,8 @@ func (d *decoder) instructions() error {
 		if err := d.position(unit); err != nil {
 			return err
 		}
-		d.block = append(d.block, Instruction{Op: form.Op, Arg: arg, Offset: unit, Pos: d.pos, NoInterrupt: form.NoInterrupt})
+		d.block = append(d.block, Instruction{Op: form.Op, Arg: arg, Offset: unit, Pos: d.pos,
+			NoInterrupt: form.NoInterrupt})
 		inst := &d.block[len(d.block)-1]
 		switch {
 		case form.Jump:

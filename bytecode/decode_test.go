@@ -33,7 +33,8 @@ func checkDis(t testing.TB, d *dumped) {
 		require.Equal(t, form.Op, inst.Op)
 		if inst.Target != nil {
 			require.True(t, form.Jump)
-			require.Equal(t, targetRow(rows, row.Target).Offset, 2*inst.Target.Offset, "%v: target of instruction %d", d, i)
+			require.Equal(t, targetRow(rows, row.Target).Offset, 2*inst.Target.Offset,
+				"%v: target of instruction %d", d, i)
 		} else {
 			require.Equal(t, row.Arg, inst.Arg, "%v: argument of instruction %d", d, i)
 		}
@@ -141,37 +142,43 @@ func TestDecodeRefusesMalformedCode(t *testing.T) {
 		return raw
 	}
 	cases := map[string]*Raw{
-		"no code":                                base(nil),
-		"odd length":                             base(ret[:3]),
-		"unknown opcode":                         base(append([]byte{255, 0}, ret...)),
-		"CACHE as an instruction":                with("CACHE", 0),
-		"runs off its end":                       base(op311("LOAD_CONST", 0)),
-		"ends in EXTENDED_ARG":                   base(append(ret[:4:4], op311("EXTENDED_ARG", 1)...)),
-		"ends in PRECALL":                        base(append(ret[:4:4], op311("PRECALL", 0, "CACHE", 0)...)),
-		"four EXTENDED_ARG":                      with("EXTENDED_ARG", 0, "EXTENDED_ARG", 0, "EXTENDED_ARG", 0, "EXTENDED_ARG", 0, "LOAD_CONST", 0),
-		"argument above 31 bits":                 with("EXTENDED_ARG", 128, "EXTENDED_ARG", 0, "EXTENDED_ARG", 0, "BUILD_LIST", 0),
-		"constant out of range":                  with("LOAD_CONST", 1),
-		"name out of range":                      with("LOAD_NAME", 1),
-		"global out of range":                    with("LOAD_GLOBAL", 2, "CACHE", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0),
-		"local out of range":                     with("LOAD_FAST", 1),
-		"operator out of range":                  with("BINARY_OP", 26, "CACHE", 0),
-		"comparison out of range":                with("COMPARE_OP", 6, "CACHE", 0, "CACHE", 0),
-		"COPY 0":                                 with("COPY", 0),
-		"cache cut off":                          base(op311("LOAD_GLOBAL", 0, "CACHE", 0)),
-		"cache not empty":                        with("BINARY_OP", 0, "CACHE", 1),
-		"PRECALL without CALL":                   with("PRECALL", 0, "CACHE", 0),
-		"PRECALL and CALL of different counts":   with("PRECALL", 1, "CACHE", 0, "CALL", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0),
-		"jump beyond the end":                    with("JUMP_FORWARD", 2),
-		"jump before the beginning":              with("JUMP_BACKWARD", 2),
-		"jump into a cache":                      with("JUMP_FORWARD", 1, "BINARY_OP", 0, "CACHE", 0),
-		"jump behind an EXTENDED_ARG":            with("JUMP_FORWARD", 1, "EXTENDED_ARG", 0, "LOAD_CONST", 0),
-		"handler beyond the end":                 table(ExceptionEntry{0, 1, 2, 0, false}),
-		"region beyond the end":                  table(ExceptionEntry{0, 3, 0, 0, false}),
-		"overlapping regions":                    table(ExceptionEntry{0, 2, 0, 0, false}, ExceptionEntry{1, 2, 0, 0, false}),
+		"no code":                 base(nil),
+		"odd length":              base(ret[:3]),
+		"unknown opcode":          base(append([]byte{255, 0}, ret...)),
+		"CACHE as an instruction": with("CACHE", 0),
+		"runs off its end":        base(op311("LOAD_CONST", 0)),
+		"ends in EXTENDED_ARG":    base(append(ret[:4:4], op311("EXTENDED_ARG", 1)...)),
+		"ends in PRECALL":         base(append(ret[:4:4], op311("PRECALL", 0, "CACHE", 0)...)),
+		"four EXTENDED_ARG": with("EXTENDED_ARG", 0, "EXTENDED_ARG", 0, "EXTENDED_ARG", 0,
+			"EXTENDED_ARG", 0, "LOAD_CONST", 0),
+		"argument above 31 bits": with("EXTENDED_ARG", 128, "EXTENDED_ARG", 0, "EXTENDED_ARG", 0,
+			"BUILD_LIST", 0),
+		"constant out of range": with("LOAD_CONST", 1),
+		"name out of range":     with("LOAD_NAME", 1),
+		"global out of range": with("LOAD_GLOBAL", 2, "CACHE", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0,
+			"CACHE", 0),
+		"local out of range":      with("LOAD_FAST", 1),
+		"operator out of range":   with("BINARY_OP", 26, "CACHE", 0),
+		"comparison out of range": with("COMPARE_OP", 6, "CACHE", 0, "CACHE", 0),
+		"COPY 0":                  with("COPY", 0),
+		"cache cut off":           base(op311("LOAD_GLOBAL", 0, "CACHE", 0)),
+		"cache not empty":         with("BINARY_OP", 0, "CACHE", 1),
+		"PRECALL without CALL":    with("PRECALL", 0, "CACHE", 0),
+		"PRECALL and CALL of different counts": with("PRECALL", 1, "CACHE", 0, "CALL", 0, "CACHE", 0, "CACHE", 0,
+			"CACHE", 0, "CACHE", 0),
+		"jump beyond the end":         with("JUMP_FORWARD", 2),
+		"jump before the beginning":   with("JUMP_BACKWARD", 2),
+		"jump into a cache":           with("JUMP_FORWARD", 1, "BINARY_OP", 0, "CACHE", 0),
+		"jump behind an EXTENDED_ARG": with("JUMP_FORWARD", 1, "EXTENDED_ARG", 0, "LOAD_CONST", 0),
+		"handler beyond the end":      table(ExceptionEntry{0, 1, 2, 0, false}),
+		"region beyond the end":       table(ExceptionEntry{0, 3, 0, 0, false}),
+		"overlapping regions": table(ExceptionEntry{0, 2, 0, 0, false},
+			ExceptionEntry{1, 2, 0, 0, false}),
 		"more parameters than locals":            {Code: ret, NumConsts: 1, ArgCount: 1},
 		"names and kinds of different numbers":   {Code: ret, NumConsts: 1, LocalsPlusNames: []string{"a"}},
 		"line table that begins inside an entry": {Code: ret, NumConsts: 1, LineTable: []byte{1}},
-		"line below zero":                        {Code: ret, NumConsts: 1, LineTable: []byte{0x80 | formNoColumn<<3, 3}},
+		"line below zero": {Code: ret, NumConsts: 1,
+			LineTable: []byte{0x80 | formNoColumn<<3, 3}},
 	}
 	for name, raw := range cases {
 		t.Run(name, func(t *testing.T) {

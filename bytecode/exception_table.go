@@ -46,7 +46,8 @@ func DecodeExceptionTable(table []byte) ([]ExceptionEntry, error) {
 		}
 		start, end := fields[0], fields[0]+fields[1]
 		if start < previous || end <= start {
-			return nil, malformed("exception table: entry %d (%d to %d) is empty or out of order", len(entries), start, end)
+			return nil, malformed("exception table: entry %d (%d to %d) is empty or out of order",
+				len(entries), start, end)
 		}
 		previous = end
 		entries = append(entries, ExceptionEntry{start, end, fields[2], fields[3] >> 1, fields[3]&1 != 0})

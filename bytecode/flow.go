@@ -111,7 +111,8 @@ func (f *stackFlow) reach(index int32, depth int) error {
 		f.work = append(f.work, index)
 		return nil
 	}
-	return malformed("instruction %d (%v): stack depth %d on one way, %d on another", index, f.list[index].Op, f.depths[index], depth)
+	return malformed("instruction %d (%v): stack depth %d on one way, %d on another", index, f.list[index].Op,
+		f.depths[index], depth)
 }
 
 // drain follows all pending instructions.
@@ -137,7 +138,8 @@ func (f *stackFlow) follow(index int32) error {
 	}
 	if r := inst.Handler; r != nil && r.Depth >= 0 {
 		if depth < r.Depth {
-			return malformed("instruction %d (%v): its handler wants %d values, %d are on the stack", index, inst.Op, r.Depth, depth)
+			return malformed("instruction %d (%v): its handler wants %d values, %d are on the stack", index, inst.Op,
+				r.Depth, depth)
 		}
 		if err := f.reach(r.Target.index, r.HandlerDepth()); err != nil {
 			return err
@@ -269,7 +271,8 @@ type slotUse struct {
 func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	one := slotUse{first: inst.Arg, last: inst.Arg + 1}
 	switch inst.Op {
-	case opcode.LOAD_FAST, opcode.LOAD_CLOSURE, opcode.LOAD_DEREF, opcode.LOAD_CLASSDEREF, opcode.STORE_DEREF, opcode.DELETE_DEREF:
+	case opcode.LOAD_FAST, opcode.LOAD_CLOSURE, opcode.LOAD_DEREF, opcode.LOAD_CLASSDEREF, opcode.STORE_DEREF,
+		opcode.DELETE_DEREF:
 		one.reads = true
 	case opcode.STORE_FAST:
 		one.write = true

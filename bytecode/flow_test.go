@@ -67,7 +67,8 @@ func assemble(list ...*Instruction) *Code {
 }
 
 func TestStackDepthsRefuse(t *testing.T) {
-	load, ret := func() *Instruction { return New(opcode.LOAD_FAST, 0) }, func() *Instruction { return New(opcode.RETURN_VALUE, 0) }
+	load, ret := func() *Instruction { return New(opcode.LOAD_FAST, 0) },
+		func() *Instruction { return New(opcode.RETURN_VALUE, 0) }
 	end := load()
 	shared := load()
 	handler := New(opcode.RERAISE, 0)
@@ -76,21 +77,24 @@ func TestStackDepthsRefuse(t *testing.T) {
 	covered.Handler = deep
 	outside := load()
 	for name, list := range map[string][]*Instruction{
-		"two depths at one place":       {load(), NewJump(opcode.JUMP_IF_TRUE_OR_POP, end), end, ret()},
-		"pop of nothing":                {New(opcode.POP_TOP, 0), load(), ret()},
-		"needs more than there is":      {load(), New(opcode.CALL, 0), ret()},
-		"runs off its end":              {load()},
-		"nothing":                       {},
-		"an instruction twice":          {shared, shared, ret()},
-		"nil":                           {nil, ret()},
-		"target outside":                {load(), NewJump(opcode.POP_JUMP_IF_TRUE, outside), load(), ret()},
-		"jump without target":           {load(), New(opcode.POP_JUMP_IF_TRUE, 0), load(), ret()},
-		"target of no jump":             {load(), {Op: opcode.RETURN_VALUE, Target: end}, end, ret()},
-		"handler wants more":            {covered, ret(), handler},
-		"handler outside":               {{Op: opcode.LOAD_FAST, Handler: &ExceptionRegion{Target: outside}}, ret()},
-		"a real opcode, not dialect's":  {{Op: opcode.PRECALL}, load(), ret()},
-		"no opcode at all":              {{Op: opcode.Op(opcode.NumOps)}, load(), ret()},
-		"a stack that grows in a loop":  func() []*Instruction { l := load(); return []*Instruction{l, NewJump(opcode.JUMP, l)} }(),
+		"two depths at one place":      {load(), NewJump(opcode.JUMP_IF_TRUE_OR_POP, end), end, ret()},
+		"pop of nothing":               {New(opcode.POP_TOP, 0), load(), ret()},
+		"needs more than there is":     {load(), New(opcode.CALL, 0), ret()},
+		"runs off its end":             {load()},
+		"nothing":                      {},
+		"an instruction twice":         {shared, shared, ret()},
+		"nil":                          {nil, ret()},
+		"target outside":               {load(), NewJump(opcode.POP_JUMP_IF_TRUE, outside), load(), ret()},
+		"jump without target":          {load(), New(opcode.POP_JUMP_IF_TRUE, 0), load(), ret()},
+		"target of no jump":            {load(), {Op: opcode.RETURN_VALUE, Target: end}, end, ret()},
+		"handler wants more":           {covered, ret(), handler},
+		"handler outside":              {{Op: opcode.LOAD_FAST, Handler: &ExceptionRegion{Target: outside}}, ret()},
+		"a real opcode, not dialect's": {{Op: opcode.PRECALL}, load(), ret()},
+		"no opcode at all":             {{Op: opcode.Op(opcode.NumOps)}, load(), ret()},
+		"a stack that grows in a loop": func() []*Instruction {
+			l := load()
+			return []*Instruction{l, NewJump(opcode.JUMP, l)}
+		}(),
 		"a stack of two billion values": {load(), New(opcode.UNPACK_SEQUENCE, 1<<31-1), ret()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +124,8 @@ func TestReachableFollowsHandlers(t *testing.T) {
 	load.Handler = &ExceptionRegion{Target: handler}
 	ret := New(opcode.RETURN_VALUE, 0)
 	target := New(opcode.LOAD_FAST, 1)
-	code := assemble(load, NewJump(opcode.POP_JUMP_IF_FALSE, target), New(opcode.LOAD_FAST, 0), ret, dead, target, New(opcode.RETURN_VALUE, 0), handler)
+	code := assemble(load, NewJump(opcode.POP_JUMP_IF_FALSE, target), New(opcode.LOAD_FAST, 0), ret, dead, target,
+		New(opcode.RETURN_VALUE, 0), handler)
 	reached := Reachable(code)
 	assert.False(t, reached[dead])
 	assert.True(t, reached[handler])
@@ -162,7 +167,8 @@ func TestLivenessThroughHandlers(t *testing.T) {
 	call, store := New(opcode.LOAD_NAME, 0), New(opcode.STORE_FAST, 1)
 	call.Handler, store.Handler = region, region
 	code := assemble(
-		New(opcode.LOAD_FAST, 0), New(opcode.STORE_FAST, 1), call, store, New(opcode.LOAD_FAST, 1), New(opcode.RETURN_VALUE, 0),
+		New(opcode.LOAD_FAST, 0), New(opcode.STORE_FAST, 1), call, store, New(opcode.LOAD_FAST, 1),
+		New(opcode.RETURN_VALUE, 0),
 		handler, New(opcode.LOAD_FAST, 1), New(opcode.RETURN_VALUE, 0),
 	)
 	live := Liveness(code)

@@ -14,14 +14,17 @@ import (
 func FuzzDecode(f *testing.F) {
 	for i, d := range sample(f) {
 		if i%20 == 0 && len(d.Code) < 600 {
-			f.Add(d.Code, d.LineTable, d.ExceptionTable, uint8(d.NumConsts), uint8(len(d.Names)), uint8(len(d.LocalsPlusNames)))
+			f.Add(d.Code, d.LineTable, d.ExceptionTable, uint8(d.NumConsts), uint8(len(d.Names)),
+				uint8(len(d.LocalsPlusNames)))
 		}
 	}
-	f.Add(op311("EXTENDED_ARG", 255, "EXTENDED_ARG", 255, "JUMP_BACKWARD", 255), []byte{}, []byte{}, uint8(0), uint8(0), uint8(0))
+	f.Add(op311("EXTENDED_ARG", 255, "EXTENDED_ARG", 255, "JUMP_BACKWARD", 255), []byte{}, []byte{}, uint8(0),
+		uint8(0), uint8(0))
 	f.Fuzz(func(t *testing.T, code, lines, exceptions []byte, consts, names, locals uint8) {
 		raw := &Raw{
 			Code: code, LineTable: lines, ExceptionTable: exceptions, FirstLine: 1, NumConsts: int(consts),
-			Names: make([]string, names), LocalsPlusNames: make([]string, locals), LocalsPlusKinds: make([]byte, locals),
+			Names: make([]string, names), LocalsPlusNames: make([]string, locals),
+			LocalsPlusKinds: make([]byte, locals),
 		}
 		_, _ = Disassemble(raw, py311)
 		decoded, err := Decode(raw, py311)
@@ -54,14 +57,16 @@ func requireSameCode(t testing.TB, want, got *Code) {
 	number(got.Instructions)
 	for i, x := range want.Instructions {
 		y := got.Instructions[i]
-		require.Equal(t, [3]any{x.Op, x.Arg, x.NoInterrupt && x.Target.index <= x.index}, [3]any{y.Op, y.Arg, y.NoInterrupt}, "instruction %d", i)
+		require.Equal(t, [3]any{x.Op, x.Arg, x.NoInterrupt && x.Target.index <= x.index},
+			[3]any{y.Op, y.Arg, y.NoInterrupt}, "instruction %d", i)
 		require.Equal(t, x.Target == nil, y.Target == nil)
 		if x.Target != nil {
 			require.Equal(t, x.Target.index, y.Target.index, "target of instruction %d", i)
 		}
 		require.Equal(t, x.Handler == nil, y.Handler == nil, "handler of instruction %d", i)
 		if x.Handler != nil {
-			require.Equal(t, [3]any{x.Handler.Target.index, x.Handler.Depth, x.Handler.Lasti}, [3]any{y.Handler.Target.index, y.Handler.Depth, y.Handler.Lasti})
+			require.Equal(t, [3]any{x.Handler.Target.index, x.Handler.Depth, x.Handler.Lasti},
+				[3]any{y.Handler.Target.index, y.Handler.Depth, y.Handler.Lasti})
 		}
 		require.Equal(t, normalPosition(x.Pos), y.Pos, "position of instruction %d", i)
 	}

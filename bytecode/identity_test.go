@@ -35,7 +35,8 @@ func checkIdentity(t testing.TB, d *dumped) bool {
 			break
 		}
 	}
-	raw.Code, raw.ExceptionTable, raw.LineTable, raw.StackSize = d.Raw.Code, d.Raw.ExceptionTable, d.Raw.LineTable, d.Raw.StackSize
+	raw.Code, raw.ExceptionTable, raw.LineTable, raw.StackSize = d.Raw.Code, d.Raw.ExceptionTable, d.Raw.LineTable,
+		d.Raw.StackSize
 	return assert.Equal(t, &d.Raw, raw, "%v: header", d) && ok
 }
 
@@ -78,5 +79,6 @@ func TestIdentityDump(t *testing.T) {
 		}
 	}
 	require.Positive(t, total)
-	t.Logf("%d code objects, %d differ: %.4g %% come back as they were", total, bad, 100*float64(total-bad)/float64(total))
+	t.Logf("%d code objects, %d differ: %.4g %% come back as they were", total, bad,
+		100*float64(total-bad)/float64(total))
 }

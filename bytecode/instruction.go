@@ -83,8 +83,10 @@ type Raw struct {
 // Instruction is one instruction of the dialect. Instructions refer to each other by pointer; a pointer belongs
 // to one Code and is in its list once.
 type Instruction struct {
-	Op  opcode.Op
-	Arg int // meaning per opcode: constant index, name index (LOAD_GLOBAL: shifted left by one, bit 0 pushes NULL), slot, count; 0 for jumps
+	Op opcode.Op
+	// meaning per opcode: constant index, name index (LOAD_GLOBAL: shifted left by one, bit 0 pushes NULL), slot,
+	// count; 0 for jumps
+	Arg int
 
 	Target *Instruction // target of a jump; else nil
 	// Offset is the place of the instruction (not of the EXTENDED_ARGs before it), in code units of two bytes:

@@ -90,7 +90,8 @@ func (w *lowering) choose() error {
 	for i, inst := range w.code.Instructions {
 		l := &w.layout[i]
 		if !stackUses[inst.Op].known || !w.table.Encodings[inst.Op].Known {
-			return malformed("instruction %d: %v is not of the dialect of %d.%d", i, inst.Op, w.table.Major, w.table.Minor)
+			return malformed("instruction %d: %v is not of the dialect of %d.%d", i, inst.Op, w.table.Major,
+				w.table.Minor)
 		}
 		encoding := &w.table.Encodings[inst.Op]
 		form := encoding.Forward

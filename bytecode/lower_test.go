@@ -99,14 +99,16 @@ func returnFrom(depth int) []*Instruction {
 // Row: S002-41
 func TestLowerWritesPrecallAndCaches(t *testing.T) {
 	code := assemble(
-		New(opcode.RESUME, 0), New(opcode.LOAD_GLOBAL, 1), New(opcode.LOAD_FAST, 0), New(opcode.KW_NAMES, 1), New(opcode.CALL, 1),
+		New(opcode.RESUME, 0), New(opcode.LOAD_GLOBAL, 1), New(opcode.LOAD_FAST, 0), New(opcode.KW_NAMES, 1),
+		New(opcode.CALL, 1),
 		New(opcode.LOAD_CONST, 1), New(opcode.BINARY_OP, int(opcode.NB_ADD)), New(opcode.RETURN_VALUE, 0),
 	)
 	raw, err := Lower(code, py311)
 	require.NoError(t, err)
 	assert.Equal(t, op311(
 		"RESUME", 0, "LOAD_GLOBAL", 1, "CACHE", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0,
-		"LOAD_FAST", 0, "KW_NAMES", 1, "PRECALL", 1, "CACHE", 0, "CALL", 1, "CACHE", 0, "CACHE", 0, "CACHE", 0, "CACHE", 0,
+		"LOAD_FAST", 0, "KW_NAMES", 1, "PRECALL", 1, "CACHE", 0, "CALL", 1, "CACHE", 0, "CACHE", 0, "CACHE",
+		0, "CACHE", 0,
 		"LOAD_CONST", 1, "BINARY_OP", 0, "CACHE", 0, "RETURN_VALUE", 0,
 	), raw.Code)
 	assert.Equal(t, 3, raw.StackSize)
@@ -123,7 +125,8 @@ func TestLowerWritesPrecallAndCaches(t *testing.T) {
 		units += e.Units
 	}
 	assert.Equal(t, len(raw.Code)/2, units)
-	assert.Equal(t, uint8(precallCaches), opcode.For(3, 11).Forms[opcode.For(3, 11).Encodings[opcode.PRECALL].Forward].Caches)
+	assert.Equal(t, uint8(precallCaches),
+		opcode.For(3, 11).Forms[opcode.For(3, 11).Encodings[opcode.PRECALL].Forward].Caches)
 }
 
 // Row: S002-39
@@ -208,7 +211,8 @@ func TestLowerFindsDepthBehindAnotherHandler(t *testing.T) {
 	body.Handler = &ExceptionRegion{Target: first, Depth: DepthAtEntry}
 	nested := New(opcode.POP_TOP, 0)
 	nested.Handler = &ExceptionRegion{Target: second, Depth: DepthAtEntry, Lasti: true}
-	code := assemble(body, New(opcode.RETURN_VALUE, 0), first, nested, New(opcode.POP_EXCEPT, 0), New(opcode.LOAD_CONST, 0), New(opcode.RETURN_VALUE, 0), second)
+	code := assemble(body, New(opcode.RETURN_VALUE, 0), first, nested, New(opcode.POP_EXCEPT, 0),
+		New(opcode.LOAD_CONST, 0), New(opcode.RETURN_VALUE, 0), second)
 	raw, err := Lower(code, py311)
 	require.NoError(t, err)
 	entries, err := DecodeExceptionTable(raw.ExceptionTable)
@@ -219,7 +223,8 @@ func TestLowerFindsDepthBehindAnotherHandler(t *testing.T) {
 
 func TestLowerChangesNothingOnError(t *testing.T) {
 	loop := New(opcode.LOAD_CONST, 0)
-	code := assemble(loop, NewJump(opcode.JUMP_IF_TRUE_OR_POP, loop), New(opcode.LOAD_CONST, 0), New(opcode.RETURN_VALUE, 0))
+	code := assemble(loop, NewJump(opcode.JUMP_IF_TRUE_OR_POP, loop), New(opcode.LOAD_CONST, 0),
+		New(opcode.RETURN_VALUE, 0))
 	_, err := Lower(code, py311)
 	require.ErrorIs(t, err, ErrMalformed)
 	for _, inst := range code.Instructions {

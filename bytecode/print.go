@@ -26,7 +26,8 @@ func Print(w io.Writer, code *Code, consts func(int) string) {
 			marked[inst.Handler.Target] = true
 		}
 	}
-	fmt.Fprintf(out, "%s (%s:%d) args %d stack %d\n", code.QualName, code.Filename, code.FirstLine, code.NumArgSlots(), code.StackSize)
+	fmt.Fprintf(out, "%s (%s:%d) args %d stack %d\n", code.QualName, code.Filename, code.FirstLine, code.NumArgSlots(),
+		code.StackSize)
 	line := int32(-1)
 	for i, inst := range code.Instructions {
 		var lineText, mark, arg string

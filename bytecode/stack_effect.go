@@ -103,8 +103,9 @@ var stackUses = [op.NumOps]stackUse{
 	op.KW_NAMES:         fixed(0, 0),
 	op.CALL:             counted(2, 1, 1, 0), // NULL and callable, or method and self, below the arguments
 	op.CALL_FUNCTION_EX: {known: true, pop: 3, push: 1, popMore: func(arg int) int { return arg & 1 }},
-	op.MAKE_FUNCTION:    {known: true, pop: 1, push: 1, popMore: func(arg int) int { return bits.OnesCount(uint(arg & 15)) }},
-	op.RETURN_VALUE:     fixed(1, 0),
+	op.MAKE_FUNCTION: {known: true, pop: 1, push: 1,
+		popMore: func(arg int) int { return bits.OnesCount(uint(arg & 15)) }},
+	op.RETURN_VALUE: fixed(1, 0),
 
 	op.POP_JUMP_IF_FALSE:    fixed(1, 0),
 	op.POP_JUMP_IF_TRUE:     fixed(1, 0),

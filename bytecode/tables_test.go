@@ -15,10 +15,11 @@ func TestExceptionTableBothDirections(t *testing.T) {
 	}{
 		"no entry": {nil, nil},
 		// The example of CPython's Objects/exception_handling_notes.txt.
-		"two-byte numbers":  {[]ExceptionEntry{{20, 28, 100, 3, false}}, []byte{0x80 | 20, 8, 65, 36, 6}},
-		"lasti":             {[]ExceptionEntry{{0, 1, 0, 0, true}}, []byte{0x80, 1, 0, 1}},
-		"four-byte numbers": {[]ExceptionEntry{{1<<24 - 1, 1 << 24, 1 << 18, 31, true}}, []byte{0xff, 0x7f, 0x7f, 63, 1, 65, 64, 64, 0, 63}},
-		"six bits exactly":  {[]ExceptionEntry{{63, 64, 64, 0, false}}, []byte{0x80 | 63, 1, 65, 0, 0}},
+		"two-byte numbers": {[]ExceptionEntry{{20, 28, 100, 3, false}}, []byte{0x80 | 20, 8, 65, 36, 6}},
+		"lasti":            {[]ExceptionEntry{{0, 1, 0, 0, true}}, []byte{0x80, 1, 0, 1}},
+		"four-byte numbers": {[]ExceptionEntry{{1<<24 - 1, 1 << 24, 1 << 18, 31, true}},
+			[]byte{0xff, 0x7f, 0x7f, 63, 1, 65, 64, 64, 0, 63}},
+		"six bits exactly": {[]ExceptionEntry{{63, 64, 64, 0, false}}, []byte{0x80 | 63, 1, 65, 0, 0}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +29,8 @@ func TestExceptionTableBothDirections(t *testing.T) {
 			assert.Equal(t, c.entries, again)
 		})
 	}
-	assert.Empty(t, EncodeExceptionTable([]ExceptionEntry{{3, 3, 0, 0, false}}), "an entry that covers nothing is left out")
+	assert.Empty(t, EncodeExceptionTable([]ExceptionEntry{{3, 3, 0, 0, false}}),
+		"an entry that covers nothing is left out")
 }
 
 func TestExceptionTableRefuses(t *testing.T) {
@@ -57,21 +59,29 @@ func TestLineTableForms(t *testing.T) {
 		bytes []byte
 		read  Position // where reading gives less than was written
 	}{
-		"short form":                   {pos: Position{10, 10, 79, 94}, units: 1, bytes: []byte{0x80 | 9<<3, 0x7f}},
-		"wide: one line form":          {pos: Position{10, 10, 5, 21}, units: 2, bytes: []byte{0x80 | 10<<3 | 1, 5, 21}},
-		"next line":                    {pos: Position{11, 11, 0, 127}, units: 8, bytes: []byte{0x80 | 11<<3 | 7, 0, 127}},
+		"short form": {pos: Position{10, 10, 79, 94}, units: 1, bytes: []byte{0x80 | 9<<3, 0x7f}},
+		"wide: one line form": {pos: Position{10, 10, 5, 21}, units: 2,
+			bytes: []byte{0x80 | 10<<3 | 1, 5, 21}},
+		"next line": {pos: Position{11, 11, 0, 127}, units: 8,
+			bytes: []byte{0x80 | 11<<3 | 7, 0, 127}},
 		"end column before the column": {pos: Position{10, 10, 9, 3}, units: 1, bytes: []byte{0x80 | 10<<3, 9, 3}},
 		"two lines on":                 {pos: Position{12, 12, 4, 5}, units: 1, bytes: []byte{0x80 | 12<<3, 4, 5}},
-		"three lines on: long form":    {pos: Position{13, 13, 4, 5}, units: 1, bytes: []byte{0x80 | 14<<3, 6, 0, 5, 6}},
-		"line back: long form":         {pos: Position{9, 9, 4, 5}, units: 1, bytes: []byte{0x80 | 14<<3, 3, 0, 5, 6}},
-		"column above 127":             {pos: Position{10, 10, 128, 130}, units: 1, bytes: []byte{0x80 | 14<<3, 0, 0, 0x41, 2, 0x43, 2}},
-		"several lines":                {pos: Position{10, 12, 4, 1}, units: 1, bytes: []byte{0x80 | 14<<3, 0, 2, 5, 2}},
-		"several lines, no columns":    {pos: Position{10, 12, -1, -1}, units: 1, bytes: []byte{0x80 | 14<<3, 0, 2, 0, 0}},
-		"line alone":                   {pos: LinePosition(5), units: 1, bytes: []byte{0x80 | 13<<3, 11}},
-		"no location":                  {pos: NoPosition, units: 3, bytes: []byte{0x80 | 15<<3 | 2}},
-		"zero Position":                {units: 1, bytes: []byte{0x80 | 15<<3}, read: NoPosition},
-		"end line before the line":     {pos: Position{10, -1, 3, 4}, units: 1, bytes: []byte{0x80 | 13<<3, 0}, read: LinePosition(10)},
-		"one column unknown":           {pos: Position{10, 10, 3, -1}, units: 1, bytes: []byte{0x80 | 13<<3, 0}, read: LinePosition(10)},
+		"three lines on: long form": {pos: Position{13, 13, 4, 5}, units: 1,
+			bytes: []byte{0x80 | 14<<3, 6, 0, 5, 6}},
+		"line back: long form": {pos: Position{9, 9, 4, 5}, units: 1, bytes: []byte{0x80 | 14<<3, 3, 0, 5, 6}},
+		"column above 127": {pos: Position{10, 10, 128, 130}, units: 1,
+			bytes: []byte{0x80 | 14<<3, 0, 0, 0x41, 2, 0x43, 2}},
+		"several lines": {pos: Position{10, 12, 4, 1}, units: 1,
+			bytes: []byte{0x80 | 14<<3, 0, 2, 5, 2}},
+		"several lines, no columns": {pos: Position{10, 12, -1, -1}, units: 1,
+			bytes: []byte{0x80 | 14<<3, 0, 2, 0, 0}},
+		"line alone":    {pos: LinePosition(5), units: 1, bytes: []byte{0x80 | 13<<3, 11}},
+		"no location":   {pos: NoPosition, units: 3, bytes: []byte{0x80 | 15<<3 | 2}},
+		"zero Position": {units: 1, bytes: []byte{0x80 | 15<<3}, read: NoPosition},
+		"end line before the line": {pos: Position{10, -1, 3, 4}, units: 1, bytes: []byte{0x80 | 13<<3, 0},
+			read: LinePosition(10)},
+		"one column unknown": {pos: Position{10, 10, 3, -1}, units: 1, bytes: []byte{0x80 | 13<<3, 0},
+			read: LinePosition(10)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

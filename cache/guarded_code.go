@@ -24,7 +24,8 @@ type GuardedCode struct {
 	Chains   [][]Level
 	Shown    [][]ShownLocal // of each chain
 	Nth      []int          // for each chain: how often its instruction runs before
-	Done     []bool         // for each chain: an exception from outside replaces its operation, which must not run again
+	// for each chain: an exception from outside replaces its operation, which must not run again
+	Done []bool
 	// Operations of the compiled graph and their user frames: if the graph raises, those of the failed operation are
 	// shown.
 	Operations []Operation

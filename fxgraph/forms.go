@@ -10,7 +10,8 @@ import (
 func (g *Graph) Table() string {
 	rows := [][]string{{"opcode", "name", "target", "args", "kwargs"}}
 	for _, n := range g.nodes {
-		rows = append(rows, []string{n.Op.String(), n.Name, n.Target.Text, code(Tuple{Items: n.Args}), keywords(n.Kwargs, ": ", "{", "}")})
+		rows = append(rows, []string{n.Op.String(), n.Name, n.Target.Text, code(Tuple{Items: n.Args}),
+			keywords(n.Kwargs, ": ", "{", "}")})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {
@@ -37,7 +38,8 @@ func (g *Graph) Table() string {
 
 // infix maps functions of the operator module to their infix operator.
 var infix = map[string]string{
-	"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@", "and_": "&", "or_": "|",
+	"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+	"and_": "&", "or_": "|",
 	"xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">=",
 }
 

@@ -14,7 +14,8 @@ func small() *Graph {
 	add := g.CallFunction(Target{2, "operator.add"}, []Arg{x, two}, nil)
 	sum := g.CallMethod("sum", []Arg{add}, []Kwarg{{"dim", List{[]Arg{Lit{3, "0"}}}}})
 	cat := g.CallFunction(Target{4, "torch.cat"}, []Arg{Tuple{Items: []Arg{add}}}, []Kwarg{{"dim", Lit{3, "0"}}})
-	item := g.CallFunction(Target{5, "operator.getitem"}, []Arg{cat, Slice{Lit{NoPool, "None"}, two, Lit{NoPool, "None"}}}, nil)
+	item := g.CallFunction(Target{5, "operator.getitem"},
+		[]Arg{cat, Slice{Lit{NoPool, "None"}, two, Lit{NoPool, "None"}}}, nil)
 	g.Output(Tuple{Items: []Arg{sum, item}})
 	return g
 }

@@ -29,7 +29,8 @@ func sample() *Graph {
 	m := g.CallMethod("add_", []Arg{item, w}, []Kwarg{{"out", Dict{[]Arg{Lit{12, "'k'"}}, []Arg{x}}}})
 	m.Inplace = true
 	l := g.CallModule("layers.0", []Arg{m, Tuple{Items: []Arg{x}}, Tuple{}, List{}, Dict{}}, nil)
-	odd := g.CallFunction(Target{13, "<lambda>"}, []Arg{l, Lit{14, "open("}, Lit{15, "{1, 2}"}, Lit{16, "a@b"}, Lit{17, ""}}, nil)
+	odd := g.CallFunction(Target{13, "<lambda>"}, []Arg{l, Lit{14, "open("}, Lit{15, "{1, 2}"}, Lit{16, "a@b"},
+		Lit{17, ""}}, nil)
 	g.Output(Tuple{Items: []Arg{l, odd}})
 	return g
 }
@@ -144,20 +145,22 @@ func TestLintNamesWhatIsWrong(t *testing.T) {
 		break_ func(*Graph)
 		text   string
 	}{
-		"operand of another graph": {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{NewGraph().Placeholder("x")}, nil) }, "not in the graph"},
-		"operand comes later":      {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{g.nodes[5]}, nil) }, "comes later"},
-		"wrong index":              {func(g *Graph) { g.nodes[2].Index = 7 }, "index 7"},
-		"name taken":               {func(g *Graph) { g.nodes[2].Name = "x" }, "taken"},
-		"name is no identifier":    {func(g *Graph) { g.nodes[2].Name = "a b" }, "no identifier"},
-		"output in the middle":     {func(g *Graph) { g.Placeholder("late") }, "not the last"},
-		"users not kept":           {func(g *Graph) { g.nodes[2].Args = []Arg{Lit{0, "0"}} }, "users recorded"},
-		"unknown operand type":     {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{3}, nil) }, "type int"},
-		"nil slice bound":          {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{Slice{}}, nil) }, "type <nil>"},
-		"nil node":                 {func(g *Graph) { g.nodes[2].Args = []Arg{(*Node)(nil)} }, "nil node"},
+		"operand of another graph": {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{NewGraph().Placeholder("x")}, nil) },
+			"not in the graph"},
+		"operand comes later":   {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{g.nodes[5]}, nil) }, "comes later"},
+		"wrong index":           {func(g *Graph) { g.nodes[2].Index = 7 }, "index 7"},
+		"name taken":            {func(g *Graph) { g.nodes[2].Name = "x" }, "taken"},
+		"name is no identifier": {func(g *Graph) { g.nodes[2].Name = "a b" }, "no identifier"},
+		"output in the middle":  {func(g *Graph) { g.Placeholder("late") }, "not the last"},
+		"users not kept":        {func(g *Graph) { g.nodes[2].Args = []Arg{Lit{0, "0"}} }, "users recorded"},
+		"unknown operand type":  {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{3}, nil) }, "type int"},
+		"nil slice bound":       {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{Slice{}}, nil) }, "type <nil>"},
+		"nil node":              {func(g *Graph) { g.nodes[2].Args = []Arg{(*Node)(nil)} }, "nil node"},
 		"keyword twice": {func(g *Graph) {
 			g.SetArgs(g.nodes[2], nil, []Kwarg{{"a", Lit{0, "0"}}, {"a", Lit{0, "0"}}})
 		}, "twice"},
-		"dict of odd length": {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{Dict{Keys: []Arg{Lit{0, "0"}}}}, nil) }, "1 keys"},
+		"dict of odd length": {func(g *Graph) { g.SetArgs(g.nodes[2], []Arg{Dict{Keys: []Arg{Lit{0, "0"}}}}, nil) },
+			"1 keys"},
 		"node in a dict key": {func(g *Graph) {
 			g.SetArgs(g.nodes[2], []Arg{Dict{[]Arg{g.nodes[0]}, []Arg{Lit{0, "0"}}}}, nil)
 		}, "dict key"},

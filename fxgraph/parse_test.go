@@ -37,7 +37,8 @@ func requireEqual(t require.TestingT, want, got *Graph) {
 	require.Len(t, got.Nodes(), len(want.Nodes()))
 	for i, w := range want.Nodes() {
 		g := got.Nodes()[i]
-		require.Equal(t, []any{w.Op, w.Target, w.Inplace, w.NumUsers()}, []any{g.Op, g.Target, g.Inplace, g.NumUsers()}, w.Name)
+		require.Equal(t, []any{w.Op, w.Target, w.Inplace, w.NumUsers()}, []any{g.Op, g.Target, g.Inplace, g.NumUsers()},
+			w.Name)
 		if w.Op != Output { // its name is not printed
 			require.Equal(t, w.Name, g.Name)
 		}
@@ -88,8 +89,10 @@ func TestParseNamesTheLineThatIsWrong(t *testing.T) {
 // randomGraph builds a graph from random decisions.
 func randomGraph(r *rand.Rand) *Graph {
 	g := NewGraph()
-	texts := []string{"1", "None", "'x, y'", "(1, 2)", "[1]", "{1: 2}", "{1, 2}", "slice(0, 1, None)", "torch.float32", "open(", "a@3", "\"q'\"",
-		"device(type='cpu')", "x", "add", " pad ", "", "%x", "$y", "a: b", "<object at 0x1>", "1j", "b'\\''", "tab\t", "x  # y", "é", "\n"}
+	texts := []string{"1", "None", "'x, y'", "(1, 2)", "[1]", "{1: 2}", "{1, 2}", "slice(0, 1, None)", "torch.float32",
+		"open(", "a@3", "\"q'\"",
+		"device(type='cpu')", "x", "add", " pad ", "", "%x", "$y", "a: b", "<object at 0x1>", "1j", "b'\\''", "tab\t",
+		"x  # y", "é", "\n"}
 	text := func() string { return texts[r.Intn(len(texts))] }
 	var arg func(depth int) Arg
 	items := func(depth int) []Arg {

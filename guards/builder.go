@@ -153,7 +153,8 @@ func equalsText(ref string, c Const) string {
 			fields = append(fields, "1")
 		}
 		// Ranges are equal when they yield the same numbers, but the user's code may read the bounds.
-		return fmt.Sprintf("%[1]s == %[2]s and (%[1]s.start, %[1]s.stop, %[1]s.step) == (%[3]s)", ref, text, strings.Join(fields, ", "))
+		return fmt.Sprintf("%[1]s == %[2]s and (%[1]s.start, %[1]s.stop, %[1]s.step) == (%[3]s)", ref, text,
+			strings.Join(fields, ", "))
 	}
 	number, err := strconv.ParseFloat(text, 64)
 	isZero := err == nil && number == 0 && strings.ContainsAny(text, ".e")

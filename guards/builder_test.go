@@ -63,7 +63,9 @@ var kindCases = []kindCase{
 		[]string{"___hasattr(x, 'a')"}, value(instance(map[string]Value{"a": two})), value(instance(nil))},
 	{"HASATTR absent", func(w *world, x Source) []Guard { return one(HasAttr(x, "a", false)) },
 		[]string{"not ___hasattr(x, 'a')"}, value(instance(nil)), value(instance(map[string]Value{"a": two}))},
-	{"EQUALS_MATCH", func(w *world, x Source) []Guard { return EqualsMatch(x, w.konst(intType, ""), w.konst(two, "2")) },
+	{"EQUALS_MATCH", func(w *world, x Source) []Guard {
+		return EqualsMatch(x, w.konst(intType, ""), w.konst(two, "2"))
+	},
 		[]string{"___check_type_id(x, 1000)", "x == 2"}, value(integer("2")), value(integer("3"))},
 	{"EQUALS_MATCH of another type",
 		func(w *world, x Source) []Guard { return EqualsMatch(x, w.konst(intType, ""), w.konst(two, "2")) },
@@ -75,7 +77,9 @@ var kindCases = []kindCase{
 		},
 		[]string{"___check_type_id(x, 1000)", "x == range(0, 3) and (x.start, x.stop, x.step) == (0, 3, 1)"},
 		value(&pyLit{rangeType, "range(0, 3)"}), value(&pyLit{rangeType, "range(0, 4)"})},
-	{"CONSTANT_MATCH", func(w *world, x Source) []Guard { return ConstantMatch(x, w.konst(intType, ""), w.konst(two, "2")) },
+	{"CONSTANT_MATCH", func(w *world, x Source) []Guard {
+		return ConstantMatch(x, w.konst(intType, ""), w.konst(two, "2"))
+	},
 		[]string{"___check_type_id(x, 1000)", "x == 2"}, value(two), value(integer("3"))},
 	{"CONSTANT_MATCH None",
 		func(w *world, x Source) []Guard {
@@ -220,7 +224,8 @@ func TestEqualsMatchReadsAsTheSeedHasIt(t *testing.T) {
 
 // Row: S002-91
 func TestEqualsMatchUsesTheHelperWhereEqualityIsNotEnough(t *testing.T) {
-	for _, text := range []string{"nan", "0.0", "-0.0", "(1+2j)", "1j", "(1, 2)", "()", "(1,)", "frozenset({1})", "slice(1, 2, None)"} {
+	for _, text := range []string{"nan", "0.0", "-0.0", "(1+2j)", "1j", "(1, 2)", "()", "(1,)", "frozenset({1})",
+		"slice(1, 2, None)"} {
 		assert.Equal(t, "___equals(y, "+text+")", equalsText("y", Const{Text: text}))
 	}
 	assert.Equal(t, "___equals(y, ___object(77))", equalsText("y", Const{Text: "device(type='cpu')", ID: 77}))
@@ -235,7 +240,8 @@ func TestCreatePicksTheBuilderByFamilyAndTakesNothingButTheTablesMethods(t *test
 	g := TypeMatch(NewLocalSource("x", 0), Const{})
 	require.NoError(t, g.Create(local, global))
 	require.Len(t, m.parts, 1)
-	assert.Panics(t, func() { _ = TypeMatch(NewGlobalSource("x"), Const{}).Create(local, global) }, "the global builder is used")
+	assert.Panics(t, func() { _ = TypeMatch(NewGlobalSource("x"), Const{}).Create(local, global) },
+		"the global builder is used")
 
 	g.CreateFn = numCreateFns
 	assert.ErrorContains(t, g.Create(local, global), "no GuardBuilder method")
@@ -244,12 +250,15 @@ func TestCreatePicksTheBuilderByFamilyAndTakesNothingButTheTablesMethods(t *test
 }
 
 func TestLiterals(t *testing.T) {
-	for _, text := range []string{"1", "-12", "1.5", "1e-07", "inf", "-inf", "nan", "1j", "(-0-2j)", "'it\\'s'", `"a'b"`, `b'\x00'`,
-		"()", "(1,)", "(1, 'a', (None, True))", "frozenset()", "frozenset({1, 2})", "range(0, 3)", "slice(None, 2, None)",
+	for _, text := range []string{"1", "-12", "1.5", "1e-07", "inf", "-inf", "nan", "1j", "(-0-2j)", "'it\\'s'",
+		`"a'b"`, `b'\x00'`,
+		"()", "(1,)", "(1, 'a', (None, True))", "frozenset()", "frozenset({1, 2})", "range(0, 3)",
+		"slice(None, 2, None)",
 		"Ellipsis"} {
 		assert.True(t, isLiteral(text), text)
 	}
-	for _, text := range []string{"", "<object at 0x1>", "(1)", "(1, 2", "'abc", "'a' 'b'", "1 + 2", "f(1)", "os", "01", "[1]",
+	for _, text := range []string{"", "<object at 0x1>", "(1)", "(1, 2", "'abc", "'a' 'b'", "1 + 2", "f(1)", "os",
+		"01", "[1]",
 		"(<class 'int'>,)", "--1", "e", "'x'...", "'a\nb'", "Nonesuch"} {
 		assert.False(t, isLiteral(text), text)
 	}

@@ -61,8 +61,10 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	all = slices.DeleteFunc(all, func(g Guard) bool {
 		return g.Source == SourcePolyfill || (!opts.GuardNNModules && g.IsNNModule())
 	})
-	opts.Reads = slices.DeleteFunc(slices.Clone(opts.Reads), func(s Source) bool { return s.GuardSource() == SourcePolyfill })
-	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, append(slices.Clone(values), opts.Reads...), opts.SlotNames)}
+	opts.Reads = slices.DeleteFunc(slices.Clone(opts.Reads),
+		func(s Source) bool { return s.GuardSource() == SourcePolyfill })
+	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, append(slices.Clone(values), opts.Reads...),
+		opts.SlotNames)}
 	local, global := &GuardBuilder{m}, &GuardBuilder{m}
 	m.countQuiet(all)
 	for _, g := range all {
@@ -152,7 +154,8 @@ func sortedGuards(set []Guard) []Guard {
 
 // newPrinter finds the roots and decides which of them the text can print as bare names.
 func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
-	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{}, texts: map[Source]string{}}
+	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{},
+		texts: map[Source]string{}}
 	locals := map[string]bool{}
 	for _, name := range slotNames {
 		locals[name] = true
@@ -288,7 +291,8 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 			return err
 		}
 		t := g.Args.Tensor
-		e.program.Tensors = append(e.program.Tensors, TensorSpec{reg, t.Fields, t.StaticSizes, t.StaticStrides, t.Example})
+		e.program.Tensors = append(e.program.Tensors,
+			TensorSpec{reg, t.Fields, t.StaticSizes, t.StaticStrides, t.Example})
 	}
 	e.node(Node{Op: OpTensors, Flags: flags, B: uint32(len(m.tensors))})
 	return nil
@@ -410,7 +414,8 @@ func (q *partQueue) Pop() any {
 
 // errTooLarge ends a translation whose guards do not fit into one program: CPython runs the frame.
 func errTooLarge(what string, n int) error {
-	return &exc.SkipFrame{Code: exc.TooLarge, Reason: fmt.Sprintf("guards: %d %s are too many for one program", n, what), Always: true}
+	return &exc.SkipFrame{Code: exc.TooLarge, Reason: fmt.Sprintf("guards: %d %s are too many for one program", n,
+		what), Always: true}
 }
 
 // CheckFresh runs the program on the very frame it was made from. A guard that fails there would never hold, so

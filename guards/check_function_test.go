@@ -52,7 +52,8 @@ func TestPermutedSetsGiveOneTextAndProgram(t *testing.T) {
 	m := NewAttrSource(localX, "m")
 	gs := []Guard{
 		TypeMatch(localX, w.konst(intType, "")), HasAttr(localX, "q", false), IDMatch(m, w.konst(two, "2"), KeepWeak),
-		NameMatch(NewAttrSource(m, "f"), "g"), DictKeys(NewDictGetItemSource(m, keyK), w.konst(dictType, ""), w.konst(none, "()"), 0),
+		NameMatch(NewAttrSource(m, "f"), "g"), DictKeys(NewDictGetItemSource(m, keyK), w.konst(dictType, ""),
+			w.konst(none, "()"), 0),
 		GradMode(true), TypeMatch(NewGlobalSource("g"), w.konst(strType, "")), NoAlias(m, NewGlobalSource("g")),
 		TensorMatch(m, &TensorArgs{Example: Const{Index: 9}, Fields: TensorAll}),
 	}
@@ -85,7 +86,8 @@ func TestAPrefixIsFetchedOnce(t *testing.T) {
 	w := newWorld()
 	a := NewAttrSource(localX, "a")
 	m := managerFor(t, w, 1, []Guard{
-		IDMatch(NewAttrSource(a, "b"), w.konst(two, "2"), KeepWeak), IDMatch(NewAttrSource(a, "c"), w.konst(none, "None"), KeepStrong),
+		IDMatch(NewAttrSource(a, "b"), w.konst(two, "2"), KeepWeak),
+		IDMatch(NewAttrSource(a, "c"), w.konst(none, "None"), KeepStrong),
 	})
 	fetched := 0
 	for _, n := range m.Program().Nodes {
@@ -126,10 +128,12 @@ func TestAPlaceIsToldFromOneBelowIt(t *testing.T) {
 func TestAPlaceThatWasReadCanBeRead(t *testing.T) {
 	looked, passed := NewAttrSource(localX, "looked"), NewAttrSource(localX, "passed")
 	gs := []Guard{TypeMatch(localX, Const{Index: 1, ID: 8}), TypeMatch(looked, Const{Index: 0, ID: 7})}
-	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 8) and ___check_type_id(x.looked, 7) and ___loads(x.passed)",
+	assert.Equal(t,
+		"___guarded_code.valid and ___check_type_id(x, 8) and ___check_type_id(x.looked, 7) and ___loads(x.passed)",
 		textOf(t, 1, gs, Options{Reads: []Source{looked, passed, passed}}))
 	inside := NewAttrSource(NewNNModuleSource(localX), "inside")
-	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 8)", textOf(t, 1, gs[:1], Options{Reads: []Source{inside}}))
+	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 8)",
+		textOf(t, 1, gs[:1], Options{Reads: []Source{inside}}))
 }
 
 func TestVariablesOfOneNameAndOfTheTextsOwnNamesStayApart(t *testing.T) {
@@ -137,7 +141,8 @@ func TestVariablesOfOneNameAndOfTheTextsOwnNamesStayApart(t *testing.T) {
 	gs := []Guard{TypeMatch(localX, typ), TypeMatch(NewGlobalSource("x"), typ), TypeMatch(NewGlobalSource("g"), typ),
 		TypeMatch(NewLocalSource("type", 1), typ), TypeMatch(NewGlobalSource("len"), typ)}
 	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x, 7) and ___check_type_id(L['type'], 7) and "+
-		"___check_type_id(g, 7) and ___check_type_id(G['x'], 7) and ___check_type_id(G['len'], 7)", textOf(t, 2, gs, Options{}))
+		"___check_type_id(g, 7) and ___check_type_id(G['x'], 7) and ___check_type_id(G['len'], 7)",
+		textOf(t, 2, gs, Options{}))
 	assert.Equal(t, "___guarded_code.valid and ___check_type_id(G['g'], 7)",
 		textOf(t, 2, gs[2:3], Options{SlotNames: []string{"g", "x"}}))
 }
@@ -152,10 +157,12 @@ func TestAFreeVariableIsPrintedByItsName(t *testing.T) {
 func TestValuesAreHandedOverInAscendingRegisters(t *testing.T) {
 	w := newWorld()
 	a, b := NewAttrSource(localX, "a"), NewAttrSource(localX, "b")
-	m := managerFor(t, w, 1, []Guard{TypeMatch(b, w.konst(intType, ""))}, b, localX, a, b, NewConstSource(w.konst(two, "2"), "two"))
+	m := managerFor(t, w, 1, []Guard{TypeMatch(b, w.konst(intType, ""))}, b, localX, a, b,
+		NewConstSource(w.konst(two, "2"), "two"))
 	p := m.Program()
 	assert.Equal(t, []uint32{3, 4, 5, 6, 7}, p.Extra)
-	assert.Equal(t, []string{validText, "___check_type_id(x.b, 1000)", "___loads(x.a)", "___loads(___object(1001, 'two'))"}, p.Parts)
+	assert.Equal(t, []string{validText, "___check_type_id(x.b, 1000)", "___loads(x.a)",
+		"___loads(___object(1001, 'two'))"}, p.Parts)
 	_, ok := p.Eval(w, []Value{instance(map[string]Value{"a": none, "b": two})})
 	assert.True(t, ok)
 	failed, ok := p.Eval(w, []Value{instance(map[string]Value{"b": two})})
@@ -208,7 +215,8 @@ func TestTheFirstFailingPartIsReported(t *testing.T) {
 
 func TestLinesFollowTheirParts(t *testing.T) {
 	line := UserLine{"f.py", 12}
-	m, err := NewCheckFunctionManager(2, NewSet(seedGuards()[0].At(line), seedGuards()[2].At(UserLine{"f.py", 13})), nil, Options{})
+	m, err := NewCheckFunctionManager(2, NewSet(seedGuards()[0].At(line), seedGuards()[2].At(UserLine{"f.py", 13})),
+		nil, Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []UserLine{{}, line, {"f.py", 13}}, m.Program().PartLines)
 }
@@ -245,5 +253,7 @@ func TestAProgramSaysWhatEachOfItsPartsIsAbout(t *testing.T) {
 	gs = append(gs, IDMatch(NewGlobalSource("g"), Const{Index: 3, ID: 9}, KeepWeak))
 	m, err := NewCheckFunctionManager(2, NewSet(gs...), nil, Options{})
 	require.NoError(t, err)
-	assert.Equal(t, "1\tTYPE_MATCH\tLOCAL\ty\n2\tID_MATCH\tGLOBAL\tG['g']\n3\tEQUALS_MATCH\tLOCAL\ty\n4\tTENSOR_MATCH\tLOCAL\tx\t7\tf.py\n", m.Program().Kinds)
+	assert.Equal(t,
+		"1\tTYPE_MATCH\tLOCAL\ty\n2\tID_MATCH\tGLOBAL\tG['g']\n3\tEQUALS_MATCH\tLOCAL\ty\n"+
+			"4\tTENSOR_MATCH\tLOCAL\tx\t7\tf.py\n", m.Program().Kinds)
 }

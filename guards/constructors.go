@@ -142,7 +142,8 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
 // quietFamily are the guards on values that a frame drops.
-var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {}, CreateQuietIndex: {}}
+var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {},
+	CreateQuietIndex: {}}
 
 // QuietName holds when the value that v stores under name (an instance in its own storage, or a dict) can be
 // dropped without running the user's code. That is so if there is no value, if other references keep it alive,

@@ -48,7 +48,8 @@ const (
 	SourcePolyfill // inside godynamo's own replacements for C code: nobody changes it, nothing in it is guarded
 )
 
-var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT", "RANDOM_VALUE", "POLYFILL"}
+var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT",
+	"RANDOM_VALUE", "POLYFILL"}
 
 // String returns Dynamo's spelling.
 func (s GuardSource) String() string {

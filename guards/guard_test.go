@@ -14,9 +14,11 @@ func TestAGuardIsItsNameFamilyKindAndKey(t *testing.T) {
 	src := NewAttrSource(NewNNModuleSource(localX), "p")
 	g := TypeMatch(src, Const{Index: 1})
 	assert.Equal(t, GuardID{"x.p", SourceLocalNNModule, CreateTypeMatch, ""}, g.ID())
-	assert.Equal(t, g.ID(), TypeMatch(NewAttrSource(NewNNModuleSource(localX), "p"), Const{Index: 2}).At(UserLine{"f.py", 3}).ID())
+	assert.Equal(t, g.ID(), TypeMatch(NewAttrSource(NewNNModuleSource(localX), "p"),
+		Const{Index: 2}).At(UserLine{"f.py", 3}).ID())
 	assert.NotEqual(t, HasAttr(localX, "a", true).ID(), HasAttr(localX, "b", true).ID())
-	assert.NotEqual(t, DictContains(localX, Const{Index: 1}, true).ID(), DictContains(localX, Const{Index: 2}, true).ID())
+	assert.NotEqual(t, DictContains(localX, Const{Index: 1}, true).ID(),
+		DictContains(localX, Const{Index: 2}, true).ID())
 	assert.Len(t, map[GuardID]bool{g.ID(): true, TypeMatch(src, Const{}).ID(): true}, 1)
 }
 
@@ -24,7 +26,8 @@ func TestAGuardIsItsNameFamilyKindAndKey(t *testing.T) {
 func TestCompareGivesOneOrderWhateverTheFirst(t *testing.T) {
 	gs := []Guard{
 		TypeMatch(localX, Const{}), IDMatch(localX, Const{}, KeepWeak), TypeMatch(NewLocalSource("yy", 1), Const{}),
-		HasAttr(localX, "b", true), HasAttr(localX, "a", true), TypeMatch(NewGlobalSource("a"), Const{}), GradMode(true),
+		HasAttr(localX, "b", true), HasAttr(localX, "a", true), TypeMatch(NewGlobalSource("a"), Const{}),
+		GradMode(true),
 	}
 	want := slices.Clone(gs)
 	slices.SortFunc(want, Guard.Compare)

@@ -80,7 +80,8 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{dead: map[Value]bool{}, names: map[string]*pyLit{}, globals: &pyDict{typ: dictType}, builtins: &pyDict{typ: dictType}}
+	return &world{dead: map[Value]bool{}, names: map[string]*pyLit{}, globals: &pyDict{typ: dictType},
+		builtins: &pyDict{typ: dictType}}
 }
 
 // konst puts a value into the pool; its address is 1000 and its index.

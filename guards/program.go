@@ -82,8 +82,11 @@ type Program struct {
 	Tensors   []TensorSpec
 	Parts     []string
 	PartLines []UserLine
-	Kinds     string   // a line for each guard: number of its part, kind, family and name of the place, and with a tensor its line and file
-	Extra     []uint32 // registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
+	// a line for each guard: number of its part, kind, family and name of the place, and with a tensor its line and
+	// file
+	Kinds string
+	// registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
+	Extra []uint32
 }
 
 // Limits that keep every operand inside its field with room to spare; a translation that exceeds them is left

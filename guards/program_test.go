@@ -35,43 +35,45 @@ func valid() *Program {
 func TestVerifyRefusesEverythingCCouldNotTrust(t *testing.T) {
 	require.NoError(t, valid().Verify())
 	for name, spoil := range map[string]func(p *Program){
-		"no nodes":                    func(p *Program) { p.Nodes = nil },
-		"first is not VALID":          func(p *Program) { p.Nodes = p.Nodes[1:] },
-		"VALID twice":                 func(p *Program) { p.Nodes[1].Op = OpValid },
-		"unknown operation":           func(p *Program) { p.Nodes[1].Op = numOps },
-		"operation far out":           func(p *Program) { p.Nodes[1].Op = 255 },
-		"no such constant":            func(p *Program) { p.Nodes[1].A = 3 },
-		"constant may be gone":        func(p *Program) { p.Nodes[5].A = 2 },
-		"name is weak":                func(p *Program) { p.Nodes[2].A = 0 },
-		"read before written":         func(p *Program) { p.Nodes[1].Src = 3 },
-		"register out of range":       func(p *Program) { p.Nodes[1].Src = 6 },
-		"slot is written":             func(p *Program) { p.Nodes[2].Dst = 0 },
-		"globals are written":         func(p *Program) { p.Nodes[2].Dst = 1 },
-		"written twice":               func(p *Program) { p.Nodes[4].Dst = 3 },
-		"written out of range":        func(p *Program) { p.Nodes[4].Dst = 6 },
-		"cache of another node":       func(p *Program) { p.Nodes[4].B = 0 },
-		"no such cache":               func(p *Program) { p.Nodes[4].B = 2 },
-		"other register not written":  func(p *Program) { p.Nodes[3] = Node{Op: OpSame, A: 4, Part: 1} },
-		"TENSORS not last":            func(p *Program) { p.Nodes[6], p.Nodes[7] = p.Nodes[7], p.Nodes[6] },
-		"tensors out of range":        func(p *Program) { p.Nodes[7].B = 2 },
-		"tensors wrap around":         func(p *Program) { p.Nodes[7].A = 1<<32 - 1 },
-		"tensor of no register":       func(p *Program) { p.Tensors[0].Reg = 60 },
-		"parts go back":               func(p *Program) { p.Nodes[3].Part = 0 },
-		"no such part":                func(p *Program) { p.Nodes[7].Part = 3 },
-		"lines do not match":          func(p *Program) { p.PartLines = nil },
-		"too few registers":           func(p *Program) { p.NumRegs = 2 },
-		"too many registers":          func(p *Program) { p.NumRegs = maxRegs + 1 },
-		"negative slots":              func(p *Program) { p.NumSlots = -3 },
-		"negative caches":             func(p *Program) { p.NumCaches = -1 },
-		"bad keep":                    func(p *Program) { p.Consts[0].Keep = 7 },
-		"pool index below":            func(p *Program) { p.Consts[0].Index = -2 },
-		"weak name":                   func(p *Program) { p.Consts[1].Keep = KeepWeak },
-		"extra descends":              func(p *Program) { p.Extra = []uint32{5, 3} },
-		"extra twice":                 func(p *Program) { p.Extra = []uint32{3, 3} },
-		"extra would be overwritten":  func(p *Program) { p.Extra = []uint32{0} },
-		"extra register not written":  func(p *Program) { p.Extra = []uint32{6} },
-		"unaligned slot offset":       func(p *Program) { p.Nodes[2] = Node{Op: OpSlot, Dst: 3, A: 1, B: 3, Part: 1} },
-		"unknown field of a function": func(p *Program) { p.Nodes[2] = Node{Op: OpFuncField, Dst: 3, A: uint32(numFuncFields), Part: 1} },
+		"no nodes":                   func(p *Program) { p.Nodes = nil },
+		"first is not VALID":         func(p *Program) { p.Nodes = p.Nodes[1:] },
+		"VALID twice":                func(p *Program) { p.Nodes[1].Op = OpValid },
+		"unknown operation":          func(p *Program) { p.Nodes[1].Op = numOps },
+		"operation far out":          func(p *Program) { p.Nodes[1].Op = 255 },
+		"no such constant":           func(p *Program) { p.Nodes[1].A = 3 },
+		"constant may be gone":       func(p *Program) { p.Nodes[5].A = 2 },
+		"name is weak":               func(p *Program) { p.Nodes[2].A = 0 },
+		"read before written":        func(p *Program) { p.Nodes[1].Src = 3 },
+		"register out of range":      func(p *Program) { p.Nodes[1].Src = 6 },
+		"slot is written":            func(p *Program) { p.Nodes[2].Dst = 0 },
+		"globals are written":        func(p *Program) { p.Nodes[2].Dst = 1 },
+		"written twice":              func(p *Program) { p.Nodes[4].Dst = 3 },
+		"written out of range":       func(p *Program) { p.Nodes[4].Dst = 6 },
+		"cache of another node":      func(p *Program) { p.Nodes[4].B = 0 },
+		"no such cache":              func(p *Program) { p.Nodes[4].B = 2 },
+		"other register not written": func(p *Program) { p.Nodes[3] = Node{Op: OpSame, A: 4, Part: 1} },
+		"TENSORS not last":           func(p *Program) { p.Nodes[6], p.Nodes[7] = p.Nodes[7], p.Nodes[6] },
+		"tensors out of range":       func(p *Program) { p.Nodes[7].B = 2 },
+		"tensors wrap around":        func(p *Program) { p.Nodes[7].A = 1<<32 - 1 },
+		"tensor of no register":      func(p *Program) { p.Tensors[0].Reg = 60 },
+		"parts go back":              func(p *Program) { p.Nodes[3].Part = 0 },
+		"no such part":               func(p *Program) { p.Nodes[7].Part = 3 },
+		"lines do not match":         func(p *Program) { p.PartLines = nil },
+		"too few registers":          func(p *Program) { p.NumRegs = 2 },
+		"too many registers":         func(p *Program) { p.NumRegs = maxRegs + 1 },
+		"negative slots":             func(p *Program) { p.NumSlots = -3 },
+		"negative caches":            func(p *Program) { p.NumCaches = -1 },
+		"bad keep":                   func(p *Program) { p.Consts[0].Keep = 7 },
+		"pool index below":           func(p *Program) { p.Consts[0].Index = -2 },
+		"weak name":                  func(p *Program) { p.Consts[1].Keep = KeepWeak },
+		"extra descends":             func(p *Program) { p.Extra = []uint32{5, 3} },
+		"extra twice":                func(p *Program) { p.Extra = []uint32{3, 3} },
+		"extra would be overwritten": func(p *Program) { p.Extra = []uint32{0} },
+		"extra register not written": func(p *Program) { p.Extra = []uint32{6} },
+		"unaligned slot offset":      func(p *Program) { p.Nodes[2] = Node{Op: OpSlot, Dst: 3, A: 1, B: 3, Part: 1} },
+		"unknown field of a function": func(p *Program) {
+			p.Nodes[2] = Node{Op: OpFuncField, Dst: 3, A: uint32(numFuncFields), Part: 1}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := valid()
@@ -106,7 +108,8 @@ func FuzzGuardProgram(f *testing.F) {
 	}
 	f.Add(uint8(1), uint8(6), uint8(2), []byte{0, 3}, encode(valid()))
 	for op := Op(0); op < numOps; op++ {
-		f.Add(uint8(2), uint8(8), uint8(1), []byte{4}, encode(&Program{Nodes: []Node{{Op: OpValid}, {Op: op, Dst: 4, Src: uint32(op) % 4, A: 1}}}))
+		f.Add(uint8(2), uint8(8), uint8(1), []byte{4},
+			encode(&Program{Nodes: []Node{{Op: OpValid}, {Op: op, Dst: 4, Src: uint32(op) % 4, A: 1}}}))
 	}
 	f.Fuzz(func(t *testing.T, slots, regs, caches uint8, extra, code []byte) {
 		p := &Program{NumSlots: int(slots), NumRegs: int(regs), NumCaches: int(caches), Parts: []string{"a", "b", "c"},
@@ -114,8 +117,10 @@ func FuzzGuardProgram(f *testing.F) {
 		p.Consts = []ConstUse{{Index: 0, Keep: KeepWeak}, {Index: -1, Name: "a"}, {Index: 1, Keep: KeepOwner},
 			{Index: 2}, {Index: 3}, {Index: 99}}
 		for i := 0; i+9 <= len(code) && i < 9*200; i += 9 {
-			p.Nodes = append(p.Nodes, Node{Op: Op(code[i]), Flags: code[i+1], Dst: uint32(code[i+2]), Src: uint32(code[i+3]),
-				Part: uint32(code[i+4]), A: uint32(binary.LittleEndian.Uint16(code[i+5:])), B: uint32(binary.LittleEndian.Uint16(code[i+7:]))})
+			p.Nodes = append(p.Nodes, Node{Op: Op(code[i]), Flags: code[i+1], Dst: uint32(code[i+2]),
+				Src:  uint32(code[i+3]),
+				Part: uint32(code[i+4]), A: uint32(binary.LittleEndian.Uint16(code[i+5:])),
+				B: uint32(binary.LittleEndian.Uint16(code[i+7:]))})
 		}
 		for _, reg := range extra {
 			p.Extra = append(p.Extra, uint32(reg))
@@ -127,7 +132,8 @@ func FuzzGuardProgram(f *testing.F) {
 		w.program = p
 		w.pool = []Value{intType, two, keysTuple("a"), str("k")}
 		w.globals.set(w.name("a"), two)
-		objects := []Value{two, none, intType, someNN, someFunction, someModule, keysTuple("a"), dictOf(dictType, "a"), &pyCell{two},
+		objects := []Value{two, none, intType, someNN, someFunction, someModule, keysTuple("a"), dictOf(dictType, "a"),
+			&pyCell{two},
 			&pyRef{two}, &pyTensor{"Tensor", "1"}, &pySeq{iterType, []Value{two}}, nil}
 		values := make([]Value, slots)
 		for i := range values {

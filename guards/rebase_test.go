@@ -15,7 +15,8 @@ func TestRebaseMovesWhatIsReadFromAPlace(t *testing.T) {
 	require.Equal(t, "self.layers[1]._parameters['weight']", moved.Name())
 	require.Equal(t, SourceLocalNNModule, moved.GuardSource())
 	require.Same(t, moved, r.Source(weight), "each source once")
-	require.Equal(t, "___type_lookup(type(self.layers[1]), 'f')", r.Source(NewTypeAttrSource(NewTypeSource(one), "f")).Name())
+	require.Equal(t, "___type_lookup(type(self.layers[1]), 'f')",
+		r.Source(NewTypeAttrSource(NewTypeSource(one), "f")).Name())
 	for _, s := range []Source{layers, two, NewGlobalSource("g"), NewIndexSource(layers, 10)} {
 		require.Same(t, s, r.Source(s))
 	}
@@ -25,10 +26,14 @@ func TestRebaseMovesWhatIsReadFromAPlace(t *testing.T) {
 func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 	from, to := NewLocalSource("a", 0), NewLocalSource("b", 1)
 	for _, s := range []Source{
-		NewNNModuleSource(from), NewNotNNModuleSource(from), NewCellSource(from), NewAttrSource(from, "x"), NewShadowingAttrSource(from, "x"),
-		NewModuleAttrSource(from, "x"), NewSlotSource(from, "x", 16), NewRawSlotSource(from, "x", 16), NewInstanceDictSource(from), NewTypeSource(from),
-		NewTypeAttrSource(from, "x"), NewMroSource(from, 1, "x"), NewMroClassSource(from, 1), NewFunctionFieldSource(from, FuncCode),
-		NewDictGetItemSource(from, Const{Text: "1"}), NewODictGetItemSource(from, Const{Text: "1"}), NewIndexSource(from, 1), NewDictKeySource(from, 1),
+		NewNNModuleSource(from), NewNotNNModuleSource(from), NewCellSource(from), NewAttrSource(from, "x"),
+		NewShadowingAttrSource(from, "x"),
+		NewModuleAttrSource(from, "x"), NewSlotSource(from, "x", 16), NewRawSlotSource(from, "x", 16),
+		NewInstanceDictSource(from), NewTypeSource(from),
+		NewTypeAttrSource(from, "x"), NewMroSource(from, 1, "x"), NewMroClassSource(from, 1),
+		NewFunctionFieldSource(from, FuncCode),
+		NewDictGetItemSource(from, Const{Text: "1"}), NewODictGetItemSource(from, Const{Text: "1"}),
+		NewIndexSource(from, 1), NewDictKeySource(from, 1),
 		NewTupleIteratorGetItemSource(from, 1), NewReferentSource(from),
 	} {
 		moved := NewRebase(from, to).Source(s)
@@ -37,7 +42,8 @@ func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 		back := NewRebase(to, from).Source(moved)
 		require.Equal(t, s, back)
 	}
-	require.Nil(t, NewRebase(NewGlobalSource("w"), to).Source(NewGlobalWeakRefSource("w")), "its base is not free to choose")
+	require.Nil(t, NewRebase(NewGlobalSource("w"), to).Source(NewGlobalWeakRefSource("w")),
+		"its base is not free to choose")
 }
 
 func TestRebaseMovesBothPlacesOfAGuard(t *testing.T) {
@@ -61,7 +67,8 @@ func TestPlacesFindWhatWasSaidBelow(t *testing.T) {
 	one, ten := NewAttrSource(self, "one"), NewAttrSource(self, "ten")
 	typ := Const{Text: "T"}
 	said := []Guard{
-		TypeMatch(self, typ), TypeMatch(one, typ), TypeMatch(NewAttrSource(NewNNModuleSource(one), "x"), typ), TypeMatch(ten, typ),
+		TypeMatch(self, typ), TypeMatch(one, typ), TypeMatch(NewAttrSource(NewNNModuleSource(one), "x"), typ),
+		TypeMatch(ten, typ),
 		NoAlias(ten, NewAttrSource(one, "y")), GlobalState(),
 	}
 	reads := []Source{ten, NewAttrSource(one, "z"), NewAttrSource(one, "z")}

@@ -51,7 +51,8 @@ var sourceCases = []struct {
 	{NewGlobalsSource(), "G", SourceGlobal, "globals"},
 	{NewBuiltinSource("len"), "___builtin('len')", SourceGlobal, "builtin len"},
 	{NewCellSource(localX), "___cells['x'].cell_contents", SourceLocal, "slot 0 x; contents"},
-	{NewCellSource(NewIndexSource(localX, 1)), "x[1].cell_contents", SourceLocal, "slot 0 x; int 1; subscript; contents"},
+	{NewCellSource(NewIndexSource(localX, 1)), "x[1].cell_contents", SourceLocal,
+		"slot 0 x; int 1; subscript; contents"},
 	{NewConstSource(typeT, "___type_T"), "___object(60, '___type_T')", SourceConstant, "const 6"},
 	{NewRandomValueSource(2), "random_value_2", SourceRandomValue, "random 2"},
 	{NewAttrSource(localX, "weight"), "x.weight", SourceLocal, "slot 0 x; attr weight"},
@@ -104,7 +105,8 @@ func TestReconstructWithoutASourceIsAnError(t *testing.T) {
 
 // Row: S002-87
 func TestGuardSourceNamesAndFamilies(t *testing.T) {
-	names := map[GuardSource]string{SourceLocal: "LOCAL", SourceGlobal: "GLOBAL", SourceLocalNNModule: "LOCAL_NN_MODULE",
+	names := map[GuardSource]string{SourceLocal: "LOCAL", SourceGlobal: "GLOBAL",
+		SourceLocalNNModule:  "LOCAL_NN_MODULE",
 		SourceGlobalNNModule: "GLOBAL_NN_MODULE", SourceConstant: "CONSTANT", SourceRandomValue: "RANDOM_VALUE"}
 	for s, name := range names {
 		assert.Equal(t, name, s.String())

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// accountDict is what explain reads of a translation's account (godynamo._explain.census.Piece): translated ((code, units), ...); calls, for each
-// place of a torch operation its frames ((code, unit), ...), outermost first; python ((code, unit, line, callee), ...); native (code, unit,
-// start, end) or None; copies ((code, original, ((unit, unit there), ...)), ...); nodes of the graph ((op, name, target, text, operands'
-// names, user frames), ...).
+// accountDict is what explain reads of a translation's account (godynamo._explain.census.Piece): translated ((code,
+// units), ...); calls, for each place of a torch operation its frames ((code, unit), ...), outermost first; python
+// ((code, unit, line, callee), ...); native (code, unit, start, end) or None; copies ((code, original, ((unit, unit
+// there), ...)), ...); nodes of the graph ((op, name, target, text, operands' names, user frames), ...).
 func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 	if a == nil {
 		return py.None(), nil
@@ -44,7 +44,8 @@ func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 	for i, n := range a.Nodes {
 		var inputs []py.Object
 		n.Node.EachInput(func(in *fxgraph.Node) { inputs = append(inputs, s.Name(in.Name)) })
-		nodes[i] = s.Tuple(s.Name(n.Node.Op.String()), s.Str(n.Node.Name), s.Str(n.Node.Target.Text), s.Str(n.Node.Format()),
+		nodes[i] = s.Tuple(s.Name(n.Node.Op.String()), s.Str(n.Node.Name), s.Str(n.Node.Target.Text),
+			s.Str(n.Node.Format()),
 			s.Tuple(inputs...), framesTuple(s, n.Stack))
 	}
 	native := py.None()

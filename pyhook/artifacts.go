@@ -59,7 +59,8 @@ func (t *translation) showSteps() {
 	if wanted&showTraceSource != 0 {
 		steps.Line = func(depth int, function, file string, line int) {
 			source := t.ask("line", s.Str(file), s.Int(int64(line)))
-			t.artifact("trace_source", fmt.Sprintf("TRACE starts_line %s:%d in %s%s\n    %s", file, line, function, depthText(depth), source))
+			t.artifact("trace_source", fmt.Sprintf("TRACE starts_line %s:%d in %s%s\n    %s", file, line, function,
+				depthText(depth), source))
 		}
 	}
 	if wanted&showTraceBytecode != 0 {
@@ -69,8 +70,10 @@ func (t *translation) showSteps() {
 	}
 	if wanted&showTraceCall != 0 {
 		steps.Node = func(node, function, file string, at bytecode.Position) {
-			marked := t.ask("marked", s.Str(file), s.Int(int64(at.Line)), s.Int(int64(at.Col)), s.Int(int64(at.EndLine)), s.Int(int64(at.EndCol)))
-			t.artifact("trace_call", fmt.Sprintf("TRACE FX call %s from %s:%d in %s\n%s", node, file, at.Line, function, marked))
+			marked := t.ask("marked", s.Str(file), s.Int(int64(at.Line)), s.Int(int64(at.Col)),
+				s.Int(int64(at.EndLine)), s.Int(int64(at.EndCol)))
+			t.artifact("trace_call", fmt.Sprintf("TRACE FX call %s from %s:%d in %s\n%s", node, file, at.Line,
+				function, marked))
 		}
 	}
 	t.settings.Steps = steps
@@ -115,7 +118,8 @@ func (t *translation) show(why error) {
 			bit  int64
 			name string
 			text func() string
-		}{{showGraph, "graph", r.Graph.Table}, {showGraphCode, "graph_code", r.Graph.Code}, {showGraphSizes, "graph_sizes", r.GraphSizes}}
+		}{{showGraph, "graph", r.Graph.Table}, {showGraphCode, "graph_code", r.Graph.Code},
+			{showGraphSizes, "graph_sizes", r.GraphSizes}}
 		for _, f := range forms {
 			if wanted&f.bit != 0 {
 				say(f.bit, f.name, f.text())
@@ -128,7 +132,8 @@ func (t *translation) show(why error) {
 		for i, part := range p.Parts {
 			if i < len(p.PartLines) && p.PartLines[i].File != "" {
 				at := p.PartLines[i]
-				part += fmt.Sprintf("  # %s:%d  %s", at.File, at.Line, t.ask("line", s.Str(at.File), s.Int(int64(at.Line))))
+				part += fmt.Sprintf("  # %s:%d  %s", at.File, at.Line,
+					t.ask("line", s.Str(at.File), s.Int(int64(at.Line))))
 			}
 			lines = append(lines, "    "+part)
 		}

@@ -50,7 +50,8 @@ func TestSettingsAreTheCallsAndTheConfigs(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, asked.NoPython && asked.PythonOps && asked.CheckTypes && asked.Transparent)
 
-		compiled, err := readSettings(s, run("Options(inline=False, backend=lambda gm, inputs: gm, backend_name='mine')"))
+		compiled,
+			err := readSettings(s, run("Options(inline=False, backend=lambda gm, inputs: gm, backend_name='mine')"))
 		require.NoError(t, err)
 		assert.False(t, compiled.backend.Inline())
 		assert.Equal(t, "mine", compiled.backend.Name())
@@ -133,7 +134,8 @@ logger.setLevel(logging.DEBUG)
 		}
 		l.Named("guards").Warn("failed")
 		run("logger.setLevel(logging.NOTSET)")
-		assert.Equal(t, "True", s.Repr(run("lines[:20] == 20 * [('godynamo', 10, 'translated code=f ops=3 seconds=0.5 error=none')]")))
+		assert.Equal(t, "True",
+			s.Repr(run("lines[:20] == 20 * [('godynamo', 10, 'translated code=f ops=3 seconds=0.5 error=none')]")))
 		assert.Equal(t, "[('godynamo.guards', 30, 'failed code=f')]", s.Repr(run("lines[20:]")))
 	})
 }
@@ -141,7 +143,8 @@ logger.setLevel(logging.DEBUG)
 func TestABreakIsATupleForPython(t *testing.T) {
 	with(t, "", func(t *testing.T, s *py.Scope, _ func(string) py.Object) {
 		u := exc.Break(exc.CallUnsupported, "print").(*exc.Unsupported)
-		u.Stack = []exc.Frame{exc.Frame{Name: "inner", File: "a.py", Line: 3}.At(4, 8, 12), {Name: "outer", File: "b.py", Line: 7}}
+		u.Stack = []exc.Frame{exc.Frame{Name: "inner", File: "a.py", Line: 3}.At(4, 8, 12),
+			{Name: "outer", File: "b.py", Line: 7}}
 		row := u.Code.Entry()
 		want := s.Repr(s.Tuple(s.Str(row.ID), s.Str(u.Reason()), s.Str(row.Hint)))
 		assert.Equal(t, want[:len(want)-1]+", (('inner', 'a.py', 3), ('outer', 'b.py', 7)))", s.Repr(breakTuple(s, u)))

@@ -1,8 +1,8 @@
-// Package pyhook is the boundary with CPython on the Go side: the exported functions that the C core calls, and the making of
-// code objects, functions and guarded entries from what a translation yields.
+// Package pyhook is the boundary with CPython on the Go side: the exported functions that the C core calls, and the
+// making of code objects, functions and guarded entries from what a translation yields.
 //
-// Each exported function opens a scope and recovers first thing. Nothing is kept between two calls but the facts of package
-// variables; no goroutine is started.
+// Each exported function opens a scope and recovers first thing. Nothing is kept between two calls but the facts of
+// package variables; no goroutine is started.
 package pyhook
 
 // #cgo CFLAGS: -I${SRCDIR}/py/compat -I${SRCDIR} -Wno-deprecated-declarations
@@ -45,8 +45,9 @@ func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
 	return 0
 }
 
-// collectAt lets Go's heap grow to 16 MB before the first collection (Go's minimum is 4 MB at 100 %). A translation leaves garbage and
-// next to nothing that lives on, so collecting early is time lost: `make bench BENCH_ARGS="--only capture"` under GOGC=100 shows it.
+// collectAt lets Go's heap grow to 16 MB before the first collection (Go's minimum is 4 MB at 100 %). A translation
+// leaves garbage and next to nothing that lives on, so collecting early is time lost: `make bench BENCH_ARGS="--only
+// capture"` under GOGC=100 shows it.
 const collectAt = 400
 
 // gdTranslate translates one frame; see gd_request and gd_reply.
@@ -109,7 +110,8 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	var entry py.Object
 	for attempt := 0; attempt < 2; attempt++ {
 		result, err = convert(s, f, int(req.nentries))
-		if err == nil && C.gdb_mode_active() != 0 { // none was when it began: an exception from outside has left torch's own entered
+		// none was when it began: an exception from outside has left torch's own entered
+		if err == nil && C.gdb_mode_active() != 0 {
 			err = &exc.SkipFrame{Reason: "a mode of torch's was left entered", Later: true}
 		}
 		if err == nil {
@@ -129,7 +131,8 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		t.entry = entry
 		if settings.watched&watchedDebug != 0 {
 			logger(s).Debug("translated", zap.String("code", codeName(s, code)), zap.Int("ops", result.NumOps),
-				zap.Int("nodes", len(result.Program.Nodes)), zap.Float64("us", float64(time.Since(started).Nanoseconds())/1e3))
+				zap.Int("nodes", len(result.Program.Nodes)),
+				zap.Float64("us", float64(time.Since(started).Nanoseconds())/1e3))
 		}
 		t.tell("ok", nil)
 		return C.GD_OK, entry.Ptr()

@@ -89,7 +89,8 @@ func framesTuple(s *py.Scope, stack []exc.Frame) py.Object {
 	return s.Tuple(out...)
 }
 
-// positionsTuple says of each break and frame which part of the line it is: (((end line, column, end column) or None, ...), ...).
+// positionsTuple says of each break and frame which part of the line it is: (((end line, column, end column) or None,
+// ...), ...).
 func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
 	out := make([]py.Object, len(breaks))
 	for i, u := range breaks {
@@ -105,7 +106,8 @@ func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
 	return s.Tuple(out...)
 }
 
-// tell reports a finished translation to godynamo._called.runtime.translated (counters, logs, explain) and to the trace.
+// tell reports a finished translation to godynamo._called.runtime.translated (counters, logs, explain) and to the
+// trace.
 func (t *translation) tell(status string, why error) {
 	s := t.scope
 	m, ok := py.Answered(s.Import("godynamo._called.runtime"))
@@ -185,8 +187,8 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 	)
 }
 
-// firstType is the type of the frame's first variable, or None: the class of a method's object, by which Python names a frame of
-// torch's own wrapper of a module's forward.
+// firstType is the type of the frame's first variable, or None: the class of a method's object, by which Python names a
+// frame of torch's own wrapper of a module's forward.
 func (t *translation) firstType() py.Object {
 	if len(t.frame.Slots) == 0 || t.frame.Slots[0].IsNull() {
 		return py.None()

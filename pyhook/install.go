@@ -102,7 +102,8 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 	defer a.close()
 	spec := (*C.gd_code_spec)(a.alloc(1, C.sizeof_gd_code_spec))
 	spec.name, spec.qualname, spec.filename = a.text(raw.Name), a.text(raw.QualName), a.text(raw.Filename)
-	spec.code, spec.linetable, spec.exceptiontable = a.bytes(raw.Code), a.bytes(raw.LineTable), a.bytes(raw.ExceptionTable)
+	spec.code, spec.linetable, spec.exceptiontable = a.bytes(raw.Code), a.bytes(raw.LineTable),
+		a.bytes(raw.ExceptionTable)
 	spec.flags, spec.firstlineno = C.int32_t(raw.Flags), C.int32_t(raw.FirstLine)
 	spec.argcount, spec.posonlyargcount = C.int32_t(raw.ArgCount), C.int32_t(raw.PosOnlyArgCount)
 	spec.kwonlyargcount, spec.stacksize = C.int32_t(raw.KwOnlyArgCount), C.int32_t(raw.StackSize)
@@ -120,8 +121,8 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 // originAttr is where a resume function says what it stands for (translate.Origin).
 const originAttr = "__godynamo_origin__"
 
-// Resume implements translate.Installer: resume callables are kept by the family (by code, globals, builtins, place, stack and locals), so that every
-// split of one frame at one place goes on in the same one.
+// Resume implements translate.Installer: resume callables are kept by the family (by code, globals, builtins, place,
+// stack and locals), so that every split of one frame at one place goes on in the same one.
 func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Object, error)) (py.Object, error) {
 	table, err := s.GetAttr(i.root(s), "resumes")
 	if err != nil {
@@ -356,7 +357,8 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 	rows := (*C.gd_tb_row)(a.alloc(len(g.Rows), C.sizeof_gd_tb_row))
 	for k, row := range g.Rows {
-		c := C.gd_tb_row{start: C.uint32_t(row.Start), end: C.uint32_t(row.End), chain: C.uint32_t(row.Chain), place: C.uint32_t(row.Place)}
+		c := C.gd_tb_row{start: C.uint32_t(row.Start), end: C.uint32_t(row.End), chain: C.uint32_t(row.Chain),
+			place: C.uint32_t(row.Place)}
 		if row.Drop {
 			c.flags = C.GD_TB_DROP
 		}
@@ -381,7 +383,8 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 				if g.Done[k] {
 					nth = ^nth
 				}
-				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)), locals.tuple(shown), s.Int(nth))
+				level = s.Tuple(l.Code, l.Globals, s.Int(int64(l.Lasti)), s.Int(int64(l.Line)),
+					locals.tuple(shown), s.Int(nth))
 			} else if i == 0 && len(shown) > 0 {
 				level = s.ObjectsInts(l.Code, l.Globals, l.Lasti, l.Line, locals.tuple(shown))
 			} else if !ok {
@@ -406,8 +409,8 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 }
 
-// shownLocals makes the tuples of (index, place) and (index, -1, value) that a traceback's level has, the same ones for levels that show the
-// same: 600 operations on two variables have a few of them.
+// shownLocals makes the tuples of (index, place) and (index, -1, value) that a traceback's level has, the same ones for
+// levels that show the same: 600 operations on two variables have a few of them.
 type shownLocals struct {
 	s     *py.Scope
 	lists map[string]py.Object

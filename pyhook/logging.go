@@ -7,8 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// logger returns the zap logger of one translation. Its core hands records to Python's logger "godynamo" while the scope
-// is open; nothing is buffered, so a forked child or an ended process loses none. A named one's go to the Python logger "godynamo.<name>".
+// logger returns the zap logger of one translation. Its core hands records to Python's logger "godynamo" while the
+// scope is open; nothing is buffered, so a forked child or an ended process loses none. A named one's go to the Python
+// logger "godynamo.<name>".
 func logger(s *py.Scope) *zap.Logger {
 	return zap.New(&pythonCore{scope: s, LevelEnabler: zapcore.DebugLevel})
 }

@@ -21,8 +21,8 @@ const (
 	watchedBisect              // GODYNAMO_BISECT leaves code objects to CPython
 )
 
-// readSettings asks the Options object of a callable; config values are asked at each translation, so that changes at run
-// time are seen.
+// readSettings asks the Options object of a callable; config values are asked at each translation, so that changes at
+// run time are seen.
 func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out := &settings{}
 	var err error
@@ -54,7 +54,8 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	}
 	out.FullGuards = !inline || py.GoString(mode) == "full"
 	out.MaxSteps, out.InlineDepth = 200_000, 100
-	for name, at := range map[string]*int{"max_translated_instructions": &out.MaxSteps, "inline_depth_limit": &out.InlineDepth} {
+	for name, at := range map[string]*int{"max_translated_instructions": &out.MaxSteps,
+		"inline_depth_limit": &out.InlineDepth} {
 		v, e := s.GetAttr(config, name)
 		if e != nil {
 			return nil, e
@@ -84,7 +85,8 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	return out, err
 }
 
-// watched asks godynamo._called.runtime once a translation which records of it are read by anyone, so that none is made in vain.
+// watched asks godynamo._called.runtime once a translation which records of it are read by anyone, so that none is made
+// in vain.
 func watched(s *py.Scope) (int64, error) {
 	m, err := s.Import("godynamo._called.runtime")
 	if err != nil {

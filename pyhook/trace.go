@@ -30,8 +30,8 @@ func (t *translation) beginTrace() {
 	t.settings.Clock = translate.NewClock()
 }
 
-// endTrace hands the trace what it says of the translation (godynamo._observe.trace.finished): what _called/runtime.translated is told, and the
-// graph's whole text, the guards by part, and the times.
+// endTrace hands the trace what it says of the translation (godynamo._observe.trace.finished): what
+// _called/runtime.translated is told, and the graph's whole text, the guards by part, and the times.
 func (t *translation) endTrace(status string, why error) {
 	if t.trace.IsNull() {
 		return
@@ -111,7 +111,8 @@ func phaseTimes(s *py.Scope, c *translate.Clock) py.Object {
 func callTimes(s *py.Scope, c *translate.Clock) py.Object {
 	var rows []py.Object
 	for _, call := range c.Calls {
-		rows = append(rows, s.Tuple(s.Int(int64(call.Parent)), s.Str(call.Name), s.Str(call.File), s.Int(int64(call.Line)),
+		rows = append(rows, s.Tuple(s.Int(int64(call.Parent)), s.Str(call.Name), s.Str(call.File),
+			s.Int(int64(call.Line)),
 			s.Int(int64(call.Count)), microseconds(s, *call.Self)))
 	}
 	return s.Tuple(rows...)

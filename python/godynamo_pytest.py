@@ -11,7 +11,8 @@ import pytest
 MODES = ("off", "on", "strict")
 
 _MARKER = (
-    "godynamo(off=False, nopython=False, max_breaks=None, backend=None): with --godynamo=on or strict: leave the test alone; "
+    "godynamo(off=False, nopython=False, max_breaks=None, backend=None): with --godynamo=on or strict: leave the test "
+    "alone; "
     "in strict mode fail it for any graph break, or for more than so many; hand graphs to another backend"
 )
 
@@ -23,7 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--godynamo",
         choices=MODES,
         default=None,
-        help="run tests under godynamo: off (default), on, or strict: fail a test whose translation had an internal error, or "
+        help="run tests under godynamo: off (default), on, or strict: fail a test whose translation had an internal "
+        "error, or "
         "more graph breaks than its marker allows",
     )
     group.addoption(

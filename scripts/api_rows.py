@@ -32,7 +32,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "optimize",
                 "torch._dynamo.optimize",
                 "godynamo.optimize(plain)(x).equal(x + 1)",
-                "a function, method, module or backend; also a context manager; the default backend writes graphs inline",
+                "a function, method, module or backend; also a context manager; the default backend writes graphs "
+                "inline",
             ),
             Row(
                 "optimize_assert",
@@ -56,7 +57,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "OptimizedModule",
                 "torch._dynamo.OptimizedModule",
                 "isinstance(o := godynamo.optimize(model), godynamo.OptimizedModule) and o._orig_mod is model",
-                "isinstance() alone: what optimize() gives is an instance of the module's own class, its keys have no prefix",
+                "isinstance() alone: what optimize() gives is an instance of the module's own class, its keys have no "
+                "prefix",
             ),
             Row(
                 "export",
@@ -81,7 +83,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "error_on_graph_break",
                 "torch._dynamo.error_on_graph_break",
                 "godynamo.error_on_graph_break(True)(plain)(x).equal(x + 1)",
-                "a function may be left by an allowed break inside of a block where breaks are errors: the rest knows of the block no more",
+                "a function may be left by an allowed break inside of a block where breaks are errors: the rest knows "
+                "of the block no more",
             ),
             Row(
                 "skip_frame",
@@ -136,18 +139,21 @@ GROUPS: list[tuple[str, list[Row]]] = [
             Row(
                 "disallow_in_graph",
                 "torch._dynamo.disallow_in_graph",
-                "(d := godynamo.disallow_in_graph(lambda x: x * 2)) and godynamo.explain(lambda x: d(x + 1))(x).graph_break_count == 1",
+                "(d := godynamo.disallow_in_graph(lambda x: x * 2)) and godynamo.explain(lambda x: d(x + "
+                "1))(x).graph_break_count == 1",
                 "of any callable; marks made with torch's own function hold here too",
             ),
             Row(
                 "forbid_in_graph",
                 "torch._dynamo.forbid_in_graph",
-                "(d := godynamo.forbid_in_graph(lambda x: x * 2)) and godynamo.explain(lambda x: d(x + 1))(x).graph_break_count == 1",
+                "(d := godynamo.forbid_in_graph(lambda x: x * 2)) and godynamo.explain(lambda x: d(x + "
+                "1))(x).graph_break_count == 1",
             ),
             Row(
                 "nonstrict_trace",
                 "torch.compiler.nonstrict_trace",
-                "(n := godynamo.nonstrict_trace(lambda d: d['x'] + 1)) and godynamo.explain(lambda x: n({'x': x}))(x).op_count == 1",
+                "(n := godynamo.nonstrict_trace(lambda d: d['x'] + 1)) and godynamo.explain(lambda x: n({'x': "
+                "x}))(x).op_count == 1",
                 "one node for every backend; arguments are tensors, plain values and containers of them",
             ),
             Row(
@@ -159,7 +165,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
             Row(
                 "assume_constant_result",
                 "torch.compiler.assume_constant_result",
-                "(c := godynamo.assume_constant_result(lambda: 7)) and godynamo.optimize(lambda x: x * c())(x).equal(x * 7)",
+                "(c := godynamo.assume_constant_result(lambda: 7)) and godynamo.optimize(lambda x: x * c())(x).equal(x "
+                "* 7)",
                 "marks made with torch's own function hold here too",
             ),
             Row(
@@ -244,12 +251,14 @@ GROUPS: list[tuple[str, list[Row]]] = [
             Row(
                 "register_debug_backend",
                 "torch._dynamo.backends.registry.register_debug_backend",
-                "godynamo.register_debug_backend(lambda gm, i: gm.forward, name='d') and 'd' not in godynamo.list_backends()",
+                "godynamo.register_debug_backend(lambda gm, i: gm.forward, name='d') and 'd' not in "
+                "godynamo.list_backends()",
             ),
             Row(
                 "register_experimental_backend",
                 "torch._dynamo.backends.registry.register_experimental_backend",
-                "godynamo.register_experimental_backend(lambda gm, i: gm.forward, name='e') and 'e' in godynamo.list_backends(None)",
+                "godynamo.register_experimental_backend(lambda gm, i: gm.forward, name='e') and 'e' in "
+                "godynamo.list_backends(None)",
             ),
             Row(
                 "set_default_backend",
@@ -542,7 +551,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
             Row(
                 "utils.CompileProfiler",
                 "torch._dynamo.utils.CompileProfiler",
-                "(p := godynamo.utils.CompileProfiler()) and (godynamo.optimize(plain, backend=p)(x), 'graphs: 1' in p.report())[1]",
+                "(p := godynamo.utils.CompileProfiler()) and (godynamo.optimize(plain, backend=p)(x), 'graphs: 1' in "
+                "p.report())[1]",
                 "gone from torch",
             ),
             Row(
@@ -586,22 +596,26 @@ GROUPS: list[tuple[str, list[Row]]] = [
             Row(
                 "testing.CompileCounter",
                 "torch._dynamo.testing.CompileCounter",
-                "(c := godynamo.testing.CompileCounter()) and (godynamo.optimize(plain, backend=c)(x), c.frame_count, c.op_count)[1:] == (1, 1)",
+                "(c := godynamo.testing.CompileCounter()) and (godynamo.optimize(plain, backend=c)(x), c.frame_count, "
+                "c.op_count)[1:] == (1, 1)",
             ),
             Row(
                 "testing.CompileCounterWithBackend",
                 "torch._dynamo.testing.CompileCounterWithBackend",
-                "(c := godynamo.testing.CompileCounterWithBackend('eager')) and (godynamo.optimize(plain, backend=c)(x), len(c.graphs))[1] == 1",
+                "(c := godynamo.testing.CompileCounterWithBackend('eager')) and (godynamo.optimize(plain, "
+                "backend=c)(x), len(c.graphs))[1] == 1",
             ),
             Row(
                 "testing.EagerAndRecordGraphs",
                 "torch._dynamo.testing.EagerAndRecordGraphs",
-                "(c := godynamo.testing.EagerAndRecordGraphs()) and (godynamo.optimize(plain, backend=c)(x), len(c.graphs))[1] == 1",
+                "(c := godynamo.testing.EagerAndRecordGraphs()) and (godynamo.optimize(plain, backend=c)(x), "
+                "len(c.graphs))[1] == 1",
             ),
             Row(
                 "testing.AotEagerAndRecordGraphs",
                 "torch._dynamo.testing.AotEagerAndRecordGraphs",
-                "(c := godynamo.testing.AotEagerAndRecordGraphs()) and (godynamo.optimize(plain, backend=c)(x), len(c.fw_graphs))[1] == 1",
+                "(c := godynamo.testing.AotEagerAndRecordGraphs()) and (godynamo.optimize(plain, backend=c)(x), "
+                "len(c.fw_graphs))[1] == 1",
             ),
             Row(
                 "testing.normalize_gm",

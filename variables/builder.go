@@ -75,7 +75,8 @@ func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	return nil, nil, w.refused("%s of type %s", py.TypeName(obj.Type()))
 }
 
-func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
+func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source,
+	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	w := tx.World()
 	_, named := w.NamedTupleFields(tx.Scope(), obj.Type())
 	if obj.Type() != w.SizeType && !named {
@@ -105,7 +106,8 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source, ofType [
 func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
 	s := tx.Scope()
 	w := tx.World()
-	if !py.IsSubtype(obj.Type(), w.OrderedDictType) { // a subclass may have another __iter__: its contents are the storage's
+	// a subclass may have another __iter__: its contents are the storage's
+	if !py.IsSubtype(obj.Type(), w.OrderedDictType) {
 		keys, values = s.DictItems(obj)
 		return keys, values, nil
 	}
@@ -190,7 +192,8 @@ func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 }
 
 // wrapFrozenSet guards the order of iteration too: what CPython computes from the constant rests on it.
-func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source, gs []guards.Guard) (VariableTracker, []guards.Guard, error) {
+func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source,
+	gs []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	items, err := listOf(tx, obj)
 	if err != nil || len(items) < 2 {
 		return NewConstant(obj, src), gs, err
@@ -200,7 +203,8 @@ func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source, gs []guards.
 	if err != nil {
 		return nil, nil, err
 	}
-	return NewConstant(obj, src), append(gs, guards.PyCheck(src, tx.Output().Const(same), "in the order "+s.Repr(s.Tuple(items...)))), nil
+	return NewConstant(obj, src), append(gs,
+		guards.PyCheck(src, tx.Output().Const(same), "in the order "+s.Repr(s.Tuple(items...)))), nil
 }
 
 // frozenFunctions is a frozenset of functions; nil for those of others, and where a set made of it has another order.
@@ -285,7 +289,8 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 
 // wrapFunction guards a function by its code, not by its identity: closures made anew with the same code need no new
 // translation, and a replaced __code__ needs one. Defaults and cells are guarded where they are read.
-func wrapFunction(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
+func wrapFunction(tx Translator, obj py.Object, src guards.Source,
+	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
 	class, err := w.classified(s, obj)
 	if err != nil {
@@ -309,9 +314,11 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 		return newTorch(obj, class, src), []guards.Guard{guards.FunctionMatch(src, out.Const(obj))}, nil
 	}
 	name, _ := w.BuiltinName(s, obj)
-	if self, ok := w.BoundSelf(s, obj); ok && obj.Kind() == py.MethodWrapper && (self.Kind() == py.GetSet || self.Kind() == py.Property) {
+	if self, ok := w.BoundSelf(s, obj); ok && obj.Kind() == py.MethodWrapper &&
+		(self.Kind() == py.GetSet || self.Kind() == py.Property) {
 		// Tensor.shape.__get__: another object each time it is read
-		return NewBuiltin(obj, "", src), []guards.Guard{guards.PyCheck(src, out.Const(w.EqualTo(s, obj)), "== "+s.Repr(obj))}, nil
+		return NewBuiltin(obj, "", src), []guards.Guard{guards.PyCheck(src, out.Const(w.EqualTo(s, obj)),
+			"== "+s.Repr(obj))}, nil
 	} else if ok { // a bound C method of a real object (list.append taken as a value)
 		if v, gs := wrapDrawing(tx, obj, self, src); v != nil {
 			return v, gs, nil
@@ -321,7 +328,8 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 	return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil
 }
 
-func wrapPartial(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
+func wrapPartial(tx Translator, obj py.Object, src guards.Source,
+	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, out := tx.Scope(), tx.Output()
 	fn, err := unwrapped(tx, obj, src, "func")
 	if err != nil {
@@ -346,9 +354,11 @@ func wrapPartial(tx Translator, obj py.Object, src guards.Source, ofType []guard
 	keys, values := s.DictItems(kws)
 	for i, k := range keys {
 		if k.Kind() != py.Str {
-			return nil, nil, unsupported(exc.UntrackedObject, "%s, a partial with a keyword that is not an identifier", src.Name())
+			return nil, nil, unsupported(exc.UntrackedObject, "%s, a partial with a keyword that is not an identifier",
+				src.Name())
 		}
-		p.Kwargs = append(p.Kwargs, Kw{py.GoString(k), tx.Build(values[i], guards.NewDictGetItemSource(kwsFrom, out.Const(k)))})
+		p.Kwargs = append(p.Kwargs, Kw{py.GoString(k),
+			tx.Build(values[i], guards.NewDictGetItemSource(kwsFrom, out.Const(k)))})
 	}
 	out.AddGuards(guards.ListLength(from, out.Const(args.Type()), len(items)))
 	out.AddGuards(guards.DictKeys(kwsFrom, out.Const(kws.Type()), out.Const(s.Tuple(keys...)), len(keys)))

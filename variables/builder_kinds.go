@@ -41,11 +41,14 @@ var (
 
 func init() { // wrapping builds other values
 	wrapByKind = map[py.Kind]wrapper{
-		py.NoneKind: wrapIdentical, py.BoolKind: wrapIdentical, py.EllipsisKind: wrapIdentical, py.NotImplemented: wrapIdentical,
-		py.Property: wrapIdentical, // a value where the class itself is asked; it has no weak references
+		py.NoneKind: wrapIdentical, py.BoolKind: wrapIdentical, py.EllipsisKind: wrapIdentical,
+		py.NotImplemented: wrapIdentical,
+		// a value where the class itself is asked; it has no weak references
+		py.Property: wrapIdentical,
 		py.Int:      wrapEqual, py.Float: wrapEqual, py.Complex: wrapEqual, py.Str: wrapEqual, py.Bytes: wrapEqual,
-		py.FrozenSet: wrapFrozen, py.Slice: wrapSlice, py.Tuple: wrapSequence, py.List: wrapSequence, py.TupleSub: wrapTupleLike,
-		py.DictSub: wrapDictLike, py.Method: wrapMethod, py.Module: wrapPythonModule, py.TypeKind: wrapType, py.TypeSub: wrapType,
+		py.Tuple: wrapSequence, py.List: wrapSequence, py.FrozenSet: wrapFrozen, py.Slice: wrapSlice,
+		py.TupleSub: wrapTupleLike, py.DictSub: wrapDictLike, py.Method: wrapMethod, py.Module: wrapPythonModule,
+		py.TypeKind: wrapType, py.TypeSub: wrapType,
 		py.Range: func(w *wrapping) (VariableTracker, []guards.Guard, error) {
 			return NewRangeObject(w.obj, w.src), w.equals(), nil
 		},
@@ -64,7 +67,8 @@ func init() { // wrapping builds other values
 		py.ClassMethodDescr: wrapNative,
 	}
 	wrapByClass = []wrapper{
-		wrapTensor, wrapDequeOrWeakref, wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapEnumMember, wrapOptimizedCallable,
+		wrapTensor, wrapDequeOrWeakref, wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapEnumMember,
+		wrapOptimizedCallable,
 		wrapPartialCallable, wrapTorchCallable, wrapStandInObject, wrapBuiltinSubclass, wrapPlainObject,
 	}
 }
@@ -209,7 +213,8 @@ func wrapTorchConstant(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if same, ok := py.Answered(s.Call(equal, w.obj)); !ok || same != py.True() { // typing.Literal[[]] has no hash
 		return nil, nil, w.refused("%s, which does not equal itself")
 	}
-	return NewConstant(w.obj, w.src), append(w.ofType, guards.PyCheck(w.src, w.tx.Output().Const(equal), "== "+text)), nil
+	return NewConstant(w.obj, w.src), append(w.ofType, guards.PyCheck(w.src, w.tx.Output().Const(equal), "== "+text)),
+		nil
 }
 
 func wrapEnumMember(w *wrapping) (VariableTracker, []guards.Guard, error) {

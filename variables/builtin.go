@@ -172,7 +172,8 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		}
 	}
 	if b.name == "int" && len(args) > 0 {
-		if o, ok := AsConstant(tx, MustRealize(tx, valueOf(MustRealize(tx, args[0])))); ok && o.Kind() != py.Int && slowNumber(tx, o) {
+		if o, ok := AsConstant(tx, MustRealize(tx, valueOf(MustRealize(tx, args[0])))); ok && o.Kind() != py.Int &&
+			slowNumber(tx, o) {
 			return nil, unsupported(exc.TooLarge, "integer of many digits")
 		}
 	}
@@ -190,7 +191,8 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 }
 
 // operatorFunction is a function of the operator module on tracked values.
-func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	name, ok := strings.CutPrefix(b.name, "operator.")
 	if !ok || len(kwargs) > 0 {
 		return nil, false, nil
@@ -293,7 +295,8 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 			first := tx.World().TensorTypeIs(s, among[0], cls)
 			for _, c := range among[1:] {
 				if tx.World().TensorTypeIs(s, c, cls) != first {
-					return nil, unsupported(exc.TensorSubclass, "isinstance of %s, which may be an operand", x.describe())
+					return nil, unsupported(exc.TensorSubclass, "isinstance of %s, which may be an operand",
+						x.describe())
 				}
 			}
 			return BoolConst(first), nil
@@ -380,7 +383,8 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	}
 	k, ok := AsConstant(tx, MustRealize(tx, claimed))
 	if !ok || !py.IsSubtype(k.Type(), tx.World().TypeType) {
-		return nil, unsupported(exc.CallUnsupported, "isinstance of an object whose __class__ is %s", Describe(tx, claimed))
+		return nil, unsupported(exc.CallUnsupported, "isinstance of an object whose __class__ is %s",
+			Describe(tx, claimed))
 	}
 	tx.World().RestsOnBases(tx, k)
 	r, err := tx.Scope().IsSubclass(k, cls)
@@ -397,7 +401,8 @@ func claimsClass(tx Translator, t py.Object) bool {
 // isAnyInstance is isinstance with a tuple of classes.
 func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (VariableTracker, error) {
 	if classes.Kind() != py.Tuple {
-		return nil, unsupported(exc.CallUnsupported, "isinstance of %s with %s", Describe(tx, v), py.TypeName(classes.Type()))
+		return nil, unsupported(exc.CallUnsupported, "isinstance of %s with %s", Describe(tx, v),
+			py.TypeName(classes.Type()))
 	}
 	for _, c := range tx.Scope().Items(classes) {
 		r, err := builtinIsInstance(tx, []VariableTracker{v, NewConstant(c, nil)})
@@ -473,8 +478,10 @@ func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 		}
 		if d, ok := tx.Scope().TypeLookup(class, name); !ok {
 			return t.hasAttr(tx, name)
-		} else if handled, err := t.handled(tx); err != nil || handled && d.Kind() == py.GetSet || d.Kind() == py.Property && class != tx.World().TensorType {
-			return nil, unsupported(exc.AttrUnsupported, "hasattr of a %s", py.TypeName(class)) // it reads the attribute
+		} else if handled, err := t.handled(tx); err != nil || handled && d.Kind() == py.GetSet ||
+			d.Kind() == py.Property && class != tx.World().TensorType {
+			// it reads the attribute
+			return nil, unsupported(exc.AttrUnsupported, "hasattr of a %s", py.TypeName(class))
 		}
 		if name != "grad_fn" {
 			return BoolConst(true), nil
@@ -663,7 +670,8 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 		}
 		acc = kw.Value
 	}
-	if o, ok := AsConstant(tx, MustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes || o.Kind() == py.ByteArray) {
+	if o, ok := AsConstant(tx, MustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes ||
+		o.Kind() == py.ByteArray) {
 		return nil, nil // sum refuses them
 	}
 	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
@@ -821,7 +829,8 @@ func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 }
 
 func printable(tx Translator, v VariableTracker) bool {
-	if l, ok := v.(*LazyVariable); ok && !l.Realized() { // its type says enough: a guard on its value would tie the frame to it
+	// its type says enough: a guard on its value would tie the frame to it
+	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
 		switch l.obj.Kind() {
 		case py.Int, py.Float, py.Complex, py.Str, py.Bytes:
 			tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))

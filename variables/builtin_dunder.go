@@ -9,7 +9,8 @@ import (
 
 // callDunder is a special method of a builtin container called by its name: v.__len__(), list.__add__(v, w). Other
 // names are no methods that are modelled.
-func callDunder(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func callDunder(tx Translator, v VariableTracker, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	bare, begins := strings.CutPrefix(name, "__")
 	bare, ends := strings.CutSuffix(bare, "__")
 	if !begins || !ends || len(kwargs) > 0 {

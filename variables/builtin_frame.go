@@ -139,7 +139,8 @@ func ofBuiltinType(v VariableTracker) bool {
 		return x.class.IsNull()
 	case *ConstantVariable:
 		switch x.Value.Kind() {
-		case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Tuple, py.FrozenSet:
+		case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Tuple,
+			py.FrozenSet:
 			return true
 		}
 	}

@@ -55,7 +55,8 @@ func polyfillMarker(tx Translator, v VariableTracker) string {
 // constSource reaches an object that needs no guard of its own.
 func constSource(tx Translator, obj py.Object, text string) guards.Source {
 	if obj.Kind() == py.Function {
-		if globals, ok := tx.Scope().FunctionField(obj, py.FuncGlobals); ok && tx.World().IsPolyfill(tx.Scope(), globals) {
+		if globals, ok := tx.Scope().FunctionField(obj, py.FuncGlobals); ok &&
+			tx.World().IsPolyfill(tx.Scope(), globals) {
 			return guards.NewPolyfillSource(tx.Output().Const(obj))
 		}
 	}
@@ -290,7 +291,8 @@ func (s *StandInVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 		return s.state.GetAttr(tx, name)
 	}
 	if _, ok := tx.Scope().TypeLookup(s.real, name); !ok {
-		return nil, &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(s.real) + "' object has no attribute '" + name + "'"}
+		return nil, &exc.Observed{TypeName: "AttributeError", Text: "'" + py.TypeName(s.real) +
+			"' object has no attribute '" + name + "'"}
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(s.real))
 }
@@ -395,7 +397,8 @@ func (s *StandInIterator) Next(tx Translator) (VariableTracker, bool, error) {
 }
 
 // CallMethod implements MethodCaller.
-func (s *StandInIterator) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (s *StandInIterator) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if len(args)+len(kwargs) == 0 {
 		switch name {
 		case "__iter__":

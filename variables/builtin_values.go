@@ -7,7 +7,8 @@ import (
 )
 
 // newFunction is base.__new__ taken as a function: object.__new__(cls), tuple.__new__(cls, items).
-func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	if b.Fn.Kind() != py.Builtin || len(args) == 0 {
 		return nil, false, nil
 	}
@@ -27,7 +28,8 @@ func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker, kwa
 	return v, true, err
 }
 
-func valueText(text func(Translator, VariableTracker) (string, error)) func(Translator, []VariableTracker) (VariableTracker, error) {
+func valueText(text func(Translator, VariableTracker) (string, error)) func(Translator,
+	[]VariableTracker) (VariableTracker, error) {
 	return func(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		v, err := Realize(tx, a[0])
 		if err != nil {

@@ -65,13 +65,15 @@ func (c *ClassVariable) Reconstruct(e Emitter) error {
 // classFacts are attributes of every class that CPython is asked for: they do not change, or the class is another one
 // then.
 var classFacts = map[string]bool{
-	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true, "__base__": true,
+	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true,
+	"__base__": true,
 }
 
 // GetAttr implements AttrGetter: type.__getattribute__, then the metaclass's __getattr__.
 func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	v, err := c.lookup(tx, name)
-	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") { // raised by a descriptor, or of what is not there
+	// raised by a descriptor, or of what is not there
+	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
 		meta := c.Class.Type()
 		hook, has := tx.Scope().TypeLookup(meta, "__getattr__")
 		if has && hook.Kind() == py.Function && !tx.World().IsEnumClass(tx.Scope(), c.Class) {
@@ -91,13 +93,15 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	}
 	own, _ := s.TypeLookup(w.TypeType, "__getattribute__")
 	if g, ok := s.TypeLookup(meta, "__getattribute__"); !ok || g != own {
-		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name,
+			py.TypeName(c.Class))
 	}
 	if v, ok := storedClassAttr(tx, c.Class, name); ok {
 		return bindStored(tx, nil, v)
 	}
 	if _, ok := s.TypeLookup(c.Class, "__get__"); ok && w.IsEnumClass(s, c.Class) {
-		return nil, unsupported(exc.AttrUnsupported, "%s of class %s, whose members are descriptors", name, py.TypeName(c.Class))
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s, whose members are descriptors", name,
+			py.TypeName(c.Class))
 	}
 	if v, ok := c.enumMember(tx, name); ok {
 		return v, nil
@@ -123,7 +127,8 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	}
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
 	if hook, ok := s.TypeLookup(meta, "__getattr__"); ok && !w.IsEnumClass(s, c.Class) && hook.Kind() != py.Function {
-		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name, py.TypeName(c.Class))
+		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name,
+			py.TypeName(c.Class))
 	}
 	if w.IsEnumClass(s, c.Class) {
 		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // looked for in no table
@@ -207,7 +212,8 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 	meta := tx.World().Metaclass(tx, c.Class)
 	if classFacts[name] {
 		if mro, ok := tx.Scope().TypeLookup(meta, "mro"); ok && mro.Kind() != py.MethodDescr {
-			return nil, unsupported(exc.AttrUnsupported, "%s of class %s, which orders its bases itself", name, py.TypeName(c.Class))
+			return nil, unsupported(exc.AttrUnsupported, "%s of class %s, which orders its bases itself", name,
+				py.TypeName(c.Class))
 		}
 		tx.World().RestsOnBases(tx, c.Class)
 		v, err := tx.Scope().GetAttr(c.Class, name)
@@ -246,7 +252,8 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 			return nil, observed(err)
 		}
 		// The dict grows while the class is made: its keys are guarded.
-		if _, err := Realize(tx, tx.Build(members, guards.NewTypeAttrSource(classSource(tx, c.Class), "_member_map_"))); err != nil {
+		if _, err := Realize(tx, tx.Build(members,
+			guards.NewTypeAttrSource(classSource(tx, c.Class), "_member_map_"))); err != nil {
 			return nil, err
 		}
 		return newMappingProxy(tx, proxy)
@@ -311,7 +318,8 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 // metaMethod is a special method that the user's metaclass has, bound to the class; nil where it is none of Python's
 // own making. Enum's metaclass is left to CPython: its classes are constants.
 func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker, error) {
-	if c.Class.Kind() == py.TypeKind && tx.World().Metaclass(tx, c.Class) == tx.World().TypeType || tx.World().IsEnumClass(tx.Scope(), c.Class) {
+	if c.Class.Kind() == py.TypeKind && tx.World().Metaclass(tx, c.Class) == tx.World().TypeType ||
+		tx.World().IsEnumClass(tx.Scope(), c.Class) {
 		return nil, nil
 	}
 	meta := tx.World().Metaclass(tx, c.Class)
@@ -363,7 +371,8 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 	if d, ok := heldByClass(tx, c.Class, name); ok {
 		get, data := isDescriptor(tx, d)
 		if get || data || !EndsAlone(d) && !w.IsTensor(d) {
-			return unsupported(exc.StoreUnsupported, "attribute %s of class %s, which is a %s", name, py.TypeName(c.Class), py.TypeName(d.Type()))
+			return unsupported(exc.StoreUnsupported, "attribute %s of class %s, which is a %s", name,
+				py.TypeName(c.Class), py.TypeName(d.Type()))
 		}
 	}
 	stored := w.classAttrs[c.Class]
@@ -451,11 +460,14 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 }
 
 // dictReads are methods of dict that leave an OrderedDict as it is, and do not show its order.
-var dictReads = map[string]bool{"__getitem__": true, "__contains__": true, "__len__": true, "get": true, "__init__": true}
+var dictReads = map[string]bool{"__getitem__": true, "__contains__": true, "__len__": true, "get": true,
+	"__init__": true}
 
 // ownersMethod is a C method of class owner called on self, whatever self's class has under that name.
-func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) && !dictReads[name] {
+func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
+	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) &&
+		!dictReads[name] {
 		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // which loses its order by it
 	}
 	t, err := PythonType(tx, self)
@@ -515,7 +527,8 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 
 // objectMethod is object's own methods called on an instance of a Python class (super().__init__(),
 // object.__setattr__).
-func objectMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func objectMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if o.exc != nil {
 		return exceptionMethod(tx, o, name, args, kwargs)
 	}

@@ -168,7 +168,8 @@ func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, erro
 // memberOperand refuses a binary operator that the class of an enum member defines; ownText tells text % member, where
 // the member's class says what its text is.
 func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownText bool, err error) {
-	if memberMethod(tx, a, n.Method(), false) != nil || memberMethod(tx, a, n.InplaceMethod(), false) != nil || memberMethod(tx, b, n.Reflected(), false) != nil {
+	if memberMethod(tx, a, n.Method(), false) != nil || memberMethod(tx, a, n.InplaceMethod(), false) != nil ||
+		memberMethod(tx, b, n.Reflected(), false) != nil {
 		return false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 	}
 	return n == opcode.NB_REMAINDER && hasOwnText(tx, b), nil

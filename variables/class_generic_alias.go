@@ -5,7 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// GetItem implements ItemGetter: a member of an enum class, an alias of a generic one, or what the class's own __class_getitem__ says.
+// GetItem implements ItemGetter: a member of an enum class, an alias of a generic class, or the result of the class's
+// __class_getitem__.
 func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	meta := tx.World().Metaclass(tx, c.Class)
@@ -17,7 +18,8 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 		return Call(tx, m, []VariableTracker{key}, nil)
 	}
 	if _, ok := s.TypeLookup(meta, "__getitem__"); ok && !fold {
-		return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass overrides this", py.TypeName(c.Class))
+		return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass overrides this",
+			py.TypeName(c.Class))
 	}
 	if fold {
 		if err := guardMembers(tx, c.Class); err != nil {
@@ -27,10 +29,12 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	if !fold {
 		d, ok := s.TypeLookup(c.Class, "__class_getitem__")
 		if _, hook := s.TypeLookup(meta, "__getattr__"); !ok && hook && !fold {
-			return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass overrides this", py.TypeName(c.Class))
+			return nil, unsupported(exc.SubscriptUnsupported, "class %s: its metaclass overrides this",
+				py.TypeName(c.Class))
 		}
 		if !ok {
-			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + typeName(tx, c.Class) + "' is not subscriptable"}
+			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + typeName(tx, c.Class) +
+				"' is not subscriptable"}
 		}
 		if fold = d == w.GenericGetItem || d.Kind() == py.ClassMethodDescr; !fold {
 			fn, err := c.GetAttr(tx, "__class_getitem__")
@@ -51,7 +55,8 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	return immutableResult(tx, r)
 }
 
-// callAlias calls the class behind a generic alias, and notes the alias on the instance as typing does; false when v is none.
+// callAlias calls the class of a generic alias and, as typing does, stores the alias on the instance. It returns false
+// if v is not a generic alias.
 func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	c, ok := v.(*ConstantVariable)
 	if !ok || !tx.World().IsTorchConstant(c.Value.Type()) {
@@ -61,7 +66,7 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	if !ok || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
 		return nil, false, nil
 	}
-	// typing.List[int] alone: types.GenericAlias would ask its class for the name, and that may have a metaclass with __getattr__.
+	// typing.List[int] only: types.GenericAlias would read the name from its class, whose metaclass may have a __getattr__.
 	if inst, ok := tx.Scope().InstanceAttr(c.Value, "_inst"); ok && inst == py.False() {
 		return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
 	}
@@ -71,7 +76,8 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	}
 	switch o := made.(type) {
 	case *ObjectVariable:
-		_, _, err := step(tx, func() (VariableTracker, error) { return nil, o.SetAttr(tx, "__orig_class__", v) }, "AttributeError", "TypeError")
+		_, _, err := step(tx, func() (VariableTracker, error) { return nil, o.SetAttr(tx, "__orig_class__", v) },
+			"AttributeError", "TypeError")
 		return made, true, err
 	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable: // they take no attributes
 		return made, true, nil

@@ -24,7 +24,8 @@ type classLookup struct {
 // function, else an object of this type. Values and functions have more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
 	if _, ok := storedClassAttr(tx, class, name); ok && w.overlooked == nil {
-		w.overlooked = unsupported(exc.AttrUnsupported, "%s of class %s, which was just stored", name, py.TypeName(class))
+		w.overlooked = unsupported(exc.AttrUnsupported, "%s of class %s, which was just stored", name,
+			py.TypeName(class))
 	}
 	key := classLookup{class: class, name: name}
 	if w.looked[key] {

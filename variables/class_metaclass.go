@@ -11,9 +11,12 @@ import (
 
 // metaSpecials are the special methods that a C function may call on a class which it is given.
 var metaSpecials = []string{
-	"__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
-	"__repr__", "__str__", "__format__", "__index__", "__int__", "__float__", "__or__", "__ror__", "__add__", "__radd__", "__dir__",
-	"__bytes__", "__complex__", "__trunc__", "__round__", "__abs__", "__neg__", "__pos__", "__invert__", "__length_hint__",
+	"__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+	"__ge__", "__hash__",
+	"__repr__", "__str__", "__format__", "__index__", "__int__", "__float__", "__or__", "__ror__", "__add__",
+	"__radd__", "__dir__",
+	"__bytes__", "__complex__", "__trunc__", "__round__", "__abs__", "__neg__", "__pos__", "__invert__",
+	"__length_hint__",
 	"__reversed__", "__mul__", "__rmul__", "__mod__", "__rmod__", "__divmod__", "__rdivmod__", "__pow__", "__rpow__",
 	"__fspath__", "__missing__", "keys",
 }
@@ -22,7 +25,8 @@ var metaSpecials = []string{
 // is the user's.
 func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
 	meta := w.Metaclass(tx, class)
-	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) || !w.mayChange(tx, meta) {
+	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) ||
+		!w.mayChange(tx, meta) {
 		return true
 	}
 	if len(names) == 0 {
@@ -140,7 +144,8 @@ func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 		}
 		switch k := d.Kind(); {
 		case k == py.NoneKind && name != "__getattribute__" && name != "__getattr__":
-		case py.IsNative(class, name, d) || name == "__str__" && py.IsNative(class, "__repr__", d): // IntEnum.__str__ is int.__repr__
+		// IntEnum.__str__ is int.__repr__
+		case py.IsNative(class, name, d) || name == "__str__" && py.IsNative(class, "__repr__", d):
 		case k == py.Builtin && name == "__new__" || k == py.GetSet:
 		case k == py.Function && byEnum(tx, d):
 		default:
@@ -164,7 +169,8 @@ func (w *World) fact(tx Translator, class py.Object, name string, value py.Objec
 	if err != nil {
 		return observed(err)
 	}
-	tx.Output().AddGuards(guards.PyCheck(classSource(tx, class), tx.Output().Const(holds), name+" is "+tx.Scope().Repr(value)))
+	tx.Output().AddGuards(guards.PyCheck(classSource(tx, class), tx.Output().Const(holds),
+		name+" is "+tx.Scope().Repr(value)))
 	return nil
 }
 
@@ -197,7 +203,8 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 		return err
 	}
 	if opaqueClass(tx, class) {
-		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass overrides this", py.TypeName(class))
+		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass overrides this",
+			py.TypeName(class))
 	}
 	if w.IsEnumClass(tx.Scope(), class) { // "<flag 'Color'>": EnumType asks for the base
 		typeName(tx, class)

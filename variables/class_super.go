@@ -77,7 +77,8 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 			continue
 		}
 		if _, ok := w.classAttrs[k][name]; ok {
-			return nil, unsupported(exc.AttrUnsupported, "%s of super(), which was just stored on class %s", name, py.TypeName(k))
+			return nil, unsupported(exc.AttrUnsupported, "%s of super(), which was just stored on class %s", name,
+				py.TypeName(k))
 		}
 		dict, err := sc.GetAttr(k, "__dict__")
 		if err != nil {
@@ -144,7 +145,8 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 	case py.Builtin: // __new__
 		return wrapKnown(tx, d), nil
 	case py.ClassMethodDescr:
-		if own, _ := tx.Scope().TypeLookup(o.class, name); own != d { // the class has one of its own, which asks for this one
+		// the class has one of its own, which asks for this one
+		if own, _ := tx.Scope().TypeLookup(o.class, name); own != d {
 			return nil, unsupported(exc.AttrUnsupported, "%s of super()", name)
 		}
 		return &boundClassMethod{class: NewClass(o.class, nil), name: name}, nil

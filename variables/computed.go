@@ -37,11 +37,13 @@ func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.
 
 // Truth implements Truther: the program's control flow depends on the value, and the frame is split.
 func (v *ComputedVariable) Truth(Translator) (bool, error) {
-	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) + " that each call computes", DataDependent: true}
+	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) +
+		" that each call computes", DataDependent: true}
 }
 
 // compute adds the event that computes a value of the exact type, with what emit leaves on the stack.
-func compute(tx Translator, class py.Object, operands []VariableTracker, emit func(e Emitter) error) (*ComputedVariable, error) {
+func compute(tx Translator, class py.Object, operands []VariableTracker,
+	emit func(e Emitter) error) (*ComputedVariable, error) {
 	v := &ComputedVariable{Type: class}
 	slot, err := tx.Output().Compute(tx, operands, false, emit)
 	if err != nil {
@@ -126,7 +128,8 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	switch n {
 	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
 	case opcode.NB_TRUE_DIVIDE, opcode.NB_FLOOR_DIVIDE, opcode.NB_REMAINDER:
-		if k, ok := b.(*ConstantVariable); !ok || isZero(tx, k) || n == opcode.NB_TRUE_DIVIDE && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) {
+		if k, ok := b.(*ConstantVariable); !ok || isZero(tx, k) || n == opcode.NB_TRUE_DIVIDE &&
+			(ka == 'i' && la == 0 || kb == 'i' && lb == 0) {
 			return nil, true, no
 		}
 	default:
@@ -145,7 +148,11 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	})
 	if err == nil && class == "int" && la > 0 && lb > 0 {
 		v.limit = limited(map[opcode.BinaryOp]int64{
-			opcode.NB_ADD: la + lb, opcode.NB_SUBTRACT: la + lb, opcode.NB_MULTIPLY: la * lb, opcode.NB_FLOOR_DIVIDE: la + 1, opcode.NB_REMAINDER: lb,
+			opcode.NB_ADD:          la + lb,
+			opcode.NB_SUBTRACT:     la + lb,
+			opcode.NB_MULTIPLY:     la * lb,
+			opcode.NB_FLOOR_DIVIDE: la + 1,
+			opcode.NB_REMAINDER:    lb,
 		}[n], la, lb)
 	}
 	return v, true, err
@@ -220,7 +227,8 @@ func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker,
 var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "str", "repr": "str", "bool": "bool"}
 
 // computedCall is a call of a builtin on a computed number; false for others.
-func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	gives, known := computedBuiltins[name]
 	if !known || len(args) != 1 || len(kwargs) > 0 {
 		return nil, false, nil
@@ -234,7 +242,8 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 		return exceptionTextOf(tx, v, name)
 	}
 	letter, number := numberLetter(tx, x)
-	if !number && !(x.Type == tx.World().Builtin("str") && (name == "str" || name == "repr" || name == "bool")) || name != "abs" && name != "bool" && letter == 'i' && x.limit == 0 || name == "abs" && letter == 'b' {
+	if !number && !(x.Type == tx.World().Builtin("str") && (name == "str" || name == "repr" || name == "bool")) ||
+		name != "abs" && name != "bool" && letter == 'i' && x.limit == 0 || name == "abs" && letter == 'b' {
 		return nil, true, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, x))
 	}
 	class := x.Type
@@ -329,7 +338,8 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 
 // wholeGraphOperators are operators that give bit by bit the same where one operand is a 0-dimensional tensor in the
 // place of a Python number, as long as the other has dimensions and a type that the number does not change.
-var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true, "le": true, "eq": true,
+var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true,
+	"le": true, "eq": true,
 	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
 
 // numberOperands replaces computed numbers among the operands of an operator on tensors by graph inputs that a whole

@@ -21,10 +21,13 @@ const (
 )
 
 var drawings = map[string]drawing{
-	"random": drawsPlain, "uniform": drawsPlain, "triangular": drawsPlain, "gauss": drawsPlain, "normalvariate": drawsPlain,
+	"random": drawsPlain, "uniform": drawsPlain, "triangular": drawsPlain, "gauss": drawsPlain,
+	"normalvariate":  drawsPlain,
 	"lognormvariate": drawsPlain, "expovariate": drawsPlain, "vonmisesvariate": drawsPlain, "gammavariate": drawsPlain,
-	"betavariate": drawsPlain, "paretovariate": drawsPlain, "weibullvariate": drawsPlain, "randint": drawsPlain, "randrange": drawsPlain,
-	"getrandbits": drawsPlain, "randbytes": drawsPlain, "choice": drawsItem, "choices": drawsItems, "sample": drawsItems, "shuffle": shuffles,
+	"betavariate": drawsPlain, "paretovariate": drawsPlain, "weibullvariate": drawsPlain, "randint": drawsPlain,
+	"randrange":   drawsPlain,
+	"getrandbits": drawsPlain, "randbytes": drawsPlain, "choice": drawsItem, "choices": drawsItems,
+	"sample": drawsItems, "shuffle": shuffles,
 	"seed": keepsState, "getstate": keepsState, "setstate": keepsState,
 }
 
@@ -37,7 +40,8 @@ func (w *World) isRandom(class py.Object) bool {
 }
 
 // drawn is the call of a method of a generator; false for other methods. method: the function found under the name.
-func drawn(tx Translator, generator VariableTracker, class, method py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func drawn(tx Translator, generator VariableTracker, class, method py.Object, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	how, known := drawings[name]
 	if !known || method.IsNull() || class == tx.World().systemRandom && how == keepsState {
 		return nil, false, nil
@@ -59,7 +63,8 @@ func drawn(tx Translator, generator VariableTracker, class, method py.Object, na
 }
 
 // drawingFunction is a call of a method that random.Random has in Python; false for other functions.
-func drawingFunction(tx Translator, f *FunctionVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func drawingFunction(tx Translator, f *FunctionVariable, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	if len(args) == 0 || f.Fn.IsNull() {
 		return nil, false, nil
 	}
@@ -232,15 +237,16 @@ func (d *draw) tryOut(known []py.Object) py.Object {
 func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVariable, error) {
 	names := KwNames(d.kwargs)
 	v := &ComputedVariable{Type: class}
-	slot, err := d.tx.Output().Compute(d.tx, append([]VariableTracker{d.generator}, operands...), true, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(d.method)
-		if err := LoadAll(e, append([]VariableTracker{d.generator}, operands...)); err != nil {
-			return err
-		}
-		e.Call(1+len(operands), names)
-		return nil
-	})
+	slot, err := d.tx.Output().Compute(d.tx, append([]VariableTracker{d.generator}, operands...), true,
+		func(e Emitter) error {
+			e.PushNull()
+			e.LoadConst(d.method)
+			if err := LoadAll(e, append([]VariableTracker{d.generator}, operands...)); err != nil {
+				return err
+			}
+			e.Call(1+len(operands), names)
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -407,7 +413,8 @@ func newRandom(tx Translator, class py.Object, args []VariableTracker, kwargs []
 }
 
 // CallMethod implements MethodCaller: methods of a generator that the program made.
-func (v *ComputedVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (v *ComputedVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if tx.World().isRandom(v.Type) {
 		method, _ := tx.Scope().TypeLookup(v.Type, name)
 		if r, ok, err := drawn(tx, v, v.Type, method, name, args, kwargs); ok || err != nil {

@@ -165,7 +165,8 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 
 // ownContainer is a container of the program's own with what convert makes of the items of a list, tuple or dict; nil
 // for other objects.
-func ownContainer(tx Translator, o py.Object, convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
+func ownContainer(tx Translator, o py.Object,
+	convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
 	switch o.Kind() {
 	case py.List, py.Tuple:
 		items := tx.Scope().Items(o)
@@ -201,7 +202,8 @@ func ownContainer(tx Translator, o py.Object, convert func(py.Object) (VariableT
 // isImmutable tells objects that a ConstantVariable may stand for.
 func isImmutable(tx Translator, o py.Object) bool {
 	switch o.Kind() {
-	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented, py.Code:
+	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind,
+		py.NotImplemented, py.Code:
 		return true
 	case py.FrozenSet, py.Tuple:
 		return deepImmutable(tx, o)

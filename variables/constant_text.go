@@ -436,7 +436,8 @@ func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	case *TupleVariable:
 		return false, nil
 	case *ConstantVariable:
-		if k := x.Value.Kind(); k == py.Str || k == py.Tuple || tx.World().IsEnum(tx.Scope(), x.Value) && py.IsSubtype(x.Value.Type(), tx.World().Builtin("str")) {
+		if k := x.Value.Kind(); k == py.Str || k == py.Tuple || tx.World().IsEnum(tx.Scope(), x.Value) &&
+			py.IsSubtype(x.Value.Type(), tx.World().Builtin("str")) {
 			return false, nil
 		}
 	}
@@ -503,7 +504,8 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 			_, class := v.(*ClassVariable)
 			_, object := v.(*ObjectVariable)
 			if _, member := enumMember(tx, v); class || object || member {
-				return nil, true, unsupported(exc.CallUnsupported, "format with attributes or items of %s", Describe(tx, v))
+				return nil, true, unsupported(exc.CallUnsupported, "format with attributes or items of %s",
+					Describe(tx, v))
 			}
 		}
 		return nil, false, nil
@@ -519,7 +521,8 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 		var v VariableTracker
 		if n, ok := py.AsInt(flat[i+1]); ok && flat[i+1].Kind() == py.Int {
 			if int(n) >= len(args) {
-				return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Replacement index " + itoa(int(n)) + " out of range for positional args tuple"}
+				return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Replacement index " + itoa(int(n)) +
+					" out of range for positional args tuple"}
 			}
 			v = args[n]
 		} else {

@@ -93,7 +93,8 @@ func wrapDeque(tx Translator, obj py.Object, src guards.Source) (VariableTracker
 	}
 	for i, it := range items {
 		if !isImmutable(tx, it) {
-			return nil, nil, unsupported(exc.UntrackedObject, "deque with item %d of type %s", i, py.TypeName(it.Type()))
+			return nil, nil, unsupported(exc.UntrackedObject, "deque with item %d of type %s", i,
+				py.TypeName(it.Type()))
 		}
 		d.items = append(d.items, NewConstant(it, nil))
 	}
@@ -114,7 +115,8 @@ func (d *DequeVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 }
 
 // CallMethod implements MethodCaller.
-func (d *DequeVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (d *DequeVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if len(kwargs) > 0 {
 		return nil, wrongCall(tx, d, name, args, kwargs)
 	}

@@ -301,7 +301,8 @@ func (d *DictVariable) Snapshot() VariableTracker {
 	if d.owner != nil {
 		return d
 	}
-	return &DictVariable{keys: append([]VariableTracker(nil), d.keys...), values: append([]VariableTracker(nil), d.values...), class: d.class, factory: d.factory}
+	return &DictVariable{keys: append([]VariableTracker(nil), d.keys...),
+		values: append([]VariableTracker(nil), d.values...), class: d.class, factory: d.factory}
 }
 
 // Reconstruct implements Reconstructer.
@@ -400,7 +401,8 @@ func (d *DictVariable) classOrDict(tx Translator) py.Object {
 }
 
 // CallMethod implements MethodCaller.
-func (v *DictViewVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (v *DictViewVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if name == "isdisjoint" && len(args) == 1 && len(kwargs) == 0 {
 		s, err := setOf(tx, v, false)
 		if err != nil {

@@ -20,7 +20,8 @@ func init() {
 	dictMethods = map[string]dictMethod{
 		"keys": {0, 0, dictView("keys")}, "values": {0, 0, dictView("values")}, "items": {0, 0, dictView("items")},
 		"get": {1, 2, dictGet}, "copy": {0, 0, dictCopy}, "pop": {1, 2, dictPop}, "setdefault": {1, 2, dictSetDefault},
-		"clear": {0, 0, dictClear}, "update": {0, -1, dictUpdate}, "popitem": {0, 0, dictPopItem}, "fromkeys": {1, 2, dictFromKeys},
+		"clear": {0, 0, dictClear}, "update": {0, -1, dictUpdate}, "popitem": {0, 0, dictPopItem},
+		"fromkeys": {1, 2, dictFromKeys},
 	}
 	orderedMethods = map[string]dictMethod{
 		"move_to_end": {1, 2, orderedMove}, "popitem": {0, 1, orderedPopItem},
@@ -28,7 +29,8 @@ func init() {
 }
 
 // CallMethod implements MethodCaller.
-func (d *DictVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (d *DictVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if err := d.lacksOwn(tx, name); err != nil {
 		return nil, err
 	}
@@ -228,7 +230,8 @@ func (d *DictVariable) update(tx Translator, args []VariableTracker, kwargs []Kw
 func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) ([][2]VariableTracker, error) {
 	var out [][2]VariableTracker
 	if len(args) > 1 {
-		return nil, &exc.Observed{TypeName: "TypeError", Text: what + " expected at most 1 argument, got " + itoa(len(args))}
+		return nil, &exc.Observed{TypeName: "TypeError", Text: what + " expected at most 1 argument, got " +
+			itoa(len(args))}
 	}
 	if len(args) == 1 {
 		pairs, err := mappingPairs(tx, args[0])

@@ -73,13 +73,15 @@ func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Ob
 	switch o.Kind() {
 	case py.TypeKind, py.TypeSub:
 		if !py.Is(o.Type(), py.IdentityHash) || !tx.World().plainMetaclass(tx, o, "__hash__", "__eq__") {
-			return py.Object{}, unsupported(exc.SubscriptUnsupported, "class %s whose metaclass overrides __hash__", py.TypeName(o))
+			return py.Object{}, unsupported(exc.SubscriptUnsupported, "class %s whose metaclass overrides __hash__",
+				py.TypeName(o))
 		}
 	}
 	if len(r.users) > 0 && o.Kind() == py.Tuple {
 		for k := range r.members {
 			if k.Kind() == py.Tuple && len(usersIn(tx, k)) > 0 {
-				return py.Object{}, unsupported(exc.SubscriptUnsupported, "tuples as keys, with items with their own comparison")
+				return py.Object{}, unsupported(exc.SubscriptUnsupported,
+					"tuples as keys, with items with their own comparison")
 			}
 		}
 	}
@@ -90,7 +92,8 @@ func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Ob
 		}
 		for _, u := range r.users {
 			if sameInt(u.hash, h) {
-				return py.Object{}, unsupported(exc.SubscriptUnsupported, "keys %s and %s of one hash", Describe(tx, v), Describe(tx, u.instance))
+				return py.Object{}, unsupported(exc.SubscriptUnsupported, "keys %s and %s of one hash", Describe(tx, v),
+					Describe(tx, u.instance))
 			}
 		}
 		return o, nil
@@ -184,7 +187,8 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	}
 	if m == nil {
 		if d, _ := tx.Scope().TypeLookup(o.Class, "__hash__"); d.IsNull() || d.Kind() == py.NoneKind {
-			return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" + typeName(tx, o.Class) + "'"}
+			return py.Object{}, &exc.Observed{TypeName: "TypeError", Text: "unhashable type: '" +
+				typeName(tx, o.Class) + "'"}
 		}
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))
 	}
@@ -203,7 +207,8 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 				return py.Object{}, err
 			}
 			if tx.World().Writes != writes {
-				return py.Object{}, unsupported(exc.SubscriptUnsupported, "__eq__ of %s, which has effects", Describe(tx, o))
+				return py.Object{}, unsupported(exc.SubscriptUnsupported, "__eq__ of %s, which has effects",
+					Describe(tx, o))
 			}
 		}
 		if same {

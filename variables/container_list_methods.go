@@ -25,12 +25,14 @@ type rearranging struct {
 }
 
 var listRearranging = map[string]rearranging{
-	"append": {"x", false}, "extend": {"*", false}, "insert": {"kx", false}, "pop": {"o", true}, "clear": {"", false}, "reverse": {"", false},
+	"append": {"x", false}, "extend": {"*", false}, "insert": {"kx", false}, "pop": {"o", true}, "clear": {"", false},
+	"reverse": {"", false},
 }
 
 var dequeRearranging = map[string]rearranging{
-	"append": {"x", false}, "appendleft": {"x", false}, "extend": {"*", false}, "extendleft": {"*", false}, "insert": {"kx", false},
-	"pop": {"", true}, "popleft": {"", true}, "clear": {"", false}, "reverse": {"", false}, "rotate": {"o", false},
+	"append": {"x", false}, "appendleft": {"x", false}, "extend": {"*", false}, "extendleft": {"*", false},
+	"insert": {"kx", false},
+	"pop":    {"", true}, "popleft": {"", true}, "clear": {"", false}, "reverse": {"", false}, "rotate": {"o", false},
 }
 
 // rearrange asks CPython to apply a method to the list of positions, and lets the items follow.
@@ -213,7 +215,8 @@ func (l *ListVariable) scratch(tx Translator, n int) (py.Object, error) {
 }
 
 // CallMethod implements MethodCaller.
-func (l *ListVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (l *ListVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if name == "sort" {
 		return l.sort(tx, args, kwargs)
 	}
@@ -267,7 +270,8 @@ func removeItem(tx Translator, a array, args []VariableTracker) (VariableTracker
 }
 
 // sequenceSearch is index(x[, start[, stop]]) or count(x).
-func sequenceSearch(tx Translator, v VariableTracker, items []VariableTracker, name string, args []VariableTracker) (VariableTracker, error) {
+func sequenceSearch(tx Translator, v VariableTracker, items []VariableTracker, name string,
+	args []VariableTracker) (VariableTracker, error) {
 	start, stop := 0, len(items)
 	if len(args) < 1 || len(args) > 3 || (name == "count" && len(args) > 1) {
 		return nil, wrongCall(tx, v, name, args, nil)
@@ -485,7 +489,8 @@ func (l *ListVariable) setSlice(tx Translator, k py.Object, value VariableTracke
 }
 
 // CallMethod implements MethodCaller.
-func (t *TupleVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TupleVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if (name == "index" || name == "count") && len(kwargs) == 0 {
 		return sequenceSearch(tx, t, t.items, name, args)
 	}

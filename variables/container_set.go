@@ -196,7 +196,8 @@ func (s *SetVariable) PythonType(tx Translator) (py.Object, error) {
 
 // Snapshot implements Snapshotter.
 func (s *SetVariable) Snapshot() VariableTracker {
-	c := &SetVariable{keyring: s.keyring, like: s.like, history: append([]py.Object(nil), s.history...), frozen: s.frozen}
+	c := &SetVariable{keyring: s.keyring, like: s.like, history: append([]py.Object(nil), s.history...),
+		frozen: s.frozen}
 	return c
 }
 

@@ -17,13 +17,16 @@ var setMethods = map[string]struct {
 	"clear": {'0', true, "none"}, "pop": {'0', true, "value"}, "copy": {'0', false, "set"},
 	"update": {'s', true, "none"}, "intersection_update": {'s', true, "none"}, "difference_update": {'s', true, "none"},
 	"symmetric_difference_update": {'1', true, "none"},
-	"union":                       {'s', false, "set"}, "intersection": {'s', false, "set"}, "difference": {'s', false, "set"},
+	"union":                       {'s', false, "set"}, "intersection": {'s', false, "set"},
+	"difference":           {'s', false, "set"},
 	"symmetric_difference": {'1', false, "set"},
-	"issubset":             {'1', false, "value"}, "issuperset": {'1', false, "value"}, "isdisjoint": {'1', false, "value"},
+	"issubset":             {'1', false, "value"}, "issuperset": {'1', false, "value"},
+	"isdisjoint": {'1', false, "value"},
 }
 
 // CallMethod implements MethodCaller: CPython applies the method to the set of stand-ins.
-func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	m, ok := setMethods[name]
 	if !ok || (m.changes && s.frozen) {
 		return callDunder(tx, s, name, args, kwargs)
@@ -267,7 +270,8 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 // untrackedSet tells an instance of a subclass of set or frozenset whose members are not known.
 func untrackedSet(tx Translator, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
-	return ok && o.value == nil && (py.IsSubtype(o.Class, tx.World().SetType) || py.IsSubtype(o.Class, tx.World().FrozenSetType))
+	return ok && o.value == nil && (py.IsSubtype(o.Class, tx.World().SetType) ||
+		py.IsSubtype(o.Class, tx.World().FrozenSetType))
 }
 
 // setWithin is the set that an instance of a subclass holds: C reads its table, whatever __iter__ its class has.
@@ -403,7 +407,8 @@ func freshSet(tx Translator, v VariableTracker) (*SetVariable, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &SetVariable{keyring: x.keyring.clone(), real: real, history: append([]py.Object(nil), x.keyObjects...)}, nil
+		return &SetVariable{keyring: x.keyring.clone(), real: real, history: append([]py.Object(nil), x.keyObjects...)},
+			nil
 	case *SetVariable:
 		if err := x.guardLayout(tx); err != nil {
 			return nil, err
@@ -412,7 +417,8 @@ func freshSet(tx Translator, v VariableTracker) (*SetVariable, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &SetVariable{keyring: x.keyring.clone(), real: real, history: append([]py.Object(nil), x.history...)}, nil
+		return &SetVariable{keyring: x.keyring.clone(), real: real, history: append([]py.Object(nil), x.history...)},
+			nil
 	case *ConstantVariable:
 		if x.Value.Kind() == py.FrozenSet {
 			s, _, err := (&SetVariable{}).operand(tx, x)

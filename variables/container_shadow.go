@@ -65,7 +65,8 @@ func (v *ShadowVariable) Items(tx Translator) ([]VariableTracker, error) {
 func (w *World) isShadowType(t py.Object) bool { return dictHasType(w.shadowMethods, t) }
 
 // wrapShadow guards the type and the contents of an object of the frame.
-func wrapShadow(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
+func wrapShadow(tx Translator, obj py.Object, src guards.Source,
+	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
 	real, err := s.Call(w.shadowCopied, obj)
 	if err != nil {
@@ -159,7 +160,8 @@ func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []Vari
 }
 
 // CallMethod implements MethodCaller.
-func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	if name == "__iter__" && len(args)+len(kwargs) == 0 {
 		return Iter(tx, v)
@@ -262,7 +264,8 @@ func (v *ShadowVariable) SetItem(tx Translator, key, value VariableTracker) erro
 }
 
 // shadowOperator is an operator with such an object on a side; a: the left operand. nil: not one of these.
-func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
+	b VariableTracker) (VariableTracker, bool, error) {
 	x, left := a.(*ShadowVariable)
 	if _, right := b.(*ShadowVariable); !left && !right {
 		return nil, false, nil
@@ -293,8 +296,10 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a, b Var
 		name := n.InplaceMethod()
 		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
 			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
-			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" { // in the words of the method, not the operator
-				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), n.Function(), Describe(tx, b))
+			// in the words of the method, not the operator
+			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" {
+				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), n.Function(),
+					Describe(tx, b))
 			}
 			return r, true, err
 		}

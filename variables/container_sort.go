@@ -70,7 +70,8 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 }
 
 // sortByComparison sorts items whose keys' < is Python code: the comparisons CPython makes, in its order.
-func sortByComparison(tx Translator, items, keys []VariableTracker, reverse VariableTracker) ([]VariableTracker, error) {
+func sortByComparison(tx Translator, items, keys []VariableTracker,
+	reverse VariableTracker) ([]VariableTracker, error) {
 	w := tx.World()
 	outer := w.sorted
 	w.sorted = sortedClass(tx, keys)

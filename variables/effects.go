@@ -8,7 +8,8 @@ import (
 
 // writeThrough records a change to a value that exists as a real object, at its place among the operations. The
 // program's own containers that nothing outside has seen need none.
-func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, emit func(e Emitter, vs []VariableTracker) error) error {
+func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
+	emit func(e Emitter, vs []VariableTracker) error) error {
 	tx.World().Writes++
 	tx.World().Wrote(v)
 	if d, ok := v.(*DictVariable); ok && d.owner != nil && Materialized(d.owner) && !Materialized(d) {
@@ -25,7 +26,8 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker, em
 	if h := v.base().holder; h != nil {
 		h.mutated = true
 	}
-	return tx.Output().Effect(tx, append([]VariableTracker{v}, values...), func(e Emitter) error { return emit(e, values) })
+	return tx.Output().Effect(tx, append([]VariableTracker{v}, values...),
+		func(e Emitter) error { return emit(e, values) })
 }
 
 // methodEffect replays a method call on a real container: the program's own call, at its own place. For an instance of
@@ -103,7 +105,8 @@ func lettingGo(tx Translator, old VariableTracker) error {
 		}
 		return tx.World().Replaceable(tx.Scope(), v.obj)
 	case *ObjectVariable:
-		if d, ok := tx.Scope().TypeLookup(v.Class, "__del__"); ok && d.Kind() != py.NoneKind && py.Is(v.Class, py.HeapType) {
+		if d, ok := tx.Scope().TypeLookup(v.Class, "__del__"); ok && d.Kind() != py.NoneKind &&
+			py.Is(v.Class, py.HeapType) {
 			return unsupported(exc.StoreUnsupported, "replacing a %s, which has a __del__", py.TypeName(v.Class))
 		}
 	}

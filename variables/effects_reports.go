@@ -148,7 +148,8 @@ func callLogging(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 		return nil, unsupported(exc.CallUnsupported, "%s", what)
 	}
 	tx.Output().AddGuards(guards.PyCheck(l.Src, tx.Output().Const(plain), "has handlers of logging's own"))
-	return report(tx, name, append([]VariableTracker{l, NewConstant(level, nil), NewConstant(place.tuple(s), nil)}, args...))
+	return report(tx, name, append([]VariableTracker{l, NewConstant(level, nil), NewConstant(place.tuple(s), nil)},
+		args...))
 }
 
 // callWarn is warnings.warn(message, category, stacklevel).
@@ -176,7 +177,8 @@ func callWarn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	category, depth := tx.World().Builtin("UserWarning"), 1
 	if given[1] != nil {
 		c, ok := AsConstant(tx, MustRealize(tx, given[1]))
-		if !ok || c != pyNone && (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub || !py.IsSubtype(c, tx.World().Builtin("Warning"))) {
+		if !ok || c != pyNone && (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub ||
+			!py.IsSubtype(c, tx.World().Builtin("Warning"))) {
 			return nil, unsupported(exc.CallUnsupported, "warnings.warn of %s", Describe(tx, given[1]))
 		}
 		if c != pyNone {
@@ -208,6 +210,8 @@ func callWarn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	if err != nil {
 		return nil, err
 	}
-	tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(tx.Output().Const(module), "___warnings"), tx.Output().Const(plain), "shows warnings itself"))
-	return report(tx, "warn", []VariableTracker{text, NewConstant(category, nil), NewConstant(place.tuple(s), nil), NewConstant(place.Globals, nil)})
+	tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(tx.Output().Const(module), "___warnings"),
+		tx.Output().Const(plain), "shows warnings itself"))
+	return report(tx, "warn", []VariableTracker{text, NewConstant(category, nil), NewConstant(place.tuple(s), nil),
+		NewConstant(place.Globals, nil)})
 }

@@ -53,7 +53,8 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 	init, _ := s.TypeLookup(class, "__init__")
 	if init.Kind() == py.Function {
 		if !plainExceptions[py.TypeName(o.exc.native)] {
-			return nil, unsupported(exc.CallUnsupported, "exception %s over %s", py.TypeName(class), py.TypeName(o.exc.native))
+			return nil, unsupported(exc.CallUnsupported, "exception %s over %s", py.TypeName(class),
+				py.TypeName(o.exc.native))
 		}
 		o.exc.ownInit = true
 		fn := tx.Build(init, guards.NewTypeAttrSource(classSource(tx, class), "__init__"))
@@ -67,7 +68,8 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 		return o, nil
 	}
 	if !py.IsNative(class, "__init__", init) {
-		return nil, unsupported(exc.CallUnsupported, "exception %s whose __init__ is not a function", py.TypeName(class))
+		return nil, unsupported(exc.CallUnsupported, "exception %s whose __init__ is not a function",
+			py.TypeName(class))
 	}
 	if len(kwargs) > 0 {
 		return nil, unsupported(exc.CallUnsupported, "exception with keywords")
@@ -80,21 +82,26 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 
 // plainExceptions keep their arguments and nothing else in C.
 var plainExceptions = map[string]bool{
-	"BaseException": true, "Exception": true, "ArithmeticError": true, "AssertionError": true, "BufferError": true, "EOFError": true,
+	"BaseException": true, "Exception": true, "ArithmeticError": true, "AssertionError": true, "BufferError": true,
+	"EOFError":           true,
 	"FloatingPointError": true, "GeneratorExit": true, "IndexError": true, "KeyError": true, "KeyboardInterrupt": true,
-	"LookupError": true, "MemoryError": true, "NotImplementedError": true, "OverflowError": true, "RecursionError": true,
+	"LookupError": true, "MemoryError": true, "NotImplementedError": true, "OverflowError": true,
+	"RecursionError": true,
 	"ReferenceError": true, "RuntimeError": true, "StopAsyncIteration": true, "TypeError": true,
 	"UnboundLocalError": true, "ValueError": true, "ZeroDivisionError": true, "Warning": true, "UserWarning": true,
-	"DeprecationWarning": true, "RuntimeWarning": true, "FutureWarning": true, "SyntaxWarning": true, "PendingDeprecationWarning": true,
-	"ImportWarning": true, "UnicodeWarning": true, "BytesWarning": true, "ResourceWarning": true,
+	"DeprecationWarning": true, "RuntimeWarning": true, "FutureWarning": true, "SyntaxWarning": true,
+	"PendingDeprecationWarning": true,
+	"ImportWarning":             true, "UnicodeWarning": true, "BytesWarning": true, "ResourceWarning": true,
 }
 
 // valueExceptions have fields that follow from positional arguments alone: value, code; name and obj stay None.
-var valueExceptions = map[string]bool{"StopIteration": true, "SystemExit": true, "NameError": true, "AttributeError": true}
+var valueExceptions = map[string]bool{"StopIteration": true, "SystemExit": true, "NameError": true,
+	"AttributeError": true}
 
 // wordedExceptions are classes whose only argument is the text, where C code raises them.
 var wordedExceptions = map[string]bool{
-	"TypeError": true, "ValueError": true, "IndexError": true, "RuntimeError": true, "AttributeError": true, "NameError": true,
+	"TypeError": true, "ValueError": true, "IndexError": true, "RuntimeError": true, "AttributeError": true,
+	"NameError":         true,
 	"UnboundLocalError": true,
 }
 
@@ -177,7 +184,8 @@ func StopIteration(tx Translator, value VariableTracker) error {
 // RaiseText is the program's "raise class(text)"; text is CPython's, word by word.
 func RaiseText(tx Translator, class, text string) *exc.Observed {
 	c := tx.World().Builtin(class)
-	return Raise(&ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)}, native: c}})
+	return Raise(&ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)},
+		native: c}})
 }
 
 // RaiseFrom is "raise class(text) from cause".
@@ -279,7 +287,8 @@ func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Obj
 }
 
 // exceptionMethod is a method that BaseException has in C.
-func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	e := o.exc
 	if len(kwargs) > 0 || Materialized(o) {
 		return nil, unsupported(exc.CallUnsupported, "%s of an exception", name)

@@ -46,7 +46,8 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 			return nil, err
 		}
 		if !py.IsSubtype(t, tx.World().BaseException) {
-			return nil, RaiseText(tx, "ValueError", "Item "+strconv.Itoa(i)+" of second argument (exceptions) is not an exception")
+			return nil, RaiseText(tx, "ValueError",
+				"Item "+strconv.Itoa(i)+" of second argument (exceptions) is not an exception")
 		}
 		plain = plain && py.IsSubtype(t, tx.World().Builtin("Exception"))
 	}
@@ -55,13 +56,15 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 	} else if class == group {
 		return nil, RaiseText(tx, "TypeError", "Cannot nest BaseExceptions in an ExceptionGroup")
 	}
-	return &ObjectVariable{Class: class, exc: &exceptionState{args: args, members: members, native: tx.World().Builtin("BaseExceptionGroup")}}, nil
+	return &ObjectVariable{Class: class,
+		exc: &exceptionState{args: args, members: members, native: tx.World().Builtin("BaseExceptionGroup")}}, nil
 }
 
 // MatchGroup is what CHECK_EG_MATCH computes: the part of an exception that an except* clause handles, and the rest;
 // nil for none. An exception that is no group is handled in a new one. matches tells whether the clause's classes take
 // an exception of a class.
-func MatchGroup(tx Translator, e VariableTracker, matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
+func MatchGroup(tx Translator, e VariableTracker,
+	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	e, err = Realize(tx, e)
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +81,8 @@ func MatchGroup(tx Translator, e VariableTracker, matches func(class py.Object) 
 	case matches(o.Class) && group:
 		return o, nil, nil
 	case matches(o.Class):
-		wrapped, err := newGroup(tx, tx.World().Builtin("BaseExceptionGroup"), []VariableTracker{StrConst(tx, ""), NewTuple([]VariableTracker{o}, nil)})
+		wrapped, err := newGroup(tx, tx.World().Builtin("BaseExceptionGroup"),
+			[]VariableTracker{StrConst(tx, ""), NewTuple([]VariableTracker{o}, nil)})
 		return wrapped, nil, err
 	case !group:
 		return nil, o, nil
@@ -87,7 +91,8 @@ func MatchGroup(tx Translator, e VariableTracker, matches func(class py.Object) 
 }
 
 // splitGroup is exceptiongroup_split_recursive; nil for a part without exceptions.
-func splitGroup(tx Translator, o *ObjectVariable, matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
+func splitGroup(tx Translator, o *ObjectVariable,
+	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	if o.exc == nil || o.exc.members == nil || Materialized(o) {
 		return nil, nil, unsupported(exc.CallUnsupported, "except* with %s", Describe(tx, o))
 	}
@@ -131,7 +136,8 @@ func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (Variab
 	if len(members) == 0 {
 		return nil, nil
 	}
-	g, err := newGroup(tx, tx.World().Builtin("BaseExceptionGroup"), []VariableTracker{o.exc.args[0], NewList(members, nil)})
+	g, err := newGroup(tx, tx.World().Builtin("BaseExceptionGroup"),
+		[]VariableTracker{o.exc.args[0], NewList(members, nil)})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +149,8 @@ func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (Variab
 		from = o
 	}
 	s := g.exc
-	s.part, s.raisedAt, s.context, s.cause, s.suppress = from, o.exc.raisedAt, o.exc.context, o.exc.cause, o.exc.suppress
+	s.part, s.raisedAt, s.context, s.cause, s.suppress = from, o.exc.raisedAt, o.exc.context, o.exc.cause,
+		o.exc.suppress
 	return g, nil
 }
 
@@ -175,7 +182,8 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 		return found[0], nil
 	}
 	e, ok := found[0].(*ObjectVariable)
-	if ok && (e == o || e.exc != nil && (e.exc.part == o || o.exc != nil && e.exc.part != nil && e.exc.part == o.exc.part)) {
+	if ok && (e == o || e.exc != nil &&
+		(e.exc.part == o || o.exc != nil && e.exc.part != nil && e.exc.part == o.exc.part)) {
 		return e, nil // a part of what was caught
 	}
 	if ok && e.exc != nil && !Materialized(e) { // raised by a clause, the only thing left

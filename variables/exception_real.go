@@ -103,7 +103,8 @@ func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) 
 	if !ok || conversion == "ascii" || conversion == "" && spec != "" {
 		return nil, false, nil
 	}
-	if d, _ := tx.Scope().TypeLookup(o.Class, "__format__"); conversion == "" && !tx.World().IsObjectMethod(tx.Scope(), "__format__", d) {
+	if d, _ := tx.Scope().TypeLookup(o.Class, "__format__"); conversion == "" && !tx.World().IsObjectMethod(tx.Scope(),
+		"__format__", d) {
 		return nil, false, nil
 	}
 	if conversion == "" {
@@ -122,7 +123,8 @@ func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) 
 func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, error) {
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)
-	if _, broken := err.(*exc.Unsupported); !broken || !lazy || l.obj.Kind() == py.NoneKind || !isNone(MustRealize(tx, other)) {
+	if _, broken := err.(*exc.Unsupported); !broken || !lazy || l.obj.Kind() == py.NoneKind ||
+		!isNone(MustRealize(tx, other)) {
 		return r, err
 	}
 	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))

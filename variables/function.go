@@ -120,7 +120,8 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 
 // functionFields are attributes that a function keeps in its struct; each may be assigned but the closure.
 var functionFields = map[string]guards.FuncField{"__name__": guards.FuncName, "__qualname__": guards.FuncQualName,
-	"__doc__": guards.FuncDoc, "__module__": guards.FuncModule, "__code__": guards.FuncCode, "__defaults__": guards.FuncDefaults,
+	"__doc__": guards.FuncDoc, "__module__": guards.FuncModule, "__code__": guards.FuncCode,
+	"__defaults__":   guards.FuncDefaults,
 	"__kwdefaults__": guards.FuncKwDefaults, "__closure__": guards.FuncClosure}
 
 // SetAttr implements AttrSetter on functions the frame made.
@@ -425,7 +426,8 @@ func (b *BoundBuiltin) Children() []VariableTracker { return []VariableTracker{b
 // Call implements Caller.
 func (b *BoundBuiltin) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if !b.elsewhere.IsNull() {
-		return (&UnboundMethod{name: b.name, descr: b.elsewhere}).Call(tx, append([]VariableTracker{b.obj}, args...), kwargs)
+		return (&UnboundMethod{name: b.name, descr: b.elsewhere}).Call(tx, append([]VariableTracker{b.obj}, args...),
+			kwargs)
 	}
 	if o, ok := b.obj.(*ObjectVariable); ok && o.value != nil {
 		if _, own := readsItself(tx.Scope(), o.Class); own { // which has been called for the method

@@ -14,7 +14,8 @@ import (
 // cachedCall is a call of such a function; false where it is not known what it would find.
 func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
-	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps || out.MadeHere(o.Src) {
+	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps ||
+		out.MadeHere(o.Src) {
 		return nil, false, nil
 	}
 	given := make([]VariableTracker, len(args))

@@ -9,7 +9,8 @@ import (
 
 // Body is what a function captures that an operation is given, as a graph of its own.
 type Body struct {
-	Rows        py.Object         // the nodes, as _backends/graph_modules takes them: placeholders for the arguments, then for Free
+	// the nodes, as _backends/graph_modules takes them: placeholders for the arguments, then for Free
+	Rows        py.Object
 	Free        []VariableTracker // tensors that it reads from outside
 	Draws       bool              // random numbers
 	Uses        []bool            // which arguments it looks at
@@ -46,13 +47,15 @@ func (v *GraphFunction) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 // HigherCalls handle calls that take functions. The package variables/higher implements and registers them.
 type HigherCalls struct {
 	// Transform is the call of torch.vmap, torch.func.grad or their like.
-	Transform func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+	Transform func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+		kwargs []Kw) (VariableTracker, error)
 	// Transformed is the call of a function of the frame's that one of them has made.
 	Transformed func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	// Operator is the call of a higher-order operator: torch.cond, scan, ...
 	Operator func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	// Take is the call of a function that takes a function and calls it; what: vjp, jvp, checkpoint or functional_call.
-	Take func(tx Translator, t *TorchVariable, what string, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+	Take func(tx Translator, t *TorchVariable, what string, args []VariableTracker,
+		kwargs []Kw) (VariableTracker, error)
 	// ApplyFunction is the call of the apply of a torch.autograd.Function.
 	ApplyFunction func(tx Translator, class *ClassVariable, args []VariableTracker) (VariableTracker, error)
 	// GraphFunction is the call of a function that an operation of the graph has made.

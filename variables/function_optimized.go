@@ -17,7 +17,8 @@ type OptimizedVariable struct {
 // wrapOptimized sees through a callable that stands for function fn.
 func wrapOptimized(tx Translator, obj, fn py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out := tx.Output()
-	v := &OptimizedVariable{Base: Base{Src: src}, Obj: obj, wraps: NewFunction(fn, guards.NewConstSource(out.Const(fn), "___wrapped"))}
+	v := &OptimizedVariable{Base: Base{Src: src}, Obj: obj,
+		wraps: NewFunction(fn, guards.NewConstSource(out.Const(fn), "___wrapped"))}
 	if self, ok := tx.World().CallableSelf(obj); ok {
 		v.wraps = NewMethod(v.wraps, tx.Build(self, guards.NewConstSource(out.Const(self), "___wrapped_self")), nil)
 	}

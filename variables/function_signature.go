@@ -39,7 +39,8 @@ func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 
 // guardSignature guards what inspect.signature reads of a function.
 func guardSignature(tx Translator, f *FunctionVariable) error {
-	for name, field := range map[string]guards.FuncField{"__code__": guards.FuncCode, "__defaults__": guards.FuncDefaults,
+	for name, field := range map[string]guards.FuncField{"__code__": guards.FuncCode,
+		"__defaults__":   guards.FuncDefaults,
 		"__kwdefaults__": guards.FuncKwDefaults, "__annotations__": guards.FuncAnnotations} {
 		v, err := tx.Scope().GetAttr(f.Fn, name)
 		if err != nil {
@@ -83,13 +84,15 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 func guardAnnotations(tx Translator, d py.Object, src guards.Source) {
 	s := tx.Scope()
 	keys, values := s.DictItems(d)
-	tx.Output().AddGuards(guards.DictKeys(src, tx.Output().Const(tx.World().DictType), tx.Output().Const(s.Tuple(keys...)), len(keys)))
+	tx.Output().AddGuards(guards.DictKeys(src, tx.Output().Const(tx.World().DictType),
+		tx.Output().Const(s.Tuple(keys...)), len(keys)))
 	for i, v := range values {
 		keep := guards.KeepStrong
 		if k := v.Kind(); k == py.TypeKind || k == py.TypeSub {
 			keep = guards.KeepWeak
 		}
-		tx.Output().AddGuards(guards.IDMatch(guards.NewDictGetItemSource(src, tx.Output().Const(keys[i])), tx.Output().Const(v), keep))
+		tx.Output().AddGuards(guards.IDMatch(guards.NewDictGetItemSource(src, tx.Output().Const(keys[i])),
+			tx.Output().Const(v), keep))
 	}
 }
 
@@ -147,7 +150,8 @@ func (m *MappingProxyVariable) GetItem(tx Translator, key VariableTracker) (Vari
 }
 
 // CallMethod implements MethodCaller: what reads.
-func (m *MappingProxyVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (m *MappingProxyVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	switch name {
 	case "keys", "values", "items", "get", "__contains__", "__getitem__", "__len__", "__iter__":
 		return m.items.CallMethod(tx, name, args, kwargs)

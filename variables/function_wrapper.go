@@ -41,7 +41,8 @@ func unwrapped(tx Translator, wrapper py.Object, src guards.Source, name string)
 }
 
 // getProperty calls a property's getter; ok is false where it has none that is a Python function.
-func getProperty(tx Translator, self VariableTracker, property py.Object, src guards.Source) (v VariableTracker, ok bool, err error) {
+func getProperty(tx Translator, self VariableTracker, property py.Object,
+	src guards.Source) (v VariableTracker, ok bool, err error) {
 	get, from, err := unwrap(tx, property, src, "fget")
 	if err != nil || get.IsNull() || get.Kind() != py.Function {
 		return nil, false, err

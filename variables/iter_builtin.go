@@ -129,14 +129,15 @@ func builtinEnumerate(tx Translator, args []VariableTracker, kwargs []Kw) (Varia
 	if err != nil {
 		return nil, err
 	}
-	return &CallIterator{fn: builtinOf(tx, "enumerate"), subs: subs, n: start, next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
-		v, ok, err := it.subs[0].Next(tx)
-		if err != nil || !ok {
-			return nil, false, err
-		}
-		it.n++
-		return NewTuple([]VariableTracker{IntConst(tx, it.n-1), v}, nil), true, nil
-	}}, nil
+	return &CallIterator{fn: builtinOf(tx, "enumerate"), subs: subs, n: start,
+		next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
+			v, ok, err := it.subs[0].Next(tx)
+			if err != nil || !ok {
+				return nil, false, err
+			}
+			it.n++
+			return NewTuple([]VariableTracker{IntConst(tx, it.n-1), v}, nil), true, nil
+		}}, nil
 }
 
 func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
@@ -152,26 +153,27 @@ func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	if err != nil {
 		return nil, err
 	}
-	return &CallIterator{fn: builtinOf(tx, "zip"), subs: subs, kws: kwargs, next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
-		if len(it.subs) == 0 {
-			return nil, false, nil
-		}
-		items := make([]VariableTracker, len(it.subs))
-		for i, s := range it.subs {
-			v, ok, err := s.Next(tx)
-			if err != nil {
-				return nil, false, err
-			}
-			if !ok {
-				if strict {
-					return nil, false, strictEnd(tx, it.subs, i)
-				}
+	return &CallIterator{fn: builtinOf(tx, "zip"), subs: subs, kws: kwargs,
+		next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
+			if len(it.subs) == 0 {
 				return nil, false, nil
 			}
-			items[i] = v
-		}
-		return NewTuple(items, nil), true, nil
-	}}, nil
+			items := make([]VariableTracker, len(it.subs))
+			for i, s := range it.subs {
+				v, ok, err := s.Next(tx)
+				if err != nil {
+					return nil, false, err
+				}
+				if !ok {
+					if strict {
+						return nil, false, strictEnd(tx, it.subs, i)
+					}
+					return nil, false, nil
+				}
+				items[i] = v
+			}
+			return NewTuple(items, nil), true, nil
+		}}, nil
 }
 
 // zipEnd is the error of the i-th iterator's being shorter or longer than those before.
@@ -212,18 +214,19 @@ func builtinMap(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	if err != nil {
 		return nil, err
 	}
-	return &CallIterator{fn: builtinOf(tx, "map"), args: []VariableTracker{fn}, subs: subs, next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
-		items := make([]VariableTracker, len(it.subs))
-		for i, s := range it.subs {
-			v, ok, err := s.Next(tx)
-			if err != nil || !ok {
-				return nil, false, err
+	return &CallIterator{fn: builtinOf(tx, "map"), args: []VariableTracker{fn}, subs: subs,
+		next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
+			items := make([]VariableTracker, len(it.subs))
+			for i, s := range it.subs {
+				v, ok, err := s.Next(tx)
+				if err != nil || !ok {
+					return nil, false, err
+				}
+				items[i] = v
 			}
-			items[i] = v
-		}
-		r, err := Call(tx, fn, items, nil)
-		return r, err == nil, err
-	}}, nil
+			r, err := Call(tx, fn, items, nil)
+			return r, err == nil, err
+		}}, nil
 }
 
 func builtinFilter(tx Translator, a []VariableTracker) (VariableTracker, error) {
@@ -235,25 +238,26 @@ func builtinFilter(tx Translator, a []VariableTracker) (VariableTracker, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &CallIterator{fn: builtinOf(tx, "filter"), args: []VariableTracker{fn}, subs: subs, next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
-		for {
-			v, ok, err := it.subs[0].Next(tx)
-			if err != nil || !ok {
-				return nil, false, err
-			}
-			test := v
-			if c, ok := fn.(*ConstantVariable); !ok || c.Value != pyNone {
-				if test, err = Call(tx, fn, []VariableTracker{v}, nil); err != nil {
+	return &CallIterator{fn: builtinOf(tx, "filter"), args: []VariableTracker{fn}, subs: subs,
+		next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
+			for {
+				v, ok, err := it.subs[0].Next(tx)
+				if err != nil || !ok {
 					return nil, false, err
 				}
+				test := v
+				if c, ok := fn.(*ConstantVariable); !ok || c.Value != pyNone {
+					if test, err = Call(tx, fn, []VariableTracker{v}, nil); err != nil {
+						return nil, false, err
+					}
+				}
+				t, err := Truth(tx, test)
+				if err != nil {
+					return nil, false, asCallBreak(err, "filter")
+				}
+				if t {
+					return v, true, nil
+				}
 			}
-			t, err := Truth(tx, test)
-			if err != nil {
-				return nil, false, asCallBreak(err, "filter")
-			}
-			if t {
-				return v, true, nil
-			}
-		}
-	}}, nil
+		}}, nil
 }

@@ -90,7 +90,8 @@ func lengthHint(tx Translator, v VariableTracker) error {
 	case *ClassVariable:
 		meta := tx.World().Metaclass(tx, x.Class)
 		if _, ok := tx.Scope().TypeLookup(meta, "__length_hint__"); ok {
-			return unsupported(exc.IterUnsupported, "items of %s, whose metaclass has a __length_hint__", Describe(tx, v))
+			return unsupported(exc.IterUnsupported, "items of %s, whose metaclass has a __length_hint__",
+				Describe(tx, v))
 		}
 		if _, ok := tx.Scope().TypeLookup(meta, "__len__"); ok && !tx.World().IsEnumClass(tx.Scope(), x.Class) {
 			_, err := x.Len(tx)

@@ -52,7 +52,8 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 		return nil, false, unsupported(exc.IterUnsupported, "an iterator that other code holds")
 	}
 	if tx.World().Calls > 0 && changeable(s.owner) {
-		return nil, false, unsupported(exc.IterUnsupported, "%s, which a Python call may have changed", Describe(tx, s.owner))
+		return nil, false, unsupported(exc.IterUnsupported, "%s, which a Python call may have changed",
+			Describe(tx, s.owner))
 	}
 	if s.done {
 		return nil, false, nil
@@ -68,7 +69,8 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		}
 		if version != s.version {
-			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration", what)
+			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration",
+				what)
 		}
 	}
 	if v, ok := s.seq.(indexed); ok {
@@ -127,7 +129,8 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 		s.seq, s.owner, s.index, s.done = NewTuple(nil, nil), NewTuple(nil, nil), 0, false
 	}
 	switch s.owner.(type) {
-	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable, *SetVariable, *DequeVariable, *ShadowVariable, *ConstantVariable:
+	case *ListVariable, *TupleVariable, *RangeVariable, *DictVariable, *DictViewVariable, *SetVariable, *DequeVariable,
+		*ShadowVariable, *ConstantVariable:
 		return nil
 	}
 	items, err := s.seq.Items(tx)
@@ -278,7 +281,8 @@ func (i *SubscriptIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	if i.done {
 		return nil, false, nil
 	}
-	v, ok, err := step(tx, func() (VariableTracker, error) { return i.obj.GetItem(tx, IntConst(tx, i.index)) }, "IndexError", "StopIteration")
+	v, ok, err := step(tx, func() (VariableTracker, error) { return i.obj.GetItem(tx, IntConst(tx, i.index)) },
+		"IndexError", "StopIteration")
 	i.index++
 	i.done = !ok && err == nil
 	return v, ok, err

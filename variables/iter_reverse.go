@@ -120,7 +120,8 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 		return nil, false, unsupported(exc.IterUnsupported, "an iterator that other code holds")
 	}
 	if tx.World().Calls > 0 && changeable(r.owner) {
-		return nil, false, unsupported(exc.IterUnsupported, "%s, which a Python call may have changed", Describe(tx, r.owner))
+		return nil, false, unsupported(exc.IterUnsupported, "%s, which a Python call may have changed",
+			Describe(tx, r.owner))
 	}
 	if r.index < 0 {
 		return nil, false, nil
@@ -144,7 +145,8 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			r.size = -1 // CPython keeps raising it
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		} else if version != r.version {
-			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration", what)
+			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration",
+				what)
 		}
 	}
 	items, err := r.seq.Items(tx)

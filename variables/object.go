@@ -21,8 +21,9 @@ type ObjectVariable struct {
 	exc    *exceptionState            // of an exception the program made
 	value  VariableTracker            // what an instance of a subclass of list, dict, tuple, int, ... holds
 	native py.Object                  // that type: base of Class
-	dict   *DictVariable              // its __dict__, once the program has asked for it: then the instance attributes are there
-	gone   map[string]bool            // deleted by the program at some time
+	// its __dict__, once the program has asked for it: then the instance attributes are there
+	dict *DictVariable
+	gone map[string]bool // deleted by the program at some time
 }
 
 // NewObject returns the tracker of an existing instance whose type the caller has guarded.
@@ -190,7 +191,8 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	}
 	if !plainGetAttr(tx, o.Class) {
 		if _, ok := readsItself(tx.Scope(), o.Class); !ok && !py.Is(o.Class, py.WrapsGenericGetAttr) {
-			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(o.Class))
+			return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name,
+				py.TypeName(o.Class))
 		}
 	}
 	stored, isStored := storedClassAttr(tx, o.Class, name)
@@ -231,7 +233,8 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 		return nil, nil
 	}
 	if py.OddAttributes(o.Obj) {
-		return nil, unsupported(exc.AttrUnsupported, "%s of a %s with keys that are not identifiers", name, py.TypeName(o.Class))
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s with keys that are not identifiers", name,
+			py.TypeName(o.Class))
 	}
 	v, ok := tx.Scope().InstanceAttr(o.Obj, name)
 	if !ok {
@@ -243,7 +246,8 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 	if o.IsModule(tx) && !tx.World().GuardNNModules {
 		// the user asked for no guards inside of modules
 	} else if inClass {
-		tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d), guards.KeepWeak))
+		tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d),
+			guards.KeepWeak))
 	} else {
 		tx.Output().AddGuards(guards.TypeHasAttr(class, name, false))
 	}
@@ -255,7 +259,8 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 }
 
 // bindClassAttr is what reading a class attribute through an instance of the class gives.
-func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name string, d py.Object, src guards.Source) (VariableTracker, error) {
+func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
+	src guards.Source) (VariableTracker, error) {
 	switch d.Kind() {
 	case py.Function:
 		return NewMethod(tx.Build(d, src), self, nil), nil
@@ -272,7 +277,8 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 		return tx.Build(d, src), nil
 	case py.ClassMethodDescr:
 		if !py.IsNative(class, name, d) {
-			return nil, unsupported(exc.AttrUnsupported, "%s of a %s, a C method of another class", name, py.TypeName(class))
+			return nil, unsupported(exc.AttrUnsupported, "%s of a %s, a C method of another class", name,
+				py.TypeName(class))
 		}
 		return &BoundBuiltin{obj: self, name: name}, nil
 	case py.MethodDescr, py.WrapperDescr:
@@ -294,7 +300,8 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 
 // bindNative is a C method of a class, read through an instance: the class's own, or one that it has taken from
 // elsewhere.
-func bindNative(tx Translator, self VariableTracker, class py.Object, name string, d py.Object, src guards.Source) *BoundBuiltin {
+func bindNative(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
+	src guards.Source) *BoundBuiltin {
 	if py.IsNative(class, name, d) {
 		return &BoundBuiltin{obj: self, name: name}
 	}
@@ -396,8 +403,10 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 		o.guardMissing(tx, name)
 		return nil, noAttribute(tx, o.Class, name)
 	}
-	if _, ok := o.value.(*DictVariable); ok && (hook.Kind() == py.MethodDescr || hook.Kind() == py.WrapperDescr) { // = dict.__getitem__
-		return (&UnboundMethod{name: "__getattr__", descr: hook}).Call(tx, []VariableTracker{o, StrConst(tx, name)}, nil)
+	// = dict.__getitem__
+	if _, ok := o.value.(*DictVariable); ok && (hook.Kind() == py.MethodDescr || hook.Kind() == py.WrapperDescr) {
+		return (&UnboundMethod{name: "__getattr__", descr: hook}).Call(tx, []VariableTracker{o, StrConst(tx, name)},
+			nil)
 	}
 	if hook.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: __getattr__", name, py.TypeName(o.Class))
@@ -475,7 +484,8 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 			return NewMethod(&UnboundMethod{name: name, descr: d}, o, nil), err
 		}
 	}
-	if get, _ := isDescriptor(tx, d); !get || d.Kind() == py.StaticMethod || d.Kind() == py.ClassMethod || d.Kind() == py.Other {
+	if get, _ := isDescriptor(tx, d); !get || d.Kind() == py.StaticMethod || d.Kind() == py.ClassMethod ||
+		d.Kind() == py.Other {
 		return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 	}
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
@@ -491,7 +501,8 @@ func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker
 }
 
 // CallMethod implements MethodCaller.
-func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	fn, err := o.GetAttr(tx, name)
 	if err != nil {
 		return nil, err
@@ -534,7 +545,8 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 		return nil, &exc.Observed{TypeName: "TypeError", Text: "'" + typeName(tx, o.Class) + "' object is not callable"}
 	}
 	if o.Src != nil && !o.Obj.IsNull() && o.IsModule(tx) {
-		return tx.Output().CallModule(tx, o, args, kwargs, func() (VariableTracker, error) { return Call(tx, m, args, kwargs) })
+		return tx.Output().CallModule(tx, o, args, kwargs,
+			func() (VariableTracker, error) { return Call(tx, m, args, kwargs) })
 	}
 	return Call(tx, m, args, kwargs)
 }

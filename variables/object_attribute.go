@@ -25,7 +25,8 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 	case py.Module:
 		return NewModule(o, constSource(tx, o, "___module")), nil
 	case py.MethodWrapper:
-		if self, ok := tx.World().BoundSelf(tx.Scope(), o); ok && (self.Kind() == py.GetSet || self.Kind() == py.Property) {
+		if self, ok := tx.World().BoundSelf(tx.Scope(), o); ok &&
+			(self.Kind() == py.GetSet || self.Kind() == py.Property) {
 			return NewBuiltin(o, "", nil), nil
 		}
 	case py.GetSet, py.Member, py.Property: // what a method-wrapper is bound to

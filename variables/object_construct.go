@@ -10,10 +10,12 @@ import (
 
 // classCalls are the ways to call a class but for construct, in the order in which they are tried. Each is false for
 // classes that are none of its own.
-var classCalls []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error)
+var classCalls []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker,
+	bool, error)
 
 func init() { // they reach Call again
-	classCalls = []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error){
+	classCalls = []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker,
+		bool, error){
 		(*ClassVariable).callStandIn,
 		(*ClassVariable).newException,
 		(*ClassVariable).newConstant,
@@ -39,7 +41,8 @@ func (c *ClassVariable) callStandIn(tx Translator, args []VariableTracker, kwarg
 	return callStandIn(tx, c.Class, args, kwargs)
 }
 
-func (c *ClassVariable) newException(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (c *ClassVariable) newException(tx Translator, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	if !py.IsSubtype(c.Class, tx.World().BaseException) {
 		return nil, false, nil
 	}
@@ -85,7 +88,8 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 func (c *ClassVariable) memberOfValue(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	if len(args) != 1 || len(kwargs) > 0 { // a new class
-		return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class), len(args)+len(kwargs))
+		return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class),
+			len(args)+len(kwargs))
 	}
 	if call, _ := s.TypeLookup(w.Metaclass(tx, c.Class), "__call__"); call.Kind() != py.Function || !byEnum(tx, call) {
 		return nil, unsupported(exc.CallUnsupported, "class %s: its metaclass makes instances", py.TypeName(c.Class))
@@ -125,7 +129,8 @@ func (c *ClassVariable) newRandom(tx Translator, args []VariableTracker, kwargs 
 }
 
 // newBuiltinObject makes a bound method, a deque, an OrderedDict or a defaultdict.
-func (c *ClassVariable) newBuiltinObject(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (c *ClassVariable) newBuiltinObject(tx Translator, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	w := tx.World()
 	switch c.Class {
 	case w.MethodType:
@@ -154,7 +159,8 @@ func (c *ClassVariable) newShadow(tx Translator, args []VariableTracker, kwargs 
 }
 
 // callMetaclass calls the metaclass's __call__; false where that is type's.
-func (c *ClassVariable) callMetaclass(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (c *ClassVariable) callMetaclass(tx Translator, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
 	m, err := c.metaMethod(tx, "__call__")
 	if err != nil {
@@ -298,7 +304,8 @@ func notAbstract(tx Translator, class py.Object) error {
 // objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init
 // of CPython 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
-	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit, typeName(tx, class)+"() takes no arguments"
+	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit,
+		typeName(tx, class)+"() takes no arguments"
 	if method == "__init__" {
 		what, own, other = "the instance to initialize", py.ObjectInit, py.ObjectNew
 		text = typeName(tx, class) + ".__init__() takes exactly one argument (" + what + ")"
@@ -353,7 +360,8 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 		return err
 	}
 	if ok && init.Kind() == py.WrapperDescr {
-		if _, known, err := callStandIn(tx, init, append([]VariableTracker{obj}, args...), kwargs); known || err != nil {
+		if _, known, err := callStandIn(tx, init, append([]VariableTracker{obj}, args...), kwargs); known ||
+			err != nil {
 			return err
 		}
 	}
@@ -476,7 +484,8 @@ func (o *ObjectVariable) hold(v VariableTracker, base py.Object) {
 }
 
 // builtinMethod is a method of the builtin type that the instance's class extends.
-func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if o.value == nil {
 		return o.standInMethod(tx, name, args, kwargs)
 	}
@@ -495,7 +504,8 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 
 // standInMethod is a method of an instance whose contents are not tracked: Python code is called in its place, where
 // there is some.
-func (o *ObjectVariable) standInMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (o *ObjectVariable) standInMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok {
 		if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
 			return r, err
@@ -509,7 +519,8 @@ func (o *ObjectVariable) noMethod(name string) error {
 }
 
 // specialOfHeld is a special method that looks at the instance, not only at what it holds; false for other methods.
-func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	if name == "__hash__" && o.unhashed(tx) {
 		return nil, true, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 	}
@@ -520,7 +531,8 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 		}
 		return StrConst(tx, text), true, nil
 	}
-	if d, ok := tx.Scope().TypeLookup(o.native, name); ok && tx.World().IsObjectMethod(tx.Scope(), name, d) && name != "__init__" {
+	if d, ok := tx.Scope().TypeLookup(o.native, name); ok && tx.World().IsObjectMethod(tx.Scope(), name, d) &&
+		name != "__init__" {
 		if r, ok, err := o.objectSlot(tx, name, args); ok && len(kwargs) == 0 || err != nil {
 			return r, true, err
 		}
@@ -530,7 +542,8 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 	case name == "__getattribute__" && len(args) == 1 && len(kwargs) == 0 && py.Is(o.native, py.WrapsGenericGetAttr):
 		attr, known := ConstStr(tx, MustRealize(tx, args[0]))
 		if !known {
-			return nil, true, unsupported(exc.AttrUnsupported, "attribute %s of a %s", Describe(tx, args[0]), py.TypeName(o.Class))
+			return nil, true, unsupported(exc.AttrUnsupported, "attribute %s of a %s", Describe(tx, args[0]),
+				py.TypeName(o.Class))
 		}
 		r, err := o.plainAttr(tx, attr)
 		return r, true, err
@@ -543,7 +556,8 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 }
 
 // methodOfHeld is a method that an instance of a subclass has otherwise than the builtin type; false for other methods.
-func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	switch v := o.value.(type) {
 	case *DictVariable:
 		return o.methodOfDict(tx, v, name, args, kwargs)
@@ -579,7 +593,8 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 }
 
 // methodOfDict is methodOfHeld of an instance that holds d.
-func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	switch name {
 	case "__init__":
 		return NoneConst(), true, o.initDict(tx, d, args, kwargs)
@@ -743,7 +758,8 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		}
 	case *DictVariable:
 		if v.factory != nil {
-			if err := typeMethodEffect(tx, tx.World().DefaultDictType, v, "__init__", []VariableTracker{v.factory}); err != nil {
+			if err := typeMethodEffect(tx, tx.World().DefaultDictType, v, "__init__",
+				[]VariableTracker{v.factory}); err != nil {
 				return err // a store would go where the class has a default_factory of its own
 			}
 		}
@@ -754,7 +770,8 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		}
 	}
 	stored := o.Stored()
-	if o.dict != nil && (!allNames(o.dict.keys) || o.hidesKeys(tx)) { // into __dict__ itself, which takes what is no name too
+	// into __dict__ itself, which takes what is no name too
+	if o.dict != nil && (!allNames(o.dict.keys) || o.hidesKeys(tx)) {
 		for i := range o.dict.keys {
 			if err := itemEffect(tx, o.dict, o.dict.keys[i], o.dict.values[i]); err != nil {
 				return err
@@ -772,7 +789,8 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 
 // wrapSubclass looks at an instance of a subclass of a builtin type: its contents are guarded as those of the builtin
 // type are.
-func wrapSubclass(tx Translator, obj py.Object, src guards.Source, ofType []guards.Guard) (VariableTracker, []guards.Guard, bool, error) {
+func wrapSubclass(tx Translator, obj py.Object, src guards.Source,
+	ofType []guards.Guard) (VariableTracker, []guards.Guard, bool, error) {
 	out, s, w := tx.Output(), tx.Scope(), tx.World()
 	base := builtinBase(tx, obj.Type())
 	if base.IsNull() || !py.Is(obj.Type(), py.HeapType) {

@@ -31,7 +31,8 @@ var conversions = map[string]conversion{
 var indexOnly = map[string]bool{"__index__": true, "__hash__": true}
 
 // convertObject is a conversion builtin of an instance of a Python class; false when that is not what the call is.
-func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	c, ok := conversions[b.name]
 	if !ok || len(args) != 1 || len(kwargs) > 0 {
 		return nil, false, nil
@@ -44,7 +45,8 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 	if !ok {
 		return nil, false, nil
 	}
-	if held, ok := o.value.(*ConstantVariable); ok && b.name == "complex" && held.Value.Kind() == py.Str { // it reads texts first
+	// it reads texts first
+	if held, ok := o.value.(*ConstantVariable); ok && b.name == "complex" && held.Value.Kind() == py.Str {
 		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{held}, nil) })
 		return r, true, err
 	}
@@ -52,7 +54,8 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 		return nil, true, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 	}
 	for _, name := range c.specials {
-		if held, ok := AsConstant(tx, valueOf(o)); ok && name == "__index__" && (held.Kind() == py.Int || held.Kind() == py.BoolKind) {
+		if held, ok := AsConstant(tx, valueOf(o)); ok && name == "__index__" &&
+			(held.Kind() == py.Int || held.Kind() == py.BoolKind) {
 			break // an int is its own index
 		}
 		m, err := o.slotMethod(tx, name)
@@ -60,7 +63,8 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 			return nil, true, err
 		}
 		if m == nil {
-			if d, own := tx.Scope().TypeLookup(o.Class, name); own && o.value != nil && !tx.World().IsObjectMethod(tx.Scope(), name, d) {
+			if d, own := tx.Scope().TypeLookup(o.Class, name); own && o.value != nil &&
+				!tx.World().IsObjectMethod(tx.Scope(), name, d) {
 				break // the builtin type's own comes first
 			}
 			continue
@@ -80,7 +84,8 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker, k
 			folded, err := foldCall(tx, b.Fn, []VariableTracker{r}, nil)
 			return folded, true, err
 		}
-		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s returns %s", b.name, py.TypeName(o.Class), name, Describe(tx, r))
+		return nil, true, unsupported(exc.CallUnsupported, "%s of a %s: %s returns %s", b.name, py.TypeName(o.Class),
+			name, Describe(tx, r))
 	}
 	walks := []string{"__index__", "__iter__", "__getitem__", "__len__", "__length_hint__"}
 	if b.name == "bytes" && o.value != nil && o.overrides(tx, walks...) {

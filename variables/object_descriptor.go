@@ -19,7 +19,8 @@ func descriptorOf(tx Translator, d py.Object, src guards.Source) (*ObjectVariabl
 }
 
 // userDescriptor reads through a descriptor whose __get__ is Python code.
-func userDescriptor(tx Translator, self VariableTracker, class py.Object, name string, d py.Object, src guards.Source) (VariableTracker, error) {
+func userDescriptor(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
+	src guards.Source) (VariableTracker, error) {
 	if d.Type() == tx.World().CachedPropertyType {
 		if o, ok := self.(*ObjectVariable); ok {
 			return cachedProperty(tx, o, name, d, src)
@@ -27,14 +28,16 @@ func userDescriptor(tx Translator, self VariableTracker, class py.Object, name s
 	}
 	get, ok := tx.Scope().TypeLookup(d.Type(), "__get__")
 	if !ok || get.Kind() != py.Function {
-		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(class), py.TypeName(d.Type()))
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(class),
+			py.TypeName(d.Type()))
 	}
 	o, ok, err := descriptorOf(tx, d, src)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(class), py.TypeName(d.Type()))
+		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(class),
+			py.TypeName(d.Type()))
 	}
 	m, err := o.lookupSpecial(tx, "__get__")
 	if err != nil {
@@ -48,7 +51,8 @@ func userDescriptor(tx Translator, self VariableTracker, class py.Object, name s
 
 // cachedProperty is functools.cached_property.__get__ of an instance that has no value yet: the function's result goes
 // into its dict.
-func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object, src guards.Source) (VariableTracker, error) {
+func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object,
+	src guards.Source) (VariableTracker, error) {
 	s := tx.Scope()
 	fn, err := s.GetAttr(d, "func")
 	if err != nil {
@@ -98,7 +102,8 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	s := tx.Scope()
 	if opaqueClass(tx, o.Class) {
-		return unsupported(exc.AttrUnsupported, "a property of %s, whose metaclass overrides this", py.TypeName(o.Class))
+		return unsupported(exc.AttrUnsupported, "a property of %s, whose metaclass overrides this",
+			py.TypeName(o.Class))
 	}
 	name, err := s.GetAttr(o.Class, "__qualname__")
 	if err != nil {
@@ -180,7 +185,8 @@ func bindStored(tx Translator, self, v VariableTracker) (VariableTracker, error)
 			return NewMethod(x, self, nil), nil
 		}
 		return x, nil
-	case *ConstantVariable, *TensorVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable, *ClassVariable:
+	case *ConstantVariable, *TensorVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable,
+		*ShadowVariable, *ClassVariable:
 		return v, nil
 	case *ObjectVariable:
 		if _, ok := tx.Scope().TypeLookup(x.Class, "__get__"); !ok {

@@ -13,10 +13,14 @@ import (
 
 // heldSpecials are the special methods that C code may call on an instance which it is given.
 var heldSpecials = []string{
-	"__int__", "__index__", "__float__", "__complex__", "__trunc__", "__round__", "__floor__", "__ceil__", "__abs__", "__neg__", "__pos__",
-	"__invert__", "__len__", "__length_hint__", "__iter__", "__reversed__", "__getitem__", "__contains__", "__str__", "__repr__", "__format__",
-	"__bytes__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__add__", "__radd__", "__mul__", "__rmul__",
-	"__mod__", "__rmod__", "__divmod__", "__rdivmod__", "__pow__", "__rpow__", "__fspath__", "__getattribute__", "__getattr__", "__del__",
+	"__int__", "__index__", "__float__", "__complex__", "__trunc__", "__round__", "__floor__", "__ceil__", "__abs__",
+	"__neg__", "__pos__",
+	"__invert__", "__len__", "__length_hint__", "__iter__", "__reversed__", "__getitem__", "__contains__", "__str__",
+	"__repr__", "__format__",
+	"__bytes__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__add__",
+	"__radd__", "__mul__", "__rmul__",
+	"__mod__", "__rmod__", "__divmod__", "__rdivmod__", "__pow__", "__rpow__", "__fspath__", "__getattribute__",
+	"__getattr__", "__del__",
 	"__copy__", "__deepcopy__", "__reduce_ex__", "__buffer__", "__missing__", "keys",
 }
 

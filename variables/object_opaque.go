@@ -66,7 +66,8 @@ func (o *OpaqueVariable) SetItem(tx Translator, key, value VariableTracker) erro
 
 // Truth implements Truther: the program's control flow depends on what a Python call returned, and the frame is split.
 func (o *OpaqueVariable) Truth(Translator) (bool, error) {
-	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "result of " + o.Callee(), DataDependent: true}
+	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "result of " + o.Callee(),
+		DataDependent: true}
 }
 
 // PythonCall puts fn(*args, **kwargs) into the graph as a Python call.
@@ -142,8 +143,10 @@ func current(tx Translator, v VariableTracker) (VariableTracker, error) {
 // changeable tells objects that other code can reach and change.
 func changeable(v VariableTracker) bool {
 	switch x := v.(type) {
-	case *ConstantVariable, *RangeVariable, *TupleVariable, *SliceVariable, *TensorVariable, *TensorSequence, *OpaqueVariable,
-		*FunctionVariable, *MethodVariable, *PartialVariable, *BoundBuiltin, *UnboundMethod, *BuiltinVariable, *TorchVariable, *CellVariable, *OptimizedVariable:
+	case *ConstantVariable, *RangeVariable, *TupleVariable, *SliceVariable, *TensorVariable, *TensorSequence,
+		*OpaqueVariable,
+		*FunctionVariable, *MethodVariable, *PartialVariable, *BoundBuiltin, *UnboundMethod, *BuiltinVariable,
+		*TorchVariable, *CellVariable, *OptimizedVariable:
 		return false
 	case *SetVariable:
 		return !x.frozen && reachable(v)

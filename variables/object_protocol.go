@@ -110,7 +110,8 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 			return Call(tx, m, []VariableTracker{key}, nil)
 		}
 		if d.factory != nil && o.overrides(tx, "__setitem__") { // what the factory returns is stored by it
-			return nil, unsupported(exc.SubscriptUnsupported, "subscript of a %s with __setitem__", py.TypeName(o.Class))
+			return nil, unsupported(exc.SubscriptUnsupported, "subscript of a %s with __setitem__",
+				py.TypeName(o.Class))
 		}
 	}
 	return onHeld(o, func() (VariableTracker, error) { return GetItem(tx, o.value, key) })
@@ -118,7 +119,8 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 
 // SetItem implements ItemSetter.
 func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) error {
-	name, other, args, text := "__setitem__", "__delitem__", []VariableTracker{key, value}, "'\x00' object does not support item assignment"
+	name, other, args, text := "__setitem__", "__delitem__", []VariableTracker{key, value},
+		"'\x00' object does not support item assignment"
 	if value == nil {
 		name, other, args, text = "__delitem__", "__setitem__", args[:1], "'\x00' object does not support item deletion"
 	}
@@ -135,7 +137,8 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		if o.value != nil {
 			return heldError(o, SetItem(tx, o.value, key, value))
 		}
-		if value == nil && py.Is(o.Class, py.HeapType) { // classes of the user have the slots of sequences, which are asked for an index
+		// classes of the user have the slots of sequences, which are asked for an index
+		if value == nil && py.Is(o.Class, py.HeapType) {
 			k, known := AsConstant(tx, key)
 			if !known {
 				return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, o))
@@ -173,14 +176,16 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
 	}
 	if v, ok := o.value.(*DictVariable); ok && d.Kind() == py.WrapperDescr {
-		if own, _ := tx.Scope().TypeLookup(tx.World().DictType, "__setitem__"); own == d { // __setattr__ = dict.__setitem__
+		// __setattr__ = dict.__setitem__
+		if own, _ := tx.Scope().TypeLookup(tx.World().DictType, "__setitem__"); own == d {
 			return SetItem(tx, v, StrConst(tx, name), value)
 		}
 		if own, _ := tx.Scope().TypeLookup(tx.World().DictType, "__delitem__"); own == d {
 			return SetItem(tx, v, StrConst(tx, name), nil)
 		}
 	}
-	if d.Kind() == py.WrapperDescr && !tx.World().IsObjectMethod(tx.Scope(), hook, d) && !py.Is(o.Class, py.GenericSetAttr) {
+	if d.Kind() == py.WrapperDescr && !tx.World().IsObjectMethod(tx.Scope(), hook, d) &&
+		!py.Is(o.Class, py.GenericSetAttr) {
 		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
 	}
 	return o.setGeneric(tx, name, value, d == tx.World().ModuleSetAttr)
@@ -203,7 +208,8 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	}
 	if o.dictless(tx) && (o.Obj.IsNull() || !py.HasInstanceStorage(o.Obj)) {
 		if _, ok := tx.Scope().TypeLookup(o.Class, name); ok {
-			return RaiseText(tx, "AttributeError", "'"+typeName(tx, o.Class)+"' object attribute '"+name+"' is read-only")
+			return RaiseText(tx, "AttributeError",
+				"'"+typeName(tx, o.Class)+"' object attribute '"+name+"' is read-only")
 		}
 		return noAttribute(tx, o.Class, name)
 	}
@@ -287,7 +293,8 @@ func (o *ObjectVariable) holdsAlready(tx Translator, name string, value Variable
 			return false, err
 		}
 		hooks := tx.Output().Const(tx.World().bufferHooks)
-		tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(hooks, "_global_buffer_registration_hooks"), tx.Output().Const(tx.World().Operator("not_")), "not"))
+		tx.Output().AddGuards(guards.PyCheck(guards.NewConstSource(hooks, "_global_buffer_registration_hooks"),
+			tx.Output().Const(tx.World().Operator("not_")), "not"))
 	}
 	if held == nil {
 		return false, nil
@@ -315,7 +322,8 @@ func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value Variabl
 		hook = "__delattr__"
 	}
 	d, _ := tx.Scope().TypeLookup(o.Class, hook)
-	plain := tx.World().IsObjectMethod(tx.Scope(), hook, d) || module && d == tx.World().ModuleSetAttr || py.Is(o.Class, py.GenericSetAttr)
+	plain := tx.World().IsObjectMethod(tx.Scope(), hook, d) || module && d == tx.World().ModuleSetAttr ||
+		py.Is(o.Class, py.GenericSetAttr)
 	values := []VariableTracker{}
 	if value != nil {
 		values = append(values, value)
@@ -437,8 +445,10 @@ func (o *ObjectVariable) overlay(tx Translator, d *DictVariable) error {
 
 // noAttribute is the AttributeError of an instance of class.
 func noAttribute(tx Translator, class py.Object, name string) error {
-	o := &exc.Observed{TypeName: "AttributeError", Text: "'" + typeName(tx, class) + "' object has no attribute '" + name + "'"}
-	if v, err := newException(tx, tx.World().Builtin("AttributeError"), []VariableTracker{NewConstant(tx.Scope().Str(o.Text), nil)}, nil); err == nil {
+	o := &exc.Observed{TypeName: "AttributeError", Text: "'" + typeName(tx, class) +
+		"' object has no attribute '" + name + "'"}
+	if v, err := newException(tx, tx.World().Builtin("AttributeError"),
+		[]VariableTracker{NewConstant(tx.Scope().Str(o.Text), nil)}, nil); err == nil {
 		o.Value = v
 	}
 	return o

@@ -29,7 +29,8 @@ func (r *WeakrefVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 }
 
 // referent is the call of the weak reference at src.
-func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	obj, err := tx.Scope().Call(tx.World().referentOf, ref)
 	if err != nil {
 		return nil, observed(err)
@@ -43,7 +44,8 @@ func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTr
 
 // subclassReferent is the call of an instance of a subclass of weakref.ref that has no __call__ of its own; false for
 // others.
-func subclassReferent(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
+func subclassReferent(tx Translator, o *ObjectVariable, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
 	w := tx.World()
 	if o.Obj.IsNull() || o.Src == nil || !py.IsSubtype(o.Class, w.weakrefType) {
 		return nil, false, nil

@@ -39,7 +39,8 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if r, ok, err := shadowOperator(tx, op, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}
-	if o, isObject := a.(*ObjectVariable); n == opcode.NB_REMAINDER && !(isObject && o.value != nil && o.overrides(tx, "__mod__", "__imod__", "__rmod__")) {
+	if o, isObject := a.(*ObjectVariable); n == opcode.NB_REMAINDER &&
+		!(isObject && o.value != nil && o.overrides(tx, "__mod__", "__imod__", "__rmod__")) {
 		if r, ok, err := percentFormat(tx, a, b); ok || err != nil {
 			return r, err
 		}
@@ -51,7 +52,8 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if r, ok, err := refusedOperator(tx, n, a, b); ok || err != nil {
 		return r, err
 	}
-	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), walkedOperand(n, inplace, a, b), a); ok || err != nil {
+	if r, ok, err := containerOperator(tx, n, inplace, valueOf(a), walkedOperand(n, inplace, a, b), a); ok ||
+		err != nil {
 		return r, err
 	}
 	if r, ok, err := heldOperator(tx, op, n, a, b); ok || err != nil {
@@ -61,7 +63,8 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 }
 
 // tuplesOperator is an operator of tuples with builtin values: their items stay the objects they are.
-func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
+	b VariableTracker) (VariableTracker, bool, error) {
 	_, ta := a.(*TupleVariable)
 	_, tb := b.(*TupleVariable)
 	_, oa := a.(*ObjectVariable)
@@ -103,7 +106,8 @@ func constantOperator(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (
 }
 
 // operatorWithTensor is an operator of which an operand is a tensor; false for list += tensor.
-func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a,
+	b VariableTracker) (VariableTracker, bool, error) {
 	if o, ok := instance(a); ok && inplace {
 		m, err := o.slotMethod(tx, n.InplaceMethod())
 		if err != nil {
@@ -133,10 +137,12 @@ func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 				return v, ok, err
 			}
 		}
-		return nil, false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(),
+			Describe(tx, b))
 	}
 	for _, v := range []VariableTracker{a, b} { // which repeats a sequence
-		if o, ok := v.(*ObjectVariable); ok && o.value != nil && n == opcode.NB_MULTIPLY && o.overrides(tx, "__index__") {
+		if o, ok := v.(*ObjectVariable); ok && o.value != nil && n == opcode.NB_MULTIPLY &&
+			o.overrides(tx, "__index__") {
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
 		}
 	}
@@ -252,7 +258,8 @@ func operandError(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableT
 			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 		}
 		switch v.(type) {
-		case *ObjectVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *ConstantVariable, *DequeVariable, *DictViewVariable:
+		case *ObjectVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *ConstantVariable,
+			*DequeVariable, *DictViewVariable:
 		default:
 			return unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 		}
@@ -263,7 +270,8 @@ func operandError(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableT
 	switch left := valueOf(a).(type) {
 	case *ListVariable, *TupleVariable, *DequeVariable:
 		if n == opcode.NB_ADD {
-			kind := map[string]string{"ListVariable": "list", "TupleVariable": "tuple", "NamedTupleVariable": "tuple", "DequeVariable": "deque"}[left.Kind()]
+			kind := map[string]string{"ListVariable": "list", "TupleVariable": "tuple", "NamedTupleVariable": "tuple",
+				"DequeVariable": "deque"}[left.Kind()]
 			return typeError(tx, "can only concatenate "+kind+" (not \"\x00\") to "+kind, b)
 		}
 	case *ConstantVariable:
@@ -342,7 +350,8 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 		return nativeSet(tx, special, name, x, y)
 	case *ListVariable, *TupleVariable, *DequeVariable: // their slots are those of sequences, which come later
 		_, subclass := x.(*ObjectVariable)
-		if _, tuple := own.(*TupleVariable); subclass && !tuple && name == "__iadd__" { // it is in the number's slot as well
+		// it is in the number's slot as well
+		if _, tuple := own.(*TupleVariable); subclass && !tuple && name == "__iadd__" {
 			return concatenate(tx, true, own, y, x)
 		}
 	default:
@@ -375,7 +384,8 @@ func nativeSet(tx Translator, special, name string, x, y VariableTracker) (Varia
 		return r, ok, err
 	}
 	if untrackedSet(tx, left) || untrackedSet(tx, right) {
-		return nil, false, unsupported(exc.OperatorUnsupported, "%s of %s and %s", special, Describe(tx, left), Describe(tx, right))
+		return nil, false, unsupported(exc.OperatorUnsupported, "%s of %s and %s", special, Describe(tx, left),
+			Describe(tx, right))
 	}
 	if special == "or" {
 		return mergeDicts(tx, inplace, valueOf(left), valueOf(right), left)
@@ -430,7 +440,8 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 			}
 			continue
 		}
-		if l, ok := a.(*ObjectVariable); ok && s.x == b && l != o && l.value != nil && l.overrides(tx, s.name) && !l.overrides(tx, left.name) {
+		if l, ok := a.(*ObjectVariable); ok && s.x == b && l != o && l.value != nil && l.overrides(tx, s.name) &&
+			!l.overrides(tx, left.name) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), special, Describe(tx, b))
 		}
 		m, err := o.slotMethod(tx, s.name)
@@ -514,9 +525,11 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 		}
 	}
 	if answersReads(tx, obj.Class) {
-		return nil, false, unsupported(exc.TensorSubclass, "a %s with its own __torch_function__ lookup", py.TypeName(obj.Class))
+		return nil, false, unsupported(exc.TensorSubclass, "a %s with its own __torch_function__ lookup",
+			py.TypeName(obj.Class))
 	}
-	for _, hook := range []string{"__torch_function__", "__index__", "__int__", "__float__", "__complex__", "__bool__", "__array__", "__len__", "__getitem__"} {
+	for _, hook := range []string{"__torch_function__", "__index__", "__int__", "__float__", "__complex__", "__bool__",
+		"__array__", "__len__", "__getitem__"} {
 		if _, has := s.TypeLookup(obj.Class, hook); has && (IsTensor(a) || hook == "__torch_function__") {
 			return nil, false, nil
 		}
@@ -537,7 +550,8 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 }
 
 // containerOperator is an operator of Python's containers; owner is the left operand as the program has it.
-func containerOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b, owner VariableTracker) (VariableTracker, bool, error) {
+func containerOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b,
+	owner VariableTracker) (VariableTracker, bool, error) {
 	if r, ok, err := setOperator(tx, n, inplace, a, b); ok || err != nil {
 		if _, same := a.(*SetVariable); same && r == a {
 			r = owner
@@ -662,7 +676,8 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 	seq, times := a, b
 	if !isRepeatable(a) {
 		seq, times = b, a
-		if c, ok := owner.(*ConstantVariable); inplace && (!ok || c.Value.Type() != tx.World().Builtin("int")) { // only operands without any sequence's slots are repeated by *=
+		// only operands without any sequence's slots are repeated by *=
+		if c, ok := owner.(*ConstantVariable); inplace && (!ok || c.Value.Type() != tx.World().Builtin("int")) {
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s *= %s", Describe(tx, owner), Describe(tx, b))
 		}
 	}
@@ -738,7 +753,8 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 	if err != nil {
 		return nil, true, err
 	}
-	if x.class.IsNull() && x.holder == nil && !y.class.IsNull() { // __ror__ of OrderedDict and defaultdict keep their own type
+	// __ror__ of OrderedDict and defaultdict keep their own type
+	if x.class.IsNull() && x.holder == nil && !y.class.IsNull() {
 		c.class, c.factory = y.class, y.factory
 	}
 	return c, true, c.update(tx, []VariableTracker{y}, nil)

@@ -88,7 +88,8 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 			return r, err
 		}
 		if o, ok := s.x.(*ObjectVariable); ok && o.Class == tx.World().sorted {
-			return nil, unsupported(exc.OperatorUnsupported, "sort of %s, whose comparison returns NotImplemented", py.TypeName(o.Class))
+			return nil, unsupported(exc.OperatorUnsupported, "sort of %s, whose comparison returns NotImplemented",
+				py.TypeName(o.Class))
 		}
 	}
 	if op == opcode.CMP_EQ || op == opcode.CMP_NE {
@@ -104,8 +105,10 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 // knownComparison tells kinds whose comparison compareSlot knows wholly.
 func knownComparison(v VariableTracker) bool {
 	switch v.(type) {
-	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable, *DictViewVariable, *RangeVariable,
-		*SliceVariable, *ObjectVariable, *FunctionVariable, *MethodVariable, *ClassVariable, *BuiltinVariable, *TorchVariable,
+	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable,
+		*DictViewVariable, *RangeVariable,
+		*SliceVariable, *ObjectVariable, *FunctionVariable, *MethodVariable, *ClassVariable, *BuiltinVariable,
+		*TorchVariable,
 		*ModuleVariable, *UnboundMethod, *OptimizedVariable, standIn:
 		return true
 	}
@@ -127,7 +130,8 @@ func typeError(tx Translator, text string, operands ...VariableTracker) error {
 		out, operands = out+typeName(tx, t), operands[1:]
 	}
 	o := &exc.Observed{TypeName: "TypeError", Text: out}
-	v, err := newException(tx, tx.World().Builtin("TypeError"), []VariableTracker{NewConstant(tx.Scope().Str(out), nil)}, nil)
+	v, err := newException(tx, tx.World().Builtin("TypeError"),
+		[]VariableTracker{NewConstant(tx.Scope().Str(out), nil)}, nil)
 	if err == nil {
 		o.Value = v
 	}
@@ -147,8 +151,10 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	if o, ok := instance(a); ok {
 		return o.compare(tx, op, b)
 	}
-	if c, ok := a.(*ClassVariable); ok && !tx.World().plainMetaclass(tx, c.Class, operatorSpecials("compare", int(op))...) {
-		return nil, unsupported(exc.OperatorUnsupported, "comparison of class %s: its metaclass overrides this", py.TypeName(c.Class))
+	if c, ok := a.(*ClassVariable); ok && !tx.World().plainMetaclass(tx, c.Class,
+		operatorSpecials("compare", int(op))...) {
+		return nil, unsupported(exc.OperatorUnsupported, "comparison of class %s: its metaclass overrides this",
+			py.TypeName(c.Class))
 	}
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
 		b = o.value // the builtin type's own comparison takes an instance of a subclass for what it holds
@@ -207,10 +213,12 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	if setLike(a) && setLike(b) {
 		return compareSets(tx, op, a, b)
 	}
-	if o, ok := b.(*ObjectVariable); ok && o.exc == nil { // an instance of its own type's subclass, whose contents are not known
+	// an instance of its own type's subclass, whose contents are not known
+	if o, ok := b.(*ObjectVariable); ok && o.exc == nil {
 		t, err := PythonType(tx, a)
 		if err != nil || t != tx.World().ObjectType && py.IsSubtype(o.Class, t) || setLike(a) && untrackedSet(tx, o) {
-			return nil, unsupported(exc.OperatorUnsupported, "comparison of %s with %s", Describe(tx, a), Describe(tx, b))
+			return nil, unsupported(exc.OperatorUnsupported, "comparison of %s with %s", Describe(tx, a),
+				Describe(tx, b))
 		}
 	}
 	return nil, nil
@@ -295,7 +303,8 @@ func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTrac
 // compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their
 // lengths first, and see what comparing their items makes of them: list_richcompare of CPython 3.11,
 // Objects/listobject.c.
-func compareRows(tx Translator, op opcode.CompareOp, x, y *[]VariableTracker, lengthFirst bool) (VariableTracker, error) {
+func compareRows(tx Translator, op opcode.CompareOp, x, y *[]VariableTracker,
+	lengthFirst bool) (VariableTracker, error) {
 	if lengthFirst && len(*x) != len(*y) && (op == opcode.CMP_EQ || op == opcode.CMP_NE) {
 		return BoolConst(op == opcode.CMP_NE), nil
 	}
@@ -487,8 +496,10 @@ func constantContains(tx Translator, c, v VariableTracker) (found, decided bool,
 		found, err = knownContains(tx, oc, ov)
 		return found, true, err
 	}
-	if k := oc.Kind(); k == py.Str || k == py.Bytes || k == py.TypeKind || k == py.TypeSub || tx.World().IsEnum(tx.Scope(), oc) {
-		return false, true, unsupported(exc.OperatorUnsupported, "membership of %s in %s", Describe(tx, v), Describe(tx, c))
+	if k := oc.Kind(); k == py.Str || k == py.Bytes || k == py.TypeKind || k == py.TypeSub ||
+		tx.World().IsEnum(tx.Scope(), oc) {
+		return false, true, unsupported(exc.OperatorUnsupported, "membership of %s in %s", Describe(tx, v),
+			Describe(tx, c))
 	}
 	if oc.Kind() == py.FrozenSet {
 		s, err := setOf(tx, c, true)
@@ -503,7 +514,8 @@ func constantContains(tx Translator, c, v VariableTracker) (found, decided bool,
 
 // knownContains lets CPython look for a constant in a constant.
 func knownContains(tx Translator, c, v py.Object) (bool, error) {
-	if err := tx.World().computable(tx, []py.Object{c, v}, "__contains__", "__iter__", "__getitem__", "__eq__", "__hash__"); err != nil {
+	if err := tx.World().computable(tx, []py.Object{c, v}, "__contains__", "__iter__", "__getitem__", "__eq__",
+		"__hash__"); err != nil {
 		return false, err
 	}
 	if k := c.Kind(); (k == py.TypeKind || k == py.TypeSub) && tx.World().IsEnumClass(tx.Scope(), c) {

@@ -99,7 +99,8 @@ func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw
 }
 
 // CallMethod is obj.name(*args, **kwargs).
-func CallMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func CallMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if added, err := addUnseen(tx, obj, name, args, kwargs); added || err != nil {
 		return NoneConst(), err
 	}
@@ -133,7 +134,8 @@ var readsState = map[string]bool{
 }
 
 // callConstantMethod asks CPython for a method of an immutable value with known arguments.
-func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "method %s of %s", name, Describe(tx, obj))
@@ -161,7 +163,8 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	}
 	if name == "join" && len(args) == 1 && len(kwargs) == 0 && (o.Kind() == py.Str || o.Kind() == py.Bytes) {
 		items, err := UnpackIterator(tx, args[0])
-		if e, raised := err.(*exc.Observed); raised && e.TypeName == "TypeError" { // which C replaces where iter() has raised it
+		// which C replaces where iter() has raised it
+		if e, raised := err.(*exc.Observed); raised && e.TypeName == "TypeError" {
 			err = unsupported(exc.CallUnsupported, "join of %s", Describe(tx, args[0]))
 		}
 		if err != nil {
@@ -343,7 +346,8 @@ func LoadMethod(tx Translator, obj VariableTracker, name string) (below, top Var
 	if t, err := PythonType(tx, b.obj); err == nil && py.Is(t, py.GenericGetAttr) { // where CPython binds no method
 		return NewBuiltin(b.elsewhere, "", nil), b.obj, nil
 	}
-	return nil, nil, unsupported(exc.AttrUnsupported, "%s of %s, a C method of another class", name, Describe(tx, b.obj))
+	return nil, nil, unsupported(exc.AttrUnsupported, "%s of %s, a C method of another class", name,
+		Describe(tx, b.obj))
 }
 
 func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
@@ -495,7 +499,8 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
 	k, ok2 := AsConstant(tx, key)
 	if ok && ok2 {
-		if err := tx.World().computable(tx, []py.Object{o, k}, "__getitem__", "__index__", "__hash__", "__eq__"); err != nil {
+		if err := tx.World().computable(tx, []py.Object{o, k}, "__getitem__", "__index__", "__hash__",
+			"__eq__"); err != nil {
 			return nil, err
 		}
 		r, err := tx.Scope().GetItem(o, k)
@@ -701,7 +706,8 @@ func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 		return false, unsupported(exc.OperatorUnsupported, "identity of two numpy scalars")
 	}
 	singleton := func(k py.Kind) bool {
-		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented || k == py.Other || k == py.Code
+		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented ||
+			k == py.Other || k == py.Code
 	}
 	if singleton(ka) || singleton(kb) {
 		return a.Value == b.Value, nil

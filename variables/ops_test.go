@@ -129,7 +129,8 @@ func (c *cases) check(f func() (VariableTracker, error), function string, texts 
 		return
 	}
 	c.known++
-	assert.Equal(c.t, theirs(c.t, c.tx, c.ns, function, texts...), outcome(c.t, c.tx, c.shown, v, err), "%s%q", function, texts)
+	assert.Equal(c.t, theirs(c.t, c.tx, c.ns, function, texts...), outcome(c.t, c.tx, c.shown, v, err), "%s%q",
+		function, texts)
 }
 
 // compare runs all cases of a test.
@@ -149,7 +150,9 @@ func TestOperatorsAreCPythons(t *testing.T) {
 		for op, name := range textsOf(t, c.tx, c.ns, "operators") {
 			for _, a := range samples {
 				for _, b := range samples {
-					c.check(func() (VariableTracker, error) { return Binary(c.tx, opcode.BinaryOp(op), c.of(a), c.of(b)) },
+					c.check(func() (VariableTracker, error) {
+						return Binary(c.tx, opcode.BinaryOp(op), c.of(a), c.of(b))
+					},
 						"operated", name, a, b)
 				}
 			}
@@ -162,7 +165,9 @@ func TestComparisonsAreCPythons(t *testing.T) {
 		for _, a := range samples {
 			for _, b := range samples {
 				for op, name := range []string{"<", "<=", "==", "!=", ">", ">="} {
-					c.check(func() (VariableTracker, error) { return Compare(c.tx, opcode.CompareOp(op), c.of(a), c.of(b)) },
+					c.check(func() (VariableTracker, error) {
+						return Compare(c.tx, opcode.CompareOp(op), c.of(a), c.of(b))
+					},
 						"compared", name, a, b)
 				}
 				c.check(func() (VariableTracker, error) {
@@ -178,7 +183,8 @@ func TestSubscriptsAreCPythons(t *testing.T) {
 	compare(t, func(c *cases, samples []string) {
 		for _, a := range samples {
 			for _, key := range textsOf(t, c.tx, c.ns, "keys") {
-				c.check(func() (VariableTracker, error) { return GetItem(c.tx, c.of(a), c.of(key)) }, "subscript", a, key)
+				c.check(func() (VariableTracker, error) { return GetItem(c.tx, c.of(a), c.of(key)) },
+					"subscript", a, key)
 			}
 		}
 	})
@@ -189,7 +195,8 @@ func TestMethodsAreCPythons(t *testing.T) {
 	compare(t, func(c *cases, samples []string) {
 		for _, a := range samples {
 			for _, name := range methodsOf(c, a) {
-				for _, args := range []string{"()", "(0,)", "(1,)", "('a',)", "([2, 1],)", "({1, 3},)", "({1: 5},)", "(1, 2)", "('a', 'b')", "(None,)"} {
+				for _, args := range []string{"()", "(0,)", "(1,)", "('a',)", "([2, 1],)", "({1, 3},)", "({1: 5},)",
+					"(1, 2)", "('a', 'b')", "(None,)"} {
 					c.check(func() (VariableTracker, error) {
 						v := c.of(a)
 						items, err := Unpack(c.tx, c.of(args))

@@ -63,7 +63,8 @@ func (t *TensorVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 // PythonType implements Typed.
 func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
 	if tx.World().Casts > 0 && t.Src == nil {
-		return py.Object{}, unsupported(exc.TensorMetadata, "type of %s, where Python calls return tensors", t.describe())
+		return py.Object{}, unsupported(exc.TensorMetadata, "type of %s, where Python calls return tensors",
+			t.describe())
 	}
 	if len(t.classes(tx)) > 1 {
 		return py.Object{}, unsupported(exc.TensorSubclass, "type of %s, which may be an operand", t.describe())
@@ -245,7 +246,9 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 		tx.World().Asked.Changes++
 		if differs, err := tx.Output().GradFlagMayDiffer(t, m.RequiresGrad); differs || err != nil {
 			if err == nil {
-				err = unsupported(exc.TensorMetadata, "requires_grad of %s, after an in-place operation on a tensor that may share its memory", t.describe())
+				err = unsupported(exc.TensorMetadata,
+					"requires_grad of %s, after an in-place operation on a tensor that may share its memory",
+					t.describe())
 			}
 			return nil, true, err
 		}
@@ -267,7 +270,8 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 
 // fields of gd_tensor_spec that each question rests on.
 var neededFields = map[string]uint16{
-	"shape": 32 | 64, "ndim": 32, "dtype": 4, "device": 8, "layout": 2, "requires_grad": 16, "stride": 32 | 64 | 128, "": 32 | 64,
+	"shape": 32 | 64, "ndim": 32, "dtype": 4, "device": 8, "layout": 2, "requires_grad": 16, "stride": 32 | 64 | 128,
+	"":              32 | 64,
 	"is_contiguous": 32 | 64 | 128,
 }
 
@@ -315,7 +319,8 @@ func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool
 }
 
 // tensorAttrs are attributes whose value is a tensor made from this one.
-var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, "real": true, "imag": true, "data": true}
+var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, "real": true, "imag": true,
+	"data": true}
 
 // GetAttr implements AttrGetter.
 func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
@@ -335,7 +340,8 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 		return v, err
 	}
 	if tensorAttrs[name] {
-		node, err := tx.Output().CallFunction(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{t, StrConst(tx, name)}, nil)
+		node, err := tx.Output().CallFunction(tx, tx.World().GetAttrBuiltin, "builtins.getattr",
+			[]VariableTracker{t, StrConst(tx, name)}, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -97,7 +97,8 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 	case *TupleVariable:
 		y, ok := b.(*TupleVariable)
 		made := func(t *TupleVariable) bool { return t.Src == nil && t.real.IsNull() && t.holder == nil }
-		equal = ok && (x == y || x.class == y.class && made(x) && made(y)) && p.tuples[b] == nil && p.Operands(tx, x.items, y.items)
+		equal = ok && (x == y || x.class == y.class && made(x) && made(y)) && p.tuples[b] == nil &&
+			p.Operands(tx, x.items, y.items)
 		p.tuples[b] = a
 	case *LazyVariable: // that nobody has looked at
 		y, ok := b.(*LazyVariable)
@@ -185,7 +186,8 @@ func peek(v VariableTracker) VariableTracker {
 
 // plainComputed tells tensors that the graph computes and of which nothing else is known.
 func plainComputed(t *TensorVariable) bool {
-	return t.Src == nil && t.Example.IsNull() && t.Class.IsNull() && t.attrs == nil && t.known == nil && t.made == nil && t.outside == nil
+	return t.Src == nil && t.Example.IsNull() && t.Class.IsNull() && t.attrs == nil && t.known == nil &&
+		t.made == nil && t.outside == nil
 }
 
 // nodes pairs two nodes, one to one.

@@ -22,7 +22,8 @@ func (t *TensorVariable) ownAttr(tx Translator, name string) (VariableTracker, b
 	}
 	read, _ := s.TypeLookup(class, "__getattribute__")
 	if theirs, _ := s.TypeLookup(tx.World().TensorType, "__getattribute__"); read != theirs {
-		return nil, true, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name, py.TypeName(class))
+		return nil, true, unsupported(exc.AttrUnsupported, "%s of a %s: __getattribute__ is overridden", name,
+			py.TypeName(class))
 	}
 	data := false
 	if inClass {
@@ -238,8 +239,10 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 // changesItself are methods that change more of a tensor than what is in it: done to an alias, the tensor stays as it
 // was.
 var changesItself = map[string]bool{
-	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true, "as_strided_": true,
-	"resize_": true, "resize_as_": true, "resize_as_sparse_": true, "set_": true, "requires_grad_": true, "detach_": true, "rename_": true,
+	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true,
+	"as_strided_": true,
+	"resize_":     true, "resize_as_": true, "resize_as_sparse_": true, "set_": true, "requires_grad_": true,
+	"detach_": true, "rename_": true,
 	"share_memory_": true, "movedim_": true,
 }
 
@@ -247,7 +250,8 @@ var changesItself = map[string]bool{
 // itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
-		return cmp.Or(err, unsupported(exc.CallUnsupported, "%s of a leaf that requires gradients, in a graph that is compiled", name))
+		return cmp.Or(err, unsupported(exc.CallUnsupported,
+			"%s of a leaf that requires gradients, in a graph that is compiled", name))
 	}
 	if err := t.hidesChange(tx, name); err != nil {
 		return err
@@ -275,7 +279,8 @@ func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 	}
 	hidden, err := tx.Output().HidesChange(tx, t)
 	if err == nil && hidden {
-		err = unsupported(exc.CallUnsupported, "%s of a tensor that autograd has recorded, hidden from autograd, in a graph that is compiled", name)
+		err = unsupported(exc.CallUnsupported,
+			"%s of a tensor that autograd has recorded, hidden from autograd, in a graph that is compiled", name)
 	}
 	return err
 }
@@ -330,7 +335,8 @@ func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, k
 		return err
 	}
 	if (err != nil || m.RequiresGrad != (wanted == py.True())) && tx.Output().TakesApart() {
-		return unsupported(exc.CallUnsupported, "Tensor.requires_grad_ of a tensor that it changes, in a graph that is compiled")
+		return unsupported(exc.CallUnsupported,
+			"Tensor.requires_grad_ of a tensor that it changes, in a graph that is compiled")
 	}
 	return nil
 }
@@ -341,7 +347,8 @@ func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
 		if kw.Name != "requires_grad" || name == "Tensor.requires_grad_" || !tx.Output().WholeGraph() {
 			continue
 		}
-		if c, ok := AsConstant(tx, MustRealize(tx, kw.Value)); (!ok || c != py.False() && c != pyNone) && tx.Output().TakesApart() {
+		if c, ok := AsConstant(tx, MustRealize(tx, kw.Value)); (!ok || c != py.False() && c != pyNone) &&
+			tx.Output().TakesApart() {
 			return unsupported(exc.CallUnsupported, "%s with requires_grad=True, in a graph that is compiled", name)
 		}
 	}

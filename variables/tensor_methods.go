@@ -10,7 +10,8 @@ import (
 
 // tensorToPython are methods whose result depends on data.
 var tensorToPython = map[string]bool{
-	"item": true, "tolist": true, "numpy": true, "__bool__": true, "__int__": true, "__float__": true, "__index__": true,
+	"item": true, "tolist": true, "numpy": true, "__bool__": true, "__int__": true, "__float__": true,
+	"__index__":   true,
 	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
 }
 
@@ -18,8 +19,10 @@ var tensorToPython = map[string]bool{
 var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": "int", "__float__": "float"}
 
 // CallMethod implements MethodCaller.
-func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); !t.Class.IsNull() && t.Class != tx.World().ParameterType {
+func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
+	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); !t.Class.IsNull() &&
+		t.Class != tx.World().ParameterType {
 		if own, has := tx.Scope().TypeLookup(t.Class, name); !has || !ok || own != fn {
 			m, err := t.GetAttr(tx, name)
 			if err != nil {
@@ -32,7 +35,8 @@ func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableT
 }
 
 // torchMethod is a method that torch.Tensor has, whatever the tensor's class has under its name.
-func (t *TensorVariable) torchMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TensorVariable) torchMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); ok && name != "as_subclass" {
 		again := func() (VariableTracker, error) { return t.plainMethod(tx, name, args, kwargs) }
 		if name == "__iter__" { // what it iterates over are plain tensors
@@ -46,7 +50,8 @@ func (t *TensorVariable) torchMethod(tx Translator, name string, args []Variable
 }
 
 // plainMethod is a method of torch.Tensor's, where no handler is called.
-func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if tensorToPython[name] {
 		return t.toPython(tx, name, args, kwargs)
 	}
@@ -91,7 +96,8 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 }
 
 // toPython is a method that returns Python values computed at run time: it splits, unless they can be predicted.
-func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
 		if v, ok, err := tx.Output().Foresee(tx, t, ask); ok || err != nil {
 			return NewConstant(v, nil), err
@@ -101,7 +107,8 @@ func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTra
 }
 
 // knownMethod is a method that has code of its own here; false for others.
-func (t *TensorVariable) knownMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (r VariableTracker, known bool, err error) {
+func (t *TensorVariable) knownMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (r VariableTracker, known bool, err error) {
 	switch {
 	case name == "as_subclass" && len(kwargs) == 0:
 		r, err = t.asSubclass(tx, py.Object{}, args)
@@ -118,7 +125,8 @@ func (t *TensorVariable) knownMethod(tx Translator, name string, args []Variable
 }
 
 // inlineMethod is a method in Python, of the tensor's class; all: the tensor and the arguments.
-func (t *TensorVariable) inlineMethod(tx Translator, name string, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TensorVariable) inlineMethod(tx Translator, name string, all []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	fn, ok := tx.Scope().TypeLookup(t.class(tx), name)
 	if !ok || fn.Kind() != py.Function {
 		return nil, unsupported(exc.CallUnsupported, "Tensor.%s", name)
@@ -127,7 +135,8 @@ func (t *TensorVariable) inlineMethod(tx Translator, name string, all []Variable
 }
 
 // recordMethod makes a node of a method whose result has this kind; all: the tensor and the arguments.
-func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, all []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, all []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if err := recordable(tx, name, kind, all[1:]); err != nil {
 		return nil, err
 	}
@@ -187,7 +196,8 @@ func KwNames(kwargs []Kw) []string {
 
 // ofDtype are methods that ask for an attribute of the dtype.
 var ofDtype = map[string]string{
-	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed", "element_size": "itemsize",
+	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed",
+	"element_size": "itemsize",
 }
 
 // metaMethod answers methods that only ask for metadata.
@@ -266,7 +276,8 @@ func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTr
 	if r, ok, err := overriddenOperator(tx, "getitem", false, []VariableTracker{t, key}); ok || err != nil {
 		return r, err
 	}
-	if r, ok, err := dispatchTorch(tx, tx.World().Operator("getitem"), []VariableTracker{t, key}, nil, plain); ok || err != nil {
+	if r, ok, err := dispatchTorch(tx, tx.World().Operator("getitem"), []VariableTracker{t, key}, nil, plain); ok ||
+		err != nil {
 		return r, err
 	}
 	return plain()

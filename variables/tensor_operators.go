@@ -14,7 +14,8 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 	for i, v := range operands {
 		// Scalars of numpy's leave operators to the tensor, in front of it too; torch reads a numpy.bool as a float,
 		// and refuses to multiply matrices by a scalar in words that name its type.
-		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) && name == "matmul") {
+		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) &&
+			name == "matmul") {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
 		}
 		if plain := plainNumber(tx, v); plain != v {
@@ -40,7 +41,8 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 }
 
 // handledOperator is an operator on operands whose classes have special methods of their own, or handlers.
-func handledOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, bool, error) {
+func handledOperator(tx Translator, name string, inplace bool,
+	operands []VariableTracker) (VariableTracker, bool, error) {
 	if r, ok, err := overriddenOperator(tx, name, inplace, operands); ok || err != nil {
 		return r, ok, err
 	}
@@ -64,12 +66,14 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 		}
 	}
 	if inplace && name == "matmul" && !(IsTensor(operands[0]) && IsTensor(operands[1])) { // CPython's error names @=
-		return nil, unsupported(exc.OperatorUnsupported, "@= of %s and %s", Describe(tx, operands[0]), Describe(tx, operands[1]))
+		return nil, unsupported(exc.OperatorUnsupported, "@= of %s and %s", Describe(tx, operands[0]),
+			Describe(tx, operands[1]))
 	}
 	t, self := operands[0].(*TensorVariable)
 	if inplace && self {
 		own := "i" + strings.TrimSuffix(name, "_")
-		if _, inplace = tx.Scope().TypeLookup(tx.World().TensorType, "__"+own+"__"); inplace { // there is no __imatmul__
+		// there is no __imatmul__
+		if _, inplace = tx.Scope().TypeLookup(tx.World().TensorType, "__"+own+"__"); inplace {
 			name = own
 			if err := t.mayChange(tx, "__"+own+"__"); err != nil {
 				return nil, err
@@ -130,7 +134,8 @@ func isNumber(tx Translator, v VariableTracker) bool {
 }
 
 // graphCall adds a call_function node and wraps its result.
-func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, gives result) (VariableTracker, error) {
+func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw,
+	gives result) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err

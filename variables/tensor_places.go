@@ -47,7 +47,8 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 }
 
 // makers are functions that take sizes, and tensors for them.
-var makers = map[string]bool{"torch.zeros": true, "torch.ones": true, "torch.empty": true, "torch.rand": true, "torch.randn": true}
+var makers = map[string]bool{"torch.zeros": true, "torch.ones": true, "torch.empty": true, "torch.rand": true,
+	"torch.randn": true}
 
 // knownSizes replaces tensors among the sizes that torch's own code gives to a function which makes a tensor by their
 // values, where these can be foreseen: a backend's fake tensors have none.

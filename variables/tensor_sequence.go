@@ -29,7 +29,8 @@ func (s *TensorSequence) PythonType(tx Translator) (py.Object, error) {
 func (s *TensorSequence) Items(tx Translator) ([]VariableTracker, error) {
 	if s.items == nil {
 		for i := 0; i < s.n; i++ {
-			v, err := graphCall(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{s, IntConst(tx, i)}, nil, result{kind: givesTensor})
+			v, err := graphCall(tx, tx.World().Operator("getitem"), "operator.getitem",
+				[]VariableTracker{s, IntConst(tx, i)}, nil, result{kind: givesTensor})
 			if err != nil {
 				return nil, err
 			}
@@ -66,7 +67,8 @@ func (s *TensorSequence) GetAttr(tx Translator, name string) (VariableTracker, e
 	if strings.HasPrefix(name, "_") || name == "count" || name == "index" || name == "append" {
 		return nil, unsupported(exc.AttrUnsupported, "%s of an operation's results", name)
 	}
-	v, err := graphCall(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{s, StrConst(tx, name)}, nil, result{kind: givesTensor})
+	v, err := graphCall(tx, tx.World().GetAttrBuiltin, "builtins.getattr", []VariableTracker{s, StrConst(tx, name)},
+		nil, result{kind: givesTensor})
 	if err == nil && !s.Class.IsNull() {
 		v.(*TensorVariable).become(tx, s.Class)
 	}

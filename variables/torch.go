@@ -158,7 +158,8 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 		obj = x.Fn
 	}
 	refused := unsupported(exc.CallUnsupported, "typing.get_type_hints of %s", Describe(tx, v))
-	if obj.IsNull() || tx.World().Effects > 0 { // what the program has changed so far may be annotations, or the names in them
+	// what the program has changed so far may be annotations, or the names in them
+	if obj.IsNull() || tx.World().Effects > 0 {
 		return nil, refused
 	}
 	r, err := tx.Scope().Call(tx.World().typeHints, obj)
@@ -210,7 +211,8 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 }
 
 // callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
-func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if tx.Output().WholeGraph() && becomesAnother(tx, name, args) && tx.Output().TakesApart() {
 		return nil, unsupported(exc.CallUnsupported, "%s, which the backend would take apart", name)
 	}
@@ -219,7 +221,8 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
-		if _, member := enumMember(tx, first); member { // where a tensor stands most often: torch's error names its class
+		// where a tensor stands most often: torch's error names its class
+		if _, member := enumMember(tx, first); member {
 			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
 		}
 	}
@@ -240,8 +243,10 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, err
 		}
 	}
-	if kind.kind == givesUnknown && t.Fn.Kind() == py.Function { // a Python wrapper of torch: what it calls may be known
-		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
+	// a Python wrapper of torch: what it calls may be known
+	if kind.kind == givesUnknown && t.Fn.Kind() == py.Function {
+		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)),
+			args, kwargs)
 	}
 	switch kind.kind {
 	case givesInt, givesFloat, givesBool, givesScalar, givesObject, givesUnknown:
@@ -278,7 +283,8 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 }
 
 // callOut is an operation that writes its results into tensors, which it gives back, resized where they must be.
-func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker, gives result) (VariableTracker, error) {
+func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker,
+	gives result) (VariableTracker, error) {
 	v, err := Realize(tx, out)
 	if err != nil {
 		return nil, err
@@ -405,7 +411,8 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 			}
 			if o, ok := r.(*ObjectVariable); ok {
 				if _, hook := tx.Scope().TypeLookup(o.Class, "__getattr__"); hook || !plainGetAttr(tx, o.Class) {
-					return nil, unsupported(exc.TensorSubclass, "a %s, which overrides attribute access", py.TypeName(o.Class))
+					return nil, unsupported(exc.TensorSubclass, "a %s, which overrides attribute access",
+						py.TypeName(o.Class))
 				}
 			}
 		}

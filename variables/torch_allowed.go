@@ -8,7 +8,8 @@ import (
 
 // CallAllowed puts a call of a function that the user allowed in graphs into this one. What it returns, and whether it
 // changed a tensor that it was given, python/godynamo/_translator/fake.py finds out.
-func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,8 @@ func described(tx Translator, node *fxgraph.Node, description py.Object) (Variab
 				out[i] = v
 				continue
 			}
-			item, err := tx.Output().CallFunction(tx, tx.World().Operator("getitem"), "operator.getitem", []VariableTracker{&TensorSequence{Node: node}, keys[i]}, nil)
+			item, err := tx.Output().CallFunction(tx, tx.World().Operator("getitem"), "operator.getitem",
+				[]VariableTracker{&TensorSequence{Node: node}, keys[i]}, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -9,11 +9,14 @@ import (
 
 // torchCall is a call of a callable of one kind. Neither result nor error: the arguments are not those of such a call,
 // which splits.
-type torchCall func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+type torchCall func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error)
 
 // exactly takes n positional arguments and no others.
-func exactly(n int, call func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker, error)) torchCall {
-	return func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func exactly(n int, call func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
+	error)) torchCall {
+	return func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+		kwargs []Kw) (VariableTracker, error) {
 		if len(args) != n || len(kwargs) > 0 {
 			return nil, nil
 		}
@@ -22,8 +25,10 @@ func exactly(n int, call func(tx Translator, t *TorchVariable, args []VariableTr
 }
 
 // withoutKeywords takes no keywords.
-func withoutKeywords(call func(tx Translator, t *TorchVariable, name string, args []VariableTracker) (VariableTracker, error)) torchCall {
-	return func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func withoutKeywords(call func(tx Translator, t *TorchVariable, name string, args []VariableTracker) (VariableTracker,
+	error)) torchCall {
+	return func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+		kwargs []Kw) (VariableTracker, error) {
 		if len(kwargs) > 0 {
 			return nil, nil
 		}
@@ -36,52 +41,67 @@ var torchCalls map[callableKind]torchCall
 
 func init() { // calls reach Call again
 	torchCalls = map[callableKind]torchCall{
-		kindFromNumpy: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker, error) {
+		kindFromNumpy: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
+			error) {
 			return arrayTensor(tx, t.Fn, args[0])
 		}),
-		kindOp: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-			return t.dispatched(tx, args, kwargs, func() (VariableTracker, error) { return t.callOp(tx, name, args, kwargs) })
+		kindOp: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return t.dispatched(tx, args, kwargs,
+				func() (VariableTracker, error) { return t.callOp(tx, name, args, kwargs) })
 		},
-		kindAllowed: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindAllowed: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return CallAllowed(tx, t.Fn, name, args, kwargs)
 		},
-		kindTransform: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindTransform: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return higherCalls.Transform(tx, t, name, args, kwargs)
 		},
-		kindTransformed: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindTransformed: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return higherCalls.Transformed(tx, t, args, kwargs)
 		},
-		kindHop: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindHop: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return higherCalls.Operator(tx, t, args, kwargs)
 		},
-		kindTaker: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindTaker: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return higherCalls.Take(tx, t, t.detail, args, kwargs)
 		},
-		kindSubstitute: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindSubstitute: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			r, _, err := callStandIn(tx, t.Fn, args, kwargs)
 			return r, err
 		},
-		kindStandIn: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindStandIn: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			r, _, err := callStandIn(tx, t.Fn, args, kwargs)
 			return t.orInlined(tx, name, args, kwargs, r, err)
 		},
-		kindPure: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-			r, err := foldPure(tx, tx.World().callPure, append([]VariableTracker{NewConstant(t.Fn, nil)}, args...), kwargs)
+		kindPure: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			r, err := foldPure(tx, tx.World().callPure, append([]VariableTracker{NewConstant(t.Fn, nil)}, args...),
+				kwargs)
 			return t.orInlined(tx, name, args, kwargs, r, err)
 		},
 		kindFold:     folded,
 		kindConstant: folded,
-		kindDispatch: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindDispatch: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return t.dispatch(tx, args, kwargs)
 		},
 		kindAsked: exactly(0, func(tx Translator, t *TorchVariable, _ []VariableTracker) (VariableTracker, error) {
 			return t.asked(tx)
 		}),
-		kindState: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindState: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			tx.Output().AddGuards(guards.GlobalState())
 			return folded(tx, t, name, args, kwargs)
 		},
-		kindSetState: withoutKeywords(func(tx Translator, t *TorchVariable, name string, args []VariableTracker) (VariableTracker, error) {
+		kindSetState: withoutKeywords(func(tx Translator, t *TorchVariable, name string,
+			args []VariableTracker) (VariableTracker, error) {
 			if strings.HasPrefix(name, "torch.") {
 				if err := withoutModes(tx, name); err != nil {
 					return nil, err
@@ -89,22 +109,26 @@ func init() { // calls reach Call again
 			}
 			return tx.Output().SwitchState(tx, t.Fn, name, args)
 		}),
-		kindEnterState: withoutKeywords(func(tx Translator, t *TorchVariable, name string, args []VariableTracker) (VariableTracker, error) {
+		kindEnterState: withoutKeywords(func(tx Translator, t *TorchVariable, name string,
+			args []VariableTracker) (VariableTracker, error) {
 			if err := tx.Output().EntersState(); err != nil {
 				return nil, err
 			}
 			return tx.Output().SwitchState(tx, t.Fn, name, args)
 		}),
-		kindModes: withoutKeywords(func(tx Translator, t *TorchVariable, name string, args []VariableTracker) (VariableTracker, error) {
+		kindModes: withoutKeywords(func(tx Translator, t *TorchVariable, name string,
+			args []VariableTracker) (VariableTracker, error) {
 			return t.modeCall(tx, name, args)
 		}),
-		kindConverted: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindConverted: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			if len(args) != 2 {
 				return nil, nil
 			}
 			return converted(tx, args[0], args[1])
 		},
-		kindRecursiveRepr: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker, error) {
+		kindRecursiveRepr: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
+			error) {
 			if t.Src == nil {
 				return nil, nil
 			}
@@ -113,73 +137,92 @@ func init() { // calls reach Call again
 		kindExcInfo: exactly(0, func(tx Translator, _ *TorchVariable, _ []VariableTracker) (VariableTracker, error) {
 			return excInfo(tx)
 		}),
-		kindCurrentException: exactly(0, func(tx Translator, _ *TorchVariable, _ []VariableTracker) (VariableTracker, error) {
+		kindCurrentException: exactly(0, func(tx Translator, _ *TorchVariable, _ []VariableTracker) (VariableTracker,
+			error) {
 			return currentException(tx)
 		}),
-		kindTypeHints: exactly(1, func(tx Translator, _ *TorchVariable, args []VariableTracker) (VariableTracker, error) {
+		kindTypeHints: exactly(1, func(tx Translator, _ *TorchVariable, args []VariableTracker) (VariableTracker,
+			error) {
 			return typeHintsOf(tx, args[0])
 		}),
-		kindSignature: exactly(1, func(tx Translator, _ *TorchVariable, args []VariableTracker) (VariableTracker, error) {
+		kindSignature: exactly(1, func(tx Translator, _ *TorchVariable, args []VariableTracker) (VariableTracker,
+			error) {
 			return signatureOf(tx, args[0])
 		}),
-		kindLog: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindLog: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return callLogging(tx, t.Fn, args, kwargs)
 		},
-		kindWarn: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindWarn: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return callWarn(tx, t.Fn, args, kwargs)
 		},
-		kindMakeSubclass: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindMakeSubclass: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return madeSubclass(tx, makeSubclass, args, kwargs)
 		},
-		kindHandleTorchFunction: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindHandleTorchFunction: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return handleTorchFunction(tx, args, kwargs)
 		},
-		kindTorchFunctionCheck: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindTorchFunctionCheck: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			return t.overloadCheck(tx, args)
 		},
-		kindTrue: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindTrue: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			return BoolConst(!tx.World().Transparent || tx.World().optimized > 0), nil
 		},
 		kindFalse: func(Translator, *TorchVariable, string, []VariableTracker, []Kw) (VariableTracker, error) {
 			return BoolConst(false), nil
 		},
-		kindTracing: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindTracing: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			tx.Output().AddGuards(guards.GlobalState()) // nothing is translated while something traces
 			return BoolConst(false), nil
 		},
-		kindTensorPredicate: func(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindTensorPredicate: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			if name == "torch.is_tensor" {
 				return t.predicate(tx, name, args)
 			}
-			return t.dispatched(tx, args, kwargs, func() (VariableTracker, error) { return t.predicate(tx, name, args) })
+			return t.dispatched(tx, args, kwargs,
+				func() (VariableTracker, error) { return t.predicate(tx, name, args) })
 		},
-		kindLater: func(_ Translator, _ *TorchVariable, name string, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindLater: func(_ Translator, _ *TorchVariable, name string, _ []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			return nil, exc.Postpone(exc.Uninitialized, "%s", name)
 		},
 		kindGraphBreak: splits,
 		kindSkipFrame:  splits,
-		kindRegion: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindRegion: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			return t.region(tx, args)
 		},
-		kindComptime: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+		kindComptime: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
 			return t.comptime(tx, args, kwargs)
 		},
-		kindDisabled: func(_ Translator, t *TorchVariable, name string, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindDisabled: func(_ Translator, t *TorchVariable, name string, _ []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			if t.detail != "" {
 				name += " (" + t.detail + ")"
 			}
 			return nil, unsupported(exc.Disabled, "%s", name)
 		},
-		kindForbidden: func(_ Translator, _ *TorchVariable, name string, _ []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindForbidden: func(_ Translator, _ *TorchVariable, name string, _ []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			return nil, unsupported(exc.CallUnsupported, "%s, marked with godynamo.forbid_in_graph", name)
 		},
 		kindOpaque:    refused,
 		kindInline:    refused,
 		kindNamespace: refused,
-		kindStandInType: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindStandInType: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			return standInType(tx, arg(args, 0))
 		},
-		kindFirst: func(_ Translator, _ *TorchVariable, _ string, args []VariableTracker, _ []Kw) (VariableTracker, error) {
+		kindFirst: func(_ Translator, _ *TorchVariable, _ string, args []VariableTracker,
+			_ []Kw) (VariableTracker, error) {
 			if len(args) == 0 {
 				return nil, nil
 			}
@@ -197,12 +240,14 @@ func folded(tx Translator, t *TorchVariable, _ string, args []VariableTracker, k
 	return foldCall(tx, t.Fn, args, kwargs)
 }
 
-func splits(tx Translator, t *TorchVariable, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func splits(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	return nil, t.asksToSplit(tx, name, args, kwargs)
 }
 
 // dispatched hands a call to the handlers of __torch_function__ that are asked first, where there are any.
-func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs []Kw, plain func() (VariableTracker, error)) (VariableTracker, error) {
+func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs []Kw,
+	plain func() (VariableTracker, error)) (VariableTracker, error) {
 	if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
 		return r, err
 	}
@@ -211,9 +256,11 @@ func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs
 
 // orInlined is a result and its error or, where the arguments are not such as give one, the Python function itself,
 // inlined.
-func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTracker, kwargs []Kw, r VariableTracker, err error) (VariableTracker, error) {
+func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTracker, kwargs []Kw, r VariableTracker,
+	err error) (VariableTracker, error) {
 	if _, unknown := err.(*exc.Unsupported); !unknown {
 		return r, err
 	}
-	return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args, kwargs)
+	return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)),
+		args, kwargs)
 }

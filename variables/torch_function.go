@@ -49,7 +49,8 @@ func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTrac
 }
 
 // eachWithin is eachArgument; inside: the lists that it is in, one of which may hold itself.
-func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]bool, visit func(v VariableTracker) error) error {
+func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]bool,
+	visit func(v VariableTracker) error) error {
 	for _, v := range vs {
 		if l, ok := v.(*LazyVariable); ok {
 			if l.real == nil && !mayOverride(tx, l.obj) {
@@ -137,7 +138,8 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 	case *ObjectVariable:
 		if x.exc == nil {
 			if answersReads(tx, x.Class) {
-				return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own __torch_function__ lookup", py.TypeName(x.Class))
+				return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own __torch_function__ lookup",
+					py.TypeName(x.Class))
 			}
 		}
 		if _, ok := s.TypeLookup(x.Class, "__torch_function__"); !ok {
@@ -148,13 +150,15 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 				_, real := s.InstanceAttr(x.Obj, "__torch_function__")
 				tx.Output().AddGuards(guards.HasAttr(x.inside(tx), "__torch_function__", real))
 				if real {
-					return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own handler", py.TypeName(x.Class))
+					return py.Object{}, unsupported(exc.TensorSubclass, "a %s with its own handler",
+						py.TypeName(x.Class))
 				}
 			}
 			return py.Object{}, nil
 		}
 		if meta := x.Class.Type(); meta != w.TypeType && meta != w.ABCMeta {
-			return py.Object{}, unsupported(exc.TensorSubclass, "a %s, whose metaclass may override __instancecheck__", py.TypeName(x.Class))
+			return py.Object{}, unsupported(exc.TensorSubclass, "a %s, whose metaclass may override __instancecheck__",
+				py.TypeName(x.Class))
 		}
 		_, own := x.attrs["__torch_function__"]
 		if !x.Obj.IsNull() && py.HasInstanceStorage(x.Obj) {
@@ -185,7 +189,8 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 // dispatchTorch is fn(*args, **kwargs) where an argument's class has a handler: that is called as torch would call it,
 // and translated. ok false: there is none, or handlers are switched off. again is the operation itself, for classes
 // that have torch.Tensor's own handler; nil: that one is translated like any other.
-func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw, again func() (VariableTracker, error)) (VariableTracker, bool, error) {
+func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw,
+	again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
 	classes, err := overriding(tx, all)
 	if err != nil {
@@ -244,7 +249,8 @@ func defaultHandler(tx Translator, class py.Object) bool {
 
 // withDefaultHandler is an operation that calls torch.Tensor's own handler: it goes into the graph as it is, and its
 // results are of the class.
-func withDefaultHandler(tx Translator, class py.Object, args []VariableTracker, again func() (VariableTracker, error)) (VariableTracker, error) {
+func withDefaultHandler(tx Translator, class py.Object, args []VariableTracker,
+	again func() (VariableTracker, error)) (VariableTracker, error) {
 	tx.World().handlersAside++
 	v, err := again()
 	tx.World().handlersAside--
@@ -362,7 +368,8 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 			r.become(tx, c)
 			return r, nil
 		}
-		node, err := tx.Output().CallFunction(tx, tx.World().convert, "converted", []VariableTracker{x, NewConstant(c, nil)}, nil)
+		node, err := tx.Output().CallFunction(tx, tx.World().convert, "converted",
+			[]VariableTracker{x, NewConstant(c, nil)}, nil)
 		return &TensorSequence{Node: node, n: x.n, Class: c}, err
 	case *ListVariable:
 		items, err := all(x.items)

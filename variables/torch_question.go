@@ -26,7 +26,8 @@ type handlerCall struct {
 
 // askTorch gives the calls of handlers that fn(*args, **kwargs) makes as long as each gives NotImplemented; mode: that
 // of a mode comes first.
-func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args []VariableTracker, kwargs []Kw) ([]handlerCall, error) {
+func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args []VariableTracker,
+	kwargs []Kw) ([]handlerCall, error) {
 	s, w := tx.Scope(), tx.World()
 	for _, c := range classes {
 		w.RestsOnBases(tx, c)
@@ -35,7 +36,8 @@ func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args 
 	if err != nil {
 		return nil, err
 	}
-	q := &torchQuestion{tx: tx, classes: classes, mirrors: s.Items(r), behind: map[py.Object]VariableTracker{}, opaque: fn == w.handleTorchFunction}
+	q := &torchQuestion{tx: tx, classes: classes, mirrors: s.Items(r), behind: map[py.Object]VariableTracker{},
+		opaque: fn == w.handleTorchFunction}
 	objs, err := q.standIns(append(append([]VariableTracker(nil), args...), KwValues(kwargs)...))
 	if err != nil {
 		return nil, err
@@ -179,7 +181,8 @@ func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
 func (c *handlerCall) run(tx Translator) (VariableTracker, error) {
 	class := NewClass(c.class, nil)
 	if d, ok := tx.Scope().TypeLookup(c.class, "__torch_function__"); ok && d.Kind() == py.Function {
-		return nil, unsupported(exc.TensorSubclass, "a handler of %s that is not a class method", py.TypeName(c.class)) // torch warns
+		// torch warns
+		return nil, unsupported(exc.TensorSubclass, "a handler of %s that is not a class method", py.TypeName(c.class))
 	}
 	handler, err := class.GetAttr(tx, "__torch_function__")
 	if err != nil {
@@ -287,7 +290,8 @@ func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracke
 
 // overriddenOperator is an operator that a tensor operand's class has a special method of its own for. The left
 // operand's is called; what else may come before it is left to CPython.
-func overriddenOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, bool, error) {
+func overriddenOperator(tx Translator, name string, inplace bool,
+	operands []VariableTracker) (VariableTracker, bool, error) {
 	special := "__" + name + "__"
 	if name[len(name)-1] == '_' { // and_, or_
 		special = "__" + name + "_"
@@ -307,7 +311,8 @@ func overriddenOperator(tx Translator, name string, inplace bool, operands []Var
 			if !ok || own == theirs {
 				continue
 			}
-			if i == 0 && j == 0 && !inplace && own.Kind() == py.Function && (len(operands) == 1 || !IsTensor(operands[1])) {
+			if i == 0 && j == 0 && !inplace && own.Kind() == py.Function &&
+				(len(operands) == 1 || !IsTensor(operands[1])) {
 				m, err := bindClassAttr(tx, t, t.Class, n, own, guards.NewTypeAttrSource(classSource(tx, t.Class), n))
 				if err != nil {
 					return nil, true, err

@@ -257,7 +257,8 @@ type Output interface {
 	// Const puts an object into the constant pool.
 	Const(o py.Object) guards.Const
 	// CallFunction adds a call_function node.
-	CallFunction(tx Translator, target py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
+	CallFunction(tx Translator, target py.Object, name string, args []VariableTracker,
+		kwargs []Kw) (*fxgraph.Node, error)
 	// CallMethod adds a call_method node; args[0] is the object.
 	CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
 	// TensorInput makes (or finds) the graph input for a tensor read from the frame.
@@ -317,7 +318,8 @@ type Output interface {
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
 	// CallModule is what call gives, which runs the code of a module of the frame; or, where an equal module has been
 	// called so before, what that gave, with this one's tensors.
-	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw, call func() (VariableTracker, error)) (VariableTracker, error)
+	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw,
+		call func() (VariableTracker, error)) (VariableTracker, error)
 	// OwnMemory tells whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.

@@ -116,7 +116,8 @@ func realized(t *testing.T, tx Translator, v VariableTracker) py.Object {
 	case *SetVariable:
 		items, err := x.Items(tx)
 		require.NoError(t, err)
-		set, err := s.Call(tx.World().Builtin(map[bool]string{false: "set", true: "frozenset"}[x.frozen]), s.List(all(items)...))
+		set, err := s.Call(tx.World().Builtin(map[bool]string{false: "set", true: "frozenset"}[x.frozen]),
+			s.List(all(items)...))
 		require.NoError(t, err)
 		return set
 	case *ListVariable:

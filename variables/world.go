@@ -116,12 +116,15 @@ func NewWorld(s *py.Scope) (*World, error) {
 		known = f
 	}
 	return &World{
-		facts: known, scope: s, told: map[question]string{}, standIns: map[py.Object]replacement{}, printing: map[VariableTracker]bool{},
+		facts: known, scope: s, told: map[question]string{}, standIns: map[py.Object]replacement{},
+		printing: map[VariableTracker]bool{},
 		identity: identity{
-			objects: map[py.Object]VariableTracker{}, identities: map[VariableTracker]py.Object{}, userHash: map[py.Object]userKey{},
+			objects: map[py.Object]VariableTracker{}, identities: map[VariableTracker]py.Object{},
+			userHash: map[py.Object]userKey{},
 		},
 		classQuestions: classQuestions{
-			classAttrs: map[py.Object]map[string]VariableTracker{}, looked: map[classLookup]bool{}, fixed: map[py.Object]bool{},
+			classAttrs: map[py.Object]map[string]VariableTracker{}, looked: map[classLookup]bool{},
+			fixed: map[py.Object]bool{},
 		},
 		writes: writes{unseen: map[py.Object]*unseen{}},
 	}, nil
@@ -183,7 +186,8 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 		return nil, false
 	}
 	switch v.(type) {
-	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable, *RangeVariable,
+	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable,
+		*RangeVariable,
 		*OptimizedVariable:
 		return nil, false // guarded by what they are, not by being the same
 	}
@@ -331,7 +335,8 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 		return result{}, err
 	}
 	r, err := parseResult(text)
-	if err == nil && r.kind != givesUnknown && r.kind != givesInline { // a name that the program may yet add to the class
+	// a name that the program may yet add to the class
+	if err == nil && r.kind != givesUnknown && r.kind != givesInline {
 		w.methodKinds[call] = r
 	}
 	return r, err
@@ -478,8 +483,10 @@ func (w *World) NamedTupleFields(s *py.Scope, cls py.Object) ([]string, bool) {
 
 // tupleSpecials are what operators and builtins ask of a tuple.
 var tupleSpecials = []string{
-	"__bool__", "__len__", "__iter__", "__getitem__", "__contains__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
-	"__add__", "__radd__", "__mul__", "__rmul__", "__getattribute__", "__getattr__", "__setattr__", "__call__", "__index__", "__reversed__",
+	"__bool__", "__len__", "__iter__", "__getitem__", "__contains__", "__hash__", "__eq__", "__ne__", "__lt__",
+	"__le__", "__gt__", "__ge__",
+	"__add__", "__radd__", "__mul__", "__rmul__", "__getattribute__", "__getattr__", "__setattr__", "__call__",
+	"__index__", "__reversed__",
 	"__str__", "__format__", "__int__", "__float__",
 }
 

@@ -92,7 +92,8 @@ func slice(e translate.NodeEmitter, n *fxgraph.Node) (written bool, err error) {
 			return false, nil
 		}
 	}
-	if bounds[0] != 0 || bounds[3] < 0 || len(n.Args) == 5 && bounds[3] == 0 || bounds[3] <= 1 && bounds[1] <= 0 && bounds[2] >= 0 {
+	if bounds[0] != 0 || bounds[3] < 0 || len(n.Args) == 5 && bounds[3] == 0 || bounds[3] <= 1 && bounds[1] <= 0 &&
+		bounds[2] >= 0 {
 		return false, nil
 	}
 	if err := e.LoadArg(n.Args[0]); err != nil {

@@ -39,7 +39,8 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 	"extend_list": display(translate.NodeEmitter.BuildList, translate.NodeEmitter.ListExtend),
 	"extend_set":  display(translate.NodeEmitter.BuildSet, translate.NodeEmitter.SetUpdate),
 	"extend_dict": display(translate.NodeEmitter.BuildMap, translate.NodeEmitter.DictUpdate),
-	"merge_keywords": func(e translate.NodeEmitter, n *fxgraph.Node) error { // DICT_MERGE names the callable two below the dict
+	// DICT_MERGE names the callable two below the dict
+	"merge_keywords": func(e translate.NodeEmitter, n *fxgraph.Node) error {
 		if err := e.LoadArg(n.Args[0]); err != nil {
 			return err
 		}
@@ -82,7 +83,8 @@ func init() {
 }
 
 // display writes a new container and the instructions that add all operands to it.
-func display(build func(e translate.NodeEmitter, n int), add func(e translate.NodeEmitter, i int)) func(translate.NodeEmitter, *fxgraph.Node) error {
+func display(build func(e translate.NodeEmitter, n int),
+	add func(e translate.NodeEmitter, i int)) func(translate.NodeEmitter, *fxgraph.Node) error {
 	return func(e translate.NodeEmitter, node *fxgraph.Node) error {
 		build(e, 0)
 		for _, a := range node.Args {

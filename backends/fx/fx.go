@@ -43,7 +43,8 @@ func (b *Backend) TakesApart(s *py.Scope) (bool, error) {
 }
 
 // Compile implements translate.Backend.
-func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error) {
+func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object,
+	whole bool) (py.Object, error) {
 	compiling, err := s.Import("godynamo._backends.compiling")
 	if err != nil {
 		return py.Object{}, err
@@ -68,6 +69,7 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, input
 	if err != nil {
 		return py.Object{}, err
 	}
-	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options, s.List(several...),
+	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options,
+		s.List(several...),
 		py.Bool(whole))
 }

@@ -70,9 +70,12 @@ func TestOperatorsAreNamedAsPythonNamesThem(t *testing.T) {
 	assert.Equal(t, "and_", NB_AND.Function())
 	assert.Equal(t, "iand", NB_INPLACE_AND.Function())
 	assert.Equal(t, "truediv", NB_TRUE_DIVIDE.Function())
-	assert.Equal(t, []string{"__or__", "__ror__", "__ior__"}, []string{NB_INPLACE_OR.Method(), NB_OR.Reflected(), NB_OR.InplaceMethod()})
-	assert.Equal(t, []string{"** or pow()", "**=", "//"}, []string{NB_POWER.InMessages(), NB_INPLACE_POWER.InMessages(), NB_FLOOR_DIVIDE.InMessages()})
-	assert.Equal(t, []CompareOp{CMP_GT, CMP_LE, CMP_NE}, []CompareOp{CMP_LT.Swapped(), CMP_GE.Swapped(), CMP_NE.Swapped()})
+	assert.Equal(t, []string{"__or__", "__ror__", "__ior__"},
+		[]string{NB_INPLACE_OR.Method(), NB_OR.Reflected(), NB_OR.InplaceMethod()})
+	assert.Equal(t, []string{"** or pow()", "**=", "//"}, []string{NB_POWER.InMessages(), NB_INPLACE_POWER.InMessages(),
+		NB_FLOOR_DIVIDE.InMessages()})
+	assert.Equal(t, []CompareOp{CMP_GT, CMP_LE, CMP_NE},
+		[]CompareOp{CMP_LT.Swapped(), CMP_GE.Swapped(), CMP_NE.Swapped()})
 	for b := NB_ADD; b.Valid(); b++ {
 		got, ok := BinaryOpOf(b.Function())
 		assert.True(t, ok && got == b, b)

@@ -4,15 +4,18 @@ import "strings"
 
 // operatorNames are the operators' names in special methods: __and__, __rand__, __iand__.
 var operatorNames = [...]string{
-	NB_ADD: "add", NB_AND: "and", NB_FLOOR_DIVIDE: "floordiv", NB_LSHIFT: "lshift", NB_MATRIX_MULTIPLY: "matmul", NB_MULTIPLY: "mul",
-	NB_REMAINDER: "mod", NB_OR: "or", NB_POWER: "pow", NB_RSHIFT: "rshift", NB_SUBTRACT: "sub", NB_TRUE_DIVIDE: "truediv", NB_XOR: "xor",
+	NB_ADD: "add", NB_AND: "and", NB_FLOOR_DIVIDE: "floordiv", NB_LSHIFT: "lshift", NB_MATRIX_MULTIPLY: "matmul",
+	NB_MULTIPLY:  "mul",
+	NB_REMAINDER: "mod", NB_OR: "or", NB_POWER: "pow", NB_RSHIFT: "rshift", NB_SUBTRACT: "sub",
+	NB_TRUE_DIVIDE: "truediv", NB_XOR: "xor",
 }
 
 // comparisonNames are the comparisons' names in special methods and the operator module.
 var comparisonNames = [...]string{CMP_LT: "lt", CMP_LE: "le", CMP_EQ: "eq", CMP_NE: "ne", CMP_GT: "gt", CMP_GE: "ge"}
 
 // swapped are the comparisons with their operands exchanged: a < b is b > a.
-var swapped = [...]CompareOp{CMP_LT: CMP_GT, CMP_LE: CMP_GE, CMP_EQ: CMP_EQ, CMP_NE: CMP_NE, CMP_GT: CMP_LT, CMP_GE: CMP_LE}
+var swapped = [...]CompareOp{CMP_LT: CMP_GT, CMP_LE: CMP_GE, CMP_EQ: CMP_EQ, CMP_NE: CMP_NE, CMP_GT: CMP_LT,
+	CMP_GE: CMP_LE}
 
 // Name is the operator's name in special methods, without the "i" of an augmented assignment: "and".
 func (b BinaryOp) Name() string { return operatorNames[b.Plain()] }

@@ -122,7 +122,8 @@ func (o *OutputGraph) seesHidden(operation string) error {
 	}
 	on, err := o.world.Recording(o.scope)
 	if err == nil && on && o.TakesApart() {
-		err = exc.Break(exc.CallUnsupported, "%s after a change that is hidden from autograd, in a graph that is compiled", operation)
+		err = exc.Break(exc.CallUnsupported,
+			"%s after a change that is hidden from autograd, in a graph that is compiled", operation)
 	}
 	return err
 }

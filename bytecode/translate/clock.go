@@ -107,7 +107,8 @@ func (c *Clock) enter(tx *InstructionTranslator) {
 		at = len(c.Calls)
 		c.paths[path] = at
 		code := tx.d.code
-		c.Calls = append(c.Calls, CallTime{Parent: parent, Name: code.QualName, File: code.Filename, Line: code.FirstLine, Self: new(time.Duration)})
+		c.Calls = append(c.Calls, CallTime{Parent: parent, Name: code.QualName, File: code.Filename,
+			Line: code.FirstLine, Self: new(time.Duration)})
 	}
 	if at != parent {
 		c.Calls[at].Count++

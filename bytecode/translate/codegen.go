@@ -121,7 +121,8 @@ func (c *Codegen) at(ch *chain, drop bool) {
 
 func (c *Codegen) mark(m mark) {
 	if n := len(c.marks); n > 0 {
-		if last := c.marks[n-1]; last.chain == m.chain && last.drop == m.drop && last.graph == m.graph && last.protected == m.protected {
+		if last := c.marks[n-1]; last.chain == m.chain && last.drop == m.drop && last.graph == m.graph &&
+			last.protected == m.protected {
 			return
 		}
 	}
@@ -223,7 +224,8 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(s.Index))
 		return nil
 	}
-	if k, ok := v.(*variables.ConstantVariable); ok && (k.Src == nil || k.Src.GuardSource() == guards.SourcePolyfill || onlyOne(k.Value)) {
+	if k, ok := v.(*variables.ConstantVariable); ok && (k.Src == nil || k.Src.GuardSource() == guards.SourcePolyfill ||
+		onlyOne(k.Value)) {
 		c.LoadConst(k.Value)
 		return nil
 	}
@@ -669,8 +671,10 @@ func (c *Codegen) finish(order []int) *bytecode.Code {
 		place[e] = p
 	}
 	code := &bytecode.Code{
-		Name: root.code.Name, QualName: root.code.QualName, Filename: root.code.Filename, FirstLine: root.code.FirstLine,
-		Flags: opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS, ArgCount: nslots + nextra, Names: c.names, NumConsts: len(c.consts),
+		Name: root.code.Name, QualName: root.code.QualName, Filename: root.code.Filename,
+		FirstLine: root.code.FirstLine,
+		Flags:     opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS, ArgCount: nslots + nextra, Names: c.names,
+		NumConsts: len(c.consts),
 	}
 	used := map[string]bool{}
 	local := func(name string, kind byte) {

@@ -69,5 +69,6 @@ func (tx *InstructionTranslator) snapshotOfFrame() (py.Object, error) {
 	if tx.inst != nil && tx.inst.Offset >= 0 {
 		offset = int64(2 * tx.inst.Offset)
 	}
-	return s.Tuple(tx.d.object, s.Int(int64(tx.userLine().Line)), s.Int(offset), s.Tuple(locals...), s.Tuple(stack...)), nil
+	return s.Tuple(tx.d.object, s.Int(int64(tx.userLine().Line)), s.Int(offset), s.Tuple(locals...), s.Tuple(stack...)),
+		nil
 }

@@ -36,7 +36,8 @@ func (o *OutputGraph) TakesApart() bool {
 }
 
 // Compute implements variables.Output.
-func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.VariableTracker, draws bool, emit func(e variables.Emitter) error) (*variables.Slot, error) {
+func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.VariableTracker, draws bool,
+	emit func(e variables.Emitter) error) (*variables.Slot, error) {
 	if o.opts.PythonOps {
 		return nil, exc.Break(exc.CallUnsupported, "a value computed at run time, in a graph with Python operations")
 	}
@@ -93,7 +94,8 @@ func (o *OutputGraph) ComputedInput(slot *variables.Slot, example py.Object) *va
 
 // number returns the graph operand for a computed number; nil for other values. It fails if the number's value
 // would affect more than the result's data.
-func (o *OutputGraph) number(tx variables.Translator, operation string, v variables.VariableTracker) (fxgraph.Arg, error) {
+func (o *OutputGraph) number(tx variables.Translator, operation string,
+	v variables.VariableTracker) (fxgraph.Arg, error) {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
 			return nil, nil
@@ -112,7 +114,8 @@ func (o *OutputGraph) number(tx variables.Translator, operation string, v variab
 	}
 	n := o.graph.Placeholder("number_" + itoa(len(o.computed.numbers)))
 	if o.computed.numbers == nil {
-		o.computed.numbers, o.computed.nodeOf = map[*fxgraph.Node]*variables.ComputedVariable{}, map[*variables.ComputedVariable]*fxgraph.Node{}
+		o.computed.numbers, o.computed.nodeOf = map[*fxgraph.Node]*variables.ComputedVariable{},
+			map[*variables.ComputedVariable]*fxgraph.Node{}
 	}
 	o.computed.numbers[n], o.computed.nodeOf[x] = x, n
 	return n, nil

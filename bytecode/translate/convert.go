@@ -60,16 +60,19 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 				continue
 			}
 			if err == errNotProtected {
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: true, stateless: log.stateless}
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: true,
+					stateless: log.stateless}
 				continue
 			}
 			if err == errStateless {
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected, stateless: true}
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
+					stateless: true}
 				continue
 			}
 			if err == errTakenApart {
 				opts.TakesApart = true
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected, stateless: log.stateless}
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
+					stateless: log.stateless}
 				continue
 			}
 			if _, again := err.(*exc.RestartAnalysis); !again {
@@ -267,7 +270,8 @@ func (o *OutputGraph) holdsTensor(obj py.Object) bool {
 
 func (o *OutputGraph) isTensorOrModule(obj py.Object) bool {
 	t := obj.Type()
-	return o.world.IsTensor(obj) || t == o.world.GeneratorType || !o.world.NNModule.IsNull() && py.IsSubtype(t, o.world.NNModule)
+	return o.world.IsTensor(obj) || t == o.world.GeneratorType || !o.world.NNModule.IsNull() &&
+		py.IsSubtype(t, o.world.NNModule)
 }
 
 // slotNames names the slots: the arguments, then the free variables whose cells follow them. The names of a
@@ -332,11 +336,13 @@ func (o *OutputGraph) nothingToCapture(hook bool) error {
 			set = set.Add(guards.TypeMatch(guards.NewLocalSource(root.names[i], i), o.Const(obj.Type())))
 		}
 	}
-	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), set, nil, guards.Options{GuardNNModules: o.opts.GuardNNModules})
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), set, nil,
+		guards.Options{GuardNNModules: o.opts.GuardNNModules})
 	if err != nil {
 		return err
 	}
-	o.result = &Result{Program: m.Program(), Pool: o.pool, NeedsHook: hook, Breaks: o.breaks, BreakLine: o.breakLine, Nothing: true}
+	o.result = &Result{Program: m.Program(), Pool: o.pool, NeedsHook: hook, Breaks: o.breaks, BreakLine: o.breakLine,
+		Nothing: true}
 	return errDone
 }
 
@@ -348,12 +354,14 @@ func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 		return o.nothingToCapture(true)
 	}
 	u.Stack = tx.chainHere().stack()
-	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), nil, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), nil,
+		guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	if err != nil {
 		return err
 	}
-	o.result = &Result{Program: m.Program(), Pool: o.pool, NeedsHook: true, Breaks: append(o.breaks, u), BreakLine: int(tx.inst.Pos.Line),
-		Nothing: true, Text: m.Text()}
+	o.result = &Result{Program: m.Program(), Pool: o.pool, NeedsHook: true, Breaks: append(o.breaks, u),
+		BreakLine: int(tx.inst.Pos.Line),
+		Nothing:   true, Text: m.Text()}
 	return errDone
 }
 
@@ -372,7 +380,8 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	}
 	clock := o.opts.Clock
 	clock.Begin(Guarding)
-	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), c.extras, guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
+	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), c.extras,
+		guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	clock.End()
 	if err != nil {
 		return err
@@ -395,10 +404,12 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	}
 	rerun := o.rerunnable() || o.hasProtected
 	o.result = &Result{
-		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: table.rows, Chains: table.chains, Operations: table.operations,
-		NeedsHook: c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun, Catches: c.catches,
+		Function: fn, Program: p, Pool: o.pool, ExtraRegs: regs, Rows: table.rows, Chains: table.chains,
+		Operations: table.operations,
+		NeedsHook:  c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun, Catches: c.catches,
 		HandsOver: o.frame.Origin != nil && !rerun,
-		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, Graph: o.graph, GraphText: o.GraphText, GraphSizes: o.graphSizes,
+		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, Graph: o.graph,
+		GraphText: o.GraphText, GraphSizes: o.graphSizes,
 		Inlined: o.inlined, Reused: o.layers.reused, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
 	}
 	return errDone
@@ -463,7 +474,8 @@ func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 		}
 		closure = o.scope.Tuple(cells...)
 	}
-	fn, err := o.scope.NewFunction(obj, o.frame.Globals, o.frame.Builtins, closure, code.Name, code.QualName, py.Object{})
+	fn, err := o.scope.NewFunction(obj, o.frame.Globals, o.frame.Builtins, closure, code.Name, code.QualName,
+		py.Object{})
 	return fn, table, err
 }
 

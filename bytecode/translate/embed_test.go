@@ -74,8 +74,9 @@ func (testInstaller) Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Ob
 	raw := &bytecode.Raw{
 		Name: text("co_name"), QualName: text("co_qualname"), Filename: text("co_filename"), Code: data("co_code"),
 		LineTable: data("co_linetable"), ExceptionTable: data("co_exceptiontable"), Flags: number("co_flags"),
-		FirstLine: number("co_firstlineno"), ArgCount: number("co_argcount"), PosOnlyArgCount: number("co_posonlyargcount"),
-		KwOnlyArgCount: number("co_kwonlyargcount"), StackSize: number("co_stacksize"),
+		FirstLine: number("co_firstlineno"), ArgCount: number("co_argcount"),
+		PosOnlyArgCount: number("co_posonlyargcount"),
+		KwOnlyArgCount:  number("co_kwonlyargcount"), StackSize: number("co_stacksize"),
 	}
 	for _, n := range items("co_names") {
 		raw.Names = append(raw.Names, py.GoString(n))

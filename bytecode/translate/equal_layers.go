@@ -141,7 +141,8 @@ type layerCheck struct {
 }
 
 // CallModule implements variables.Output.
-func (o *OutputGraph) CallModule(tx variables.Translator, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (variables.VariableTracker, error) {
+func (o *OutputGraph) CallModule(tx variables.Translator, m *variables.ObjectVariable, args []variables.VariableTracker,
+	kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (variables.VariableTracker, error) {
 	t, ok := tx.(*InstructionTranslator)
 	if !ok || !o.layersMayBeEqual(t) {
 		return call()
@@ -174,12 +175,15 @@ func (o *OutputGraph) CallModule(tx variables.Translator, m *variables.ObjectVar
 // properties.
 func (o *OutputGraph) layersMayBeEqual(tx *InstructionTranslator) bool {
 	w := o.world
-	return o.opts.ReuseLayers && o.opts.GuardNNModules && !o.opts.PythonOps && o.account == nil && o.bodies == 0 && o.tentative == 0 &&
+	return o.opts.ReuseLayers && o.opts.GuardNNModules && !o.opts.PythonOps && o.account == nil && o.bodies == 0 &&
+		o.tentative == 0 &&
 		w.Calls == 0 && w.Casts == 0 && w.PlainTensors() && !tx.hidden
 }
 
 // captureLayer runs a module's code; the layer is nil if its effect cannot be repeated.
-func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (*layer, variables.VariableTracker, error) {
+func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.ObjectVariable,
+	args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (*layer,
+	variables.VariableTracker, error) {
 	above, ok := o.above(m.Source())
 	if !ok {
 		result, err := call()
@@ -188,10 +192,12 @@ func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.Objec
 	variables.Above(above, 1)
 	defer variables.Above(above, -1)
 	w := o.world
-	l := &layer{module: m, args: slices.Clone(args), kwargs: slices.Clone(kwargs), from: len(o.events), modes: o.state.now, at: tx.chainHere(), writes: w.Writes - w.Own,
+	l := &layer{module: m, args: slices.Clone(args), kwargs: slices.Clone(kwargs), from: len(o.events),
+		modes: o.state.now, at: tx.chainHere(), writes: w.Writes - w.Own,
 		inside: tx.InsideTry()}
 	l.handled, l.state = tx.protection()
-	apart, asked, bodies, inlined, until, drew := o.layers.apart, w.Asked, o.numBodies, len(o.inlined), len(o.log.until), w.Drew()
+	apart, asked, bodies, inlined, until, drew := o.layers.apart, w.Asked, o.numBodies, len(o.inlined),
+		len(o.log.until), w.Drew()
 	result, err := call()
 	if err != nil {
 		return nil, nil, err
@@ -228,8 +234,10 @@ func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 }
 
 // again repeats a layer's operations for m if m's code would do the same. done: they were repeated.
-func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *layer, m *variables.ObjectVariable, args []variables.VariableTracker, kwargs []variables.Kw) (result variables.VariableTracker, done bool, err error) {
-	if l.differs || l.modes != o.state.now || m == l.module || l.writes != o.world.Writes-o.world.Own || l.inside != tx.InsideTry() {
+func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *layer, m *variables.ObjectVariable,
+	args []variables.VariableTracker, kwargs []variables.Kw) (result variables.VariableTracker, done bool, err error) {
+	if l.differs || l.modes != o.state.now || m == l.module || l.writes != o.world.Writes-o.world.Own ||
+		l.inside != tx.InsideTry() {
 		return nil, false, nil
 	}
 	if handled, _ := tx.protection(); handled != l.handled {
@@ -252,7 +260,8 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 			return nil, false, nil
 		}
 	}
-	if ok, err := l.check.Holds(o.scope, append(append([]py.Object(nil), o.frame.Slots...), m.Obj), o.frame.Globals); !ok {
+	if ok, err := l.check.Holds(o.scope, append(append([]py.Object(nil), o.frame.Slots...), m.Obj),
+		o.frame.Globals); !ok {
 		return nil, false, err
 	}
 	rebase := guards.NewRebase(l.module.Source(), m.Source())
@@ -387,7 +396,8 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	if c.changed, ok = o.changedIn(l, c.tensors); !ok {
 		return nil, nil
 	}
-	m, err := guards.NewCheckFunctionManager(slots+1, guards.NewSet(all...), nil, guards.Options{GuardNNModules: true, Reads: reads})
+	m, err := guards.NewCheckFunctionManager(slots+1, guards.NewSet(all...), nil,
+		guards.Options{GuardNNModules: true, Reads: reads})
 	if err != nil {
 		return nil, nil // too many for one program, or a cycle of places
 	}
@@ -398,7 +408,8 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 // changedIn returns the operands of a layer's operations that change tensors in place. It returns false if an
 // earlier operation may have changed one of the module's tensors: its metadata then differs from the guarded
 // metadata.
-func (o *OutputGraph) changedIn(l *layer, tensors []*variables.TensorVariable) (changed map[*fxgraph.Node]bool, ok bool) {
+func (o *OutputGraph) changedIn(l *layer,
+	tensors []*variables.TensorVariable) (changed map[*fxgraph.Node]bool, ok bool) {
 	ok = true
 	for i, e := range o.events[:l.to] {
 		if e.node == nil || !e.node.Inplace {
@@ -421,7 +432,8 @@ func (o *OutputGraph) changedIn(l *layer, tensors []*variables.TensorVariable) (
 // apartFromChanged returns guards that no guarded object below a module is one the user's code has changed,
 // since changed objects no longer match their guards. It returns false if a changed object is below the module
 // itself.
-func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool, gs []guards.Guard) (apart []guards.Guard, ok bool) {
+func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
+	gs []guards.Guard) (apart []guards.Guard, ok bool) {
 	ok = true
 	keep := func(obj py.Object, changed guards.Source) {
 		if below(changed) {

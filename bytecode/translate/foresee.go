@@ -24,10 +24,12 @@ const (
 
 // costly has parts of the names of operations that are too expensive to compute twice, or whose result differs
 // each time.
-var costly = []string{"matmul", "mm", "conv", "linear", "einsum", "bilinear", "attention", "lstm", "gru", "rnn", "empty", "resize", "inverse", "svd", "eig"}
+var costly = []string{"matmul", "mm", "conv", "linear", "einsum", "bilinear", "attention", "lstm", "gru", "rnn",
+	"empty", "resize", "inverse", "svd", "eig"}
 
 // Foresee implements variables.Output.
-func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariable, ask string) (py.Object, bool, error) {
+func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariable,
+	ask string) (py.Object, bool, error) {
 	if !t.Class.IsNull() && t.Class != o.world.ParameterType {
 		return py.Object{}, false, nil
 	}
@@ -35,7 +37,8 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 }
 
 // foresee computes the value of n as it is now, or as it was right after the operation "at".
-func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node, ask string) (value py.Object, ok bool, err error) {
+func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
+	ask string) (value py.Object, ok bool, err error) {
 	if o.bodies > 0 || o.world.Calls > 0 || !o.libraryCode(tx) {
 		return value, false, nil
 	}
@@ -225,7 +228,8 @@ func (c *slice) add(n *fxgraph.Node) {
 	}
 	o := c.out
 	if t := o.inputOf[n]; t != nil {
-		c.ok = (c.in == nil || c.in == t) && !t.Changed && t.Src != nil && (t.Class.IsNull() || t.Class == o.world.ParameterType)
+		c.ok = (c.in == nil || c.in == t) && !t.Changed && t.Src != nil &&
+			(t.Class.IsNull() || t.Class == o.world.ParameterType)
 		c.in = t
 		return
 	}
@@ -263,7 +267,8 @@ func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || n.State || o.traceOf(n) != noTrace || hasOut(n) {
 		return false
 	}
-	if n.Op == fxgraph.CallFunction && !strings.HasPrefix(n.Target.Text, "torch.") && !strings.HasPrefix(n.Target.Text, "operator.") {
+	if n.Op == fxgraph.CallFunction && !strings.HasPrefix(n.Target.Text, "torch.") && !strings.HasPrefix(n.Target.Text,
+		"operator.") {
 		return false
 	}
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]

@@ -243,7 +243,8 @@ func (c *chain) outermost() *chain {
 func (c *chain) Levels() []ChainLevel {
 	out := make([]ChainLevel, c.depth)
 	for k := c; k != nil; k = k.parent {
-		out[k.depth-1] = ChainLevel{Code: k.code, Globals: k.globals, Lasti: k.inst.Offset * 2, Line: int(k.inst.Pos.Line)}
+		out[k.depth-1] = ChainLevel{Code: k.code, Globals: k.globals, Lasti: k.inst.Offset * 2,
+			Line: int(k.inst.Pos.Line)}
 	}
 	return out
 }

@@ -157,7 +157,8 @@ func (g *GeneratorVariable) StopValue() variables.VariableTracker { return g.ret
 
 // resume resumes the frame with a sent value or a thrown exception. more: it yielded r; otherwise r is its
 // return value (None if it had finished before).
-func (g *GeneratorVariable) resume(t variables.Translator, value variables.VariableTracker, thrown *exc.Observed) (r variables.VariableTracker, more bool, err error) {
+func (g *GeneratorVariable) resume(t variables.Translator, value variables.VariableTracker,
+	thrown *exc.Observed) (r variables.VariableTracker, more bool, err error) {
 	tx := t.(*InstructionTranslator)
 	if variables.Materialized(g) {
 		return nil, false, exc.Break(exc.IterUnsupported, "a generator that other code holds")
@@ -288,7 +289,8 @@ func (g *GeneratorVariable) GetAttr(t variables.Translator, name string) (variab
 }
 
 // CallMethod implements variables.MethodCaller.
-func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	tx := t.(*InstructionTranslator)
 	finish := func(r variables.VariableTracker, more bool, err error) (variables.VariableTracker, error) {
 		if err != nil || more {
@@ -371,7 +373,8 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 // freezeGenerator prepares a generator to leave the captured code.
 func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	if g.started || g.frame == nil {
-		return o.breakAt(g.createdAt, exc.Break(exc.Generator, "a generator that has started and that the program keeps"))
+		return o.breakAt(g.createdAt, exc.Break(exc.Generator,
+			"a generator that has started and that the program keeps"))
 	}
 	return nil
 }
@@ -402,7 +405,8 @@ func (o *OutputGraph) abandoned() error {
 				continue
 			}
 		}
-		return o.breakAt(g.createdAt, exc.Break(exc.Generator, "%s, left inside try or with, where closing it runs code", f.d.code.Name))
+		return o.breakAt(g.createdAt, exc.Break(exc.Generator,
+			"%s, left inside try or with, where closing it runs code", f.d.code.Name))
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Inline implements variables.Translator: the callee runs in a child translator.
-func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	if tx.depth+1 > tx.out.opts.InlineDepth {
 		return nil, exc.Break(exc.InlineTooDeep, "%d levels", tx.depth+1)
 	}
@@ -34,7 +35,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		}
 	}
 	child := &InstructionTranslator{
-		out: tx.out, hidden: hidden, parent: tx, depth: tx.depth + 1, d: d, globals: globals, builtins: tx.builtinsOf(fn, globals), made: fn.Fn.IsNull(),
+		out: tx.out, hidden: hidden, parent: tx, depth: tx.depth + 1, d: d, globals: globals,
+		builtins: tx.builtinsOf(fn, globals), made: fn.Fn.IsNull(),
 		globalsSrc: globalsSrc, locals: make([]variables.VariableTracker, len(d.code.Locals)),
 	}
 	if globals == tx.globals {
@@ -98,7 +100,8 @@ func (tx *InstructionTranslator) guardsMade() {
 	}
 }
 
-func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (code, globals py.Object, src guards.Source, err error) {
+func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (code, globals py.Object,
+	src guards.Source, err error) {
 	if fn.Fn.IsNull() {
 		return fn.Code, fn.GlobalsDict, fn.GlobalsSrc, nil
 	}
@@ -118,7 +121,8 @@ func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (
 
 // bindArguments binds the parameters by CPython's calling convention. A call that CPython would refuse raises
 // CPython's TypeError.
-func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, locals []variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) error {
+func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code,
+	locals []variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) error {
 	wrong := func() error { return bindingError(tx, fn, c, len(args), kwargs) }
 	npos, total := c.ArgCount, c.ArgCount+c.KwOnlyArgCount
 	varargs, varkw := -1, -1
@@ -186,7 +190,8 @@ next:
 
 // bindingError returns CPython's error for a call, by calling an empty function of the same signature with as
 // many arguments.
-func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, nargs int, kwargs []variables.Kw) error {
+func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, nargs int,
+	kwargs []variables.Kw) error {
 	s := tx.Scope()
 	code, _, _, err := tx.functionParts(fn)
 	if err != nil {
@@ -216,7 +221,8 @@ func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *
 	for _, kw := range kwargs {
 		names = append(names, s.Str(kw.Name))
 	}
-	text, err := s.Call(tx.World().BindingError, code, name, s.Int(int64(defaults)), s.Tuple(keywords...), s.Int(int64(nargs)), s.Tuple(names...))
+	text, err := s.Call(tx.World().BindingError, code, name, s.Int(int64(defaults)), s.Tuple(keywords...),
+		s.Int(int64(nargs)), s.Tuple(names...))
 	if err != nil {
 		return err
 	}
@@ -224,7 +230,8 @@ func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *
 }
 
 // defaultOf returns the default of parameter i, or nil if it has none.
-func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, i int) (variables.VariableTracker, error) {
+func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code,
+	i int) (variables.VariableTracker, error) {
 	name := c.Locals[i].Name
 	if fn.Fn.IsNull() {
 		if i < c.ArgCount {
@@ -278,7 +285,8 @@ func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *byt
 }
 
 // bindClosure stores the function's cells in the slots of the free variables.
-func bindClosure(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, locals []variables.VariableTracker) error {
+func bindClosure(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code,
+	locals []variables.VariableTracker) error {
 	first := len(c.Locals)
 	for first > 0 && c.Locals[first-1].Kind&opcode.CO_FAST_FREE != 0 {
 		first--

@@ -66,7 +66,8 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 		return !o.heldByCaller(v.Source())
 	}
 	switch v.(type) {
-	case *variables.TupleVariable, *variables.ListVariable, *variables.DictVariable, *variables.ObjectVariable, *variables.CellVariable:
+	case *variables.TupleVariable, *variables.ListVariable, *variables.DictVariable, *variables.ObjectVariable,
+		*variables.CellVariable:
 		if seen[v] {
 			return false
 		}

@@ -249,7 +249,8 @@ func NodeRow(s *py.Scope, n *fxgraph.Node, pool []py.Object, ref py.Object) (py.
 	if n.Op == fxgraph.CallFunction {
 		target = pool[n.Target.Pool]
 	}
-	return s.Tuple(s.Name(n.Op.String()), s.Str(n.Name), target, s.Tuple(args...), kwargs, s.Str(stackTrace(n.Stack)), s.Str(sourceRange(n))), nil
+	return s.Tuple(s.Name(n.Op.String()), s.Str(n.Name), target, s.Tuple(args...), kwargs, s.Str(stackTrace(n.Stack)),
+		s.Str(sourceRange(n))), nil
 }
 
 func argObject(s *py.Scope, a fxgraph.Arg, pool []py.Object, ref py.Object) (py.Object, error) {

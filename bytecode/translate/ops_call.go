@@ -19,7 +19,8 @@ func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {
 }
 
 // popCall pops a call's callable and operands.
-func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) {
+func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracker, args []variables.VariableTracker,
+	kwargs []variables.Kw) {
 	args = tx.popn(nargs)
 	fn, first := tx.pop(), tx.pop()
 	if first != nil { // an unbound method and its object
@@ -107,7 +108,8 @@ func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error 
 	if err != nil {
 		return err
 	}
-	f := &variables.FunctionVariable{Code: code, GlobalsDict: tx.globals, GlobalsSrc: tx.globalsSrc, Name: d.code.Name, QualName: d.code.QualName}
+	f := &variables.FunctionVariable{Code: code, GlobalsDict: tx.globals, GlobalsSrc: tx.globalsSrc, Name: d.code.Name,
+		QualName: d.code.QualName}
 	if inst.Arg&8 != 0 {
 		cells, err := variables.Unpack(tx, tx.pop())
 		if err != nil {

@@ -156,7 +156,8 @@ func notBranch(err error) error {
 //	stack: value -- result
 //	breaks: GD0101, GD0207
 func (tx *InstructionTranslator) unary(inst *bytecode.Instruction) error {
-	op := map[opcode.Op]int{opcode.UNARY_POSITIVE: 0, opcode.UNARY_NEGATIVE: 1, opcode.UNARY_INVERT: 2, opcode.UNARY_NOT: 3}[inst.Op]
+	op := map[opcode.Op]int{opcode.UNARY_POSITIVE: 0, opcode.UNARY_NEGATIVE: 1, opcode.UNARY_INVERT: 2,
+		opcode.UNARY_NOT: 3}[inst.Op]
 	v, err := variables.Unary(tx, op, tx.pop())
 	if err != nil {
 		return notBranch(err)
@@ -265,7 +266,8 @@ func (tx *InstructionTranslator) buildString(inst *bytecode.Instruction) error {
 			return exc.Break(exc.OperatorUnsupported, "text of %s", variables.Describe(tx, parts[i]))
 		}
 	}
-	text, err := variables.CallMethod(tx, variables.StrConst(tx, ""), "join", []variables.VariableTracker{variables.NewTuple(parts, nil)}, nil)
+	text, err := variables.CallMethod(tx, variables.StrConst(tx, ""), "join",
+		[]variables.VariableTracker{variables.NewTuple(parts, nil)}, nil)
 	if err != nil {
 		return err
 	}
@@ -387,7 +389,8 @@ func (tx *InstructionTranslator) dictMerge(inst *bytecode.Instruction) error {
 	for _, k := range keys {
 		if in, err := variables.Contains(tx, dst, k); err != nil || in {
 			if err == nil {
-				err = &exc.Observed{TypeName: "TypeError", Text: "got multiple values for keyword argument", Vague: true}
+				err = &exc.Observed{TypeName: "TypeError", Text: "got multiple values for keyword argument",
+					Vague: true}
 			}
 			return err
 		}
@@ -407,7 +410,8 @@ func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) erro
 	if len(items) != inst.Arg {
 		text := "too many values to unpack (expected " + strconv.Itoa(inst.Arg) + ")"
 		if len(items) < inst.Arg {
-			text = "not enough values to unpack (expected " + strconv.Itoa(inst.Arg) + ", got " + strconv.Itoa(len(items)) + ")"
+			text = "not enough values to unpack (expected " + strconv.Itoa(inst.Arg) + ", got " +
+				strconv.Itoa(len(items)) + ")"
 		}
 		return variables.RaiseText(tx, "ValueError", text)
 	}
@@ -428,8 +432,9 @@ func (tx *InstructionTranslator) unpackEx(inst *bytecode.Instruction) error {
 		return err
 	}
 	if len(items) < before+after {
-		return variables.RaiseText(tx, "ValueError", "not enough values to unpack (expected at least "+strconv.Itoa(before+after)+
-			", got "+strconv.Itoa(len(items))+")")
+		return variables.RaiseText(tx, "ValueError",
+			"not enough values to unpack (expected at least "+strconv.Itoa(before+after)+
+				", got "+strconv.Itoa(len(items))+")")
 	}
 	for i := len(items) - 1; i >= len(items)-after; i-- {
 		tx.push(items[i])

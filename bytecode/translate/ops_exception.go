@@ -151,7 +151,8 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	n := len(tx.stack)
 	operands := tx.stack[n-inst.Arg : n : n]
 	if inst.Arg == 2 {
-		if cause, err = tx.exceptionInstance(operands[1], "exception causes must derive from BaseException"); err != nil {
+		if cause, err = tx.exceptionInstance(operands[1],
+			"exception causes must derive from BaseException"); err != nil {
 			return err
 		}
 	}
@@ -175,13 +176,15 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 // raiseForReal makes CPython raise an exception that cannot be raised twice here.
 func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error {
 	if step := variables.RaisedAt(e); step != 0 {
-		return tx.out.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps", variables.Describe(tx, e)))
+		return tx.out.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps",
+			variables.Describe(tx, e)))
 	}
 	return exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, e))
 }
 
 // exceptionInstance returns the exception that "raise x" raises: classes are called.
-func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker, wrong string) (variables.VariableTracker, error) {
+func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker,
+	wrong string) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ func (tx *InstructionTranslator) handledBy(want variables.VariableTracker) (func
 		if _, known := variables.AsConstant(tx, c); !known {
 			break
 		}
-		return nil, variables.RaiseText(tx, "TypeError", "catching classes that do not inherit from BaseException is not allowed")
+		return nil, variables.RaiseText(tx, "TypeError",
+			"catching classes that do not inherit from BaseException is not allowed")
 	}
 	return nil, exc.Break(exc.CallUnsupported, "except %s", variables.Describe(tx, want))
 }
@@ -70,7 +71,8 @@ func (tx *InstructionTranslator) checkEgMatch(*bytecode.Instruction) error {
 	}
 	for _, c := range named {
 		if k, ok := variables.ExceptionClassOf(tx, c); ok && py.IsSubtype(k, tx.World().Builtin("BaseExceptionGroup")) {
-			return variables.RaiseText(tx, "TypeError", "catching ExceptionGroup with except* is not allowed. Use except instead.")
+			return variables.RaiseText(tx, "TypeError",
+				"catching ExceptionGroup with except* is not allowed. Use except instead.")
 		}
 	}
 	match, rest, err := variables.MatchGroup(tx, tx.top(1), matches)

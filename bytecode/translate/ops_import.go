@@ -56,7 +56,8 @@ func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 	if !ok || m.Kind() != py.Module {
 		return exc.Break(exc.CallUnsupported, "import of %s", absolute)
 	}
-	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(modules), "___sys_modules"), tx.out.Const(s.Name(pick)))
+	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(modules), "___sys_modules"),
+		tx.out.Const(s.Name(pick)))
 	tx.push(tx.Build(m, src))
 	return nil
 }

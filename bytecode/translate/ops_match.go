@@ -108,7 +108,8 @@ func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
 	seen := map[string]bool{}
 	for _, name := range rest {
 		if seen[name] {
-			return &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c) + "() got multiple sub-patterns for attribute '" + name + "'"}
+			return &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c) +
+				"() got multiple sub-patterns for attribute '" + name + "'"}
 		}
 		seen[name] = true
 		v, err := variables.GetAttr(tx, subject, name)
@@ -127,7 +128,8 @@ func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
 
 // positionalPatterns returns the subjects of n positional patterns: the subject itself, or names from the
 // class's __match_args__.
-func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracker, c py.Object, subject variables.VariableTracker, n int) ([]variables.VariableTracker, []string, error) {
+func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracker, c py.Object,
+	subject variables.VariableTracker, n int) ([]variables.VariableTracker, []string, error) {
 	if n == 0 {
 		return nil, nil, nil
 	}
@@ -136,7 +138,8 @@ func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracke
 		if allowed == 1 {
 			plural = ""
 		}
-		return &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c) + "() accepts " + strconv.Itoa(allowed) + " positional sub-pattern" + plural +
+		return &exc.Observed{TypeName: "TypeError", Text: py.TypeName(c) + "() accepts " + strconv.Itoa(allowed) +
+			" positional sub-pattern" + plural +
 			" (" + strconv.Itoa(n) + " given)"}
 	}
 	args, err := variables.GetAttr(tx, cls, "__match_args__")
@@ -155,7 +158,8 @@ func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracke
 	if t, err := variables.PythonType(tx, args); err != nil {
 		return nil, nil, err
 	} else if t != tx.World().TupleType {
-		return nil, nil, variables.RaiseText(tx, "TypeError", py.TypeName(c)+".__match_args__ must be a tuple (got "+py.TypeName(t)+")")
+		return nil, nil, variables.RaiseText(tx, "TypeError",
+			py.TypeName(c)+".__match_args__ must be a tuple (got "+py.TypeName(t)+")")
 	}
 	items, err := variables.Unpack(tx, args)
 	if err != nil {

@@ -27,16 +27,28 @@ const maxPythonRestarts = 500
 func init() {
 	type tx = InstructionTranslator
 	for op, form := range map[opcode.Op]pythonFormOf{
-		opcode.CALL: (*tx).pythonCall, opcode.CALL_FUNCTION_EX: (*tx).pythonCallEx, opcode.LOAD_ATTR: (*tx).pythonLoadAttr,
-		opcode.LOAD_METHOD: (*tx).pythonLoadMethod, opcode.STORE_ATTR: (*tx).pythonStoreAttr, opcode.DELETE_ATTR: (*tx).pythonDeleteAttr,
-		opcode.BINARY_SUBSCR: pythonOperator("getitem", 2), opcode.DELETE_SUBSCR: (*tx).pythonDeleteSubscr,
-		opcode.STORE_SUBSCR: (*tx).pythonStoreSubscr, opcode.BINARY_OP: (*tx).pythonBinaryOp, opcode.COMPARE_OP: (*tx).pythonCompareOp,
-		opcode.IS_OP: (*tx).pythonIsOp, opcode.CONTAINS_OP: (*tx).pythonContainsOp, opcode.UNARY_POSITIVE: pythonOperator("pos", 1),
+		opcode.CALL:             (*tx).pythonCall,
+		opcode.CALL_FUNCTION_EX: (*tx).pythonCallEx,
+		opcode.LOAD_ATTR:        (*tx).pythonLoadAttr,
+		opcode.LOAD_METHOD:      (*tx).pythonLoadMethod,
+		opcode.STORE_ATTR:       (*tx).pythonStoreAttr,
+		opcode.DELETE_ATTR:      (*tx).pythonDeleteAttr,
+		opcode.BINARY_SUBSCR:    pythonOperator("getitem", 2), opcode.DELETE_SUBSCR: (*tx).pythonDeleteSubscr,
+		opcode.STORE_SUBSCR:   (*tx).pythonStoreSubscr,
+		opcode.BINARY_OP:      (*tx).pythonBinaryOp,
+		opcode.COMPARE_OP:     (*tx).pythonCompareOp,
+		opcode.IS_OP:          (*tx).pythonIsOp,
+		opcode.CONTAINS_OP:    (*tx).pythonContainsOp,
+		opcode.UNARY_POSITIVE: pythonOperator("pos", 1),
 		opcode.UNARY_NEGATIVE: pythonOperator("neg", 1), opcode.UNARY_INVERT: pythonOperator("invert", 1),
 		opcode.UNARY_NOT: pythonOperator("not_", 1), opcode.GET_ITER: pythonOperator("iter", 1),
-		opcode.UNPACK_SEQUENCE: (*tx).pythonUnpack, opcode.GET_LEN: (*tx).pythonGetLen, opcode.FORMAT_VALUE: (*tx).pythonFormat,
-		opcode.BUILD_STRING: (*tx).pythonBuildString, opcode.STORE_GLOBAL: (*tx).pythonStoreGlobal, opcode.LIST_EXTEND: pythonExtend("extend_list"),
-		opcode.SET_UPDATE: pythonExtend("extend_set"), opcode.DICT_UPDATE: pythonExtend("extend_dict"),
+		opcode.UNPACK_SEQUENCE: (*tx).pythonUnpack,
+		opcode.GET_LEN:         (*tx).pythonGetLen,
+		opcode.FORMAT_VALUE:    (*tx).pythonFormat,
+		opcode.BUILD_STRING:    (*tx).pythonBuildString,
+		opcode.STORE_GLOBAL:    (*tx).pythonStoreGlobal,
+		opcode.LIST_EXTEND:     pythonExtend("extend_list"),
+		opcode.SET_UPDATE:      pythonExtend("extend_set"), opcode.DICT_UPDATE: pythonExtend("extend_dict"),
 		opcode.LIST_TO_TUPLE: pythonOperator("tuple", 1), opcode.IMPORT_NAME: (*tx).pythonImport,
 		opcode.DICT_MERGE: (*tx).pythonDictMerge,
 	} {
@@ -123,7 +135,8 @@ func pythonExtend(op string) pythonFormOf {
 //	stack: callable args dict mapping -- callable args dict      arg: how far below the mapping the dict is
 func (tx *InstructionTranslator) pythonDictMerge(inst *bytecode.Instruction) error {
 	more := tx.pop()
-	v, err := tx.out.PythonOp(tx, "merge_keywords", []variables.VariableTracker{tx.top(inst.Arg + 2), tx.top(inst.Arg), more}, nil)
+	v, err := tx.out.PythonOp(tx, "merge_keywords",
+		[]variables.VariableTracker{tx.top(inst.Arg + 2), tx.top(inst.Arg), more}, nil)
 	if err != nil {
 		return err
 	}
@@ -222,7 +235,8 @@ func (tx *InstructionTranslator) pythonContainsOp(inst *bytecode.Instruction) er
 }
 
 func (tx *InstructionTranslator) pythonUnpack(inst *bytecode.Instruction) error {
-	t, err := tx.out.PythonOp(tx, "unpack", []variables.VariableTracker{tx.pop(), variables.IntConst(tx, inst.Arg)}, nil)
+	t, err := tx.out.PythonOp(tx, "unpack", []variables.VariableTracker{tx.pop(), variables.IntConst(tx, inst.Arg)},
+		nil)
 	if err != nil {
 		return err
 	}
@@ -334,7 +348,8 @@ func (tx *InstructionTranslator) pythonLoadDeref(inst *bytecode.Instruction) err
 	}
 	l := tx.d.code.Locals[inst.Arg]
 	free := l.Kind&opcode.CO_FAST_FREE != 0
-	v, err := tx.out.PythonOp(tx, "load_cell", []variables.VariableTracker{c, variables.StrConst(tx, l.Name), variables.BoolConst(free)}, nil)
+	v, err := tx.out.PythonOp(tx, "load_cell", []variables.VariableTracker{c, variables.StrConst(tx, l.Name),
+		variables.BoolConst(free)}, nil)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,8 @@ func (tx *InstructionTranslator) loadFast(inst *bytecode.Instruction) error {
 }
 
 func unboundLocal(name string) error {
-	return &exc.Observed{TypeName: "UnboundLocalError", Text: "cannot access local variable '" + name + "' where it is not associated with a value"}
+	return &exc.Observed{TypeName: "UnboundLocalError", Text: "cannot access local variable '" + name +
+		"' where it is not associated with a value"}
 }
 
 // storeFast implements STORE_FAST.
@@ -149,7 +150,8 @@ func (tx *InstructionTranslator) loadBuildClass(*bytecode.Instruction) error {
 	if !ok || fn != tx.World().Builtin("__build_class__") {
 		return exc.Break(exc.CallUnsupported, "a class statement with the program's own __build_class__")
 	}
-	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(tx.Scope().Name("__build_class__")))
+	src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"),
+		tx.out.Const(tx.Scope().Name("__build_class__")))
 	tx.push(tx.Build(fn, src))
 	return nil
 }
@@ -176,14 +178,16 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 	if v, ok := s.DictGetName(tx.builtins, name); ok {
 		tx.guardsMade()
 		if tx.builtins != tx.out.frame.Builtins {
-			src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(s.Name(name)))
+			src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"),
+				tx.out.Const(s.Name(name)))
 			tx.out.Reads(src)
 			return tx.Build(v, src), nil
 		}
 		if tx.globalsSrc != nil {
 			tx.out.AddGuards(guards.DictContains(tx.globalsSrc, tx.out.Const(s.Name(name)), false))
 			if _, hidden := s.DictGetName(tx.out.frame.Globals, name); hidden { // the guards are on the outermost frame
-				src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"), tx.out.Const(s.Name(name)))
+				src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"),
+					tx.out.Const(s.Name(name)))
 				tx.out.Reads(src)
 				return tx.Build(v, src), nil
 			}
@@ -283,7 +287,8 @@ func (tx *InstructionTranslator) loadDeref(inst *bytecode.Instruction) error {
 		if l.Kind&opcode.CO_FAST_FREE == 0 {
 			return unboundLocal(l.Name)
 		}
-		return &exc.Observed{TypeName: "NameError", Text: "cannot access free variable '" + l.Name + "' where it is not associated with a value in enclosing scope"}
+		return &exc.Observed{TypeName: "NameError", Text: "cannot access free variable '" + l.Name +
+			"' where it is not associated with a value in enclosing scope"}
 	}
 	tx.push(v)
 	return nil

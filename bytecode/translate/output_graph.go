@@ -216,7 +216,8 @@ func (o *OutputGraph) Until(f func(tx variables.Translator)) { o.log.until = app
 func (o *OutputGraph) Reads(src guards.Source) { o.reads = append(o.reads, src) }
 
 // TensorInput implements variables.Output.
-func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object, src guards.Source) (*variables.TensorVariable, error) {
+func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
+	src guards.Source) (*variables.TensorVariable, error) {
 	o.sawTensor = true
 	example := obj
 	if t := obj.Type(); t != o.world.TensorType && t != o.world.ParameterType {
@@ -304,11 +305,13 @@ func sanitize(name string) string {
 }
 
 // CallFunction implements variables.Output.
-func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
+func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, name string,
+	args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
 	if err := o.world.ModesSee(tx, name, args); err != nil {
 		return nil, err
 	}
-	if target.Kind() == py.Other && slices.ContainsFunc(args, func(v variables.VariableTracker) bool { return variables.HoldsNumpy(tx, v) }) {
+	if target.Kind() == py.Other && slices.ContainsFunc(args,
+		func(v variables.VariableTracker) bool { return variables.HoldsNumpy(tx, v) }) {
 		return nil, exc.Break(exc.CallUnsupported, "%s of a numpy scalar", name)
 	}
 	named := name
@@ -328,7 +331,8 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 }
 
 // CallMethod implements variables.Output.
-func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []variables.VariableTracker, kwargs []variables.Kw) (*fxgraph.Node, error) {
+func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (*fxgraph.Node, error) {
 	if err := o.world.ModesSee(tx, name, args); err != nil {
 		return nil, err
 	}
@@ -339,7 +343,8 @@ func (o *OutputGraph) CallMethod(tx variables.Translator, name string, args []va
 	return o.added(o.graph.CallMethod(name, a, k)), nil
 }
 
-func (o *OutputGraph) operands(tx variables.Translator, operation string, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
+func (o *OutputGraph) operands(tx variables.Translator, operation string, args []variables.VariableTracker,
+	kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
 	if err := o.seesHidden(operation); err != nil {
 		return nil, nil, err
 	}
@@ -349,7 +354,8 @@ func (o *OutputGraph) operands(tx variables.Translator, operation string, args [
 	return o.proxies(tx, operation, args, kwargs)
 }
 
-func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []variables.VariableTracker, kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
+func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []variables.VariableTracker,
+	kwargs []variables.Kw) ([]fxgraph.Arg, []fxgraph.Kwarg, error) {
 	a := make([]fxgraph.Arg, len(args))
 	sizes, numpy := tellsSizes(operation), tellsNumpy(operation)
 	proxy := func(v variables.VariableTracker) (fxgraph.Arg, error) {
@@ -399,7 +405,8 @@ func inPython(operation string) bool {
 // (CallFunction). Elsewhere they are the numbers they hold.
 func tellsNumpy(operation string) bool {
 	switch operation[strings.LastIndexByte(operation, '.')+1:] {
-	case "tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "new_tensor", "new", "result_type", "Tensor", "split":
+	case "tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "new_tensor", "new", "result_type",
+		"Tensor", "split":
 		return true
 	}
 	return inPython(operation)
@@ -432,7 +439,8 @@ func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 		}
 		if !o.backend.Inline() { // torch.fx turns constants of tuple subclasses into tuples
 			c := o.Const(o.world.SizeType)
-			return o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: "torch.Size"}, []fxgraph.Arg{fxgraph.Tuple{Items: x.Items}}, nil)), nil
+			return o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: "torch.Size"},
+				[]fxgraph.Arg{fxgraph.Tuple{Items: x.Items}}, nil)), nil
 		}
 		items := make([]py.Object, len(x.Items))
 		for i, it := range x.Items {
@@ -502,7 +510,8 @@ func (o *OutputGraph) position() *chain {
 }
 
 // Effect implements variables.Output.
-func (o *OutputGraph) Effect(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) error {
+func (o *OutputGraph) Effect(tx variables.Translator, values []variables.VariableTracker,
+	emit func(e variables.Emitter) error) error {
 	tx.World().Writes++
 	tx.World().Effects++
 	if o.strict {
@@ -519,7 +528,8 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 }
 
 // CallAside implements variables.Output.
-func (o *OutputGraph) CallAside(tx variables.Translator, values []variables.VariableTracker, emit func(e variables.Emitter) error) error {
+func (o *OutputGraph) CallAside(tx variables.Translator, values []variables.VariableTracker,
+	emit func(e variables.Emitter) error) error {
 	for _, v := range values {
 		if err := o.Freeze(tx, v); err != nil {
 			return err
@@ -668,7 +678,8 @@ func (o *OutputGraph) aliasGuards() {
 	o.world.Tracked(func(obj py.Object, v variables.VariableTracker) {
 		if v.Source() != nil {
 			switch v.(type) {
-			case *variables.ListVariable, *variables.DictVariable, *variables.SetVariable, *variables.ObjectVariable, *variables.CellVariable,
+			case *variables.ListVariable, *variables.DictVariable, *variables.SetVariable, *variables.ObjectVariable,
+				*variables.CellVariable,
 				*variables.DequeVariable, *variables.ShadowVariable:
 				all = append(all, place{obj, v})
 			}

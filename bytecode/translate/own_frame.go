@@ -12,7 +12,8 @@ import (
 )
 
 // frameAskers are the builtins that inspect their caller's frame.
-var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true, "breakpoint": true}
+var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true,
+	"breakpoint": true}
 
 // asks counts the instructions of c that load one of them.
 func asks(c *bytecode.Code) (n int, inLoop bool) {

@@ -28,9 +28,11 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	if o.backend.Inline() && o.countLeft() > 0 {
 		if o.leftBefore == o.left {
 			return o.breakAt(o.leftStep, &exc.Unsupported{Code: exc.InsideBlock,
-				Context: "an operation whose exception has a handler, after one that changed a tensor in place", Before: true, Stack: o.position().stack()})
+				Context: "an operation whose exception has a handler, after one that changed a tensor in place",
+				Before:  true, Stack: o.position().stack()})
 		}
-		return exc.Break(exc.InsideBlock, "a change of a tensor in place, then an operation whose exception has a handler, in one call")
+		return exc.Break(exc.InsideBlock,
+			"a change of a tensor in place, then an operation whose exception has a handler, in one call")
 	}
 	o.hasProtected = true
 	return nil
@@ -175,7 +177,8 @@ func (o *OutputGraph) effectsWait() bool {
 // savesState saves state before a whole graph that has an effect before an operation: with the state restored,
 // the user's code can run again if the graph raises. Otherwise the graph would break at the effect.
 func (o *OutputGraph) savesState() {
-	if o.effectsLead(); o.lead > 0 || o.backend.Inline() || o.hasProtected || !slices.ContainsFunc(o.events, o.isPutBack) {
+	if o.effectsLead(); o.lead > 0 || o.backend.Inline() || o.hasProtected ||
+		!slices.ContainsFunc(o.events, o.isPutBack) {
 		return
 	}
 	effect := false

@@ -64,7 +64,8 @@ func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, o
 		changed = statistics(n)
 	} else {
 		t, known := changedBy(n)
-		if !known || strings.HasPrefix(n.Target.Text, "^") || !arithmetic[shortName(n)] || hasOut(n) || tensorOperands(n) != 1 {
+		if !known || strings.HasPrefix(n.Target.Text, "^") || !arithmetic[shortName(n)] || hasOut(n) ||
+			tensorOperands(n) != 1 {
 			return nil, false
 		}
 		changed = []*fxgraph.Node{t}

@@ -83,9 +83,11 @@ func (o *OutputGraph) pythonTarget(op string) (fxgraph.Target, error) {
 }
 
 // PythonOp implements variables.Output.
-func (o *OutputGraph) PythonOp(tx variables.Translator, op string, args []variables.VariableTracker, kwargs []variables.Kw) (*variables.OpaqueVariable, error) {
+func (o *OutputGraph) PythonOp(tx variables.Translator, op string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (*variables.OpaqueVariable, error) {
 	callee := o.callee(op, args)
-	if alone, asks := asksFrame[callee[strings.LastIndexByte(callee, '.')+1:]]; asks && (!alone || len(args)+len(kwargs) == 1) {
+	if alone, asks := asksFrame[callee[strings.LastIndexByte(callee, '.')+1:]]; asks &&
+		(!alone || len(args)+len(kwargs) == 1) {
 		return nil, &exc.Unsupported{Code: exc.CallUnsupported, Context: callee, Frame: true}
 	}
 	v, err := o.pythonNode(tx, op, args, kwargs)
@@ -101,7 +103,8 @@ func (o *OutputGraph) PythonOp(tx variables.Translator, op string, args []variab
 
 // asksFrame are callables that inspect their caller's frame, which is not the user's if a graph calls them;
 // true: only without arguments.
-var asksFrame = map[string]bool{"locals": false, "globals": false, "vars": true, "dir": true, "eval": false, "exec": false, "super": true,
+var asksFrame = map[string]bool{"locals": false, "globals": false, "vars": true, "dir": true, "eval": false,
+	"exec": false, "super": true,
 	"breakpoint": false, "_getframe": false, "_getframemodulename": false, "currentframe": false}
 
 // callee names the callable of an operation, for reports.
@@ -140,7 +143,8 @@ func (o *OutputGraph) callee(op string, args []variables.VariableTracker) string
 
 // pythonNode adds only the node: for operations that do not call the user's code and whose execution is not
 // observable.
-func (o *OutputGraph) pythonNode(tx variables.Translator, op string, args []variables.VariableTracker, kwargs []variables.Kw) (*variables.OpaqueVariable, error) {
+func (o *OutputGraph) pythonNode(tx variables.Translator, op string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (*variables.OpaqueVariable, error) {
 	if !o.opts.PythonOps {
 		return nil, exc.Break(exc.CallUnsupported, "%s", op)
 	}
@@ -148,7 +152,8 @@ func (o *OutputGraph) pythonNode(tx variables.Translator, op string, args []vari
 		return nil, exc.Break(exc.InsideBlock, "a Python operation (%s) whose exception has a handler", op)
 	}
 	if !o.state.entry.IsNull() {
-		return nil, exc.Break(exc.CallUnsupported, "a Python operation (%s) where the function switches torch's modes", op)
+		return nil, exc.Break(exc.CallUnsupported, "a Python operation (%s) where the function switches torch's modes",
+			op)
 	}
 	target, err := o.pythonTarget(op)
 	if err != nil {
@@ -249,7 +254,8 @@ func (o *OutputGraph) objectArg(tx variables.Translator, v variables.VariableTra
 // ObjectNode implements variables.Output. An object given to the frame is an unguarded input of the graph; the
 // value of a global name is bound (PyConstant) and guarded by identity; an object that the user's code made is
 // built by an operation of the graph, or, with an inline backend, in place among the events.
-func (o *OutputGraph) ObjectNode(tx variables.Translator, v variables.VariableTracker) (*variables.OpaqueVariable, error) {
+func (o *OutputGraph) ObjectNode(tx variables.Translator,
+	v variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if n, ok := o.python.known[v]; ok {
 		return n, nil
 	}
@@ -264,7 +270,8 @@ func (o *OutputGraph) ObjectNode(tx variables.Translator, v variables.VariableTr
 	return n, nil
 }
 
-func (o *OutputGraph) objectNode(tx variables.Translator, v variables.VariableTracker) (*variables.OpaqueVariable, error) {
+func (o *OutputGraph) objectNode(tx variables.Translator,
+	v variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if variables.SlotOf(v) == nil {
 		switch src := v.Source().(type) {
 		case *guards.ConstSource:
@@ -299,7 +306,8 @@ func (o *OutputGraph) objectNode(tx variables.Translator, v variables.VariableTr
 
 // built puts a container made by the user's code into the graph; from then on, the container is the node's
 // result.
-func (o *OutputGraph) built(tx variables.Translator, v variables.VariableTracker, op string, parts [][]variables.VariableTracker) (*variables.OpaqueVariable, error) {
+func (o *OutputGraph) built(tx variables.Translator, v variables.VariableTracker, op string,
+	parts [][]variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if o.freezing[v] {
 		return nil, exc.Break(exc.Reconstruct, "%s refers to itself", v.Kind())
 	}
@@ -322,7 +330,8 @@ func (o *OutputGraph) pyConstant(obj py.Object) (*variables.OpaqueVariable, erro
 	if err != nil {
 		return nil, err
 	}
-	node := o.added(o.graph.CallFunction(target, []fxgraph.Arg{fxgraph.Lit{Pool: o.Const(obj).Index, Text: "<python object>"}}, nil))
+	node := o.added(o.graph.CallFunction(target,
+		[]fxgraph.Arg{fxgraph.Lit{Pool: o.Const(obj).Index, Text: "<python object>"}}, nil))
 	n := variables.NewOpaque(node, "")
 	o.exampleOf(node, obj)
 	return n, nil

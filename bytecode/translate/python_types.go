@@ -75,7 +75,8 @@ func (tx *InstructionTranslator) cast(v variables.VariableTracker, spec py.Objec
 	return v, nil
 }
 
-func (tx *InstructionTranslator) castOpaque(v *variables.OpaqueVariable, text py.Object) (variables.VariableTracker, error) {
+func (tx *InstructionTranslator) castOpaque(v *variables.OpaqueVariable,
+	text py.Object) (variables.VariableTracker, error) {
 	types := variables.Kw{Name: "types", Value: variables.NewConstant(text, nil)}
 	r, err := tx.out.pythonNode(tx, "CastFromPython", []variables.VariableTracker{v}, []variables.Kw{types})
 	if err != nil {
@@ -89,7 +90,8 @@ func (tx *InstructionTranslator) castOpaque(v *variables.OpaqueVariable, text py
 	return r, nil
 }
 
-func (tx *InstructionTranslator) castTuple(v *variables.TupleVariable, items py.Object) (variables.VariableTracker, error) {
+func (tx *InstructionTranslator) castTuple(v *variables.TupleVariable,
+	items py.Object) (variables.VariableTracker, error) {
 	specs := tx.Scope().Items(items)
 	values, err := v.Items(tx)
 	if err != nil || len(specs) != len(values) || variables.Materialized(v) {

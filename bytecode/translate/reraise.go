@@ -9,7 +9,8 @@ import (
 
 // keepingReraises is keepInTraceback for a resume function's body when it runs untranslated: its callee looks
 // up the variables.
-func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction, consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
+func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction,
+	consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
 	var out []*bytecode.Instruction
 	first := len(consts)
 	for _, in := range body {
@@ -20,7 +21,8 @@ func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*by
 		}
 		if len(consts) == first {
 			c := tx.out.codegen
-			consts = append(consts[:first:first], c.core(quietCalls.name()), c.core("keep_in_traceback"), tx.d.object, py.None())
+			consts = append(consts[:first:first], c.core(quietCalls.name()), c.core("keep_in_traceback"),
+				tx.d.object, py.None())
 			code.NumConsts = len(consts)
 		}
 		raise := *in
@@ -32,14 +34,16 @@ func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*by
 		} else {
 			out = append(out, at(opcode.COPY, 3))
 		}
-		out = append(out, at(opcode.LOAD_CONST, first+2), at(opcode.BUILD_TUPLE, 3), at(opcode.BINARY_SUBSCR, 0), at(opcode.POP_TOP, 0), &raise)
+		out = append(out, at(opcode.LOAD_CONST, first+2), at(opcode.BUILD_TUPLE, 3), at(opcode.BINARY_SUBSCR, 0),
+			at(opcode.POP_TOP, 0), &raise)
 	}
 	return out, consts
 }
 
 // keepInTraceback writes the code before an instruction that reraises an exception. The rest of a frame is
 // another frame than the one in the exception's traceback, which must keep the variables.
-func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Instruction, operands []variables.VariableTracker, live map[int]bool) error {
+func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Instruction,
+	operands []variables.VariableTracker, live map[int]bool) error {
 	var raised variables.VariableTracker
 	switch {
 	case inst.Handler != nil || c.out.frame.Origin == nil:

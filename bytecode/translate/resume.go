@@ -349,7 +349,8 @@ func (o *OutputGraph) runsPython(inst *bytecode.Instruction, operands []variable
 			}
 		}
 		return true
-	case opcode.LOAD_ATTR, opcode.LOAD_METHOD, opcode.STORE_ATTR, opcode.BINARY_OP, opcode.BINARY_SUBSCR, opcode.COMPARE_OP,
+	case opcode.LOAD_ATTR, opcode.LOAD_METHOD, opcode.STORE_ATTR, opcode.BINARY_OP, opcode.BINARY_SUBSCR,
+		opcode.COMPARE_OP,
 		opcode.CONTAINS_OP, opcode.STORE_SUBSCR, opcode.FOR_ITER, opcode.GET_ITER:
 		for _, v := range operands {
 			if _, ok := v.(*variables.ObjectVariable); ok {
@@ -360,13 +361,19 @@ func (o *OutputGraph) runsPython(inst *bytecode.Instruction, operands []variable
 	return false
 }
 
+func (tx *InstructionTranslator) stackItems() []item {
+	items := make([]item, len(tx.stack))
+	for i, v := range tx.stack {
+		items[i] = stackItem(v)
+	}
+	return items
+}
+
 // writeNative writes inst for CPython and then the calls of the resume functions. start: index of inst's first
 // instruction.
-func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool, start int) error {
-	below := make([]item, len(tx.stack))
-	for i, v := range tx.stack {
-		below[i] = stackItem(v)
-	}
+func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool,
+	start int) error {
+	below := tx.stackItems()
 	next := tx.d.index[inst] + 1
 	var after *bytecode.Instruction
 	if next < len(tx.d.code.Instructions) {
@@ -397,7 +404,9 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		}
 	case opcode.JUMP_IF_FALSE_OR_POP, opcode.JUMP_IF_TRUE_OR_POP:
 		if err = resume(after, below); err == nil {
-			err = branch(j, func() error { return resume(inst.Target, append(below[:len(below):len(below)], result())) })
+			err = branch(j, func() error {
+				return resume(inst.Target, append(below[:len(below):len(below)], result()))
+			})
 		}
 	case opcode.FOR_ITER:
 		v := result()
@@ -457,14 +466,16 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 		c.emit(opcode.LOAD_GLOBAL, c.name(tx.d.code.Names[inst.Arg>>1])<<1)
 	case opcode.CALL:
 		c.Call(inst.Arg, tx.kwargs)
-	case opcode.LOAD_ATTR, opcode.STORE_ATTR, opcode.DELETE_ATTR, opcode.STORE_GLOBAL, opcode.DELETE_GLOBAL, opcode.IMPORT_NAME,
+	case opcode.LOAD_ATTR, opcode.STORE_ATTR, opcode.DELETE_ATTR, opcode.STORE_GLOBAL, opcode.DELETE_GLOBAL,
+		opcode.IMPORT_NAME,
 		opcode.IMPORT_FROM:
 		c.emit(inst.Op, c.name(tx.d.code.Names[inst.Arg]))
 	case opcode.RERAISE: // the offset it would restore is not on this stack
 		c.emit(opcode.RERAISE, 0)
 	case opcode.WITH_EXCEPT_START:
 		return nil, tx.callExit(c)
-	case opcode.LIST_APPEND, opcode.LIST_EXTEND, opcode.SET_ADD, opcode.SET_UPDATE, opcode.MAP_ADD, opcode.DICT_UPDATE, opcode.DICT_MERGE:
+	case opcode.LIST_APPEND, opcode.LIST_EXTEND, opcode.SET_ADD, opcode.SET_UPDATE, opcode.MAP_ADD, opcode.DICT_UPDATE,
+		opcode.DICT_MERGE:
 		return nil, &exc.SkipFrame{Reason: "graph break while a display is built"}
 	default:
 		return c.emit(inst.Op, inst.Arg), nil
@@ -524,9 +535,11 @@ const resumeInBlock = 2
 // signals before the next call. So the resume function checks for requests there (core/calls/callable_call.c), and
 // its own code raises a pending signal at CPython's next check. Elsewhere one more check changes nothing, and a
 // plain call is faster: five breaks take 1.9 µs instead of 2.1 (bench/alternate.py).
-func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
+func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,
+	live map[int]bool) error {
 	kind := plainCalls
-	if inst.Handler != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 || tx.out.unchecked() || !harmless[inst.Op] {
+	if inst.Handler != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 || tx.out.unchecked() ||
+		!harmless[inst.Op] {
 		kind = quietCalls
 	}
 	return c.as(kind, func() error { return tx.writeResume(c, inst, target, stack, live) })
@@ -535,7 +548,10 @@ func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.I
 // harmless are instructions after which CPython may check for signals, or that have no visible effect.
 var harmless = map[opcode.Op]bool{
 	opcode.CALL: true, opcode.CALL_FUNCTION_EX: true, opcode.POP_JUMP_IF_FALSE: true, opcode.POP_JUMP_IF_TRUE: true,
-	opcode.POP_JUMP_IF_NONE: true, opcode.POP_JUMP_IF_NOT_NONE: true, opcode.JUMP_IF_FALSE_OR_POP: true, opcode.JUMP_IF_TRUE_OR_POP: true,
+	opcode.POP_JUMP_IF_NONE:     true,
+	opcode.POP_JUMP_IF_NOT_NONE: true,
+	opcode.JUMP_IF_FALSE_OR_POP: true,
+	opcode.JUMP_IF_TRUE_OR_POP:  true,
 }
 
 // unchecked reports whether CPython would not have checked for signals since the last visible event.
@@ -556,7 +572,8 @@ func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) boo
 	return target.Handler != nil
 }
 
-func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.Instruction, stack []item, live map[int]bool) error {
+func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,
+	live map[int]bool) error {
 	c.at(tx.chainHere(), true)
 	fn, params, err := tx.resumeFunction(inst, target, stack, live)
 	if err != nil {
@@ -597,7 +614,8 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 // and jumps into a copy of the whole code. Live locals keep their names. Cells are passed as plain parameters
 // (LOAD_DEREF and STORE_DEREF work on a slot that holds a cell), so inner functions made before the break share
 // them.
-func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instruction, stack []item, live map[int]bool) (py.Object, []int, error) {
+func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instruction, stack []item,
+	live map[int]bool) (py.Object, []int, error) {
 	src := tx.d.code
 	code := src.Clone()
 	own := usesFrame(src)
@@ -622,7 +640,8 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	code.Locals = locals
 	code.Flags = opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS
 	code.Instructions = append(prologue, body...)
-	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape, Computed: tx.computedParams(params, stack)}
+	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape,
+		Computed: tx.computedParams(params, stack)}
 	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
 	tx.out.resumes = append(tx.out.resumes, name)
 	if own {
@@ -639,7 +658,8 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 			return py.Object{}, err
 		}
 		copied(tx.Scope(), obj, tx.d.object)
-		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, tx.out.frame.Builtins, py.Object{}, name, name, py.Object{})
+		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, tx.out.frame.Builtins, py.Object{}, name, name,
+			py.Object{})
 	})
 	return fn, params, err
 }
@@ -684,7 +704,8 @@ func (it item) isParam() bool { return it.kind() != 'N' && it.kind() != 'L' }
 
 // resumePrologue unsets the variables that are unbound here, fills the stack, and jumps to goal; it may add a
 // constant.
-func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int, stack []item) (prologue []*bytecode.Instruction, consts []py.Object) {
+func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int,
+	stack []item) (prologue []*bytecode.Instruction, consts []py.Object) {
 	prologue = []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
 	consts = tx.d.consts
 	push := func(op opcode.Op, arg int) { prologue = append(prologue, bytecode.New(op, arg).At(goal.Pos)) }
@@ -775,7 +796,8 @@ func resumeBody(code *bytecode.Code, body []*bytecode.Instruction, place []int) 
 			if code.Locals[0].Kind&opcode.CO_FAST_CELL != 0 {
 				load = opcode.LOAD_DEREF
 			}
-			a, b := bytecode.New(opcode.LOAD_DEREF, place[classSlot]).At(in.Pos), bytecode.New(load, place[0]).At(in.Pos)
+			a, b := bytecode.New(opcode.LOAD_DEREF, place[classSlot]).At(in.Pos),
+				bytecode.New(load, place[0]).At(in.Pos)
 			a.Handler, b.Handler = in.Handler, in.Handler
 			out = append(out, a, b)
 			body[i+1].Arg = 2

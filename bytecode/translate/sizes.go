@@ -24,7 +24,8 @@ type sizeSession struct {
 }
 
 // gradModes are mode switches that affect no size, dtype or device.
-var gradModes = map[string]bool{"torch._set_grad_enabled": true, "torch._C._set_grad_enabled": true, "torch.set_grad_enabled": true}
+var gradModes = map[string]bool{"torch._set_grad_enabled": true, "torch._C._set_grad_enabled": true,
+	"torch.set_grad_enabled": true}
 
 // byRule returns the result of a node by the rules.
 func (o *OutputGraph) byRule(n *fxgraph.Node) shapes.Value {

@@ -29,7 +29,8 @@ type operands struct {
 // will call it. The captured operations become a separate graph, and the outer tensors that it reads become
 // operands of the operation. The function must have no effect and must not change outer values, or tensors that
 // it has not made.
-func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples, run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
+func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
+	run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, mode := w.Effects, w.Calls, len(o.graph.Nodes()), o.state.now
 	given, err := samples()
@@ -327,7 +328,8 @@ func (b *body) elementwise(o *OutputGraph) bool {
 }
 
 // replay captures the operations again, on other tensors.
-func (b *body) replay(o *OutputGraph, places, results []variables.VariableTracker) ([]variables.VariableTracker, error) {
+func (b *body) replay(o *OutputGraph, places,
+	results []variables.VariableTracker) ([]variables.VariableTracker, error) {
 	at := map[*fxgraph.Node]*fxgraph.Node{}
 	b.replayed = true
 	for i, n := range b.places {

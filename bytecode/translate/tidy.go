@@ -57,7 +57,8 @@ func (c *Codegen) dropUnused() {
 		case loads[a] == 0 && (!held || is(i+1, opcode.DELETE_FAST, a)):
 			in.Op, in.Arg = opcode.POP_TOP, 0
 			unstored[a] = true
-		case loads[a] == 1 && is(i+1, opcode.LOAD_FAST, a) && (!held || i+2 < len(c.list) && c.list[i+2].Op == opcode.RETURN_VALUE):
+		case loads[a] == 1 && is(i+1, opcode.LOAD_FAST, a) &&
+			(!held || i+2 < len(c.list) && c.list[i+2].Op == opcode.RETURN_VALUE):
 			unstored[a] = true
 			remap[i+1] = len(out)
 			i++

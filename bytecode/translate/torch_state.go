@@ -76,7 +76,8 @@ func (o *OutputGraph) EntersState() error {
 	if err != nil {
 		return err
 	}
-	o.AddGuards(guards.PyCheck(guards.NewConstSource(o.Const(o.state.module), "___torch_state"), o.Const(same), "entered "+o.scope.Repr(keys)))
+	o.AddGuards(guards.PyCheck(guards.NewConstSource(o.Const(o.state.module), "___torch_state"), o.Const(same),
+		"entered "+o.scope.Repr(keys)))
 	o.state.told = true
 	return nil
 }
@@ -99,7 +100,8 @@ func (o *OutputGraph) noteState() error {
 }
 
 // SwitchState implements variables.Output.
-func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker) (variables.VariableTracker, error) {
+func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name string,
+	args []variables.VariableTracker) (variables.VariableTracker, error) {
 	objs := make([]py.Object, len(args))
 	for i, a := range args {
 		v, err := variables.Realize(tx, a)
@@ -226,7 +228,8 @@ func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.
 // startsExit reports whether target starts the handler of a with block.
 func (tx *InstructionTranslator) startsExit(target *bytecode.Instruction) bool {
 	i := tx.d.index[target] + 1
-	return target.Op == opcode.PUSH_EXC_INFO && i < len(tx.d.code.Instructions) && tx.d.code.Instructions[i].Op == opcode.WITH_EXCEPT_START
+	return target.Op == opcode.PUSH_EXC_INFO && i < len(tx.d.code.Instructions) &&
+		tx.d.code.Instructions[i].Op == opcode.WITH_EXCEPT_START
 }
 
 // outerRegion returns the region around a with block whose handler starts at target: that of the handler's
@@ -281,7 +284,8 @@ func (c *Codegen) restoring(state py.Object, write func() error) error {
 		return err
 	}
 	st := &c.out.state
-	if n := len(st.regions); n > 0 && !st.regions[n-1].sealed && st.regions[n-1].end == start && st.regions[n-1].state == state {
+	if n := len(st.regions); n > 0 && !st.regions[n-1].sealed && st.regions[n-1].end == start &&
+		st.regions[n-1].state == state {
 		st.regions[n-1].end = len(c.list)
 		return nil
 	}

@@ -63,7 +63,8 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	for _, b := range c.out.inside {
 		for _, e := range b.events {
 			if e.chain != nil && !b.replayed {
-				t.operations = append(t.operations, Operation{Name: e.node.Name, Chain: t.chain(e.chain), Outside: b.outside})
+				t.operations = append(t.operations,
+					Operation{Name: e.node.Name, Chain: t.chain(e.chain), Outside: b.outside})
 			}
 		}
 	}

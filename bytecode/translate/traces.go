@@ -54,10 +54,12 @@ var flagged = map[string]struct {
 	trace
 	on func(n *fxgraph.Node) bool
 }{
-	"dropout": {draws, set(2, "train", true)}, "alpha_dropout": {draws, set(2, "train", true)}, "feature_dropout": {draws, set(2, "train", true)},
+	"dropout": {draws, set(2, "train", true)}, "alpha_dropout": {draws, set(2, "train", true)},
+	"feature_dropout":       {draws, set(2, "train", true)},
 	"feature_alpha_dropout": {draws, set(2, "train", true)}, "native_dropout": {draws, set(2, "train", true)},
 	"rrelu": {draws, set(3, "training", false)}, "scaled_dot_product_attention": {draws, set(4, "dropout_p", false)},
-	"lstm": {draws, recurrentDropout}, "gru": {draws, recurrentDropout}, "rnn_tanh": {draws, recurrentDropout}, "rnn_relu": {draws, recurrentDropout},
+	"lstm": {draws, recurrentDropout}, "gru": {draws, recurrentDropout}, "rnn_tanh": {draws, recurrentDropout},
+	"rnn_relu": {draws, recurrentDropout},
 }
 
 // set returns a check of the operand that switches the effect on.
@@ -112,7 +114,8 @@ func drawsByName(name string) bool {
 var namedRandom = map[string]bool{}
 
 // random are parts of the names of operations that draw random numbers.
-var random = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu", "exponential", "uniform",
+var random = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu",
+	"exponential", "uniform",
 	"cauchy", "geometric", "random", "fractional", "gumbel", "binomial"}
 
 func givenGenerator(n *fxgraph.Node) bool {

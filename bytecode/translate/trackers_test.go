@@ -58,7 +58,8 @@ func TestPropagateRecursesIntoContainers(t *testing.T) {
 		d := variables.NewDict(nil)
 		require.NoError(t, d.SetItem(tx, variables.StrConst(tx, "k"), guarded("c")))
 		inner := variables.NewList([]variables.VariableTracker{guarded("b"), d}, nil)
-		outer := variables.NewList([]variables.VariableTracker{variables.NewList([]variables.VariableTracker{guarded("a")}, nil), inner}, nil)
+		first := variables.NewList([]variables.VariableTracker{guarded("a")}, nil)
+		outer := variables.NewList([]variables.VariableTracker{first, inner}, nil)
 		set := variables.Propagate(outer)
 		for _, name := range []string{"a", "b", "c"} {
 			require.True(t, set.Contains(constGuard(name)), name)
@@ -78,7 +79,8 @@ func kinds(tx *InstructionTranslator, s *py.Scope) []variables.VariableTracker {
 		variables.NoneConst(), list, variables.NewTuple(nil, nil), variables.NewDict(nil), set,
 		variables.NewSlice(variables.NoneConst(), variables.NoneConst(), variables.NoneConst()),
 		variables.NewRangeObject(rng, nil), variables.NewFunction(tx.out.frame.Function, nil),
-		variables.NewClass(tx.World().NNModule, nil), variables.NewCell(nil), variables.NewInstance(tx.World().NNModule),
+		variables.NewClass(tx.World().NNModule, nil), variables.NewCell(nil),
+		variables.NewInstance(tx.World().NNModule),
 		variables.NewBuiltin(tx.World().Builtin("len"), "len", nil), variables.NewSequenceIterator(list, list, 0),
 	}
 }
@@ -93,12 +95,23 @@ func TestEveryTrackerAnswersOrAsksForABreak(t *testing.T) {
 					_, err := variables.Call(tx, v, []variables.VariableTracker{v, v, v, v}, nil)
 					return err
 				},
-				"call_method":        func() error { _, err := variables.CallMethod(tx, v, "no_such_method", nil, nil); return err },
-				"python_type":        func() error { _, err := variables.PythonType(tx, v); return err },
-				"as_proxy":           func() error { _, err := variables.AsProxy(tx, v); return err },
-				"getattr":            func() error { _, err := variables.GetAttr(tx, v, "no_such_attribute"); return err },
-				"getitem":            func() error { _, err := variables.GetItem(tx, v, variables.StrConst(tx, "zz")); return err },
-				"setitem":            func() error { return variables.SetItem(tx, v, variables.StrConst(tx, "zz"), variables.NoneConst()) },
+				"call_method": func() error {
+					_, err := variables.CallMethod(tx, v, "no_such_method", nil, nil)
+					return err
+				},
+				"python_type": func() error { _, err := variables.PythonType(tx, v); return err },
+				"as_proxy":    func() error { _, err := variables.AsProxy(tx, v); return err },
+				"getattr": func() error {
+					_, err := variables.GetAttr(tx, v, "no_such_attribute")
+					return err
+				},
+				"getitem": func() error {
+					_, err := variables.GetItem(tx, v, variables.StrConst(tx, "zz"))
+					return err
+				},
+				"setitem": func() error {
+					return variables.SetItem(tx, v, variables.StrConst(tx, "zz"), variables.NoneConst())
+				},
 				"setattr":            func() error { return variables.SetAttr(tx, v, "zz", variables.NoneConst()) },
 				"iter":               func() error { _, err := variables.Unpack(tx, v); return err },
 				"len":                func() error { _, err := variables.Len(tx, v); return err },

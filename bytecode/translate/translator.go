@@ -35,7 +35,8 @@ func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decoded{object: code, code: c, consts: consts, index: make(map[*bytecode.Instruction]int, len(c.Instructions))}
+	d := &decoded{object: code, code: c, consts: consts,
+		index: make(map[*bytecode.Instruction]int, len(c.Instructions))}
 	for i, in := range c.Instructions {
 		d.index[in] = i
 	}
@@ -105,7 +106,8 @@ func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
 // Build implements variables.Translator: a value is read when it is first used.
 func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
 	switch src.(type) {
-	case *guards.AttrSource, *guards.SlotSource, *guards.ModuleAttrSource, *guards.TypeAttrSource, *guards.GlobalSource, *guards.CellSource:
+	case *guards.AttrSource, *guards.SlotSource, *guards.ModuleAttrSource, *guards.TypeAttrSource, *guards.GlobalSource,
+		*guards.CellSource:
 		tx.out.Reads(src)
 	}
 	return variables.NewLazy(obj, src)
@@ -161,7 +163,8 @@ func (tx *InstructionTranslator) chainHere() *chain {
 		up = tx.parent.chainHere()
 		depth = up.depth + 1
 	}
-	tx.here = &chain{parent: up, code: tx.d.object, globals: tx.globals, name: tx.d.code.Name, file: tx.d.code.Filename, inst: tx.inst, depth: depth,
+	tx.here = &chain{parent: up, code: tx.d.object, globals: tx.globals, name: tx.d.code.Name, file: tx.d.code.Filename,
+		inst: tx.inst, depth: depth,
 		step: tx.out.rootStep, locals: tx.snapshot()}
 	return tx.here
 }
@@ -245,7 +248,8 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	// A large model adds operations all along; an endless loop does not. One that captures operations forever
 	// ends as well.
 	if o.steps-o.stepsAtOp > o.opts.MaxSteps || o.steps/longest > o.opts.MaxSteps {
-		return &exc.SkipFrame{Code: exc.TooLarge, Reason: "translation of more than " + itoa(o.opts.MaxSteps) + " instructions", Always: true}
+		return &exc.SkipFrame{Code: exc.TooLarge, Reason: "translation of more than " + itoa(o.opts.MaxSteps) +
+			" instructions", Always: true}
 	}
 	if o.steps&0xfff == 0 {
 		if err := o.scope.CheckSignals(); err != nil {
@@ -302,7 +306,8 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	}
 	if err != nil {
 		err = tx.failed(step, inst, h, err)
-	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step || inst.Op == opcode.RESUME {
+	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step ||
+		inst.Op == opcode.RESUME {
 		o.checked = len(o.events) // not after an inlined call: CPython checks at the function's start
 	}
 	if _, raises := err.(*exc.Observed); err == nil || raises { // a caller's handler may catch it
@@ -371,7 +376,8 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		return tx.unbreakable(u, "the function asks for its own frame")
 	}
 	if tx.watched() {
-		return tx.unbreakable(u, "the function asks for its own frame, looks at the interpreter, or sets who sees its events")
+		return tx.unbreakable(u,
+			"the function asks for its own frame, looks at the interpreter, or sets who sees its events")
 	}
 	if !h.breaks {
 		return tx.unbreakable(u, "no split at "+inst.Op.String())

@@ -160,7 +160,8 @@ func TestEveryOpcodeHasAHandlerOrAReason(t *testing.T) {
 // Row: S002-66, S002-71
 func TestOutputGraphHoldsWhatAFrameYields(t *testing.T) {
 	withPython(t, func(t *testing.T, s *py.Scope) {
-		tx := translatorFor(t, s, "import torch\ndef f(x, l):\n    l.append(x)\n    return x + 1\nargs = [torch.ones(2), []]\n", "f")
+		tx := translatorFor(t, s,
+			"import torch\ndef f(x, l):\n    l.append(x)\n    return x + 1\nargs = [torch.ones(2), []]\n", "f")
 		var err error
 		for err == nil && tx.d.code.Instructions[tx.ip].Op != opcode.RETURN_VALUE {
 			err = tx.step(tx.d.code.Instructions[tx.ip])

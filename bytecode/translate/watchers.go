@@ -8,12 +8,14 @@ import (
 
 // frameWatchers are functions of sys, inspect and traceback that show a frame, set the receiver of its events, or
 // report what the interpreter holds: a broken frame is a different frame.
-var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true, "tb_frame": true,
+var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true,
+	"tb_frame":   true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
 
 // memoryWatchers count or list the process's objects, which differ for a broken frame.
-var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true, "gc.get_referrers": true,
-	"gc.get_stats": true}
+var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true,
+	"gc.get_referrers": true,
+	"gc.get_stats":     true}
 
 // watched reports whether the code names one of them: it is then left whole from its first break on.
 func (tx *InstructionTranslator) watched() bool {

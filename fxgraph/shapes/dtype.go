@@ -31,7 +31,8 @@ const (
 )
 
 var kinds = map[Dtype]category{
-	torchBool: boolKind, torchUint8: intKind, torchInt8: intKind, torchInt16: intKind, torchInt32: intKind, torchInt64: intKind,
+	torchBool: boolKind, torchUint8: intKind, torchInt8: intKind, torchInt16: intKind, torchInt32: intKind,
+	torchInt64:   intKind,
 	torchFloat16: floatKind, torchBfloat16: floatKind, torchFloat32: floatKind, torchFloat64: floatKind,
 	torchComplex32: complexKind, torchComplex64: complexKind, torchComplex128: complexKind,
 }
@@ -48,7 +49,8 @@ var rank = map[Dtype]int{
 	torchComplex32: 0, torchComplex64: 1, torchComplex128: 2,
 }
 
-var complexOf = map[Dtype]Dtype{torchFloat16: torchComplex32, torchBfloat16: torchComplex64, torchFloat32: torchComplex64, torchFloat64: torchComplex128}
+var complexOf = map[Dtype]Dtype{torchFloat16: torchComplex32, torchBfloat16: torchComplex64,
+	torchFloat32: torchComplex64, torchFloat64: torchComplex128}
 
 var realOf = map[Dtype]Dtype{torchComplex32: torchFloat16, torchComplex64: torchFloat32, torchComplex128: torchFloat64}
 

@@ -5,14 +5,19 @@ package shapes
 var elementwise = map[string]bool{}
 
 func init() {
-	for _, name := range []string{"add", "sub", "mul", "multiply", "subtract", "div", "divide", "true_divide", "neg", "negative", "abs", "absolute",
-		"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "tan", "sinh", "cosh", "asin",
-		"acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "reciprocal", "relu", "square", "sign", "floor", "ceil", "trunc", "maximum",
-		"minimum", "where", "pow", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf",
+	for _, name := range []string{"add", "sub", "mul", "multiply", "subtract", "div", "divide", "true_divide", "neg",
+		"negative", "abs", "absolute",
+		"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos",
+		"tan", "sinh", "cosh", "asin",
+		"acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "reciprocal", "relu", "square", "sign", "floor",
+		"ceil", "trunc", "maximum",
+		"minimum", "where", "pow", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
+		"logical_not", "isnan", "isinf",
 		"isfinite"} {
 		elementwise["torch."+name], elementwise["."+name] = true, true
 	}
-	for _, name := range []string{"add", "sub", "mul", "truediv", "neg", "pow", "eq", "ne", "lt", "le", "gt", "ge", "abs", "and_", "or_", "xor", "invert"} {
+	for _, name := range []string{"add", "sub", "mul", "truediv", "neg", "pow", "eq", "ne", "lt", "le", "gt", "ge",
+		"abs", "and_", "or_", "xor", "invert"} {
 		elementwise["operator."+name] = true
 	}
 }

@@ -67,10 +67,12 @@ func TestEachRuleHasAnExample(t *testing.T) {
 		seen[e.name] = true
 	}
 	for name := range functions {
-		assert.True(t, seen[name] || inPlace[name], "%s: add a line to testdata/examples.txt and run scripts/shape_examples.py", name)
+		assert.True(t, seen[name] || inPlace[name],
+			"%s: add a line to testdata/examples.txt and run scripts/shape_examples.py", name)
 	}
 	for name := range methods {
-		assert.True(t, seen[name] || inPlace[name], "the method %s: add a line to testdata/examples.txt and run scripts/shape_examples.py", name)
+		assert.True(t, seen[name] || inPlace[name],
+			"the method %s: add a line to testdata/examples.txt and run scripts/shape_examples.py", name)
 	}
 }
 
@@ -131,7 +133,8 @@ func (p *parser) must(s string) {
 func (p *parser) word() string {
 	p.rest = strings.TrimLeft(p.rest, " ")
 	i := 0
-	for i < len(p.rest) && (p.rest[i] == '_' || p.rest[i] == '.' || p.rest[i] >= '0' && p.rest[i] <= '9' || p.rest[i]|0x20 >= 'a' && p.rest[i]|0x20 <= 'z') {
+	for i < len(p.rest) && (p.rest[i] == '_' || p.rest[i] == '.' || p.rest[i] >= '0' && p.rest[i] <= '9' ||
+		p.rest[i]|0x20 >= 'a' && p.rest[i]|0x20 <= 'z') {
 		i++
 	}
 	w := p.rest[:i]

@@ -57,7 +57,8 @@ func matmul(c *call) Value {
 func (c *call) product(a, b *Tensor, n int) *Tensor {
 	c.oneDtype(a, b)
 	c.oneDevice(a, b)
-	if len(a.Shape) != n || len(b.Shape) != n || a.Shape[n-1] != b.Shape[n-2] || !slices.Equal(a.Shape[:n-2], b.Shape[:n-2]) {
+	if len(a.Shape) != n || len(b.Shape) != n || a.Shape[n-1] != b.Shape[n-2] ||
+		!slices.Equal(a.Shape[:n-2], b.Shape[:n-2]) {
 		c.bad = true
 		return noTensor
 	}
@@ -108,7 +109,8 @@ func attention(c *call) Value {
 	c.oneDtype(q, k, v)
 	c.oneDevice(q, k, v)
 	n := len(q.Shape)
-	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || q.Shape[n-1] != k.Shape[n-1] || k.Shape[n-2] != v.Shape[n-2] {
+	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || q.Shape[n-1] != k.Shape[n-1] ||
+		k.Shape[n-2] != v.Shape[n-2] {
 		return c.fail()
 	}
 	if grouped { // the heads of key and value are repeated

@@ -41,11 +41,14 @@ func changes(names ...string) {
 
 func init() {
 	// One operand, its shape.
-	both(floatUnary, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "tan", "sinh",
-		"cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "reciprocal", "lgamma", "digamma")
+	both(floatUnary, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "sin",
+		"cos", "tan", "sinh",
+		"cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "reciprocal",
+		"lgamma", "digamma")
 	both(same(), "relu", "neg", "negative", "detach", "sign", "floor", "ceil",
 		"trunc", "positive")
-	function(same("p", "train", "training"), "torch.dropout", "torch.alpha_dropout", "torch.feature_dropout", "torch.feature_alpha_dropout")
+	function(same("p", "train", "training"), "torch.dropout", "torch.alpha_dropout", "torch.feature_dropout",
+		"torch.feature_alpha_dropout")
 	both(same("shifts", "dims"), "roll", "flip")
 	both(triangle, "tril", "triu")
 	both(same(), "bitwise_not")
@@ -53,13 +56,17 @@ func init() {
 	function(same(), "operator.neg", "operator.pos")
 	method(alone("memory_format"), "contiguous", "clone")
 	function(alone("memory_format"), "torch.clone")
-	function(activation("approximate", "negative_slope", "alpha", "scale", "input_scale", "lambd", "beta", "threshold", "min_val", "max_val"),
-		"torch._C._nn.gelu", "torch._C._nn.silu", "torch._C._nn.mish", "torch._C._nn.elu", "torch._C._nn.leaky_relu", "torch._C._nn.hardtanh",
-		"torch._C._nn.relu6", "torch._C._nn.hardswish", "torch._C._nn.hardsigmoid", "torch._C._nn.softplus", "torch._C._nn.softshrink",
+	function(activation("approximate", "negative_slope", "alpha", "scale", "input_scale", "lambd", "beta", "threshold",
+		"min_val", "max_val"),
+		"torch._C._nn.gelu", "torch._C._nn.silu", "torch._C._nn.mish", "torch._C._nn.elu", "torch._C._nn.leaky_relu",
+		"torch._C._nn.hardtanh",
+		"torch._C._nn.relu6", "torch._C._nn.hardswish", "torch._C._nn.hardsigmoid", "torch._C._nn.softplus",
+		"torch._C._nn.softshrink",
 		"torch._C._nn.log_sigmoid", "torch.celu", "torch.selu")
 	function(sameFloat("normalized_shape", "weight", "bias", "eps", "cudnn_enable"), "torch.layer_norm")
 	function(sameFloat("normalized_shape", "weight", "eps"), "torch.rms_norm")
-	function(sameFloat("weight", "bias", "running_mean", "running_var", "training", "use_input_stats", "momentum", "eps", "cudnn_enabled"),
+	function(sameFloat("weight", "bias", "running_mean", "running_var", "training", "use_input_stats", "momentum",
+		"eps", "cudnn_enabled"),
 		"torch.batch_norm", "torch.instance_norm")
 	function(sameFloat("num_groups", "weight", "bias", "eps", "cudnn_enabled"), "torch.group_norm")
 	both(test, "isnan", "isinf", "isfinite", "logical_not")
@@ -92,11 +99,16 @@ func init() {
 	both(maskedFill, "masked_fill")
 
 	// In place. Operations that change sizes (unsqueeze_, resize_, t_, ...) are not here.
-	changes("relu_", "add_", "sub_", "mul_", "div_", "pow_", "neg_", "exp_", "sqrt_", "rsqrt_", "sigmoid_", "tanh_", "clamp_", "clamp_min_",
-		"clamp_max_", "copy_", "fill_", "zero_", "masked_fill_", "dropout_", "silu_", "hardtanh_", "hardswish_", "hardsigmoid_", "relu6_", "elu_",
-		"leaky_relu_", "mish_", "celu_", "selu_", "normal_", "uniform_", "bernoulli_", "index_copy_", "index_add_", "index_fill_", "scatter_",
-		"scatter_add_", "masked_scatter_", "addcmul_", "addcdiv_", "lerp_", "tril_", "triu_", "floor_", "ceil_", "round_", "abs_", "nan_to_num_",
-		"logical_not_", "logical_and_", "logical_or_", "bitwise_and_", "bitwise_or_", "cumsum_", "gelu_", "requires_grad_")
+	changes("relu_", "add_", "sub_", "mul_", "div_", "pow_", "neg_", "exp_", "sqrt_", "rsqrt_", "sigmoid_", "tanh_",
+		"clamp_", "clamp_min_",
+		"clamp_max_", "copy_", "fill_", "zero_", "masked_fill_", "dropout_", "silu_", "hardtanh_", "hardswish_",
+		"hardsigmoid_", "relu6_", "elu_",
+		"leaky_relu_", "mish_", "celu_", "selu_", "normal_", "uniform_", "bernoulli_", "index_copy_", "index_add_",
+		"index_fill_", "scatter_",
+		"scatter_add_", "masked_scatter_", "addcmul_", "addcdiv_", "lerp_", "tril_", "triu_", "floor_", "ceil_",
+		"round_", "abs_", "nan_to_num_",
+		"logical_not_", "logical_and_", "logical_or_", "bitwise_and_", "bitwise_or_", "cumsum_", "gelu_",
+		"requires_grad_")
 	for _, name := range []string{"iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor", "ipow", "imod"} {
 		functions["operator."+name] = inPlaceFirst
 		inPlace["operator."+name] = true
@@ -108,7 +120,8 @@ func init() {
 
 	// Conversions and new tensors.
 	for name, d := range map[string]Dtype{
-		"float": torchFloat32, "double": torchFloat64, "half": torchFloat16, "bfloat16": torchBfloat16, "long": torchInt64, "int": torchInt32, "short": torchInt16, "char": torchInt8,
+		"float": torchFloat32, "double": torchFloat64, "half": torchFloat16, "bfloat16": torchBfloat16,
+		"long": torchInt64, "int": torchInt32, "short": torchInt16, "char": torchInt8,
 		"byte": torchUint8, "bool": torchBool,
 	} {
 		method(toDtype(d), name)

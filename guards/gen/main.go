@@ -119,7 +119,8 @@ func goFile(t table) []byte {
 	}
 	p("\tnumOps\n)\n\nvar opTable = [numOps]opInfo{\n")
 	for _, op := range t.ops {
-		p("\tOp%s: {%q, %v, %s, %s, %q},\n", camel(op.name), op.name, op.role == "access", operand(op.a), operand(op.b), op.failure)
+		p("\tOp%s: {%q, %v, %s, %s, %q},\n", camel(op.name), op.name, op.role == "access", operand(op.a),
+			operand(op.b), op.failure)
 	}
 	p("}\n\n// Kinds of guards.\nconst (\n")
 	for i, kind := range t.kinds {
@@ -183,7 +184,8 @@ func cFile(t table) []byte {
 	for i, w := range t.flags {
 		p("    /* %s */\n    GD_FLAG_%s = %d,\n", w.text, w.c, 1<<i)
 	}
-	p("};\n\n/* What of a tensor is compared (gd_tensor_spec.fields). GD_TENSOR_ALL: what one tensor has by itself. */\nenum {\n")
+	p("};\n\n/* What of a tensor is compared (gd_tensor_spec.fields). GD_TENSOR_ALL: what one tensor has by itself. " +
+		"*/\nenum {\n")
 	all := 0
 	for i, w := range t.tensorFields {
 		p("    /* %s */\n    GD_TENSOR_%s = %d,\n", w.text, w.c, 1<<i)
@@ -199,7 +201,8 @@ func cFile(t table) []byte {
 	return b.Bytes()
 }
 
-var operandClasses = []string{"-", "object", "held", "name", "literal", "int", "reg", "field", "offset", "cache", "tensor", "count"}
+var operandClasses = []string{"-", "object", "held", "name", "literal", "int", "reg", "field", "offset", "cache",
+	"tensor", "count"}
 
 func cOperand(class string) string {
 	if class == "-" {

@@ -27,31 +27,40 @@ func ptr[T any](x T) *T { return &x }
 func made() *Result {
 	r := &Result{
 		Kind: kind, Version: 1,
-		Machine:  Machine{Date: "2026-01-02 03:04 UTC", CPU: "a processor", Cores: 2, Load: 0.5, Python: "3.11.7", Torch: "2.15.0", Godynamo: "0.1.0"},
-		Settings: Settings{Engines: []string{"eager", "torch.compile", "godynamo=inductor"}, Processes: 3, Rounds: 2, FreshCaches: true},
+		Machine: Machine{Date: "2026-01-02 03:04 UTC", CPU: "a processor", Cores: 2, Load: 0.5, Python: "3.11.7",
+			Torch: "2.15.0", Godynamo: "0.1.0"},
+		Settings: Settings{Engines: []string{"eager", "torch.compile", "godynamo=inductor"}, Processes: 3, Rounds: 2,
+			FreshCaches: true},
 		Workloads: []*Workload{
 			{
 				Name: "relu", Suite: "micro", About: "(a + b).relu() * 2", Backend: "eager",
 				Engines: map[string]*Figures{
-					"eager": {Correct: "yes", Cold: &Cold{Seconds: 0.0002}, Calls: ptr(8), Peak: ptr(int64(92)), Samples: [][]float64{{4, 5}, {4.2, 4.4}, {3.9, 9}}},
+					"eager": {Correct: "yes", Cold: &Cold{Seconds: 0.0002}, Calls: ptr(8), Peak: ptr(int64(92)),
+						Samples: [][]float64{{4, 5}, {4.2, 4.4}, {3.9, 9}}},
 					"torch.compile": {
-						Correct: "yes", Backend: "eager", Graphs: ptr(1), Breaks: ptr(0), Ops: ptr(3), Cold: &Cold{0.05, 0.049, 0.001}, Guards: ptr(17),
+						Correct: "yes", Backend: "eager", Graphs: ptr(1), Breaks: ptr(0), Ops: ptr(3),
+						Cold: &Cold{0.05, 0.049, 0.001}, Guards: ptr(17),
 						Calls: ptr(11), Peak: ptr(int64(92)), Samples: [][]float64{{8, 9}, {8.4, 8.5}, {8.1, 8.1}},
 					},
 					"godynamo=inductor": {
-						Correct: "close", Backend: "inductor", Graphs: ptr(1), Breaks: ptr(0), Ops: ptr(3), Internal: 1, Cold: &Cold{2.5, 0.004, 2.496}, Guards: ptr(2),
-						GuardsNs: ptr(25.5), Calls: ptr(8), Peak: ptr(int64(3 << 20)), Samples: [][]float64{{2, 2.5}, {2.1, 2.2}, {2.2, 2.3}},
+						Correct: "close", Backend: "inductor", Graphs: ptr(1), Breaks: ptr(0), Ops: ptr(3), Internal: 1,
+						Cold: &Cold{2.5, 0.004, 2.496}, Guards: ptr(2),
+						GuardsNs: ptr(25.5), Calls: ptr(8), Peak: ptr(int64(3 << 20)),
+						Samples: [][]float64{{2, 2.5}, {2.1, 2.2}, {2.2, 2.3}},
 					},
 				},
 			},
 			{
 				Name: "wrong", Suite: "user", About: "", Backend: "eager", Engines: map[string]*Figures{
-					"eager":             {Correct: "yes", Samples: [][]float64{{1, 1}, {1, 1}, {1, 1}}},
-					"torch.compile":     {Correct: "yes", Backend: "eager", Samples: [][]float64{{1, 1}, {1, 1}, {1, 1}}},
-					"godynamo=inductor": {Error: "AssertionError: another result than eager's in call 1, by 0.5", Correct: "no", Samples: [][]float64{{1, 1}}},
+					"eager": {Correct: "yes", Samples: [][]float64{{1, 1}, {1, 1}, {1, 1}}},
+					"torch.compile": {Correct: "yes", Backend: "eager",
+						Samples: [][]float64{{1, 1}, {1, 1}, {1, 1}}},
+					"godynamo=inductor": {Error: "AssertionError: another result than eager's in call 1, by 0.5",
+						Correct: "no", Samples: [][]float64{{1, 1}}},
 				},
 			},
-			{Name: "dead", Suite: "user", Error: "its process died: signal: segmentation fault", Engines: map[string]*Figures{}},
+			{Name: "dead", Suite: "user", Error: "its process died: signal: segmentation fault",
+				Engines: map[string]*Figures{}},
 		},
 	}
 	r.finish()
@@ -204,7 +213,9 @@ func TestAFileThatIsNoResultIsNamedInOneLine(t *testing.T) {
 		{write("list.json", `[1, 2]`), "no result of godynamo bench"},
 		{write("new.json", `{"kind": "godynamo bench", "version": 7}`), "has version 7"},
 		{write("null.json", `{"kind": "godynamo bench", "version": 1, "workloads": [null]}`), "workload 1 has no name"},
-		{write("nothing.json", `{"kind": "godynamo bench", "version": 1, "workloads": [{"name": "a", "engines": {"eager": null}}]}`), "a has nothing for eager"},
+		{write("nothing.json",
+			`{"kind": "godynamo bench", "version": 1, "workloads": [{"name": "a", "engines": {"eager": null}}]}`),
+			"a has nothing for eager"},
 		{dir, "cannot be read"},
 	} {
 		_, err := Load(c.path)
@@ -242,7 +253,8 @@ const plan = `case "$2" in *'"do":"plan"'*) echo '{"machine": {"cores": 1}, "wor
 
 func options(text string) Options {
 	return Options{
-		Suites: []string{"micro"}, Engines: []string{"eager"}, Processes: 2, Rounds: 2, Quick: true, Silence: time.Minute, Progress: silent{},
+		Suites: []string{"micro"}, Engines: []string{"eager"}, Processes: 2, Rounds: 2, Quick: true,
+		Silence: time.Minute, Progress: silent{},
 		Command: shell(plan + `measured() { echo '{"workload": "'$1'", "engines": {"eager": {"correct": true, "seconds": [1e-6, 2e-6]}}}' >&3; }
 ` + text),
 	}

@@ -71,7 +71,8 @@ var environment = []string{
 // error if ctx ended first, a Problem found by the child, or died. A child that is silent for longer than silence is
 // killed. No process of it is left when child returns: it leads its own process group, which Ctrl-C at a terminal does
 // not reach.
-func child(ctx context.Context, command func(...string) *exec.Cmd, r request, silence time.Duration, hear func(message)) error {
+func child(ctx context.Context, command func(...string) *exec.Cmd, r request, silence time.Duration,
+	hear func(message)) error {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err

@@ -51,7 +51,8 @@ type Change struct {
 
 // Compare compares a result with an older one called name. Rows are in the order of the newer.
 func Compare(old, now *Result, name string, margin float64) *Comparison {
-	c := &Comparison{Old: name, Machine: old.Machine, Alpha: Alpha, Margin: margin, Missing: []string{}, Notes: notes(old, now)}
+	c := &Comparison{Old: name, Machine: old.Machine, Alpha: Alpha, Margin: margin, Missing: []string{},
+		Notes: notes(old, now)}
 	known := map[string]*Workload{}
 	for _, w := range old.Workloads {
 		known[w.Name] = w
@@ -75,8 +76,10 @@ func Compare(old, now *Result, name string, margin float64) *Comparison {
 	c.adjust()
 	if blind := c.blind(); blind > 0 {
 		fewest := min(old.Settings.Processes, now.Settings.Processes)
-		c.Notes = append(c.Notes, fmt.Sprintf("%d of %d rows can show no change, whatever it is, with as few as %d processes: at least %d, better 10",
-			blind, len(c.Rows), fewest, processesFor(len(c.Rows))))
+		c.Notes = append(c.Notes,
+			fmt.Sprintf("%d of %d rows can show no change, whatever it is, with as few as %d processes: at least "+
+				"%d, better 10",
+				blind, len(c.Rows), fewest, processesFor(len(c.Rows))))
 	}
 	return c
 }
@@ -120,7 +123,8 @@ func (c *Comparison) row(name, label string, before, after *Workload) {
 	va, vb := values(a), values(b)
 	if len(va) == 0 || len(vb) == 0 {
 		if len(va)+len(vb) > 0 {
-			c.Missing = append(c.Missing, fmt.Sprintf("%s, %s: no figures in %s", name, label, map[bool]string{true: c.Old, false: "this run"}[len(va) == 0]))
+			c.Missing = append(c.Missing, fmt.Sprintf("%s, %s: no figures in %s", name, label,
+				map[bool]string{true: c.Old, false: "this run"}[len(va) == 0]))
 		}
 		return
 	}
@@ -145,7 +149,8 @@ func beyond(old, now []float64, margin, change float64) float64 {
 		moved[i] *= by
 	}
 	thresholds := &benchmath.Thresholds{CompareAlpha: Alpha}
-	return benchmath.AssumeNothing.Compare(benchmath.NewSample(moved, thresholds), benchmath.NewSample(slices.Clone(now), thresholds)).P
+	return benchmath.AssumeNothing.Compare(benchmath.NewSample(moved, thresholds),
+		benchmath.NewSample(slices.Clone(now), thresholds)).P
 }
 
 // values returns the figures of an engine that are compared: one per process.

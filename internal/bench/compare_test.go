@@ -76,7 +76,8 @@ func TestAComparisonSaysWhatItLacks(t *testing.T) {
 	now.Workloads[1].Name = "new"
 	c := Compare(old, now, "old.json", Margin)
 	assert.Empty(t, c.Rows)
-	assert.Equal(t, []string{"a, eager: no figures in this run", "new: only in this run", "c: only in this run", "b: only in old.json"}, c.Missing)
+	assert.Equal(t, []string{"a, eager: no figures in this run", "new: only in this run", "c: only in this run",
+		"b: only in old.json"}, c.Missing)
 	assert.Equal(t, []string{"torch was 2.6.0 and is 2.15.0"}, c.Notes)
 	assert.True(t, c.Blind(), "nothing is compared")
 }
@@ -89,13 +90,17 @@ func TestAComparisonThatCanShowNothingSaysSo(t *testing.T) {
 		blind           bool
 		note            string
 	}{
-		{3, 1, true, "1 of 1 rows can show no change, whatever it is, with as few as 3 processes: at least 4, better 10"},
+		{3, 1, true,
+			"1 of 1 rows can show no change, whatever it is, with as few as 3 processes: at least 4, better 10"},
 		{4, 1, false, ""},
-		{4, 2, true, "2 of 2 rows can show no change, whatever it is, with as few as 4 processes: at least 5, better 10"},
+		{4, 2, true,
+			"2 of 2 rows can show no change, whatever it is, with as few as 4 processes: at least 5, better 10"},
 		{7, 80, false, ""},
-		{7, 90, true, "90 of 90 rows can show no change, whatever it is, with as few as 7 processes: at least 8, better 10"},
+		{7, 90, true,
+			"90 of 90 rows can show no change, whatever it is, with as few as 7 processes: at least 8, better 10"},
 	} {
-		c := Compare(run(random, step.processes, step.rows, even), run(random, step.processes, step.rows, slow), "old", Margin)
+		c := Compare(run(random, step.processes, step.rows, even), run(random, step.processes, step.rows, slow),
+			"old", Margin)
 		assert.Equal(t, step.blind, c.Blind(), step)
 		assert.Equal(t, step.blind, len(c.Worse(0)) == 0, "%v: three times as slow", step)
 		if step.blind {

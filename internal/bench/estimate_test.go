@@ -10,9 +10,11 @@ import (
 
 func TestHowLongItTakesIsSaidBeforeTheFirstStep(t *testing.T) {
 	plan := func(processes, rounds int, slow time.Duration, engines ...string) time.Duration {
-		r := &runner{options: Options{Engines: engines, Processes: processes, Rounds: rounds}, result: &Result{Workloads: []*Workload{
-			{Name: "a", Suite: "micro", Backend: "eager"}, {Name: "b", Suite: "timm", Backend: "eager"}, {Name: "c", Suite: "user", Backend: "eager"},
-		}}}
+		r := &runner{options: Options{Engines: engines, Processes: processes, Rounds: rounds},
+			result: &Result{Workloads: []*Workload{
+				{Name: "a", Suite: "micro", Backend: "eager"}, {Name: "b", Suite: "timm", Backend: "eager"},
+				{Name: "c", Suite: "user", Backend: "eager"},
+			}}}
 		return r.about(slow)
 	}
 	quiet := time.Duration(planSeconds * float64(time.Second))
@@ -33,7 +35,8 @@ func TestHowLongItTakesIsSaidBeforeTheFirstStep(t *testing.T) {
 }
 
 func TestAnEstimateIsNoMorePreciseThanItIs(t *testing.T) {
-	for seconds, want := range map[int]string{1: "5 s", 33: "35 s", 54: "55 s", 80: "a minute", 200: "3 minutes", 9000: "2.5 hours"} {
+	for seconds, want := range map[int]string{1: "5 s", 33: "35 s", 54: "55 s", 80: "a minute", 200: "3 minutes",
+		9000: "2.5 hours"} {
 		assert.Equal(t, want, roughly(time.Duration(seconds)*time.Second))
 	}
 }

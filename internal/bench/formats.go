@@ -124,7 +124,8 @@ func (r *Result) WriteGo(w io.Writer) error {
 				for _, us := range rounds {
 					line := &benchfmt.Result{
 						Config: config, Name: benchfmt.Name(name), Iters: 1,
-						Values: []benchfmt.Value{{Value: us / 1e6, Unit: "sec/op", OrigValue: us * 1e3, OrigUnit: "ns/op"}},
+						Values: []benchfmt.Value{{Value: us / 1e6, Unit: "sec/op", OrigValue: us * 1e3,
+							OrigUnit: "ns/op"}},
 					}
 					if err := out.Write(line); err != nil {
 						return err

@@ -61,7 +61,9 @@ func (r *Result) WriteHTML(w io.Writer) error {
 		Rows, Comparison    []htmlRow
 		Script              template.JS
 	}{
-		Result: r, About: r.about(), Failed: r.Failed(), Notes: r.notes(), Head: header, Charts: drawn, Script: template.JS(echarts.Script), // #nosec: our own file
+		// #nosec: our own file
+		Result: r, About: r.about(), Failed: r.Failed(), Notes: r.notes(), Head: header, Charts: drawn,
+		Script: template.JS(echarts.Script),
 	}
 	for _, load := range r.Workloads {
 		if load.Error != "" {
@@ -114,7 +116,8 @@ func (c *Change) cells() htmlRow {
 		verdict, class = "faster", "good"
 	}
 	return htmlRow{
-		{c.Workload, "name"}, {c.Engine, ""}, {interval(c.Old), "num"}, {interval(c.New), "num"}, {fmt.Sprintf("%+.1f %%", c.Change*100), "num " + class},
+		{c.Workload, "name"}, {c.Engine, ""}, {interval(c.Old), "num"}, {interval(c.New), "num"},
+		{fmt.Sprintf("%+.1f %%", c.Change*100), "num " + class},
 		{fmt.Sprintf("%.3f", c.Adjusted), "num"}, {verdict, class},
 	}
 }
@@ -127,14 +130,17 @@ var pictures = []struct {
 	eager             bool // whether eager has bars
 	of                func(*Figures) *float64
 }{
-	{"Time of a call, beside eager's", "to the left of 1: faster than eager", "×", false, func(f *Figures) *float64 { return scaled(f.Warm != nil && f.Ratio != nil, f.Ratio, 1) }},
-	{"Time of a call", "once captured", "ns", true, func(f *Figures) *float64 { return scaled(f.Warm != nil, f.Warm, 1e3) }},
+	{"Time of a call, beside eager's", "to the left of 1: faster than eager", "×", false,
+		func(f *Figures) *float64 { return scaled(f.Warm != nil && f.Ratio != nil, f.Ratio, 1) }},
+	{"Time of a call", "once captured", "ns", true,
+		func(f *Figures) *float64 { return scaled(f.Warm != nil, f.Warm, 1e3) }},
 	{"First call: capture", "all of the first call but the backend", "µs", false, func(f *Figures) *float64 {
 		return cold(f, func(c *Cold) float64 { return c.Capture })
 	}},
-	{"First call: backend", "what it took to compile the graphs, where that is a microsecond at all", "µs", false, func(f *Figures) *float64 {
-		return cold(f, func(c *Cold) float64 { return c.Backend })
-	}},
+	{"First call: backend", "what it took to compile the graphs, where that is a microsecond at all", "µs", false,
+		func(f *Figures) *float64 {
+			return cold(f, func(c *Cold) float64 { return c.Backend })
+		}},
 }
 
 func scaled(known bool, i *Interval, by float64) *float64 {
@@ -162,12 +168,14 @@ func (r *Result) charts() []chart {
 		bar.SetGlobalOptions(
 			charts.WithLegendOpts(opts.Legend{Show: opts.Bool(true), Top: "0", Left: "0"}),
 			charts.WithTooltipOpts(opts.Tooltip{Show: opts.Bool(true), Trigger: "axis"}),
-			charts.WithGridOpts(opts.Grid{Left: "8", Right: "80", Top: "32", Bottom: "8", ContainLabel: opts.Bool(true)}),
+			charts.WithGridOpts(opts.Grid{Left: "8", Right: "80", Top: "32", Bottom: "8",
+				ContainLabel: opts.Bool(true)}),
 			charts.WithAnimation(false),
 			charts.WithXAxisOpts(opts.XAxis{Type: "log"}),
 			charts.WithYAxisOpts(opts.YAxis{Type: "category", Inverse: opts.Bool(true), Data: r.names()}),
 		)
-		c := chart{Title: p.title, Note: p.note, Unit: p.unit, Height: 90 + len(r.Workloads)*(14+14*max(1, len(r.Settings.Engines)))}
+		c := chart{Title: p.title, Note: p.note, Unit: p.unit, Height: 90 +
+			len(r.Workloads)*(14+14*max(1, len(r.Settings.Engines)))}
 		for i, label := range r.Settings.Engines {
 			if data := r.data(label, p.of); data != nil && (p.eager || label != Eager) {
 				bar.AddSeries(label, data)

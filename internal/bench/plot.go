@@ -20,7 +20,8 @@ var plots = []struct {
 	eager             bool // whether eager has points
 	of                func(*Figures) *Interval
 }{
-	{"ratio.png", "Time of a call, beside eager's", "ratio to eager", false, func(f *Figures) *Interval { return f.Ratio }},
+	{"ratio.png", "Time of a call, beside eager's", "ratio to eager", false,
+		func(f *Figures) *Interval { return f.Ratio }},
 	{"warm.png", "Time of a call", "µs", true, func(f *Figures) *Interval { return f.Warm }},
 	{"cold.png", "First call", "ms", false, func(f *Figures) *Interval {
 		if f.Cold == nil {
@@ -37,7 +38,8 @@ func (r *Result) WritePlots(dir string) error {
 		return err
 	}
 	for _, p := range plots {
-		engines := slices.DeleteFunc(slices.Clone(r.Settings.Engines), func(label string) bool { return label == Eager && !p.eager })
+		engines := slices.DeleteFunc(slices.Clone(r.Settings.Engines),
+			func(label string) bool { return label == Eager && !p.eager })
 		drawn, err := r.plot(p.title, p.axis, engines, p.of)
 		if err != nil {
 			return err

@@ -26,7 +26,8 @@ type bar struct {
 func (b *bar) Plan(steps, processes int, about time.Duration) {
 	fmt.Fprintln(b.w, planned(steps, processes, about))
 	b.bar = progressbar.NewOptions(steps,
-		progressbar.OptionSetWriter(b.w), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish(), progressbar.OptionShowCount(),
+		progressbar.OptionSetWriter(b.w), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish(),
+		progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(true), progressbar.OptionSetDescription("bench"))
 }
 
@@ -64,14 +65,16 @@ func (l *lines) Plan(steps, processes int, about time.Duration) {
 func (l *lines) At(process int, _, _ string) {
 	if process != l.process && process > 1 {
 		each := time.Since(l.began) / time.Duration(process-1)
-		fmt.Fprintf(l.w, "bench: process %d of %d, about %s left\n", process, l.processes, roughly(each*time.Duration(l.processes-process+1)))
+		fmt.Fprintf(l.w, "bench: process %d of %d, about %s left\n", process, l.processes,
+			roughly(each*time.Duration(l.processes-process+1)))
 	}
 	l.process = process
 }
 
 // planned returns the line printed before the first step.
 func planned(steps, processes int, about time.Duration) string {
-	return fmt.Sprintf("bench: %d measurements in %d processes, about %s; fewer: --quick, --only, --engine, --processes",
+	return fmt.Sprintf("bench: %d measurements in %d processes, about %s; fewer: --quick, --only, --engine, "+
+		"--processes",
 		steps, processes, roughly(about))
 }
 

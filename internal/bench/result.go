@@ -6,7 +6,8 @@
 // A result file is
 //
 //	{"kind": "godynamo bench", "version": 1, "machine": {...}, "settings": {...}, "interrupted": false,
-//	 "workloads": [{"name": "relu", "suite": "micro", "about": "...", "backend": "eager", "engines": {"godynamo": Figures}}]}
+//	 "workloads": [{"name": "relu", "suite": "micro", "about": "...", "backend": "eager",
+//	                "engines": {"godynamo": Figures}}]}
 //
 // with times in the units given by the field names. stats.go explains the statistics: why the best round of a process
 // represents it, and how intervals are computed.
@@ -143,7 +144,9 @@ func (r *Result) notes() []string {
 	for _, w := range r.Workloads {
 		for _, label := range r.Settings.Engines {
 			if f := w.Engines[label]; f != nil && f.Internal > 0 {
-				found = append(found, fmt.Sprintf("%s, %s: %d internal errors, CPython ran what they left: please report them", w.Name, label, f.Internal))
+				found = append(found,
+					fmt.Sprintf("%s, %s: %d internal errors, CPython ran what they left: please report them", w.Name,
+						label, f.Internal))
 			}
 		}
 	}

@@ -78,7 +78,8 @@ type runner struct {
 func (r *runner) request(do string) request {
 	o := r.options
 	return request{
-		Do: do, Suites: list(o.Suites), Only: list(o.Only), Modules: list(o.Modules), Engines: o.Engines, Rounds: o.Rounds,
+		Do: do, Suites: list(o.Suites), Only: list(o.Only), Modules: list(o.Modules), Engines: o.Engines,
+		Rounds: o.Rounds,
 	}
 }
 
@@ -103,7 +104,8 @@ func (r *runner) plan(ctx context.Context) error {
 	r.result = &Result{
 		Kind: kind, Version: 1, Machine: *answer.Machine, Workloads: answer.Workloads,
 		Settings: Settings{
-			Engines: r.options.Engines, Processes: r.options.Processes, Rounds: r.options.Rounds, Quick: r.options.Quick,
+			Engines: r.options.Engines, Processes: r.options.Processes, Rounds: r.options.Rounds,
+			Quick:       r.options.Quick,
 			FreshCaches: !r.options.Quick,
 		},
 	}
@@ -145,7 +147,8 @@ func (r *runner) batches() [][]*Workload {
 }
 
 // batch runs one child. If it dies, its current workload gets the error, and the workloads after it are returned.
-func (r *runner) batch(ctx context.Context, number int, caches string, batch []*Workload) (rest []*Workload, err error) {
+func (r *runner) batch(ctx context.Context, number int, caches string,
+	batch []*Workload) (rest []*Workload, err error) {
 	ask := r.request("measure")
 	ask.Details, ask.Caches = number == 1, caches
 	for _, w := range batch {
@@ -189,7 +192,8 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 		f := w.Engines[label]
 		if f == nil {
 			f = &Figures{
-				Backend: m.Backend, Correct: "yes", Graphs: m.Graphs, Breaks: m.Breaks, Ops: m.Ops, Internal: m.Internal, Cold: m.Cold, Guards: m.Guards,
+				Backend: m.Backend, Correct: "yes", Graphs: m.Graphs, Breaks: m.Breaks, Ops: m.Ops,
+				Internal: m.Internal, Cold: m.Cold, Guards: m.Guards,
 				GuardsNs: m.GuardsNs, Calls: m.Calls, Peak: m.Bytes,
 			}
 			w.Engines[label] = f

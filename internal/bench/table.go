@@ -13,7 +13,8 @@ const missing = "-"
 
 // header names the columns that cells fills, after the first two.
 var header = []string{
-	"workload", "engine", "correct", "warm µs", "± %", "ratio", "graphs", "breaks", "ops", "capture ms", "backend ms", "guards", "guards ns", "peak MiB",
+	"workload", "engine", "correct", "warm µs", "± %", "ratio", "graphs", "breaks", "ops", "capture ms", "backend ms",
+	"guards", "guards ns", "peak MiB",
 }
 
 // WriteTable writes a result as aligned tables, with errors and the comparison below them.
@@ -69,7 +70,8 @@ func cells(f *Figures) table.Row {
 		warm, spread = digits(f.Warm.Value), percent(f.Warm)
 	}
 	return table.Row{
-		f.Correct, warm, spread, ratio, count(f.Graphs), count(f.Breaks), count(f.Ops), capture, backend, count(f.Guards), nanoseconds(f.GuardsNs),
+		f.Correct, warm, spread, ratio, count(f.Graphs), count(f.Breaks), count(f.Ops), capture, backend,
+		count(f.Guards), nanoseconds(f.GuardsNs),
 		mebibytes(f.Peak),
 	}
 }
@@ -78,8 +80,10 @@ func cells(f *Figures) table.Row {
 func (r *Result) about() string {
 	m, s := r.Machine, r.Settings
 	lines := []string{
-		fmt.Sprintf("%s; %s, %d cores, load %.1f; Python %s, torch %s", m.Date, m.CPU, m.Cores, m.Load, m.Python, m.Torch),
-		fmt.Sprintf("warm: median of %d processes' best of %d rounds, engines in turn%s", s.Processes, s.Rounds, intervals(s.Processes)),
+		fmt.Sprintf("%s; %s, %d cores, load %.1f; Python %s, torch %s", m.Date, m.CPU, m.Cores, m.Load,
+			m.Python, m.Torch),
+		fmt.Sprintf("warm: median of %d processes' best of %d rounds, engines in turn%s", s.Processes, s.Rounds,
+			intervals(s.Processes)),
 	}
 	if !s.FreshCaches {
 		lines = append(lines, "capture and backend: the first call, with torch's caches on disk as they are")
@@ -113,7 +117,8 @@ func (c *Comparison) String() string {
 			verdict = map[bool]string{true: "slower", false: "faster"}[row.Change > 0]
 		}
 		rows = append(rows, table.Row{
-			row.Workload, row.Engine, interval(row.Old), interval(row.New), change, fmt.Sprintf("%.3f", row.Adjusted), verdict,
+			row.Workload, row.Engine, interval(row.Old), interval(row.New), change,
+			fmt.Sprintf("%.3f", row.Adjusted), verdict,
 		})
 	}
 	lines := inParts([]string{"workload", "engine", "old µs", "new µs", "change", "p", ""}, [][]table.Row{rows}, 3)
@@ -131,7 +136,8 @@ func (c *Comparison) String() string {
 
 // Method describes p.
 func (c *Comparison) Method() string {
-	return fmt.Sprintf("p: that the change is within %g %%, by the Mann-Whitney U test on the processes, adjusted for %d rows (Holm); ~: p ≥ %.2f",
+	return fmt.Sprintf("p: that the change is within %g %%, by the Mann-Whitney U test on the processes, adjusted "+
+		"for %d rows (Holm); ~: p ≥ %.2f",
 		c.Margin*100, len(c.Rows), c.Alpha)
 }
 

@@ -70,7 +70,8 @@ func part(head []string, groups [][]table.Row, from, to, right int) string {
 	}
 	columns := []table.ColumnConfig{{Number: 1, WidthMax: workloadLimit}, {Number: 2, WidthMax: engineLimit}}
 	for i := max(from+1, right); i <= to; i++ {
-		columns = append(columns, table.ColumnConfig{Number: i - from + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		columns = append(columns, table.ColumnConfig{Number: i - from + 2, Align: text.AlignRight,
+			AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(columns)
 	return t.Render()

@@ -27,7 +27,8 @@ func TestBadUseIsOneLineWithWhatMayHaveBeenMeant(t *testing.T) {
 		want string
 	}{
 		{[]string{"rnu"}, `godynamo: unknown command "rnu" for "godynamo"; did you mean run?` + "\n"},
-		{[]string{"run", "--modul"}, "godynamo: unknown flag: --modul; did you mean --module? (godynamo run --help lists them)\n"},
+		{[]string{"run", "--modul"},
+			"godynamo: unknown flag: --modul; did you mean --module? (godynamo run --help lists them)\n"},
 		{[]string{"run"}, "godynamo: run needs a script: godynamo run SCRIPT [ARGS...], or -m MODULE\n"},
 	} {
 		code, stdout, stderr := run(c.args...)
@@ -95,7 +96,9 @@ func TestDisAndExplainTakeTheirArgumentsAlike(t *testing.T) {
 		found := map[string]string{}
 		cmd, _, err := newRoot(&App{}).Find([]string{name})
 		require.NoError(t, err)
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { found[f.Name] = f.Shorthand + " " + f.Usage + " " + f.DefValue })
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			found[f.Name] = f.Shorthand + " " + f.Usage + " " + f.DefValue
+		})
 		return found
 	}
 	explain := flags("explain")

@@ -59,7 +59,8 @@ The exit code is 1 where a workload failed or gave another result than eager's, 
 				f.json, args = args[0], nil
 			}
 			if len(args) > 0 {
-				return Problemf("bench takes no arguments, only flags: --only %s names a workload, --suite a suite", args[0])
+				return Problemf("bench takes no arguments, only flags: --only %s names a workload, --suite a suite",
+					args[0])
 			}
 			return f.run(app, cmd)
 		},
@@ -67,18 +68,22 @@ The exit code is 1 where a workload failed or gave another result than eager's, 
 	flags := cmd.Flags()
 	o := &f.options
 	flags.BoolVarP(&o.Quick, "quick", "q", false, "fewer processes and rounds, and torch's caches on disk as they are")
-	flags.StringArrayVarP(&o.Suites, "suite", "s", nil, "workloads: micro (default), transformers, timm, torchvision (repeatable)")
+	flags.StringArrayVarP(&o.Suites, "suite", "s", nil,
+		"workloads: micro (default), transformers, timm, torchvision (repeatable)")
 	flags.StringArrayVar(&o.Only, "only", nil, "only workloads of this name, * and ? allowed (repeatable)")
 	flags.StringArrayVarP(&o.Modules, "module", "m", nil, "a workload of your own, FILE:NAME (repeatable)")
 	flags.StringArrayVarP(&o.Engines, "engine", "e", nil,
-		"eager, torch.compile[=BACKEND] or godynamo[=BACKEND]; without a backend the workload's own (repeatable; default: all three)")
+		"eager, torch.compile[=BACKEND] or godynamo[=BACKEND]; without a backend the workload's own (repeatable; "+
+			"default: all three)")
 	flags.IntVar(&o.Processes, "processes", 0, "processes that measure each workload (default 10, with --quick 7)")
 	flags.IntVar(&o.Rounds, "rounds", 0, "rounds in each process (default 40, with --quick 15)")
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "end a child that says nothing for this long")
 	flags.StringVar(&f.load, "load", "", "measure nothing: show and compare this result file")
 	flags.StringVar(&f.compare, "compare", "", "compare with an older result file")
-	flags.StringVar(&f.margin, "margin", "5%", "with --compare: a change within this is none; two runs of the same code differ by as much")
-	flags.StringVar(&f.failOn, "fail-on", "", "with --compare: exit with 1 where something got significantly slower by more than this, for instance 5%")
+	flags.StringVar(&f.margin, "margin", "5%",
+		"with --compare: a change within this is none; two runs of the same code differ by as much")
+	flags.StringVar(&f.failOn, "fail-on", "",
+		"with --compare: exit with 1 where something got significantly slower by more than this, for instance 5%")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file, or to stdout instead of the table")
 	flags.Lookup("json").NoOptDefVal = "-"
 	flags.StringVar(&f.csv, "csv", "", "write a line for each workload and engine to this file")
@@ -101,7 +106,9 @@ func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 		return benchProblem(err)
 	}
 	if f.failOn != "" && threshold < margin {
-		fmt.Fprintf(app.Stderr, "godynamo: --fail-on %s is within --margin %s: what lies in between fails nothing; lower the margin too\n", f.failOn, f.margin)
+		fmt.Fprintf(app.Stderr,
+			"godynamo: --fail-on %s is within --margin %s: what lies in between fails nothing; lower the margin too\n",
+			f.failOn, f.margin)
 	}
 	result, failed := f.result(app)
 	if result == nil {

@@ -25,8 +25,10 @@ func healthy(t *testing.T, microseconds float64) string {
 		samples = append(samples, []float64{microseconds * (1 + 0.001*float64(i))})
 	}
 	r := bench.Result{
-		Kind: "godynamo bench", Version: 1, Settings: bench.Settings{Engines: []string{"eager"}, Processes: 8, Rounds: 1},
-		Workloads: []*bench.Workload{{Name: "relu", Suite: "micro", Engines: map[string]*bench.Figures{"eager": {Correct: "yes", Samples: samples}}}},
+		Kind: "godynamo bench", Version: 1,
+		Settings: bench.Settings{Engines: []string{"eager"}, Processes: 8, Rounds: 1},
+		Workloads: []*bench.Workload{{Name: "relu", Suite: "micro",
+			Engines: map[string]*bench.Figures{"eager": {Correct: "yes", Samples: samples}}}},
 	}
 	path := filepath.Join(t.TempDir(), "r.json")
 	file, err := os.Create(path)
@@ -39,7 +41,8 @@ func healthy(t *testing.T, microseconds float64) string {
 func TestBenchShowsAResultThatWasWritten(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "new.json")
-	code, stdout, stderr := run("bench", "--load", recorded, "--json", out, "--csv", filepath.Join(dir, "r.csv"), "--png", dir)
+	code, stdout, stderr := run("bench", "--load", recorded, "--json", out, "--csv", filepath.Join(dir, "r.csv"),
+		"--png", dir)
 	assert.Equal(t, 1, code, "a workload is wrong: %s", stderr)
 	assert.Contains(t, stdout, "segmentation fault")
 	for _, name := range []string{"new.json", "r.csv", "ratio.png", "warm.png", "cold.png"} {
@@ -83,7 +86,8 @@ func TestBenchBadUseIsOneLine(t *testing.T) {
 		{[]string{"--load", old, "--compare", torn}, "torn or no JSON"},
 		{[]string{"--load", old, "--compare", old, "--margin", "much"}, "--margin much: a percentage is wanted"},
 		{[]string{"--load", old, "--compare", old, "--fail-on", "-3"}, "--fail-on -3: a percentage is wanted"},
-		{[]string{"--load", recorded, "--compare", recorded, "--fail-on", "5%"}, "--fail-on: no regression can show in this comparison: 5 of 5 rows"},
+		{[]string{"--load", recorded, "--compare", recorded, "--fail-on", "5%"},
+			"--fail-on: no regression can show in this comparison: 5 of 5 rows"},
 		{[]string{"--load", old, "--html", filepath.Dir(old)}, "is a directory"},
 		{[]string{"--load", old, "--png", old}, "--png: "},
 		{[]string{"--load", old, "--json", "--csv", "-"}, "--json and --csv both want stdout"},

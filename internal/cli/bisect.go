@@ -107,7 +107,8 @@ func (b *bisection) run() error {
 	case len(met) == 0:
 		return Problemf("the command translates nothing: does it use godynamo? (godynamo run SCRIPT does)")
 	case !failed:
-		fmt.Fprintln(b.app.Stderr, "godynamo: the command works with everything translated: nothing to look for, or it fails by chance only")
+		fmt.Fprintln(b.app.Stderr,
+			"godynamo: the command works with everything translated: nothing to look for, or it fails by chance only")
 		return ExitCode(1)
 	}
 	var failure error
@@ -194,7 +195,8 @@ func (b *bisection) report(left []string, again bool) error {
 		found = append(found, parseCulprit(name))
 	}
 	if b.asJSON {
-		text, err := json.MarshalIndent(map[string]any{"version": 1, "culprits": found, "runs": b.runs, "certain": again}, "", " ")
+		text, err := json.MarshalIndent(map[string]any{"version": 1, "culprits": found, "runs": b.runs,
+			"certain": again}, "", " ")
 		if err != nil {
 			return err
 		}
@@ -209,7 +211,8 @@ func (b *bisection) report(left []string, again bool) error {
 		for _, c := range found {
 			fmt.Fprintf(b.app.Stdout, "%s (%s:%d)\n", c.Function, c.File, c.Line)
 		}
-		fmt.Fprintf(b.app.Stdout, "godynamo dis %s:%s shows its translation; @godynamo.disable leaves it to CPython; please report it.\n",
+		fmt.Fprintf(b.app.Stdout,
+			"godynamo dis %s:%s shows its translation; @godynamo.disable leaves it to CPython; please report it.\n",
 			found[len(found)-1].File, found[len(found)-1].Function)
 	}
 	if !again {

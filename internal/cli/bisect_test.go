@@ -89,7 +89,9 @@ func TestARunThatHangsFails(t *testing.T) {
 func TestAFailureByChanceIsNotTrusted(t *testing.T) {
 	// It fails when everything is translated, and the first time that one half is, not again.
 	state := filepath.Join(t.TempDir(), "state")
-	code, _, stderr := bisected(t, "--", fake(t, `[ -n "$GODYNAMO_DISABLE" ] && exit 0; echo x >>`+state+`; [ $(wc -l <`+state+`) -le 3 ] && exit 1; exit 0`))
+	code, _, stderr := bisected(t, "--",
+		fake(t,
+			`[ -n "$GODYNAMO_DISABLE" ] && exit 0; echo x >>`+state+`; [ $(wc -l <`+state+`) -le 3 ] && exit 1; exit 0`))
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "fails by chance")
 }

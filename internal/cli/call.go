@@ -22,8 +22,10 @@ func (c *callFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVarP(&c.module, "module", "m", false, "SCRIPT is the name of a module, as with python -m")
 	flags.IntVar(&c.call, "call", 1, "this call of the function, counted from 1")
-	flags.StringVar(&c.arguments, "args", "", "call it with these arguments when the script has run as a module, instead of waiting for a call")
-	flags.StringVarP(&c.backend, "backend", "b", "", "backend for the graphs: a registered name, or MODULE:NAME of a callable (default: the function's own, or eager)")
+	flags.StringVar(&c.arguments, "args", "",
+		"call it with these arguments when the script has run as a module, instead of waiting for a call")
+	flags.StringVarP(&c.backend, "backend", "b", "",
+		"backend for the graphs: a registered name, or MODULE:NAME of a callable (default: the function's, or eager)")
 }
 
 // options checks the arguments and returns the flags for Python's side. The error is a Problemf.
@@ -33,10 +35,12 @@ func (c *callFlags) options(cmd *cobra.Command, args []string) (forwarded, error
 		return nil, Problemf("%s needs a function: godynamo %s SCRIPT:FUNCTION", name, name)
 	}
 	if script, function, found := strings.Cut(args[0], ":"); !found || script == "" || function == "" {
-		return nil, Problemf("%s names no function: SCRIPT:FUNCTION, such as train.py:step or train.py:Model.forward", args[0])
+		return nil, Problemf("%s names no function: SCRIPT:FUNCTION, such as train.py:step or train.py:Model.forward",
+			args[0])
 	}
 	if dash := cmd.ArgsLenAtDash(); len(args) > 1 && dash != 1 {
-		return nil, Problemf("%s: arguments of the script follow --: godynamo %s %s -- %s", args[1], name, args[0], strings.Join(args[1:], " "))
+		return nil, Problemf("%s: arguments of the script follow --: godynamo %s %s -- %s", args[1], name, args[0],
+			strings.Join(args[1:], " "))
 	}
 	if c.call < 1 {
 		return nil, Problemf("--call counts from 1, not %d", c.call)

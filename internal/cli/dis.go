@@ -35,6 +35,7 @@ arguments follow --.`,
 		},
 	}
 	call.add(cmd)
-	cmd.Flags().StringVar(&out, "json", "", "write it as JSON to this file instead (-: stdout; what the script prints goes to stderr then)")
+	cmd.Flags().StringVar(&out, "json", "",
+		"write it as JSON to this file instead (-: stdout; what the script prints goes to stderr then)")
 	return cmd
 }

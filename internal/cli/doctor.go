@@ -41,7 +41,8 @@ CPython runs inside of the Go library for it, or plainly with --plain.`,
 			return app.Embed(p, args...)
 		},
 	}
-	cmd.Flags().StringVar(&out, "json", "", "write the findings as JSON to this file, or to stdout instead of the table")
+	cmd.Flags().StringVar(&out, "json", "",
+		"write the findings as JSON to this file, or to stdout instead of the table")
 	cmd.Flags().Lookup("json").NoOptDefVal = "-"
 	cmd.Flags().BoolVar(&plain, "plain", false, "in a plain Python, embedded in nothing")
 	return cmd

@@ -18,12 +18,15 @@ func (app *App) Embed(p *Python, args ...string) error {
 	launcher := filepath.Join(facts.Package, "godynamo-embed")
 	switch {
 	case facts.LibPython == "":
-		fmt.Fprintf(app.Stderr, "godynamo: %s has no shared libpython%s to embed (Debian: libpython%s; pyenv: --enable-shared); using it as it is\n",
+		fmt.Fprintf(app.Stderr,
+			"godynamo: %s has no shared libpython%s to embed (Debian: libpython%s; pyenv: --enable-shared); using "+
+				"it as it is\n",
 			p.Path, facts.Minor(), facts.Minor())
 	case !isExecutable(launcher):
 		return Problemf("%s is missing: install godynamo again", launcher)
 	default:
-		line := append([]string{launcher, facts.LibPython, filepath.Join(facts.Package, "libgodynamo.so")}, p.entry(args)...)
+		line := append([]string{launcher, facts.LibPython, filepath.Join(facts.Package, "libgodynamo.so")},
+			p.entry(args)...)
 		return Problemf("cannot start %s: %v", launcher, syscall.Exec(launcher, line, os.Environ()))
 	}
 	return Problemf("cannot start %s: %v", p.Path, syscall.Exec(p.Path, p.entry(args), os.Environ()))

@@ -9,7 +9,8 @@ func newExplain(app *App) *cobra.Command {
 		toEnd bool
 	)
 	files := []struct{ name, usage string }{
-		{name: "json", usage: "write it as JSON to this file instead (-: stdout; what the script prints goes to stderr then)"},
+		{name: "json",
+			usage: "write it as JSON to this file instead (-: stdout; what the script prints goes to stderr then)"},
 		{name: "html", usage: "write it as a page that opens offline to this file instead"},
 		{name: "svg", usage: "write a picture of the pieces and their graphs to this file instead"},
 		{name: "dot", usage: "write the same in the DOT language to this file instead"},

@@ -35,7 +35,8 @@ tool, or python3.
 			section(&out, c)
 		}
 	}
-	out.WriteString("\n## godynamo completion\n\n`godynamo completion bash` (zsh, fish, powershell) prints what a shell needs to complete commands and flags; " +
+	out.WriteString("\n## godynamo completion\n\n`godynamo completion bash` (zsh, fish, powershell) prints what a " +
+		"shell needs to complete commands and flags; " +
 		"`godynamo completion bash --help` says where to put it.\n")
 	return out.String()
 }

@@ -134,7 +134,8 @@ func (p *Python) Facts() (*Facts, error) {
 		return nil, Problemf("%s is no Python: %v", p.Path, err)
 	}
 	if facts.Package == "" {
-		return nil, Problemf("godynamo is not installed in %s: pip install it there, or name another with --python", p.Path)
+		return nil, Problemf("godynamo is not installed in %s: pip install it there, or name another with --python",
+			p.Path)
 	}
 	if !facts.Torch {
 		return nil, noTorch{Problemf("torch is not installed in %s: %s -m pip install torch", p.Path, p.Path)}

@@ -44,14 +44,16 @@ translation by the user's stack, with its graph, guards, both bytecodes, breaks,
 			}
 			summary := report.Summarize(trace)
 			if cmd.Flags().Changed("json") {
-				if err := app.writeFile(jsonFile, func(w io.Writer) error { return writeJSON(w, summary) }); err != nil {
+				if err := app.writeFile(jsonFile,
+					func(w io.Writer) error { return writeJSON(w, summary) }); err != nil {
 					return err
 				}
 				if !cmd.Flags().Changed("output") && !open {
 					return nil
 				}
 			}
-			if err := app.writeFile(output, func(w io.Writer) error { return report.HTML(w, trace, summary) }); err != nil {
+			if err := app.writeFile(output,
+				func(w io.Writer) error { return report.HTML(w, trace, summary) }); err != nil {
 				return err
 			}
 			if output == "-" {
@@ -68,7 +70,8 @@ translation by the user's stack, with its graph, guards, both bytecodes, breaks,
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "report.html", "the page (-: stdout)")
 	flags.BoolVar(&open, "open", false, "open the page in the browser")
-	flags.StringVar(&jsonFile, "json", "-", "write totals, breaks, recompiles and times as JSON, to this file or stdout, and no page unless -o is given too")
+	flags.StringVar(&jsonFile, "json", "-",
+		"write totals, breaks, recompiles and times as JSON, to this file or stdout, and no page unless -o is given")
 	flags.Lookup("json").NoOptDefVal = "-"
 	return cmd
 }

@@ -44,7 +44,8 @@ script starts, and in processes, functions named by --function are served.`,
 	flags.BoolVarP(&module, "module", "m", false, "SCRIPT is the name of a module, as with python -m")
 	flags.StringArrayVarP(&functions, "function", "f", nil,
 		"optimize this function and no other: NAME or CLASS.METHOD of the script, MODULE:NAME of a module (repeatable)")
-	flags.StringVarP(&backend, "backend", "b", "eager", "backend for the graphs: a registered name, or MODULE:NAME of a callable")
+	flags.StringVarP(&backend, "backend", "b", "eager",
+		"backend for the graphs: a registered name, or MODULE:NAME of a callable")
 	flags.BoolVar(&nopython, "nopython", false, "a graph break raises an error; with --function")
 	flags.StringVar(&jsonFile, "json", "", "write the summary as JSON to this file (-: stdout)")
 	flags.BoolVarP(&quiet, "quiet", "q", false, "no summary")

@@ -69,20 +69,23 @@ var arrows = map[string][]string{
 	"cmd/godynamo-ext": {"pyhook"},
 	// The command line tool does without CPython and the translator: Python answers what they are needed for.
 	"cmd/godynamo": {"internal"},
-	"pyhook":       {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache", "backends", "pyhook/py"},
-	"pyhook/py":    {"bytecode", "bytecode/opcode"},
+	"pyhook": {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache",
+		"backends", "pyhook/py"},
+	"pyhook/py": {"bytecode", "bytecode/opcode"},
 	// A backend receives the translation it finishes and emits instructions into it: it implements translate's
 	// interface.
-	"backends":           {"bytecode", "bytecode/opcode", "bytecode/translate", "guards", "fxgraph", "variables", "pyhook/py"},
-	"cache":              {"guards", "pyhook/py"},
-	"bytecode/translate": {"bytecode", "bytecode/opcode", "variables", "variables/higher", "guards", "fxgraph", "pyhook/py"},
-	"variables":          {"bytecode", "bytecode/opcode", "guards", "fxgraph", "pyhook/py"},
-	"variables/higher":   {"variables", "guards", "fxgraph", "pyhook/py"},
-	"bytecode":           {"bytecode/opcode"},
-	"bytecode/opcode":    {},
-	"guards":             {},
-	"fxgraph":            {},
-	"internal":           {},
+	"backends": {"bytecode", "bytecode/opcode", "bytecode/translate", "guards", "fxgraph", "variables",
+		"pyhook/py"},
+	"cache": {"guards", "pyhook/py"},
+	"bytecode/translate": {"bytecode", "bytecode/opcode", "variables", "variables/higher", "guards", "fxgraph",
+		"pyhook/py"},
+	"variables":        {"bytecode", "bytecode/opcode", "guards", "fxgraph", "pyhook/py"},
+	"variables/higher": {"variables", "guards", "fxgraph", "pyhook/py"},
+	"bytecode":         {"bytecode/opcode"},
+	"bytecode/opcode":  {},
+	"guards":           {},
+	"fxgraph":          {},
+	"internal":         {},
 }
 
 // nested lists the packages with their own row although their path is below another row's prefix: that prefix does not

@@ -49,7 +49,8 @@ func cFunctions(file, text string) []cFunction {
 		body, _, _ := strings.Cut(text[m[1]:], "\n}")
 		f := cFunction{
 			file: file, line: lineOf(m[4]), name: name, params: text[m[6]:m[7]], body: body,
-			returns: isObject.MatchString(result), static: strings.Contains(result, "static") || strings.Contains(result, "ONCE_PER"),
+			returns: isObject.MatchString(result), static: strings.Contains(result, "static") ||
+				strings.Contains(result, "ONCE_PER"),
 			comment: commentAbove(text[:m[0]], false), group: headComment(text) + sectionComment(text[:m[0]]),
 		}
 		value := regexp.MustCompile(`\b` + name + `\b\s*[^\s(]`)

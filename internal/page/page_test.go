@@ -11,7 +11,8 @@ import (
 
 func TestTextIsEscapedAndNothingIsLoaded(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, Write(&out, Page{Title: "<script>alert(1)</script>", Subtitle: "a & b", Body: "<main>body</main>", Script: "let x = 1 < 2", Style: ".x{}"}))
+	require.NoError(t, Write(&out, Page{Title: "<script>alert(1)</script>", Subtitle: "a & b",
+		Body: "<main>body</main>", Script: "let x = 1 < 2", Style: ".x{}"}))
 	text := out.String()
 	assert.NotContains(t, text, "<script>alert")
 	assert.Contains(t, text, "&lt;script&gt;alert(1)&lt;/script&gt;")
@@ -26,7 +27,8 @@ func TestTextIsEscapedAndNothingIsLoaded(t *testing.T) {
 func TestColoursHaveALightAndADarkValue(t *testing.T) {
 	light, dark, found := strings.Cut(string(Style()), "prefers-color-scheme: dark")
 	require.True(t, found)
-	for _, name := range []string{"--ink", "--paper", "--panel", "--line", "--soft", "--accent", "--good", "--warn", "--bad", "--mark", "--c0", "--c7"} {
+	for _, name := range []string{"--ink", "--paper", "--panel", "--line", "--soft", "--accent", "--good", "--warn",
+		"--bad", "--mark", "--c0", "--c7"} {
 		assert.Contains(t, light, name+":")
 		assert.Contains(t, dark, name+":")
 	}

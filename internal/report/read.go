@@ -167,7 +167,8 @@ func (f *file) line(line []byte) error {
 		case kind.Event != "process" || p.Format != format:
 			return errors.New("no trace of godynamo's: its first line does not say so")
 		case p.Version > Version:
-			return fmt.Errorf("written in version %d of the format, and this godynamo reads up to version %d: use a newer one", p.Version, Version)
+			return fmt.Errorf("written in version %d of the format, and this godynamo reads up to version %d: use a "+
+				"newer one", p.Version, Version)
 		case err != nil:
 			return plain(err)
 		}

@@ -23,7 +23,8 @@ var script string
 //go:embed report.html
 var bodySource string
 
-var body = template.Must(template.New("report").Funcs(template.FuncMap{"duration": duration, "when": when}).Parse(bodySource))
+var body = template.Must(template.New("report").Funcs(template.FuncMap{"duration": duration,
+	"when": when}).Parse(bodySource))
 
 // perChunk is the number of translations whose details are packed together: the page unpacks a chunk when one is
 // opened.
@@ -104,7 +105,8 @@ func HTML(w io.Writer, t *Trace, s *Summary) error {
 }
 
 func newIndex(s *Summary) *index {
-	x := &index{Functions: s.Functions, Breaks: s.Breaks, Again: s.Again, Events: s.Events, Phases: phases, PerChunk: perChunk}
+	x := &index{Functions: s.Functions, Breaks: s.Breaks, Again: s.Again, Events: s.Events, Phases: phases,
+		PerChunk: perChunk}
 	for _, p := range s.Processes {
 		command := ""
 		for i, a := range p.Argv {
@@ -118,8 +120,10 @@ func newIndex(s *Summary) *index {
 	frames := map[[4]any]int{}
 	for i := range s.Compiles {
 		c := &s.Compiles[i]
-		r := row{Process: c.Process, ID: c.ID, Parent: c.Parent, Kind: c.Kind, Function: c.Function, Resumes: c.ResumesAt, Status: c.Status,
-			Reason: c.Reason, Ops: c.Ops, Guards: c.Guards, Micros: c.Micros, NBreaks: len(c.Breaks), Failures: len(c.Failures), Stack: []int{}}
+		r := row{Process: c.Process, ID: c.ID, Parent: c.Parent, Kind: c.Kind, Function: c.Function,
+			Resumes: c.ResumesAt, Status: c.Status,
+			Reason: c.Reason, Ops: c.Ops, Guards: c.Guards, Micros: c.Micros, NBreaks: len(c.Breaks),
+			Failures: len(c.Failures), Stack: []int{}}
 		for _, b := range c.Breaks {
 			r.Breaks += b.Code + " " + b.Reason + " "
 		}

@@ -17,7 +17,8 @@ import (
 type object = map[string]any
 
 func head(pid int, more object) object {
-	return merge(object{"event": "process", "format": format, "version": 1, "pid": pid, "started": 100.5, "part": 0, "argv": []string{"python", "train.py"}}, more)
+	return merge(object{"event": "process", "format": format, "version": 1, "pid": pid, "started": 100.5, "part": 0,
+		"argv": []string{"python", "train.py"}}, more)
 }
 
 func merge(a, b object) object {
@@ -30,8 +31,10 @@ func merge(a, b object) object {
 // translation is one of a small program; more replaces fields.
 func translation(id int, more object) object {
 	return merge(object{
-		"event": "translation", "id": id, "parent": nil, "time": 101 + float64(id), "kind": "call", "status": "ok", "backend": "eager",
-		"function": object{"name": "step", "file": "train.py", "line": 10}, "ops": 3, "graphs": 1, "graph": "graph():\n    %x : ...\n",
+		"event": "translation", "id": id, "parent": nil, "time": 101 + float64(id), "kind": "call", "status": "ok",
+		"backend":  "eager",
+		"function": object{"name": "step", "file": "train.py", "line": 10}, "ops": 3, "graphs": 1,
+		"graph":  "graph():\n    %x : ...\n",
 		"stack":  [][]any{{"main", "train.py", 30, "step(x)"}},
 		"guards": object{"text": "n == 2", "nodes": 2, "parts": [][]any{{"n == 2", "train.py", 11, "x * n"}}},
 		"times":  object{"translate": 90.0, "guards": 10.0},
@@ -78,22 +81,26 @@ func html(t *testing.T, trace *Trace, s *Summary) string {
 
 func TestTotalsGroupsAndTimes(t *testing.T) {
 	dir := t.TempDir()
-	split := object{"code": "GD0101", "reason": "branch", "hint": "where", "stack": [][]any{{"helper", "train.py", 3, "if y:"}, {"step", "train.py", 12, "helper(x)"}}}
+	split := object{"code": "GD0101", "reason": "branch", "hint": "where",
+		"stack": [][]any{{"helper", "train.py", 3, "if y:"}, {"step", "train.py", 12, "helper(x)"}}}
 	failure := func(was, found string) []object {
-		return []object{{"text": "n == " + was + ": found " + found, "guard": "n == " + was, "was": was, "found": found, "file": "train.py", "line": 11, "source": "x * n"}}
+		return []object{{"text": "n == " + was + ": found " + found, "guard": "n == " + was, "was": was, "found": found,
+			"file": "train.py", "line": 11, "source": "x * n"}}
 	}
 	write(t, dir, "a.jsonl", head(7, nil),
 		translation(1, object{"breaks": []object{split}}),
 		translation(2, object{"parent": 1, "kind": "resume", "resumes_at": 12}),
 		translation(3, object{"failures": failure("2", "3"), "breaks": []object{split}}),
 		translation(4, object{"failures": failure("3", "4"), "status": "skipped", "graphs": 0}),
-		object{"event": "limit", "limit": 8, "time": 200, "function": object{"name": "step", "file": "train.py", "line": 10}},
+		object{"event": "limit", "limit": 8, "time": 200,
+			"function": object{"name": "step", "file": "train.py", "line": 10}},
 		object{"event": "end", "time": 201, "counters": object{"misses": 4}},
 		object{"event": "of a later version", "time": 202})
 	_, s := read(t, dir)
 	assert.Empty(t, s.Problems)
 	assert.Equal(t, map[string]int{"ok": 3, "skipped": 1}, s.Totals.ByStatus)
-	assert.Equal(t, []int{4, 3, 12, 2, 2, 4, 1}, []int{s.Totals.Translations, s.Totals.Graphs, s.Totals.Ops, s.Totals.Breaks, s.Totals.Recompiles, s.Totals.Guards, s.Totals.Limits})
+	assert.Equal(t, []int{4, 3, 12, 2, 2, 4, 1}, []int{s.Totals.Translations, s.Totals.Graphs, s.Totals.Ops,
+		s.Totals.Breaks, s.Totals.Recompiles, s.Totals.Guards, s.Totals.Limits})
 	assert.Equal(t, 400.0, s.Totals.Micros)
 	assert.Equal(t, 0, *s.Compiles[1].Parent)
 	require.Len(t, s.Breaks, 1)
@@ -111,7 +118,8 @@ func TestTotalsGroupsAndTimes(t *testing.T) {
 func TestARecursiveFunctionIsCountedOnceInWhatItTook(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.jsonl", head(1, nil), translation(1, object{"calls": [][]any{
-		{-1, "f", "a.py", 1, 1, 10.0}, {0, "f", "a.py", 1, 1, 20.0}, {1, "g", "a.py", 5, 1, 5.0}, {7, "odd", "a.py", 9, 1, 1.0}}}))
+		{-1, "f", "a.py", 1, 1, 10.0}, {0, "f", "a.py", 1, 1, 20.0}, {1, "g", "a.py", 5, 1, 5.0},
+		{7, "odd", "a.py", 9, 1, 1.0}}}))
 	_, s := read(t, dir)
 	assert.Equal(t, 35.0, s.Functions[0].Cumulative)
 	assert.Equal(t, 30.0, s.Functions[0].Self)
@@ -122,7 +130,8 @@ func TestTheFilesOfAProcessAreJoinedAndAForkFindsItsParents(t *testing.T) {
 	write(t, dir, "p.1.jsonl", head(7, object{"part": 1}), translation(2, nil))
 	write(t, dir, "p.0.jsonl", head(7, nil), translation(1, nil))
 	write(t, dir, "c.0.jsonl", head(9, object{"started": 103.0, "forked_from": object{"pid": 7, "last": 1}}),
-		translation(2, object{"parent": 1, "time": 110}), translation(3, object{"parent": 2, "time": 111}), translation(4, object{"parent": 99, "time": 112}))
+		translation(2, object{"parent": 1, "time": 110}), translation(3, object{"parent": 2, "time": 111}),
+		translation(4, object{"parent": 99, "time": 112}))
 	trace, s := read(t, dir)
 	require.Len(t, trace.Processes, 2)
 	assert.Equal(t, 0, *s.Processes[1].Parent)
@@ -141,22 +150,39 @@ func TestWhatCannotBeReadIsNamedAndTheRestReported(t *testing.T) {
 		spoil func(t *testing.T, dir, good string)
 		want  string
 	}{
-		{"a torn last line", func(t *testing.T, _, good string) { appendTo(t, good, `{"event":"translation","id":9,"func`) },
+		{"a torn last line", func(t *testing.T, _,
+			good string) {
+			appendTo(t, good, `{"event":"translation","id":9,"func`)
+		},
 			"a.jsonl: the last line is torn (35 bytes); the lines before it are reported"},
-		{"a broken line in between", func(t *testing.T, _, good string) { appendTo(t, good, "\x00\xff garbage\n{\"event\":\"end\"}\n") },
+		{"a broken line in between", func(t *testing.T, _,
+			good string) {
+			appendTo(t, good, "\x00\xff garbage\n{\"event\":\"end\"}\n")
+		},
 			"a.jsonl: line 3 cannot be read (no JSON object); it is skipped"},
-		{"a field of another type", func(t *testing.T, _, good string) { appendTo(t, good, `{"event":"translation","id":"nine"}`+"\n") },
+		{"a field of another type", func(t *testing.T, _,
+			good string) {
+			appendTo(t, good, `{"event":"translation","id":"nine"}`+"\n")
+		},
 			`a.jsonl: line 3 cannot be read (field "id" is of another type); it is skipped`},
 		{"many broken lines", func(t *testing.T, _, good string) { appendTo(t, good, strings.Repeat("x\n", 40)) },
 			"a.jsonl: 35 lines more cannot be read; they are skipped"},
-		{"a future version", func(t *testing.T, dir, _ string) { write(t, dir, "b.jsonl", head(8, object{"version": 2})) },
-			"b.jsonl: written in version 2 of the format, and this godynamo reads up to version 1: use a newer one; the file is skipped"},
-		{"another program's lines", func(t *testing.T, dir, _ string) { write(t, dir, "b.jsonl", object{"level": "info"}) },
+		{"a future version", func(t *testing.T, dir,
+			_ string) {
+			write(t, dir, "b.jsonl", head(8, object{"version": 2}))
+		},
+			"b.jsonl: written in version 2 of the format, and this godynamo reads up to version 1: use a newer one; " +
+				"the file is skipped"},
+		{"another program's lines", func(t *testing.T, dir,
+			_ string) {
+			write(t, dir, "b.jsonl", object{"level": "info"})
+		},
 			"b.jsonl: no trace of godynamo's: its first line does not say so; the file is skipped"},
 		{"no JSON at all", func(t *testing.T, dir, _ string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "b.jsonl"), []byte("hello\n"), 0o600))
 		}, "b.jsonl: no trace of godynamo's: its first line is no JSON object; the file is skipped"},
-		{"an empty file", func(t *testing.T, dir, _ string) { write(t, dir, "b.jsonl") }, "b.jsonl: empty; the file is skipped"},
+		{"an empty file", func(t *testing.T, dir, _ string) { write(t, dir, "b.jsonl") },
+			"b.jsonl: empty; the file is skipped"},
 		{"a pipe", func(t *testing.T, dir, _ string) {
 			require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "b.jsonl"), 0o600))
 		},
@@ -214,10 +240,12 @@ func TestTheUsersTextsReachThePageAsTextAlone(t *testing.T) {
 	evil := `</script><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}` + "\u2028"
 	dir := t.TempDir()
 	write(t, dir, "a.jsonl", head(7, object{"argv": []string{evil}}), translation(1, object{
-		"function": object{"name": evil, "file": evil, "line": 1}, "reason": evil, "graph": evil, "stack": [][]any{{evil, evil, 3, evil}},
-		"breaks":   []object{{"code": evil, "reason": evil, "hint": evil, "stack": [][]any{{evil, evil, 3, evil}}}},
-		"failures": []object{{"text": evil, "guard": evil, "found": evil, "was": evil, "file": evil, "line": 1, "source": evil}},
-		"calls":    [][]any{{-1, evil, evil, 1, 1, 1.0}}}),
+		"function": object{"name": evil, "file": evil, "line": 1}, "reason": evil, "graph": evil,
+		"stack":  [][]any{{evil, evil, 3, evil}},
+		"breaks": []object{{"code": evil, "reason": evil, "hint": evil, "stack": [][]any{{evil, evil, 3, evil}}}},
+		"failures": []object{{"text": evil, "guard": evil, "found": evil, "was": evil, "file": evil, "line": 1,
+			"source": evil}},
+		"calls": [][]any{{-1, evil, evil, 1, 1, 1.0}}}),
 		object{"event": "internal_error", "error": evil})
 	appendTo(t, filepath.Join(dir, "a.jsonl"), evil)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "<b>.txt"), nil, 0o600))
@@ -234,7 +262,8 @@ func TestHugeTextsAndManyTranslationsStayOnePage(t *testing.T) {
 	events := []object{head(7, nil)}
 	listing := strings.Repeat("              2 LOAD_FAST                0 (x)\n", 200)
 	for i := range 3000 {
-		events = append(events, translation(i+1, object{"bytecode": object{"original": listing, "transformed": listing}}))
+		events = append(events, translation(i+1,
+			object{"bytecode": object{"original": listing, "transformed": listing}}))
 	}
 	events = append(events, translation(4000, object{"graph": strings.Repeat("g", 9<<20)}))
 	write(t, dir, "a.jsonl", events...)

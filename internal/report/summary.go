@@ -121,9 +121,12 @@ type pathTime struct {
 
 // Summarize counts and groups a trace.
 func Summarize(t *Trace) *Summary {
-	s := &Summary{Format: "godynamo-report", Version: 1, Directory: t.Directory, Problems: append([]Problem{}, t.Problems...),
-		Events: append([]*Event{}, t.Events...), Compiles: []Compile{}, Breaks: []BreakGroup{}, Again: []RecompileGroup{}}
-	s.Totals = Totals{Processes: len(t.Processes), Translations: len(t.Translations), ByStatus: map[string]int{}, Phases: map[string]float64{}}
+	s := &Summary{Format: "godynamo-report", Version: 1, Directory: t.Directory,
+		Problems: append([]Problem{}, t.Problems...),
+		Events:   append([]*Event{}, t.Events...), Compiles: []Compile{}, Breaks: []BreakGroup{},
+		Again: []RecompileGroup{}}
+	s.Totals = Totals{Processes: len(t.Processes), Translations: len(t.Translations), ByStatus: map[string]int{},
+		Phases: map[string]float64{}}
 	for _, p := range t.Processes {
 		s.Processes = append(s.Processes, ProcessRow{Process: p})
 	}
@@ -159,8 +162,10 @@ func (s *Summary) add(i int, x *Translation, parents *parents) {
 	p.Translations++
 	p.Micros += us
 	s.Compiles = append(s.Compiles, Compile{
-		Process: x.process, ID: x.ID, Parent: parents.of(i, x), Time: x.Time, Kind: x.Kind, Function: x.Function, ResumesAt: x.ResumesAt,
-		Status: x.Status, Reason: x.Reason, Backend: x.Backend, Ops: x.Ops, Graphs: x.Graphs, Guards: len(x.Guards.Parts), Micros: us,
+		Process: x.process, ID: x.ID, Parent: parents.of(i, x), Time: x.Time, Kind: x.Kind, Function: x.Function,
+		ResumesAt: x.ResumesAt,
+		Status:    x.Status, Reason: x.Reason, Backend: x.Backend, Ops: x.Ops, Graphs: x.Graphs,
+		Guards: len(x.Guards.Parts), Micros: us,
 		Breaks: x.Breaks, Failures: x.Failures, Stack: x.Stack,
 	})
 }
@@ -237,7 +242,8 @@ func (s *Summary) breaks(t *Trace) {
 	at := map[key]int{}
 	for i, x := range t.Translations {
 		for _, b := range x.Breaks {
-			g := BreakGroup{Code: b.Code, Reason: b.Reason, Hint: b.Hint, Function: x.Function.Name, File: x.Function.File, Line: x.Function.Line}
+			g := BreakGroup{Code: b.Code, Reason: b.Reason, Hint: b.Hint, Function: x.Function.Name,
+				File: x.Function.File, Line: x.Function.Line}
 			if len(b.Stack) > 0 {
 				top := b.Stack[0]
 				g.Function, g.File, g.Line, g.Source = top.text(0), top.text(1), int(top.number(2)), top.text(3)
@@ -252,7 +258,9 @@ func (s *Summary) breaks(t *Trace) {
 			s.Breaks[n].Translations = append(s.Breaks[n].Translations, i)
 		}
 	}
-	sort.SliceStable(s.Breaks, func(i, j int) bool { return len(s.Breaks[i].Translations) > len(s.Breaks[j].Translations) })
+	sort.SliceStable(s.Breaks, func(i, j int) bool {
+		return len(s.Breaks[i].Translations) > len(s.Breaks[j].Translations)
+	})
 }
 
 func deref(s *string) string {
@@ -281,10 +289,12 @@ func (s *Summary) again(t *Trace) {
 			if !known {
 				n = len(s.Again)
 				at[k] = n
-				s.Again = append(s.Again, RecompileGroup{Function: x.Function, Reason: f.Reason, Guard: guard, File: f.File, Line: f.Line, Source: f.Source})
+				s.Again = append(s.Again, RecompileGroup{Function: x.Function, Reason: f.Reason, Guard: guard,
+					File: f.File, Line: f.Line, Source: f.Source})
 			}
 			g := &s.Again[n]
-			if pair := [2]string{deref(f.Was), deref(f.Found)}; len(g.Values) < maxValues && pair != [2]string{} && !slices.Contains(g.Values, pair) {
+			if pair := [2]string{deref(f.Was), deref(f.Found)}; len(g.Values) < maxValues && pair != [2]string{} &&
+				!slices.Contains(g.Values, pair) {
 				g.Values = append(g.Values, pair)
 			}
 			if !seen[n] {
@@ -293,7 +303,9 @@ func (s *Summary) again(t *Trace) {
 			}
 		}
 	}
-	sort.SliceStable(s.Again, func(i, j int) bool { return len(s.Again[i].Translations) > len(s.Again[j].Translations) })
+	sort.SliceStable(s.Again, func(i, j int) bool {
+		return len(s.Again[i].Translations) > len(s.Again[j].Translations)
+	})
 }
 
 var addresses = regexp.MustCompile(`\b\d{6,}\b`)

@@ -5,13 +5,16 @@
  *   how     at                      what arrives
  *   POINT   the at-th point         a point is a place where CPython may handle a signal: an instruction that is not
  *                                   known to check for none, or the return of a C function. Frames are traced.
- *   HOOKED  the at-th point         the same where a hook evaluates frames (PEP 523): CPython looks after calls of Python functions too
- *   RAISED  the at-th operation     an instruction such as x + y, which types of C may end with what arrived. Traced too.
+ *   HOOKED  the at-th point         the same where a hook evaluates frames (PEP 523): CPython looks after calls of
+ *           Python functions too
+ *   RAISED  the at-th operation     an instruction such as x + y, which types of C may end with what arrived. Traced
+ *           too.
  *   TICK    the at-th tick()        programs call tick() in operations and effects
  *   ALLOC   the at-th allocation    of Python objects and memory by this thread
  *   THREAD  at nanoseconds later    another thread sends it
  *   FAIL    the at-th allocation    fails, alone
- *   FAIL_ON the at-th allocation    fails, and those after it, but no more than MOST_FAILURES: a handler of CPython that
+ *   FAIL_ON the at-th allocation    fails, and those after it, but no more than MOST_FAILURES: a handler of CPython
+ *                                   that
  *                                   keeps its place as an int (a with block's, from instruction 257 on) tries for ever
  *
  * at is counted from 1; 0 is the start of the call, what is negative never comes.

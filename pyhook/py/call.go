@@ -34,7 +34,8 @@ func (s *Scope) Str(text string) Object {
 	return s.made(wrapC(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate)))
 }
 
-// CodeInterns tells strings that a code object replaces by the interned one of the same text when they are among its constants.
+// CodeInterns tells strings that a code object replaces by the interned one of the same text when they are among its
+// constants.
 func CodeInterns(o Object) bool { return C.gdpy_code_interns(o.c()) != 0 }
 
 var errorsSurrogate = C.CString("surrogatepass")

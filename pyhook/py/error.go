@@ -28,9 +28,10 @@ func (s *Scope) Err() error {
 	return e
 }
 
-// Answered reports whether a call into Python returned a result, where an ordinary exception is a legitimate "no": a missing
-// attribute, no length, no hash. An exception from outside and MemoryError are different: the core notes them when Err takes them
-// (gd_note_interruption in pyhook/core/interrupt.h), and they end the translation at its boundary, whatever the caller does.
+// Answered reports whether a call into Python returned a result, where an ordinary exception is a legitimate "no": a
+// missing attribute, no length, no hash. An exception from outside and MemoryError are different: the core notes them
+// when Err takes them (gd_note_interruption in pyhook/core/interrupt.h), and they end the translation at its boundary,
+// whatever the caller does.
 func Answered[T any](result T, err error) (T, bool) { return result, err == nil }
 
 // Restore sets a taken exception again, so that it reaches the caller of the exported function.
@@ -38,8 +39,9 @@ func (s *Scope) Restore(e *Error) {
 	C.PyErr_SetObject(e.Type.c(), e.Value.c())
 }
 
-// CheckSignals runs the handlers of signals that have arrived; an error means that one raised. The core keeps that exception: the
-// call that is being translated raises it, whatever becomes of the error. While Go runs, signals are held back everywhere else.
+// CheckSignals runs the handlers of signals that have arrived; an error means that one raised. The core keeps that
+// exception: the call that is being translated raises it, whatever becomes of the error. While Go runs, signals are
+// held back everywhere else.
 func (s *Scope) CheckSignals() error {
 	if C.gdpy_check_signals() < 0 {
 		return s.Err()

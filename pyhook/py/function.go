@@ -29,11 +29,14 @@ func (s *Scope) FunctionField(f Object, field FunctionPart) (Object, bool) {
 
 // MethodParts returns __func__ and __self__ of a bound method.
 func (s *Scope) MethodParts(m Object) (fn, self Object) {
-	return s.take(C.gdpy_method_field(m.c(), C.GDPY_METHOD_FUNC)), s.take(C.gdpy_method_field(m.c(), C.GDPY_METHOD_SELF))
+	return s.take(C.gdpy_method_field(m.c(), C.GDPY_METHOD_FUNC)),
+		s.take(C.gdpy_method_field(m.c(), C.GDPY_METHOD_SELF))
 }
 
-// NewFunction makes a function over code, globals and a dict of builtins; closure is a tuple of cells or the zero Object.
-func (s *Scope) NewFunction(code, globals, builtins, closure Object, name, qualname string, module Object) (Object, error) {
+// NewFunction makes a function over code, globals and a dict of builtins; closure is a tuple of cells or the zero
+// Object.
+func (s *Scope) NewFunction(code, globals, builtins, closure Object, name, qualname string,
+	module Object) (Object, error) {
 	n, q := C.CString(name), C.CString(qualname)
 	defer C.free(unsafe.Pointer(n))
 	defer C.free(unsafe.Pointer(q))
@@ -49,7 +52,8 @@ func (s *Scope) CellContents(c Object) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// MemberValue reads a member that __slots__ or C has made: its value and byte offset; false when it is unset or no object.
+// MemberValue reads a member that __slots__ or C has made: its value and byte offset; false when it is unset or no
+// object.
 func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 	var off C.Py_ssize_t
 	v = s.take(C.gdpy_member_value(descr.c(), o.c(), &off))
@@ -65,16 +69,19 @@ func Descriptor(o Object) (get, data bool) {
 	return r&1 != 0, r&2 != 0
 }
 
-// IsNative reports whether descr, which class typ has under a name, is the C method, class method or slot that typ's own builtin base
-// has under it. A C method taken from another class (C.__len__ = list.__len__) refuses typ's instances.
+// IsNative reports whether descr, which class typ has under a name, is the C method, class method or slot that typ's
+// own builtin base has under it. A C method taken from another class (C.__len__ = list.__len__) refuses typ's
+// instances.
 func IsNative(typ Object, name string, descr Object) bool {
-	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)), descr.c()) != 0
+	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)),
+		descr.c()) != 0
 }
 
-// IsOwnField is IsNative for members and for what C computes (the descriptors of slots, __dict__, args): one from another class refuses
-// typ's instances, and one under another name is a second name for the same place.
+// IsOwnField is IsNative for members and for what C computes (the descriptors of slots, __dict__, args): one from
+// another class refuses typ's instances, and one under another name is a second name for the same place.
 func IsOwnField(typ Object, name string, descr Object) bool {
-	return C.gdpy_is_own_field(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)), descr.c()) != 0
+	return C.gdpy_is_own_field(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)),
+		descr.c()) != 0
 }
 
 // IsGeneratorCode tells code of generators, coroutines and async generators.
@@ -94,15 +101,16 @@ const (
 	IdentityHash     TypeFact = C.GDPY_TYPE_IDENTITY_HASH
 	IdentityCompare  TypeFact = C.GDPY_TYPE_IDENTITY_COMPARE
 	PlainMetaGetAttr TypeFact = C.GDPY_TYPE_PLAIN_META_GETATTR
-	// MatchesSequence, MatchesMapping and MatchesSelf are what match statements ask of a type: sequence and mapping patterns, and the
-	// classes whose one positional pattern is the subject itself.
+	// MatchesSequence, MatchesMapping and MatchesSelf are what match statements ask of a type: sequence and mapping
+	// patterns, and the classes whose one positional pattern is the subject itself.
 	MatchesSequence TypeFact = C.GDPY_TYPE_MATCHES_SEQUENCE
 	MatchesMapping  TypeFact = C.GDPY_TYPE_MATCHES_MAPPING
 	MatchesSelf     TypeFact = C.GDPY_TYPE_MATCHES_SELF
 	// ObjectNew and ObjectInit: the slot behind __new__ or __init__ is object's.
 	ObjectNew  TypeFact = C.GDPY_TYPE_OBJECT_NEW
 	ObjectInit TypeFact = C.GDPY_TYPE_OBJECT_INIT
-	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is another.
+	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is
+	// another.
 	WrapsGenericGetAttr TypeFact = C.GDPY_TYPE_WRAPS_GENERIC_GETATTR
 	// IsAbstract: object.__new__ makes no instance of the class.
 	IsAbstract TypeFact = C.GDPY_TYPE_IS_ABSTRACT

@@ -4,8 +4,8 @@
 // reference with it, so results are never borrowed and arguments never stolen. One Scope lives for one translation;
 // having one in hand proves that the GIL is held. Nothing here starts a goroutine or keeps a Go pointer in C.
 //
-// It is the only importer of go-python3 (handles, calls, errors); what go-python3 would do in several cgo calls (52 ns each)
-// is batched in helpers.c.
+// It is the only importer of go-python3 (handles, calls, errors); what go-python3 would do in several cgo calls (52 ns
+// each) is batched in helpers.c.
 package py
 
 // #cgo CFLAGS: -I${SRCDIR}/compat -Wno-deprecated-declarations

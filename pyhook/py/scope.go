@@ -14,7 +14,8 @@ type Scope struct {
 	owned  []*python3.PyObject
 	names  map[string]Object
 	closed bool
-	// OnTypeLookup, where it is set, is told what TypeLookup found on classes that can change; the zero Object: nothing.
+	// OnTypeLookup, where it is set, is told what TypeLookup found on classes that can change; the zero Object:
+	// nothing.
 	OnTypeLookup func(typ Object, name string, found Object)
 }
 
@@ -33,7 +34,8 @@ func (s *Scope) Close() {
 	s.owned = nil
 }
 
-// NoMemory is the panic of what makes a Python object and cannot. Exported functions recover from it: CPython runs the frame.
+// NoMemory is the panic of what makes a Python object and cannot. Exported functions recover from it: CPython runs the
+// frame.
 type NoMemory struct{}
 
 // outOfMemory ends the call from C; the core has been told.

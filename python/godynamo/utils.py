@@ -167,7 +167,8 @@ class CompileProfiler:
         pass
 
     def get_metrics(self) -> dict[str, Any]:
-        """``graphs``, ``operations``, ``graph_break`` (reason to count) and ``guard_failures`` (function to reasons)."""
+        """``graphs``, ``operations``, ``graph_break`` (reason to count) and ``guard_failures`` (function to
+        reasons)."""
         return {
             "graphs": self.frame_count,
             "operations": self.op_count,

@@ -30,7 +30,8 @@ WATCHDOG = 1200
 
 
 def pytest_configure(config):
-    # A shell ignores Ctrl-C for what it runs in the background, as nohup does for all it starts, and children inherit it.
+    # A shell ignores Ctrl-C for what it runs in the background, as nohup does for all it starts, and children inherit
+    # it.
     if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
@@ -118,7 +119,8 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """A test in C that no signal's handler gets to ends its process: under pytest-xdist one worker, which is replaced."""
+    """A test in C that no signal's handler gets to ends its process: under pytest-xdist one worker, which is
+    replaced."""
     copy = getattr(sys, "__stderr__", None)
     armed = copy is not None and "PYTEST_CURRENT_TEST" not in os.environ
     if armed:

@@ -43,8 +43,10 @@ type closedSet struct {
 }
 
 var (
-	callableKinds = closedSet{"_user/callable_kinds.py", "CallableKind", "callableKind", "what a call of a callable means to the translator", "kind"}
-	resultKinds   = closedSet{"_translator/kinds.py", "ResultKind", "resultKind", "what an operation of torch returns", "gives"}
+	callableKinds = closedSet{"_user/callable_kinds.py", "CallableKind", "callableKind",
+		"what a call of a callable means to the translator", "kind"}
+	resultKinds = closedSet{"_translator/kinds.py", "ResultKind", "resultKind", "what an operation of torch returns",
+		"gives"}
 )
 
 // file is the Go code: the type, a constant for each word, and the list of all.

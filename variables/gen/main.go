@@ -1,6 +1,7 @@
 // Command gen writes the Go files of package variables whose words are Python's, so that each word stands in one place:
 //
-//   - facts_gen.go: a field of factObjects for each key of the dict that facts() of python/godynamo/_translator/facts.py gives
+//   - facts_gen.go: a field of factObjects for each key of the dict that facts() of
+//     python/godynamo/_translator/facts.py returns
 //   - torch_kinds_gen.go: a constant for each row of CallableKind in python/godynamo/_user/callable_kinds.py
 //   - torch_results_gen.go: one for each row of ResultKind in python/godynamo/_translator/kinds.py
 //

@@ -10,7 +10,8 @@ import (
 // applyFunction is MyFunction.apply of a torch.autograd.Function: one operation of the graph, which calls the function
 // itself, so that autograd has its backward. Its forward is translated once for what it rests on, with a stand-in for
 // ctx; a forward that does something that can be seen, or asks ctx for more than to keep tensors, is CPython's.
-func applyFunction(tx variables.Translator, class *variables.ClassVariable, args []variables.VariableTracker) (variables.VariableTracker, error) {
+func applyFunction(tx variables.Translator, class *variables.ClassVariable,
+	args []variables.VariableTracker) (variables.VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	refused := exc.Break(exc.CallUnsupported, "%s.apply", py.TypeName(class.Class))
 	for i, a := range args {

@@ -10,7 +10,8 @@ import (
 // function, which the second run calls.
 
 // checkpoint is a call of it.
-func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	h, err := newHigher(tx, "torch.checkpoint")
 	if err != nil {
 		return nil, err
@@ -25,13 +26,15 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	if err != nil {
 		return nil, err
 	}
-	f, err := h.keptFunction(args[0], args[1:], named, func(_ int, x *variables.TensorVariable) (*variables.TensorVariable, error) {
-		return h.like(x, "stand_in")
-	})
+	f, err := h.keptFunction(args[0], args[1:], named,
+		func(_ int, x *variables.TensorVariable) (*variables.TensorVariable, error) {
+			return h.like(x, "stand_in")
+		})
 	if err != nil {
 		return nil, err
 	}
-	if tx.Output().WholeGraph() && tx.Output().TakesApart() { // the second run is in the graph that such a backend traces
+	// the second run is in the graph that such a backend traces
+	if tx.Output().WholeGraph() && tx.Output().TakesApart() {
 		return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
 	}
 	places, values, err := h.changeable(args[1:], named)
@@ -68,7 +71,8 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 		switch kw.Name {
 		case "use_reentrant":
 			explicit = true
-			if c, known := variables.AsConstant(h.tx, variables.MustRealize(h.tx, kw.Value)); !known || c != py.False() && h.tx.Output().WholeGraph() {
+			if c, known := variables.AsConstant(h.tx, variables.MustRealize(h.tx, kw.Value)); !known ||
+				c != py.False() && h.tx.Output().WholeGraph() {
 				return nil, h.refused("with use_reentrant") // no backend can trace its autograd function
 			}
 		case "preserve_rng_state", "determinism_check", "debug", "early_stop":
@@ -85,7 +89,8 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 }
 
 // changeable are the arguments that the program can change before the second run, and their places: numbers and names.
-func (h *higher) changeable(args []variables.VariableTracker, named []variables.Kw) (places py.Object, values []variables.VariableTracker, err error) {
+func (h *higher) changeable(args []variables.VariableTracker,
+	named []variables.Kw) (places py.Object, values []variables.VariableTracker, err error) {
 	var at []py.Object
 	add := func(v variables.VariableTracker, place py.Object) error {
 		v, err := variables.Realize(h.tx, v)

@@ -16,7 +16,8 @@ type replacedTensor struct {
 
 // functionalCall is torch.func.functional_call(module, tensors, args, kwargs): the module is called with other tensors
 // in its dicts. They are put back when the call is over, so nothing of it is an effect.
-func functionalCall(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func functionalCall(tx variables.Translator, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	refused := exc.Break(exc.CallUnsupported, "torch.func.functional_call")
 	values := functionalArgs(args, kwargs)
 	tie, err := realizeFunctional(tx, values, refused)
@@ -24,7 +25,8 @@ func functionalCall(tx variables.Translator, args []variables.VariableTracker, k
 		return nil, err
 	}
 	module, ok := values["module"].(*variables.ObjectVariable)
-	if !ok || !module.IsModule(tx) || module.Obj.IsNull() || values["parameter_and_buffer_dicts"] == nil || len(args) > 4 {
+	if !ok || !module.IsModule(tx) || module.Obj.IsNull() || values["parameter_and_buffer_dicts"] == nil ||
+		len(args) > 4 {
 		return nil, refused
 	}
 	if tie {
@@ -65,7 +67,8 @@ func functionalArgs(args []variables.VariableTracker, kwargs []variables.Kw) map
 }
 
 // realizeFunctional realizes the arguments in their map. tie: tensors that are tied change together; strict is refused.
-func realizeFunctional(tx variables.Translator, values map[string]variables.VariableTracker, refused error) (tie bool, err error) {
+func realizeFunctional(tx variables.Translator, values map[string]variables.VariableTracker,
+	refused error) (tie bool, err error) {
 	tie = true
 	for name, v := range values {
 		v, err := variables.Realize(tx, v)
@@ -99,7 +102,8 @@ func positionalOf(tx variables.Translator, args variables.VariableTracker) []var
 }
 
 // keywordsOf are the module's keyword arguments, of a dict or None.
-func keywordsOf(tx variables.Translator, kwargs variables.VariableTracker, refused error) (named []variables.Kw, err error) {
+func keywordsOf(tx variables.Translator, kwargs variables.VariableTracker,
+	refused error) (named []variables.Kw, err error) {
 	k, ok := kwargs.(*variables.DictVariable)
 	if !ok {
 		if kwargs == nil {

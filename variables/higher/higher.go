@@ -23,7 +23,9 @@ func itemsOf(tx variables.Translator, v variables.Sequence) []variables.Variable
 
 // mapLeaves copies a value of lists, tuples and dicts with f's answers in the place of what is in them, in the order of
 // torch.utils._pytree. false: it is of another kind.
-func mapLeaves(tx variables.Translator, v variables.VariableTracker, f func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error)) (variables.VariableTracker, bool, error) {
+func mapLeaves(tx variables.Translator, v variables.VariableTracker,
+	f func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error)) (variables.VariableTracker,
+	bool, error) {
 	v, err := variables.Realize(tx, v)
 	if err != nil {
 		return nil, false, err
@@ -103,7 +105,8 @@ func (h *higher) refused(what string) error {
 
 // function translates f for a call with these arguments. sample gives the stand-in for the i-th leaf of the arguments,
 // a tensor.
-func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw, sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
+func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
+	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	tx, s := h.tx, h.tx.Scope()
 	out := &function{}
 	var positions []py.Object
@@ -113,7 +116,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 		var places []variables.VariableTracker
 		leaves := 0
 		replaced := func(v variables.VariableTracker) (variables.VariableTracker, error) {
-			r, ok, err := mapLeaves(tx, v, func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
+			r, ok, err := mapLeaves(tx, v, func(leaf variables.VariableTracker) (variables.VariableTracker,
+				bool, error) {
 				leaves++
 				t, isT := leaf.(*variables.TensorVariable)
 				if !isT {
@@ -174,13 +178,15 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 		}
 		return nil, err
 	}
-	out.template, err = s.CallMethod(h.module, "function", out.body.Rows, s.Tuple(positions...), result, boolObject(len(kwargs) == 0 && plainTensors(tx, args)))
+	out.template, err = s.CallMethod(h.module, "function", out.body.Rows, s.Tuple(positions...), result,
+		boolObject(len(kwargs) == 0 && plainTensors(tx, args)))
 	return out, err
 }
 
 // keptFunction is function for an operation that keeps it and calls it again later. In it, checkpoint splits: which of
 // the two functions runs again first is torch's.
-func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw, sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
+func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
+	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	h.tx.World().Kept++
 	defer func() { h.tx.World().Kept-- }()
 	return h.function(f, args, kwargs, sample)
@@ -203,7 +209,8 @@ func plainTensors(tx variables.Translator, vs []variables.VariableTracker) bool 
 }
 
 // result is the template of a value: what a function returns, whose tensors are the ends of its body.
-func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableTracker, plain *bool) (py.Object, error) {
+func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableTracker,
+	plain *bool) (py.Object, error) {
 	tx, s := h.tx, h.tx.Scope()
 	v, err := variables.Realize(tx, v)
 	if err != nil {
@@ -283,7 +290,8 @@ func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableT
 }
 
 // arguments are the templates of a tuple and a dict, and the tensors in them.
-func (h *higher) arguments(args []variables.VariableTracker, kwargs []variables.Kw) (templates [2]py.Object, tensors []variables.VariableTracker, err error) {
+func (h *higher) arguments(args []variables.VariableTracker,
+	kwargs []variables.Kw) (templates [2]py.Object, tensors []variables.VariableTracker, err error) {
 	plain := true
 	if templates[0], err = h.result(variables.NewTuple(args, nil), &tensors, &plain); err != nil {
 		return templates, nil, err
@@ -302,9 +310,10 @@ func (h *higher) arguments(args []variables.VariableTracker, kwargs []variables.
 
 // skeleton is a value with small integers in the place of its leaves.
 func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
-	r, ok, err := mapLeaves(h.tx, variables.NewTuple(vs, nil), func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
-		return variables.IntConst(h.tx, 0), true, nil
-	})
+	r, ok, err := mapLeaves(h.tx, variables.NewTuple(vs, nil),
+		func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
+			return variables.IntConst(h.tx, 0), true, nil
+		})
 	if err == nil && ok {
 		if o, known := plainOption(h.tx, r); known {
 			return o, nil
@@ -317,12 +326,14 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 }
 
 // like makes the stand-in of a tensor: a function of _translator/higher that gives one with the same metadata.
-func (h *higher) like(t *variables.TensorVariable, how string, args ...variables.VariableTracker) (*variables.TensorVariable, error) {
+func (h *higher) like(t *variables.TensorVariable, how string,
+	args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)
 	if err != nil {
 		return nil, err
 	}
-	node, err := h.tx.Output().CallFunction(h.tx, fn, "torch.func."+how, append([]variables.VariableTracker{t}, args...), nil)
+	node, err := h.tx.Output().CallFunction(h.tx, fn, "torch.func."+how,
+		append([]variables.VariableTracker{t}, args...), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -330,7 +341,8 @@ func (h *higher) like(t *variables.TensorVariable, how string, args ...variables
 }
 
 // callGraphFunction is the call of a function that an operation of the graph has made.
-func callGraphFunction(tx variables.Translator, v *variables.GraphFunction, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func callGraphFunction(tx variables.Translator, v *variables.GraphFunction, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	m, err := tx.Scope().Import("godynamo._translator.higher")
 	if err != nil {
 		return nil, err
@@ -348,5 +360,6 @@ func callGraphFunction(tx variables.Translator, v *variables.GraphFunction, args
 	if err != nil {
 		return nil, err
 	}
-	return variables.CallAllowed(tx, target, "torch.func.called_function", append([]variables.VariableTracker{v}, tensors...), nil)
+	return variables.CallAllowed(tx, target, "torch.func.called_function",
+		append([]variables.VariableTracker{v}, tensors...), nil)
 }

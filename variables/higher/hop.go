@@ -43,7 +43,8 @@ type hopCall struct {
 // hop is a call of a higher-order operator of torch's (torch.cond, scan, ...): an operation whose functions are graphs,
 // as torch.compile makes them. In eager mode torch runs these operators through torch.compile too; what that refuses is
 // split.
-func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	c, err := newHopCall(tx, t.Fn, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,8 @@ func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.V
 }
 
 // newHopCall refuses operators without a form and arguments that do not fit it.
-func newHopCall(tx variables.Translator, fn py.Object, args []variables.VariableTracker, kwargs []variables.Kw) (*hopCall, error) {
+func newHopCall(tx variables.Translator, fn py.Object, args []variables.VariableTracker,
+	kwargs []variables.Kw) (*hopCall, error) {
 	text, err := tx.Scope().GetAttr(fn, "_name")
 	if err != nil {
 		return nil, err
@@ -133,12 +135,13 @@ func (c *hopCall) translateFunctions() error {
 	c.tx.Output().AddGuards(guards.GlobalState())
 	c.fresh = true
 	for _, i := range c.form.functions {
-		f, err := c.keptFunction(c.args[i], given, nil, func(i int, x *variables.TensorVariable) (*variables.TensorVariable, error) {
-			if i >= first && i < end {
-				return c.like(x, "first_slice")
-			}
-			return c.like(x, "stand_in")
-		})
+		f, err := c.keptFunction(c.args[i], given, nil,
+			func(i int, x *variables.TensorVariable) (*variables.TensorVariable, error) {
+				if i >= first && i < end {
+					return c.like(x, "first_slice")
+				}
+				return c.like(x, "stand_in")
+			})
 		if err != nil {
 			return err
 		}
@@ -223,12 +226,13 @@ func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracke
 		return nil, err
 	}
 	at := 0
-	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results, func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
-		if at++; at > len(outputs) {
-			return nil, false, nil
-		}
-		return outputs[at-1], true, nil
-	})
+	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results,
+		func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
+			if at++; at > len(outputs) {
+				return nil, false, nil
+			}
+			return outputs[at-1], true, nil
+		})
 	if err == nil && (!ok || at != len(outputs)) {
 		err = c.refused("with these results")
 	}
@@ -245,7 +249,8 @@ func oneElement(shape []int) bool {
 }
 
 // given are the arguments of the functions; the leaves first .. end-1 are slices of them.
-func (form hopForm) given(h *higher, args []variables.VariableTracker) (given []variables.VariableTracker, first, end int, err error) {
+func (form hopForm) given(h *higher,
+	args []variables.VariableTracker) (given []variables.VariableTracker, first, end int, err error) {
 	for _, i := range form.whole {
 		items, err := variables.Unpack(h.tx, args[i])
 		if err != nil {
@@ -282,9 +287,10 @@ func (form hopForm) given(h *higher, args []variables.VariableTracker) (given []
 		}
 		given = append(given, items...)
 	}
-	_, ok, err := mapLeaves(h.tx, variables.NewTuple(given, nil), func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
-		return leaf, variables.IsTensor(leaf), nil
-	})
+	_, ok, err := mapLeaves(h.tx, variables.NewTuple(given, nil),
+		func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
+			return leaf, variables.IsTensor(leaf), nil
+		})
 	if err == nil && !ok {
 		err = h.refused("with more than tensors")
 	}

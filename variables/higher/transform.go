@@ -21,7 +21,8 @@ type TransformVariable struct {
 }
 
 // makeTransform is the call of torch.vmap and its like.
-func makeTransform(tx variables.Translator, t *variables.TorchVariable, name string, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func makeTransform(tx variables.Translator, t *variables.TorchVariable, name string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	if len(args) == 0 {
 		return nil, exc.Break(exc.CallUnsupported, "%s without a function", name)
 	}
@@ -35,7 +36,8 @@ func makeTransform(tx variables.Translator, t *variables.TorchVariable, name str
 		return nil, err
 	}
 	made := append([]variables.VariableTracker{f}, args[1:]...)
-	return &TransformVariable{maker: t.Fn, name: name[strings.LastIndexByte(name, '.')+1:], args: made, kwargs: kwargs}, nil
+	return &TransformVariable{maker: t.Fn, name: name[strings.LastIndexByte(name, '.')+1:], args: made, kwargs: kwargs},
+		nil
 }
 
 // plainOption is what torch.vmap or its like is given behind the function: plain data.
@@ -66,7 +68,8 @@ func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Objec
 
 // transformed is the call of a function that torch.vmap or its like has made before: what it was made of is in its
 // cells.
-func transformed(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func transformed(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	s := tx.Scope()
 	if t.Src == nil {
 		return nil, exc.Break(exc.CallUnsupported, "a transformed function")
@@ -113,7 +116,8 @@ func transformed(tx variables.Translator, t *variables.TorchVariable, args []var
 		} else if _, known := plainOption(tx, content); known {
 			v.kwargs = append(v.kwargs, variables.Kw{Name: text, Value: content})
 		} else {
-			return nil, exc.Break(exc.CallUnsupported, "a transformed function with %s", variables.Describe(tx, content))
+			return nil, exc.Break(exc.CallUnsupported, "a transformed function with %s",
+				variables.Describe(tx, content))
 		}
 	}
 	return v.Call(tx, args, kwargs)
@@ -153,7 +157,8 @@ func (v *TransformVariable) Reconstruct(e variables.Emitter) error {
 }
 
 // Call implements Caller.
-func (v *TransformVariable) Call(tx variables.Translator, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func (v *TransformVariable) Call(tx variables.Translator, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	h, err := newHigher(tx, "torch.func."+v.name)
 	if err != nil {
 		return nil, err
@@ -169,23 +174,26 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 	if err != nil {
 		return nil, err
 	}
-	f, err := h.function(v.args[0], args, kwargs, func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error) {
-		if i < len(dims) && dims[i] != py.None() {
-			dim, _ := py.AsInt(dims[i])
-			if m, err := t.Sizes(tx); err == nil && len(m.Shape) > int(max(dim, 0)) && dim >= 0 && m.Shape[dim] == 0 {
-				return h.like(t, "one_of_none", variables.IntConst(tx, int(dim)))
+	f, err := h.function(v.args[0], args, kwargs,
+		func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error) {
+			if i < len(dims) && dims[i] != py.None() {
+				dim, _ := py.AsInt(dims[i])
+				if m, err := t.Sizes(tx); err == nil && len(m.Shape) > int(max(dim, 0)) && dim >= 0 &&
+					m.Shape[dim] == 0 {
+					return h.like(t, "one_of_none", variables.IntConst(tx, int(dim)))
+				}
+				node, err := tx.Output().CallMethod(tx, "select",
+					[]variables.VariableTracker{t, variables.IntConst(tx, int(dim)), variables.IntConst(tx, 0)}, nil)
+				if err != nil {
+					return nil, err
+				}
+				return variables.NewTensor(node), nil
 			}
-			node, err := tx.Output().CallMethod(tx, "select", []variables.VariableTracker{t, variables.IntConst(tx, int(dim)), variables.IntConst(tx, 0)}, nil)
-			if err != nil {
-				return nil, err
+			if slices.Contains(differentiated, i) {
+				return h.like(t, "differentiated")
 			}
-			return variables.NewTensor(node), nil
-		}
-		if slices.Contains(differentiated, i) {
-			return h.like(t, "differentiated")
-		}
-		return h.like(t, "stand_in")
-	})
+			return h.like(t, "stand_in")
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +218,8 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 }
 
 // call puts the operation into the graph that a function of _translator/higher makes for one that takes f.
-func (h *higher) call(f *function, maker string, parts []py.Object, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func (h *higher) call(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	made, tensors, err := h.made(f, maker, parts, args, kwargs)
 	if err != nil {
 		return nil, err
@@ -219,13 +228,15 @@ func (h *higher) call(f *function, maker string, parts []py.Object, args []varia
 }
 
 // made is what that function gives, and the tensors among the arguments.
-func (h *higher) made(f *function, maker string, parts []py.Object, args []variables.VariableTracker, kwargs []variables.Kw) (py.Object, []variables.VariableTracker, error) {
+func (h *higher) made(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
+	kwargs []variables.Kw) (py.Object, []variables.VariableTracker, error) {
 	s := h.tx.Scope()
 	arguments, tensors, err := h.arguments(args, kwargs)
 	if err != nil {
 		return py.Object{}, nil, err
 	}
-	made, err := s.CallMethod(h.module, maker, append([]py.Object{s.Str("torch_func_" + h.operation(f)), f.template, arguments[0], arguments[1]}, parts...)...)
+	made, err := s.CallMethod(h.module, maker,
+		append([]py.Object{s.Str("torch_func_" + h.operation(f)), f.template, arguments[0], arguments[1]}, parts...)...)
 	return made, tensors, err
 }
 
@@ -238,8 +249,10 @@ func (h *higher) operation(f *function) string {
 	return name
 }
 
-func (h *higher) add(f *function, target py.Object, tensors []variables.VariableTracker) (variables.VariableTracker, error) {
-	return variables.CallAllowed(h.tx, target, "torch.func."+h.operation(f), append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
+func (h *higher) add(f *function, target py.Object,
+	tensors []variables.VariableTracker) (variables.VariableTracker, error) {
+	return variables.CallAllowed(h.tx, target, "torch.func."+h.operation(f),
+		append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
 // option is an argument that torch.vmap or its like was given behind the function.
@@ -299,7 +312,8 @@ func (v *TransformVariable) differentiated(h *higher, args []variables.VariableT
 
 // unbatched is torch.vmap along the first dimension of a function that works element by element: the function on the
 // whole tensors.
-func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) (variables.VariableTracker, bool, error) {
+func (v *TransformVariable) unbatched(h *higher, f *function,
+	dims []py.Object) (variables.VariableTracker, bool, error) {
 	tx := h.tx
 	zero := variables.IntConst(tx, 0)
 	for _, kw := range v.kwargs {
@@ -309,7 +323,8 @@ func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) 
 			}
 		}
 	}
-	if out, known := variables.AsConstant(tx, variables.MustRealize(tx, v.option(2, "out_dims", zero))); !known || out != zero.Value || len(v.args) > 3 {
+	if out, known := variables.AsConstant(tx, variables.MustRealize(tx, v.option(2, "out_dims", zero))); !known ||
+		out != zero.Value || len(v.args) > 3 {
 		return nil, false, nil
 	}
 	size := -1
@@ -346,7 +361,8 @@ func (v *TransformVariable) unbatched(h *higher, f *function, dims []py.Object) 
 }
 
 // take is a call of what takes a function and calls it: torch.func.vjp and jvp, and those with a file of their own.
-func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker, kwargs []variables.Kw) (variables.VariableTracker, error) {
+func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	switch what {
 	case "functional_call":
 		return functionalCall(tx, args, kwargs)
@@ -379,7 +395,10 @@ func take(tx variables.Translator, t *variables.TorchVariable, what string, args
 			return nil, h.refused("where gradients are switched off")
 		}
 	}
-	f, err := h.keptFunction(args[0], given, nil, func(_ int, x *variables.TensorVariable) (*variables.TensorVariable, error) { return h.like(x, how) })
+	f, err := h.keptFunction(args[0], given, nil, func(_ int, x *variables.TensorVariable) (*variables.TensorVariable,
+		error) {
+		return h.like(x, how)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -127,11 +127,13 @@ func allOps(dumps []*dump) []string {
 func opFile(dumps []*dump, ops []string) string {
 	var b strings.Builder
 	header(&b, "py*.json")
-	b.WriteString("// Every opcode of every supported Python and the dialect's own. The numbers are ours; a Table has CPython's.\nconst (\n\tINVALID Op = iota\n")
+	b.WriteString("// Every opcode of every supported Python and the dialect's own. The numbers are ours; a Table " +
+		"has CPython's.\nconst (\n\tINVALID Op = iota\n")
 	for _, name := range ops {
 		fmt.Fprintf(&b, "\t%s\n", name)
 	}
-	b.WriteString("\n\t// NumOps is one more than the largest Op.\n\tNumOps = int(iota)\n)\n\nvar opNames = [NumOps]string{\n\tINVALID: \"INVALID\",\n")
+	b.WriteString("\n\t// NumOps is one more than the largest Op.\n\tNumOps = int(iota)\n)\n\nvar opNames = " +
+		"[NumOps]string{\n\tINVALID: \"INVALID\",\n")
 	for _, name := range ops {
 		fmt.Fprintf(&b, "\t%s: %q,\n", name, name)
 	}
@@ -206,7 +208,8 @@ func versionFile(d *dump) (string, error) {
 	names := slices.SortedFunc(maps.Keys(d.Opmap), func(x, y string) int { return d.Opmap[x] - d.Opmap[y] })
 	type encoding struct{ forward, backward, noInterrupt int }
 	encodings := map[string]*encoding{}
-	fmt.Fprintf(&b, "var %s = Table{\n\tMajor: %d, Minor: %d,\n\tMagic: %q,\n\tHaveArgument: %d,\n\tForms: [256]Form{\n",
+	fmt.Fprintf(&b,
+		"var %s = Table{\n\tMajor: %d, Minor: %d,\n\tMagic: %q,\n\tHaveArgument: %d,\n\tForms: [256]Form{\n",
 		d.base, d.Version[0], d.Version[1], d.Magic, d.HaveArgument)
 	for _, name := range names {
 		code := d.Opmap[name]
@@ -245,7 +248,8 @@ func versionFile(d *dump) (string, error) {
 	b.WriteString("\t},\n\tEncodings: [NumOps]Encoding{\n")
 	for _, op := range slices.Sorted(maps.Keys(encodings)) {
 		e := encodings[op]
-		fmt.Fprintf(&b, "\t\t%s: {Known: true, Forward: %d, Backward: %d, NoInterrupt: %d},\n", op, e.forward, e.backward, e.noInterrupt)
+		fmt.Fprintf(&b, "\t\t%s: {Known: true, Forward: %d, Backward: %d, NoInterrupt: %d},\n", op, e.forward,
+			e.backward, e.noInterrupt)
 	}
 	b.WriteString("\t},\n}\n")
 	return b.String(), nil

@@ -2,7 +2,8 @@
  * callables shares.
  *
  *   Callable W ──▶ FrameCache of W's code ──▶ GuardedCode, most recently used first
- *       └────────▶ Root ──▶ inner: FrameCaches of frames the hook serves, found by (code, globals) through the ExtraState
+ *       └────────▶ Root ──▶ inner: FrameCaches of frames the hook serves, found by (code, globals) through the
+ *       ExtraState
  *
  * A resume function's W has a FrameCache of its own and its family's Root; nothing points from Root back to a W.
  */
@@ -20,7 +21,8 @@ typedef struct gd_Root {
     PyObject *weakreflist;
     int cache_size_limit; /* -1: the process's setting holds */
     int hot_calls; /* where everything is served: a frame is translated after so many calls of its code; 0: at once */
-    int hot_tensor_calls; /* the same of code that meets tensors, as far as that is seen from outside; core/calls/heat.h */
+    /* the same of code that meets tensors, as far as that is seen from outside; core/calls/heat.h */
+    int hot_tensor_calls;
 } gd_Root;
 
 typedef struct gd_FrameCache {

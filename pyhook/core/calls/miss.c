@@ -449,7 +449,8 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         }
         how = GD_RUN_ORIGINAL_LEFT;
         break;
-    case GD_SKIP_HERE: /* modules share the code of Module.__call__: one that is too large says nothing about the others */
+    /* modules share the code of Module.__call__: one that is too large says nothing about the others */
+    case GD_SKIP_HERE:
         GD_COUNT(skipped);
         gd_census_left(cache->code, GD_COUNT_skipped);
         cache->skip = 1;

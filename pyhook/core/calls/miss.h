@@ -145,7 +145,8 @@ gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *o
         }
         Py_DECREF(entry);
         if (GD_UNLIKELY(cache->version != version)) {
-            return GD_RUN_ORIGINAL; /* a Python predicate among the guards changed the list, and regs may be too small now */
+            /* a Python predicate among the guards changed the list, and regs may be too small now */
+            return GD_RUN_ORIGINAL;
         }
     }
     return gd_serve_miss(tstate, cache, root, owner, function, kind, regs, result);

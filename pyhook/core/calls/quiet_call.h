@@ -7,7 +7,8 @@
  *
  *     quiet_calls[f, a, b]                    f(a, b)
  *     quiet_calls[f, a, b, keywords(("k",))]  f(a, k=b)
- *     held_calls[f, a, b]                     the same with signals held back while f runs, which may be Python: what puts state back
+ *     held_calls[f, a, b]                     the same with signals held back while f runs, which may be Python: what
+ *                                             puts state back
  *
  * The next CALL, jump back or frame of the user's looks again.
  */

@@ -247,7 +247,8 @@ predicate_holds(PyObject *predicate, PyObject *v)
     Py_INCREF(v);
     int held = gd_hold_signals();
     gd_thread
-        .translating++; /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
+        /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
+        .translating++;
     PyObject *result = PyObject_CallOneArg(predicate, v);
     Py_DECREF(v);
     int truth = result != NULL ? PyObject_IsTrue(result) : -1;

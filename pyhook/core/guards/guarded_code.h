@@ -1,8 +1,8 @@
 /* GuardedCode: one translation of one code object and the guard program that says when it serves.
  *
  * Made by gd_entry_new (cache/entry.c) from a gd_entry_spec, owned by the gd_FrameCache of a W, visible to the
- * garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable_call.c, calls/eval_frame.c) are the
- * readers.
+ * garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable_call.c, calls/eval_frame.c) are
+ * the readers.
  */
 #ifndef GD_GUARDED_CODE_H
 #define GD_GUARDED_CODE_H

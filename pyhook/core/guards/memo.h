@@ -7,7 +7,8 @@
  * to 1 ns, a node 2 to 4.
  *
  *   roots    registers filled by the caller that must hold the object they held
- *   words    in the order the program read them: an address lies in an object that the roots and words before it prove alive
+ *   words    in the order the program read them: an address lies in an object that the roots and words before it prove
+ *            alive
  *   values   registers that the nodes left over and the transformed function read, with the object each holds
  *   nodes    what is left over, in the program's order
  *

@@ -1,4 +1,5 @@
-/* What Python says of tensors, by functions of godynamo._called.guard_env: where the layout is not known, and for texts. */
+/* What Python says of tensors, by functions of godynamo._called.guard_env: for tensors whose layout is unknown, and for
+ * texts. */
 #ifndef GD_TENSOR_PYTHON_H
 #define GD_TENSOR_PYTHON_H
 

@@ -41,8 +41,10 @@ _NOT_TORCH, _TORCH, _TORCH_WITH_TENSOR = 0, 1, 2
 # ---- torch's own functions ----
 
 _LOOKS = frozenset(
-    "dim ndimension numel nelement element_size get_device data_ptr storage_offset is_contiguous is_floating_point is_complex "
-    "is_signed is_inference is_pinned is_shared is_set_to is_same_size is_conj is_neg is_coalesced has_names size stride storage "
+    "dim ndimension numel nelement element_size get_device data_ptr storage_offset is_contiguous is_floating_point "
+    "is_complex "
+    "is_signed is_inference is_pinned is_shared is_set_to is_same_size is_conj is_neg is_coalesced has_names size "
+    "stride storage "
     "untyped_storage is_tensor can_cast promote_types result_type sym_size".split()
 )  # they read a tensor's metadata, not its values
 _SPECIAL = frozenset(

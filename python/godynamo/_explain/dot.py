@@ -37,7 +37,8 @@ def pieces(all_pieces: Sequence[Piece], breaks: Sequence[BreakReason]) -> str:
             style = _STYLE.get(node.op, "")
             where = tooltip(node)
             out.append(
-                f"    {names[node.name]} [label={_quoted(label(node))}, tooltip={_quoted(where)}{', ' if style else ''}{style}];"
+                f"    {names[node.name]} [label={_quoted(label(node))}, "
+                f"tooltip={_quoted(where)}{', ' if style else ''}{style}];"
             )
         out.append(f"    start_{i} [shape=point, style=invis];")
         for node in piece.nodes:

@@ -29,14 +29,16 @@ _CSS = """
 .gdx .bar{height:6px;border-radius:3px;background:#f0c9bf;margin-top:5px;overflow:hidden}
 .gdx .bar i{display:block;height:100%;background:#4c8a5c}
 .gdx .break{border:1px solid #e3b5a9;border-left:4px solid #d4654b;border-radius:6px;padding:8px 14px;margin:0 0 12px}
-.gdx .id{font-weight:bold;color:#a5341a;margin-right:6px}.gdx .hint{color:#37506b;margin:2px 0}.gdx .hint:before{content:"→ "}
+.gdx .id{font-weight:bold;color:#a5341a;margin-right:6px}.gdx .hint{color:#37506b;margin:2px 0}
+.gdx .hint:before{content:"→ "}
 .gdx .where{color:#5e7186;margin:6px 0 2px}
 .gdx pre.src{margin:2px 0 4px;padding:6px 0;background:#f5f7fa;border-radius:5px;overflow-x:auto;line-height:1.45}
 .gdx pre.src span{display:block;padding:0 10px;min-width:max-content}
 .gdx pre.src .no{display:inline;padding:0 12px 0 0;color:#93a2b3}
 .gdx pre.src .hit{background:#fde6df}.gdx pre.src mark{background:#f6b7a5;color:inherit;border-radius:2px}
 .gdx table{border-collapse:collapse;margin:0;width:auto;display:block;overflow-x:auto}
-.gdx th,.gdx td{border-bottom:1px solid #e3e8ee;padding:4px 12px 4px 0;text-align:left;vertical-align:top;background:none}
+.gdx th,.gdx td{border-bottom:1px solid #e3e8ee;padding:4px 12px 4px 0;text-align:left;vertical-align:top;
+background:none}
 .gdx th{color:#5e7186;font-weight:600;white-space:nowrap}.gdx td.n{text-align:right;white-space:nowrap}
 .gdx details{margin:4px 0}.gdx summary{cursor:pointer}.gdx details>*:not(summary){margin-left:16px}
 .gdx .picture{overflow:auto;max-height:900px;border:1px solid #e3e8ee;border-radius:6px;padding:6px}
@@ -53,7 +55,8 @@ body,.gdx{background:#11181f;color:#dfe7ef}
 .gdx .sub,.gdx .card span,.gdx .where,.gdx th,.gdx .muted{color:#93a5b8}
 .gdx .break{border-color:#6b3d31;border-left-color:#d4654b}.gdx .id,.gdx .old{color:#ff9f86}.gdx .hint{color:#a9c3df}
 .gdx .new{color:#86cf99}
-.gdx pre.src,.gdx pre.graph{background:#1a232d}.gdx pre.src .hit{background:#40251e}.gdx pre.src mark{background:#8a4333}
+.gdx pre.src,.gdx pre.graph{background:#1a232d}.gdx pre.src .hit{background:#40251e}
+.gdx pre.src mark{background:#8a4333}
 .gdx .bar{background:#5a3228}
 }
 """
@@ -200,7 +203,8 @@ def _functions(e: Explanation) -> str:
     return _table(
         ("function", "torch calls captured", "bytecodes captured", "where"),
         (
-            f'<td><code>{escape(f.function)}</code></td><td class="n">{f.torch_calls}</td><td class="n">{f.bytecodes}</td>'
+            f'<td><code>{escape(f.function)}</code></td><td class="n">{f.torch_calls}</td>'
+            f'<td class="n">{f.bytecodes}</td>'
             f"<td>{_place(f.file, f.line)}</td>"
             for f in e.functions
         ),
@@ -211,10 +215,12 @@ def _recompiles(recompiles: Iterable[Recompile]) -> str:
     return _table(
         ("function", "why the entry did not serve", "was", "now", "asked for by"),
         (
-            f"<td><code>{escape(r.function)}</code>{'<br><span class=muted>before this call</span>' if r.before else ''}</td>"
+            f"<td><code>{escape(r.function)}</code>"
+            f"{'<br><span class=muted>before this call</span>' if r.before else ''}</td>"
             f"<td><code>{escape(f.said)}</code><details><summary>the guard</summary>"
             f"<code>{escape(f.guard)}</code><br>{escape(f.words)}</details></td>"
-            f'<td class="old"><code>{escape(f.old or "")}</code></td><td class="new"><code>{escape(f.new or "")}</code></td>'
+            f'<td class="old"><code>{escape(f.old or "")}</code></td>'
+            f'<td class="new"><code>{escape(f.new or "")}</code></td>'
             + (
                 f"<td>{_place(f.file, f.line)}<br><code>{escape(runtime.source_line(f.file, f.line))}</code></td>"
                 if f.file

@@ -21,7 +21,8 @@ _LINE = 15.0
 _CSS = """
 .gd{font:11px "DejaVu Sans Mono",Menlo,Consolas,monospace}
 .gd .piece{fill:#f8fafc;stroke:#b6c2d1}.gd .title{font:bold 12px "DejaVu Sans",Helvetica,sans-serif;fill:#24364b}
-.gd .node{fill:#dbe9fb;stroke:#6b93c7}.gd .placeholder{fill:#eef2f7;stroke:#a9b6c6}.gd .output{fill:#e4f4e4;stroke:#7fae7f}
+.gd .node{fill:#dbe9fb;stroke:#6b93c7}.gd .placeholder{fill:#eef2f7;stroke:#a9b6c6}
+.gd .output{fill:#e4f4e4;stroke:#7fae7f}
 .gd .get_attr{fill:#efe6fa;stroke:#a78bc9}.gd .edge{fill:none;stroke:#8fa3ba}.gd text{fill:#1c2733}
 .gd .stub{fill:#5e7186;font-size:9px}.gd .break{fill:#fdeae6;stroke:#d4654b}.gd .code{font-weight:bold;fill:#a5341a}
 .gd .flow{fill:none;stroke:#d4654b;stroke-width:1.6}.gd .call{stroke-dasharray:2 4}
@@ -33,7 +34,8 @@ _CSS = """
 DARK = """
 @media(prefers-color-scheme:dark){.gd .piece{fill:#18212c;stroke:#3c4d60}.gd .title{fill:#d5e0ec}
 .gd .node{fill:#1f3a5c;stroke:#5681b8}
-.gd .placeholder{fill:#26313d;stroke:#51606f}.gd .output{fill:#20402a;stroke:#5b8f66}.gd .get_attr{fill:#372a4a;stroke:#8a6db0}
+.gd .placeholder{fill:#26313d;stroke:#51606f}.gd .output{fill:#20402a;stroke:#5b8f66}
+.gd .get_attr{fill:#372a4a;stroke:#8a6db0}
 .gd text{fill:#dfe7ef}.gd .edge{stroke:#64788e}.gd .break{fill:#43241d;stroke:#c9674f}.gd .code{fill:#ff9f86}
 .gd .stub,.gd .note{fill:#93a5b8}}
 """
@@ -91,7 +93,8 @@ class _Picture:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" role="img"><title>how the function was split</title>'
             f"<style>{_CSS}</style>"
-            '<defs><marker id="gd-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
+            '<defs><marker id="gd-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" '
+            'orient="auto">'
             '<path d="M0 0L8 4L0 8z" fill="#8fa3ba"/></marker>'
             '<marker id="gd-flow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
             '<path d="M0 0L8 4L0 8z" fill="#d4654b"/></marker></defs>' + "".join(self.out) + "</svg>"

@@ -155,7 +155,8 @@ def text_of(found: list[dict[str, Any]], function: str, width: int = 100) -> lis
     """The translations as text; width: columns of the terminal."""
     if not found:
         return [
-            f"{function}: nothing was translated: GODYNAMO_DISABLE, a debugger or a limit keeps it in CPython (godynamo doctor)"
+            f"{function}: nothing was translated: GODYNAMO_DISABLE, a debugger or a limit keeps it in CPython "
+            "(godynamo doctor)"
         ]
     lines: list[str] = []
     column = max(30, min(60, (width - 3) // 2))

@@ -63,7 +63,9 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
         names = self.shell.user_ns
         fn = eval(compile(ast.Expression(call.func), "<%explain>", "eval"), self.shell.user_global_ns, names)
         if not callable(fn):
-            raise UsageError(f"%explain: {ast.unparse(call.func)} is of type {type(fn).__name__}, which cannot be called")
+            raise UsageError(
+                f"%explain: {ast.unparse(call.func)} is of type {type(fn).__name__}, which cannot be called"
+            )
         # The arguments' own code runs here, once, and is not explained.
         call.func = ast.Name("__godynamo_explained__", ast.Load())
         code = compile(ast.fix_missing_locations(ast.Expression(call)), "<%explain>", "eval")

@@ -145,7 +145,8 @@ def _special() -> dict[Any, Classified]:
 # follow.
 _OPAQUE_MODULES = tuple(
     "torch." + name
-    for name in "_dynamo _inductor utils.data distributed autograd serialization optim cuda random jit fx export _guards storage "
+    for name in "_dynamo _inductor utils.data distributed autograd serialization optim cuda random jit fx export "
+    "_guards storage "
     "multiprocessing profiler backends _functorch nn.init _tensor_str".split()
 )
 
@@ -293,8 +294,8 @@ _NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "nu
 
 
 def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str = "") -> str:
-    """Result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...; argkinds as for
-    result_kind, without self."""
+    """Result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...; argkinds as
+    for result_kind, without self."""
     if name in _NOT_METHODS:
         return "unknown"
     fn = getattr(torch.Tensor, name, None)

@@ -9,7 +9,8 @@ from typing import Any
 
 #: names that class statements, collections.namedtuple and dataclasses define in a class
 _USUAL_SPECIALS = frozenset(
-    "__module__ __qualname__ __doc__ __dict__ __slots__ __weakref__ __annotations__ __orig_bases__ __parameters__ __match_args__ "
+    "__module__ __qualname__ __doc__ __dict__ __slots__ __weakref__ __annotations__ __orig_bases__ __parameters__ "
+    "__match_args__ "
     "__new__ __init__ __repr__ __getnewargs__ __replace__ __class_getitem__ __init_subclass__".split()
 )
 

@@ -140,7 +140,8 @@ def direct(name: str, body: Template, args: Template, kwargs: Template, taker: A
 
 
 class _Recomputed:
-    """A function that a checkpoint keeps: it runs its graph in the forward pass, and is the program's own afterwards."""
+    """A function that a checkpoint keeps: it runs its graph in the forward pass, and is the program's own
+    afterwards."""
 
     __slots__ = ("__weakref__", "_places", "_run", "_values")
 

@@ -13,8 +13,8 @@ V = TypeVar("V")
 class IdentityMap(MutableMapping[K, V], Generic[K, V]):
     """A dict keyed by object identity, regardless of equality; entries of dead objects disappear.
 
-    The core would take a ``WeakKeyDictionary``'s callback for user code. It ignores those of this module (``gd_watched`` in
-    ``core/guards/weak.c``).
+    The core would take a ``WeakKeyDictionary``'s callback for user code. It ignores those of this module
+    (``gd_watched`` in ``core/guards/weak.c``).
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """What torch's functions and methods return, by torch's own operator schemas, and which Python calls are pure.
 
-A kind is a word of ResultKind, the closed set. ``go generate ./variables`` makes Go's constants from its rows; "tensors:N" is
-parsed by variables/torch_results.go.
+A kind is a word of ResultKind, the closed set. ``go generate ./variables`` makes Go's constants from its rows;
+"tensors:N" is parsed by variables/torch_results.go.
 """
 
 from __future__ import annotations
@@ -218,7 +218,8 @@ def _return_kind(schema: Any) -> str:
 
 
 def _applies(overload: _Overload, nargs: int, kwnames: Iterable[str], letters: str) -> bool:
-    """Whether Python's binding could pick this overload; letters ("" or one a positional argument) narrow it further."""
+    """Whether Python's binding could pick this overload; letters ("" or one a positional argument) narrow it
+    further."""
     arguments = overload.arguments
     names = {a.name for a in arguments}
     kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce has an axis of its own
@@ -293,7 +294,8 @@ def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argki
 
 @functools.cache
 def method_kind(name: str, nargs: int = -1, kwnames: Kwnames = (), argkinds: str = "") -> str:
-    """What ``Tensor.name`` gives; nargs (without self) of -1: any call; argkinds as for result_kind_call, without self."""
+    """What ``Tensor.name`` gives; nargs (without self) of -1: any call; argkinds as for result_kind_call, without
+    self."""
     if (name == "size" and nargs == 1) or (name == "stride" and nargs == 1):
         return "int"
     if name == "type" and nargs >= 1:
@@ -340,11 +342,11 @@ _UNSAID = ("unsafe", "pixel", "channel_shuffle", "lift", "pin_memory")
 
 @functools.cache
 def makes_new(target: str, views: bool = False) -> bool:
-    """Whether the operation that a graph prints so always gives a tensor of its own: no operand and, but with ``views``,
-    no view of one.
+    """Whether the operation that a graph prints so always gives a tensor of its own: no operand and, but with
+    ``views``, no view of one.
 
-    By torch's schemas: no result is annotated as an alias. A composite operator may hand its operand through without saying so
-    (dropout in evaluation does), so those count by name.
+    By torch's schemas: no result is annotated as an alias. A composite operator may hand its operand through without
+    saying so (dropout in evaluation does), so those count by name.
     """
     module, _, name = target.rpartition(".")
     if module == "operator":
@@ -463,7 +465,8 @@ def _inplace(name: str) -> bool:
 
 
 def is_pure_call(fn: Any) -> bool:
-    """Whether calling ``fn`` with constants while translating is the same as calling it later: no effect, state or identity."""
+    """Whether calling ``fn`` with constants while translating is the same as calling it later: no effect, state or
+    identity."""
     if id(fn) in _pure():
         return True
     if isinstance(fn, (types.BuiltinFunctionType, types.MethodWrapperType)):

@@ -1,7 +1,8 @@
-"""Scalars of numpy's: immutable values that CPython computes with while translating, in numpy's own types; and arrays as tensors.
+"""Scalars of numpy's: immutable values that CPython computes with while translating, in numpy's own types; and arrays
+as tensors.
 
-What would warn (overflow, division by zero, an invalid value) is left to where the program computes it. Complex scalars are left
-out: their conversions warn.
+What would warn (overflow, division by zero, an invalid value) is left to where the program computes it. Complex scalars
+are left out: their conversions warn.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ def _scalars() -> tuple[type, ...]:
 SCALARS = _scalars()
 
 _REDUCTIONS = (
-    "all allclose any argmax argmin around array_equal average clip count_nonzero cross dot inner linalg.det linalg.norm "
-    "max mean median min nanmax nanmean nanmin nansum ndim percentile prod ptp quantile round searchsorted shape size std "
+    "all allclose any argmax argmin around array_equal average clip count_nonzero cross dot inner linalg.det "
+    "linalg.norm "
+    "max mean median min nanmax nanmean nanmin nansum ndim percentile prod ptp quantile round searchsorted shape size "
+    "std "
     "sum trace var vdot"
 ).split()
 
@@ -49,8 +52,8 @@ def _functions() -> dict[Any, None]:
     return dict.fromkeys([*found, *(f for f in named if type(f).__module__ == "numpy")])
 
 
-#: functions that only read their arguments and give a number for numbers and lists of them. What gives an array is computed by
-#: the program: each call's is a new one.
+#: functions that only read their arguments and give a number for numbers and lists of them. What gives an array is
+#: computed by the program: each call's is a new one.
 FUNCTIONS = _functions()
 
 #: the class of arrays
@@ -58,7 +61,8 @@ ARRAY: type = np.ndarray if np is not None else type(None)
 
 
 def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
-    """(torch.from_numpy(array), the guard predicate of arrays that are laid out alike); None where that raises or warns."""
+    """(torch.from_numpy(array), the guard predicate of arrays that are laid out alike); None where that raises or
+    warns."""
     if not array.flags.writeable:
         return None
     try:
@@ -70,7 +74,8 @@ def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
 
 
 def index_method(array: Any) -> str | None:
-    """The method that makes an index of a tensor that shares the array's memory, as torch makes one of an array in a subscript.
+    """The method that makes an index of a tensor that shares the array's memory, as torch makes one of an array in a
+    subscript.
 
     It copies. None where torch takes the array apart, or reads its numbers in another way.
     """

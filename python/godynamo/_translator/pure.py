@@ -1,7 +1,7 @@
 """Python functions of the standard library that have no effect and whose result follows from plain arguments alone.
 
-CPython computes them while translating. Not so a call that may print or warn: regular expressions that are odd enough are
-left to where the program calls them.
+CPython computes them while translating. Not so a call that may print or warn: regular expressions that are odd enough
+are left to where the program calls them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _FUNCTIONS = {
         "base64": "b16decode b16encode b32decode b32encode b64decode b64encode",
         "fnmatch": "fnmatchcase translate",
         "colorsys": "hls_to_rgb hsv_to_rgb rgb_to_hls rgb_to_hsv rgb_to_yiq yiq_to_rgb",
-        "statistics": "fmean geometric_mean harmonic_mean mean median median_high median_low mode pstdev pvariance stdev "
+        "statistics": "fmean geometric_mean harmonic_mean mean median median_high median_low mode pstdev pvariance "
+        "stdev "
         "variance",
         "inspect": "cleandoc",
     }.items()

@@ -12,7 +12,8 @@ from typing import Any
 
 _CHANGING: dict[type, str] = {
     bytearray: "append clear extend insert pop remove reverse __setitem__ __delitem__ __iadd__ __imul__",
-    array.array: "append byteswap extend frombytes fromlist fromunicode insert pop remove reverse __setitem__ __delitem__ "
+    array.array: "append byteswap extend frombytes fromlist fromunicode insert pop remove reverse __setitem__ "
+    "__delitem__ "
     "__iadd__ __imul__",
 }
 #: what tells of more than the contents, or does more than look at them

@@ -1,4 +1,5 @@
-"""What a plain tensor that the graph computes is to isinstance and to its own method ``type``: asked of torch by an example."""
+"""What a plain tensor that the graph computes is to isinstance and to its own method ``type``: asked of torch by an
+example."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import torch
 
 
 def tensor_type_is(t: type, cls: Any) -> bool:
-    """isinstance(x, cls) for a tensor x of exact type t that the graph computes, where no class of cls decides for itself."""
+    """isinstance(x, cls) for a tensor x of exact type t that the graph computes, where no class of cls decides for
+    itself."""
     return any(isinstance(c, type) and issubclass(t, c) for c in classes_in(cls))
 
 
@@ -25,7 +27,8 @@ def classes_in(cls: Any) -> list[Any]:
 
 
 def decides_itself(cls: Any) -> bool:
-    """Whether isinstance of a tensor and cls asks a metaclass: torch.FloatTensor's looks at the dtype, Variable's takes all."""
+    """Whether isinstance of a tensor and cls asks a metaclass: torch.FloatTensor's looks at the dtype, Variable's takes
+    all."""
     plain = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
     return any(isinstance(c, type) and type(c).__instancecheck__ not in plain for c in classes_in(cls))
 

@@ -1,7 +1,7 @@
 """Which calls of ``__torch_function__`` an operation makes: torch itself is asked, with stand-ins for its arguments.
 
-Called while translating only. Tensors of a subclass are captured when nothing but ``__torch_function__`` and Python attributes
-tells them from others: classes with ``__torch_dispatch__`` are left to CPython.
+Called while translating only. Tensors of a subclass are captured when nothing but ``__torch_function__`` and Python
+attributes tells them from others: classes with ``__torch_dispatch__`` are left to CPython.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
 
 
 def converted(result: Any, cls: type) -> Any:
-    """What torch.Tensor's own handler makes of a result: tensors become tensors of the subclass, in tuples and lists too."""
+    """What torch.Tensor's own handler makes of a result: tensors become tensors of the subclass, in tuples and lists
+    too."""
     if isinstance(result, torch.Tensor):
         return as_subclass(result, cls)
     if isinstance(result, (tuple, list)):
@@ -71,8 +72,8 @@ def converted(result: Any, cls: type) -> Any:
 
 
 def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[Any, ...]) -> Any:
-    """What a graph of plain tensors gave, as the program sees it: one of the graph's inputs as what that stood for, another
-    result as a tensor of the subclass where it is to be one.
+    """What a graph of plain tensors gave, as the program sees it: one of the graph's inputs as what that stood for,
+    another result as a tensor of the subclass where it is to be one.
     """
     for plain_input, given in zip(inputs, real, strict=True):
         if result is plain_input:

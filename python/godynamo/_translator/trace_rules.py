@@ -53,8 +53,8 @@ def _site_folders() -> tuple[str, ...]:
 def skip_reason(code: CodeType) -> str:
     """Why the hook leaves this code alone, "" when it does not.
 
-    torch.nn's modules are captured where they compute: they are what models are made of. What makes, registers and prints them is
-    left alone.
+    torch.nn's modules are captured where they compute: they are what models are made of. What makes, registers and
+    prints them is left alone.
     """
     if code.co_name == "<module>":
         return "module-level code"
@@ -115,7 +115,8 @@ TENSOR_AND_MODULE = (torch.Tensor, torch.nn.Module)
 
 
 def names_torch(function: FunctionType) -> bool:
-    """Whether a function's code reads a global or a variable around it that is torch's, a tensor, a module or a class of modules.
+    """Whether a function's code reads a global or a variable around it that is torch's, a tensor, a module or a class
+    of modules.
 
     Called by the core once a code object. Runs none of the user's code.
     """

@@ -1,7 +1,8 @@
 """What FakeTensor can only guess.
 
-It gives every sparse tensor no elements, and takes quantized, nested and mkldnn tensors for what they are not or refuses them.
-The metadata of what is computed from such tensors are therefore unknown, except where they follow from the operands' own.
+It gives every sparse tensor no elements, and takes quantized, nested and mkldnn tensors for what they are not or
+refuses them. The metadata of what is computed from such tensors are therefore unknown, except where they follow from
+the operands' own.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ _SPARSE = {torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bs
 _MKLDNN: Any = torch._mkldnn  # type: ignore[attr-defined]
 _QUANTIZED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4}
 
-#: Operators on sparse tensors whose result's metadata follow from the metadata of the operands alone. FakeTensor gives every
-#: sparse tensor no elements, so what it says of any other operator's result is not believed.
+#: Operators on sparse tensors whose result's metadata follow from the metadata of the operands alone. FakeTensor gives
+#: every sparse tensor no elements, so what it says of any other operator's result is not believed.
 _CERTAIN = frozenset(
     """
-    _to_dense to_dense detach alias clone _to_copy t transpose is_coalesced dense_dim sparse_dim _coalesced_ _coalesce coalesce
+    _to_dense to_dense detach alias clone _to_copy t transpose is_coalesced dense_dim sparse_dim _coalesced_ _coalesce
+    coalesce
     mm addmm mv _sparse_addmm device
     """.split()
 )
@@ -34,9 +36,11 @@ class VagueMetadata(RuntimeError):
 
 
 class Watch:
-    """Notes the first operator whose result a mode can only guess: those on sparse, quantized, nested and mkldnn tensors.
+    """Notes the first operator whose result a mode can only guess: those on sparse, quantized, nested and mkldnn
+    tensors.
 
-    It wraps the mode's own dispatch. A subclass would not do: higher-order operators look their rule up by the mode's exact type.
+    It wraps the mode's own dispatch. A subclass would not do: higher-order operators look their rule up by the mode's
+    exact type.
     """
 
     def __init__(self, mode: Any) -> None:

@@ -1,4 +1,5 @@
-"""Values as guards compare them: by content and type, whatever their class says; and what is made of them while translating."""
+"""Values as guards compare them: by content and type, whatever their class says; and what is made of them while
+translating."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def _told(v: Any) -> Any:
 
 
 def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
-    """A guard predicate: a set of equal members of the same types, plain constants all. Calls no method of a subclass."""
+    """A guard predicate: a set of equal members of the same types, plain constants all. Calls no method of a
+    subclass."""
     typed = frozenset(map(_told, value))
     if all(type(v) is str for v in value):
         return lambda other: set.__eq__(other, value) is True and all(type(v) is str for v in set.__iter__(other))
@@ -62,7 +64,8 @@ def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
 
 
 def layout_is(members: set[Any]) -> Callable[[Any], bool]:
-    """A guard predicate: a set whose table is laid out as this one's, so that it has the same order after any change."""
+    """A guard predicate: a set whose table is laid out as this one's, so that it has the same order after any
+    change."""
     layout = _C.set_layout(members)
     return lambda other: bool(_C.set_layout(other) == layout)
 
@@ -88,7 +91,8 @@ def factory_is(factory: Any) -> Callable[[Any], bool]:
 
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
-    """A guard predicate: an instance of a subclass of ``base`` that holds this value, whatever its class says of equality."""
+    """A guard predicate: an instance of a subclass of ``base`` that holds this value, whatever its class says of
+    equality."""
     if base in (float, complex):  # not a number, and zeros of either sign
         text, known = base.__repr__, base.__repr__(value)
         return lambda other: text(other) == known

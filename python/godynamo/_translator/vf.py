@@ -1,5 +1,5 @@
-"""torch's builtins that a wrapper of the same name hides (torch.split, torch.broadcast_tensors, ...) or that torch does not
-show (unique_dim), under names FX can print and pickle: FX writes a builtin of torch's as ``torch.<name>``."""
+"""torch's builtins that a wrapper of the same name hides (torch.split, torch.broadcast_tensors, ...) or that torch does
+not show (unique_dim), under names FX can print and pickle: FX writes a builtin of torch's as ``torch.<name>``."""
 
 from __future__ import annotations
 

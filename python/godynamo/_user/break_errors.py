@@ -1,4 +1,5 @@
-"""error_on_graph_break: where a graph break is an error, block by block. The translator runs these functions through."""
+"""error_on_graph_break: where a graph break is an error, block by block. The translator runs these functions
+through."""
 
 from __future__ import annotations
 
@@ -35,9 +36,9 @@ class error_on_graph_break:
     >>> with godynamo.error_on_graph_break(False):  # in a function decorated so: here it may break
     ...     pass
 
-    The innermost block around a break decides. A break in a function that is called in it counts, and exc.Unsupported is
-    raised as under ``nopython=True``, which takes precedence. What follows a break that was allowed is a new piece of the frame,
-    which knows of blocks that begin in it alone. TypeError for what is no bool.
+    The innermost block around a break decides. A break in a function that is called in it counts, and exc.Unsupported
+    is raised as under ``nopython=True``, which takes precedence. What follows a break that was allowed is a new piece
+    of the frame, which knows of blocks that begin in it alone. TypeError for what is no bool.
     """
 
     def __init__(self, error_on_graph_break: bool) -> None:

@@ -1,6 +1,7 @@
 """The kinds of callables: what a call of one means to the translator. The closed set, one row each.
 
-``go generate ./variables`` makes Go's constants from these rows; torchCalls in variables/torch_calls.go has what each does.
+``go generate ./variables`` makes Go's constants from these rows; torchCalls in variables/torch_calls.go has what each
+does.
 """
 
 from __future__ import annotations

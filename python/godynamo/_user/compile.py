@@ -98,7 +98,8 @@ def compile_module(module: Any, **kwargs: Any) -> None:
 
     >>> godynamo.compile_module(model, backend="eager")
 
-    The module is no other object afterwards; copies and pickles of it are not translated. TypeError for what is no module.
+    The module is no other object afterwards; copies and pickles of it are not translated. TypeError for what is no
+    module.
     """
     if not _modules.is_module(module) or _modules.original(module) is not module:
         problem = "is optimized already" if _modules.is_module(module) else "is no torch.nn.Module"

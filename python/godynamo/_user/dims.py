@@ -1,4 +1,5 @@
-"""What users say about the dimensions of tensors. The marks are torch's own attributes, so torch.compile reads them too.
+"""What users say about the dimensions of tensors. The marks are torch's own attributes, so torch.compile reads them
+too.
 
 Sizes are constants of a translation so far: marks are kept for when they can be symbols, and change nothing.
 """
@@ -22,7 +23,9 @@ def _dims(t: Any, dim: Dims | None) -> list[int]:
         if type(d) is not int:
             raise TypeError(f"a dimension is an int, not {d!r}")
         if not -t.ndim <= d < t.ndim:
-            raise IndexError(f"dimension {d} is out of range for a tensor of {t.ndim} dimension{'' if t.ndim == 1 else 's'}")
+            raise IndexError(
+                f"dimension {d} is out of range for a tensor of {t.ndim} dimension{'' if t.ndim == 1 else 's'}"
+            )
     return [d % t.ndim for d in dims]
 
 
@@ -51,8 +54,8 @@ def mark_dynamic(
 ) -> None:
     """Make a dimension of this tensor a symbol from its first translation on; torch.compile reads the same mark.
 
-    hint_override, min, max and specialize_on are checked and not kept. Raises IndexError for a dimension that the tensor has
-    not, ValueError where min is over max.
+    hint_override, min, max and specialize_on are checked and not kept. Raises IndexError for a dimension that the
+    tensor has not, ValueError where min is over max.
     """
     _in_range(min, max)
     _mark(t, index, "_dynamo_dynamic_indices")
@@ -85,6 +88,7 @@ def mark_static(t: Any, index: Dims | None = None) -> None:
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
-    """Say that this tensor's memory stays where it is, for backends that record CUDA graphs; ``guard`` is theirs too."""
+    """Say that this tensor's memory stays where it is, for backends that record CUDA graphs; ``guard`` is theirs
+    too."""
     _dims(t, ())
     t._dynamo_static_input_type = "guarded" if guard else "unguarded"

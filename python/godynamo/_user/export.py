@@ -1,7 +1,8 @@
-"""export: a function as one GraphModule with the function's own argument and result structure, and the guards it rests on.
+"""export: a function as one GraphModule with the function's own argument and result structure, and the guards it rests
+on.
 
-The function is translated with ``nopython`` and runs once on the given arguments. What the graph was called with and what it
-returned tell by identity which argument, parameter or output stands where.
+The function is translated with ``nopython`` and runs once on the given arguments. What the graph was called with and
+what it returned tell by identity which argument, parameter or output stands where.
 """
 
 from __future__ import annotations

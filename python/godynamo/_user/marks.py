@@ -27,9 +27,9 @@ def _each(fn: Any, mark: Callable[[Any], None]) -> Any:
 def allow_in_graph(fn: F) -> F:
     """Put calls of ``fn`` (or of each in a list) into the graph as one node, without looking inside. Returns ``fn``.
 
-    The result must depend on the arguments alone, and calling ``fn`` have no other effect than changing its tensors: it runs once
-    more while translating, on fake tensors (or, where these do not get through it, on copies of the examples), to see what
-    it returns: tensors, None, numbers, text, and tuples, lists and dicts of these.
+    The result must depend on the arguments alone, and calling ``fn`` have no other effect than changing its tensors: it
+    runs once more while translating, on fake tensors (or, where these do not get through it, on copies of the
+    examples), to see what it returns: tensors, None, numbers, text, and tuples, lists and dicts of these.
 
     >>> @godynamo.allow_in_graph
     ... def fused(x, y): ...
@@ -43,7 +43,8 @@ def disallow_in_graph(fn: F) -> F:
 
 
 def forbid_in_graph(fn: F) -> F:
-    """Make calls of ``fn`` (or of each in a list) graph breaks that say so, an error under ``nopython=True``. Returns ``fn``."""
+    """Make calls of ``fn`` (or of each in a list) graph breaks that say so, an error under ``nopython=True``. Returns
+    ``fn``."""
     return _each(fn, lambda f: registry.register(f, "forbidden"))  # type: ignore[no-any-return]
 
 
@@ -120,10 +121,12 @@ def substitute_in_graph(
 ) -> Callable[[G], G]:
     """Capture calls of ``original`` (or of each in a list) as calls of the decorated Python function.
 
-    can_constant_fold_through: ``original`` has no effects and may itself be called while translating, where all arguments are
-    known. skip_signature_check: the replacement may take other parameters. The decorator gives its function back.
+    can_constant_fold_through: ``original`` has no effects and may itself be called while translating, where all
+    arguments are known. skip_signature_check: the replacement may take other parameters. The decorator gives its
+    function back.
 
-    Raises TypeError for what is no function and for other parameters, ValueError for an original that has a replacement.
+    Raises TypeError for what is no function and for other parameters, ValueError for an original that has a
+    replacement.
 
     >>> @godynamo.substitute_in_graph(operator.indexOf)
     ... def index_of(a, b, /):

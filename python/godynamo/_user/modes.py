@@ -99,9 +99,9 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph
     break.
 
-    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper, of a class the class itself;
-    with ``recursive=False`` it is :func:`skip`. ``optimize`` gives back a module that was disabled as it is. ``reason`` is
-    shown with the graph breaks at its calls.
+    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper, of a class the class
+    itself; with ``recursive=False`` it is :func:`skip`. ``optimize`` gives back a module that was disabled as it is.
+    ``reason`` is shown with the graph breaks at its calls.
 
     >>> @godynamo.disable
     ... def plain(x):
@@ -114,8 +114,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def is_dynamo_disable_recursive(method: Function) -> bool | None:
-    """Whether ``disable`` has marked this function with all that it calls (True), or its own frame alone (False, also ``skip``);
-    None where it is not marked.
+    """Whether ``disable`` has marked this function with all that it calls (True), or its own frame alone (False, also
+    ``skip``); None where it is not marked.
     """
     if registry.kind_of(method).startswith("disabled"):
         return True
@@ -145,7 +145,8 @@ def skip(fn: None = None) -> Callable[[F], F]: ...
 @overload
 def skip(fn: F) -> F: ...
 def skip(fn: Any = None) -> Any:
-    """Do not translate this function's own frame; what it calls is translated where something asks for it. Returns ``fn``."""
+    """Do not translate this function's own frame; what it calls is translated where something asks for it. Returns
+    ``fn``."""
     if fn is None:
         return skip
     function = getattr(fn, "__func__", fn)
@@ -175,8 +176,8 @@ def graph_break(msg: str = "") -> None:
 
 
 def skip_frame(msg: str = "") -> None:
-    """Leave the call that comes by here to CPython as a whole, not only from here on; what it calls is translated. ``msg`` is
-    shown as the reason. Nothing where nothing is translated.
+    """Leave the call that comes by here to CPython as a whole, not only from here on; what it calls is translated.
+    ``msg`` is shown as the reason. Nothing where nothing is translated.
     """
 
 

@@ -1,7 +1,7 @@
 """What optimize(module) returns: an outer handle that is the module in all but its calls.
 
-Handle classes are made once per module class. ``_C.ModuleHandle`` is among their bases, so that ``handle(x)`` goes straight
-to the instance's callable: no look-up, no tuple of arguments. Their ``__call__`` is that field's descriptor.
+Handle classes are made once per module class. ``_C.ModuleHandle`` is among their bases, so that ``handle(x)`` goes
+straight to the instance's callable: no look-up, no tuple of arguments. Their ``__call__`` is that field's descriptor.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _again(module: Any, again: Again) -> Any:
 
 
 class _Signature:
-    """``__signature__`` of a handle: the module's. inspect finds no function in a type whose ``__call__`` is a slot. That of a
-    handle class is its module class's."""
+    """``__signature__`` of a handle: the module's. inspect finds no function in a type whose ``__call__`` is a slot.
+    That of a handle class is its module class's."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
         import inspect
@@ -86,7 +86,8 @@ class _Signature:
 
 
 class _OriginalModule:
-    """``_orig_mod`` of a handle, as torch.compile's modules have it: the module behind it, or its own child of the name."""
+    """``_orig_mod`` of a handle, as torch.compile's modules have it: the module behind it, or its own child of the
+    name."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
         if obj is None:
@@ -140,7 +141,8 @@ def _handle_class(cls: type) -> type | None:
     bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
 
     def new(_handle_class: type, *args: Any, **kwargs: Any) -> Any:
-        """An instance of the module's class: type(handle)(...) makes a module, as Sequential does for a slice of itself."""
+        """An instance of the module's class: type(handle)(...) makes a module, as Sequential does for a slice of
+        itself."""
         return cls(*args, **kwargs)
 
     namespace = {
@@ -183,7 +185,8 @@ def _slots_of(cls: type) -> tuple[str, ...]:
 
 
 class _Proxy:
-    """Stands for a module whose class cannot be subclassed with a shared ``__dict__``; passes everything but calls on."""
+    """Stands for a module whose class cannot be subclassed with a shared ``__dict__``; passes everything but calls
+    on."""
 
     __slots__ = (*_SLOTS, "__weakref__")
     __signature__ = _Signature()

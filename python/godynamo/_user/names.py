@@ -1,4 +1,5 @@
-"""Small functions under names that torch's users know: what a callable is, what its cache holds, what torch itself does."""
+"""Small functions under names that torch's users know: what a callable is, what its cache holds, what torch itself
+does."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compiler.wrap_numpy: a function of numpy's arrays as one of tensors. In captured code its calls split the graph."""
+    """torch.compiler.wrap_numpy: a function of numpy's arrays as one of tensors. In captured code its calls split the
+    graph."""
     import torch.compiler
 
     return torch.compiler.wrap_numpy(fn)  # type: ignore[no-any-return, no-untyped-call]

@@ -80,8 +80,8 @@ def _is_registered(obj: Any) -> bool:
     return registered is not None and any(obj is b for b in registered())
 
 
-#: calls of a function without tensors before it is translated, where a whole program is served: a translation costs as much as
-#: some hundreds of its calls
+#: calls of a function without tensors before it is translated, where a whole program is served: a translation costs as
+#: much as some hundreds of its calls
 HOT_CALLS = 256
 
 
@@ -100,7 +100,8 @@ class Optimizer:
         self._threads = threading.local()
 
     def everywhere(self, calls: int = HOT_CALLS, tensor_calls: int = 0) -> Optimizer:
-        """Serve a whole program as a context manager: of frames that meet no tensor only those called often are translated.
+        """Serve a whole program as a context manager: of frames that meet no tensor only those called often are
+        translated.
 
         calls: after which a function is; tensor_calls: the same of one whose arguments or code have to do with tensors.
         """
@@ -151,7 +152,8 @@ class Optimizer:
         return f"<godynamo.optimize(backend={self.options.backend_name!r})>"
 
     def _class(self, cls: type) -> type:
-        """The class itself, as torch.compile(cls) gives it: calls of its instances, and of its subclasses', are optimized."""
+        """The class itself, as torch.compile(cls) gives it: calls of its instances, and of its subclasses', are
+        optimized."""
         if getattr(cls, "__godynamo_backend__", False):
             raise TypeError(f"optimize() takes an instance of the backend {cls.__qualname__}, not the class")
         if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
@@ -301,7 +303,8 @@ def optimize(
             for it.
         dynamic: True: sizes are symbols from the start; False: never; None: those that change.
         disable: give back what was given.
-        backend: what graphs are handed to: "eager" (the default unless set_default_backend() has said another: graphs are
+        backend: what graphs are handed to: "eager" (the default unless set_default_backend() has said another: graphs
+        are
             written inline, as bytecode), another name (list_backends()), or a callable
             ``(gm: torch.fx.GraphModule, example_inputs) -> callable``.
         fn: what to optimize. ``backend=`` and ``fn=`` are never ambiguous.
@@ -317,16 +320,16 @@ def optimize(
     ``__godynamo_backend__ = True`` (testing.CompileCounter), or when it has exactly two required positional parameters
     and one of these: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the
     second is named ``example_inputs`` (or alike); its own name ends in ``backend`` or ``compiler``. Anything else is
-    the function to optimize. To be explicit write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``; type checkers know
-    the first alone for a backend, but for classes that say ``__godynamo_backend__``.
+    the function to optimize. To be explicit write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``; type
+    checkers know the first alone for a backend, but for classes that say ``__godynamo_backend__``.
 
     Returns:
         With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and weak
         references as functions do. With a module: a handle that shares the module's attributes, is an instance of its
         class and calls it through the translations; classes with ``__slots__`` of their own, ScriptModules and classes
         that cannot be subclassed get a proxy instead, of which isinstance() holds too. With a class: that class, whose
-        ``__call__`` is optimized from now on, in its subclasses as well; making an instance is not. Else: a decorator that
-        is also a context manager.
+        ``__call__`` is optimized from now on, in its subclasses as well; making an instance is not. Else: a decorator
+        that is also a context manager.
 
     Raises:
         TypeError: what is to be optimized, or a backend, is not callable, or is a builtin type.

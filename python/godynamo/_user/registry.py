@@ -54,7 +54,8 @@ def kind_of(obj: Any) -> Classified:
 
 
 def _torch_mark(fn: types.FunctionType) -> Classified:
-    """What torch.compiler.disable, allow_in_graph, disallow_in_graph and assume_constant_result have said about a function."""
+    """What torch.compiler.disable, allow_in_graph, disallow_in_graph and assume_constant_result have said about a
+    function."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # nothing has been said to torch
         return OWN
@@ -77,8 +78,9 @@ def _torch_mark(fn: types.FunctionType) -> Classified:
     return OWN
 
 
-# torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for itself which
-# modules are new. To us they are what they replace: else making a module would split wherever torch.compile has been at work.
+# torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for
+# itself which modules are new. To us they are what they replace: else making a module would split wherever
+# torch.compile has been at work.
 _TAGGING = "torch._dynamo.mutation_guard"
 
 
@@ -91,7 +93,8 @@ def _tagged(fn: types.FunctionType) -> Any:
 
 
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
-    """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself where all arguments are known."""
+    """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself where all arguments are
+    known."""
     register(obj, "substitute")
     _substitutes[id(obj)] = (replacement, fold)
 

@@ -55,9 +55,10 @@ class set_stance:
 
     Args:
         stance: "default": translate what has no translation yet. "force_eager": everything runs in CPython, as without
-            optimize(). "eager_on_recompile": what is translated serves, all else runs in CPython. "fail_on_recompile": what
-            would be translated raises exc.RecompileError, with the guards that failed. "eager_then_compile": the first
-            call of each code object that has no translation runs in CPython; "aot_eager_then_compile" is the same here.
+            optimize(). "eager_on_recompile": what is translated serves, all else runs in CPython. "fail_on_recompile":
+            what would be translated raises exc.RecompileError, with the guards that failed. "eager_then_compile": the
+            first call of each code object that has no translation runs in CPython; "aot_eager_then_compile" is the same
+            here.
         skip_guard_eval_unsafe: accepted; guards are evaluated all the same.
         force_backend: not built, see Raises.
 

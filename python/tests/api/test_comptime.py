@@ -230,9 +230,7 @@ def test_what_it_raises_names_the_place_and_keeps_the_cause(x):
         comptime(lambda ctx: ctx.get_local("z"))
         return y
 
-    with pytest.raises(
-        exc.ComptimeError, match=r"test_comptime.py:\d+ in f: KeyError: 'z'; variables here: x, y"
-    ) as e:
+    with pytest.raises(exc.ComptimeError, match=r"test_comptime.py:\d+ in f: KeyError: 'z'; variables here: x, y") as e:
         godynamo.optimize(f)(x)
     assert isinstance(e.value.__cause__, KeyError)
     with pytest.raises(exc.ComptimeError, match="takes a function of one argument"):

@@ -121,8 +121,10 @@ METHODS = [
     ("chunk", (2,), {}), ("split", (2,), {}), ("unbind", (), {}), ("__getitem__", (0,), {}), ("__getitem__", (M,), {}),
     ("__truediv__", (2,), {}), ("__rsub__", (1,), {}), ("__and__", (True,), {}), ("__matmul__", (Y,), {}),
     ("expand", (2, 4, 4), {}), ("masked_fill", (M, 0.0), {}), ("transpose", (0, 1), {}), ("t", (), {}),
-    ("mean", (1,), {"keepdim": True}), ("repeat", (2, 1), {}), ("std", (), {}), ("flatten", (), {}), ("squeeze", (0,), {}),
-    ("unsqueeze", (0,), {}), ("norm", (), {}), ("new_zeros", (3,), {}), ("new_ones", ((2, 2),), {}), ("softmax", (1,), {}),
+    ("mean", (1,), {"keepdim": True}), ("repeat", (2, 1), {}), ("std", (), {}), ("flatten", (), {}), ("squeeze", (0,),
+    {}),
+    ("unsqueeze", (0,), {}), ("norm", (), {}), ("new_zeros", (3,), {}), ("new_ones", ((2, 2),), {}), ("softmax", (1,),
+    {}),
     ("argmax", (), {"dim": 1}), ("topk", (2,), {}), ("abs", (), {}), ("tolist", (), {}), ("type", (), {}),
     ("type", (torch.int32,), {}), ("detach", (), {}), ("clone", (), {}), ("stride", (0,), {}), ("element_size", (), {}),
     ("equal", (Y,), {}), ("sort", (), {}), ("nonzero", (), {}), ("cumsum", (0,), {}), ("index_select", (0, I[0]), {}),
@@ -160,7 +162,8 @@ def test_pure_calls(fn):
 
 @pytest.mark.parametrize(
     "fn",
-    [print, list, dict, set, operator.iadd, operator.ior, operator.setitem, operator.itemgetter, [].append, {}.get, "a".split,
+    [print, list, dict, set, operator.iadd, operator.ior, operator.setitem, operator.itemgetter, [].append, {}.get,
+    "a".split,
      open, id, type, dict.fromkeys, object, input, torch.relu, torch.manual_seed, iter, next, vars, globals, eval,
      str.maketrans, lambda: 1, math, 3],
 )  # fmt: skip

@@ -233,7 +233,8 @@ def test_a_class_with_a_layout_of_its_own_in_c_gets_a_proxy(x):
 
 @pytest.mark.parametrize("kind", [Keywords, Filled])
 def test_each_call_has_arguments_of_its_own(x, kind):
-    """Empty **kwargs come from a spare dict: one that anything still refers to, or that was filled, is not used again."""
+    """Empty **kwargs come from a spare dict: one that anything still refers to, or that was filled, is not used
+    again."""
     m, h = kind(), godynamo.optimize(kind())
     kept = []
     for _ in range(4):

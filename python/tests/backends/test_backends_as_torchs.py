@@ -61,7 +61,8 @@ def adamw(optimize, eps):
 
 
 def test_adamw_magnifies_rounding_where_a_gradient_is_zero():
-    """Attention does not depend on the bias of its keys: their gradient is rounding, and Adam divides it by its own size."""
+    """Attention does not depend on the bias of its keys: their gradient is rounding, and Adam divides it by its own
+    size."""
     ours = lambda m: godynamo.optimize(m, backend="inductor")  # noqa: E731
     bias = "blocks.0.attention.in_proj_bias"
     eager, gradients = adamw(None, 1e-8)

@@ -97,7 +97,8 @@ def test_gradients_and_errors_of_a_hidden_change(fn, backend, leaf):
 
 
 def test_a_graph_that_ends_in_inference_mode():
-    """The mode's guard object must not be made while AOTAutograd traces: it keeps the dispatcher's state of that time."""
+    """The mode's guard object must not be made while AOTAutograd traces: it keeps the dispatcher's state of that
+    time."""
 
     def fn(w, x):
         y = w * x

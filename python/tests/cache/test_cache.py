@@ -616,7 +616,8 @@ def forever():
     while True:
         passes(x, n % 5)
         n += 1
-# No operation of torch's in there: a daemon thread that comes back from one at exit ends the process without godynamo too.
+# No operation of torch's in there: a daemon thread that comes back from one at exit ends the process without godynamo
+# too.
 @godynamo.optimize(lambda gm, example_inputs: gm.forward)
 def passes(x, n):
     return x, n

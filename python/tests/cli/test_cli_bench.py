@@ -289,7 +289,8 @@ def test_a_torn_result_is_named(tmp_path):
 def test_ctrl_c_writes_what_was_measured_and_ends_the_children(users, tmp_path):
     out = tmp_path / "r.json"
     command = [
-        TOOL, "bench", "--quick", "--engine=godynamo", f"--module={users}:adding", f"--module={users}:slow", f"--json={out}",
+        TOOL, "bench", "--quick", "--engine=godynamo", f"--module={users}:adding", f"--module={users}:slow",
+        f"--json={out}",
     ]  # fmt: skip
     users.write_text(USERS + f"\nwith open({str(tmp_path / 'pids')!r}, 'a') as pids: print(os.getpid(), file=pids)\n")
     run = subprocess.Popen(

@@ -7,7 +7,8 @@ import pytest
 
 from cli_support import TOOL, tool
 
-# The backend is what is wrong: it adds one to what a graph with a sine gives; the graph of the piece that holds `third` has one.
+# The backend is what is wrong: it adds one to what a graph with a sine gives; the graph of the piece that holds `third`
+# has one.
 PROGRAM = """\
 import sys
 import torch

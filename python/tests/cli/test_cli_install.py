@@ -14,7 +14,8 @@ from cli_support import ROOT
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The folder of a new virtual environment with the package installed from the checkout; torch is this environment's."""
+    """The folder of a new virtual environment with the package installed from the checkout; torch is this
+    environment's."""
     folder = tmp_path_factory.mktemp("install")
     wheels, venv = folder / "wheels", folder / "venv"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -25,7 +26,8 @@ def installed(tmp_path_factory):
     (site / "torch_of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (wheel,) = wheels.iterdir()
     subprocess.run(
-        [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", venv / "bin" / "python", "install",
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", venv / "bin" / "python",
+        "install",
          "--no-deps", "--no-index", wheel],
         check=True, cwd=folder, env=bare(),
     )  # fmt: skip

@@ -91,7 +91,8 @@ def test_inductor_without_a_compiler_is_one_line_and_no_pages_of_frames(tmp_path
         ("g++", "note   C++ compiler   no g++, which inductor needs on the CPU: apt-get install g++ (Debian)"),
         (
             "no-c++",
-            "note   C++ compiler   no no-c++, which inductor needs on the CPU: unset CXX, or name a compiler that is there",
+            "note   C++ compiler   no no-c++, which inductor needs on the CPU: unset CXX, or name a compiler that is "
+            "there",
         ),
     ],
 )

@@ -114,8 +114,20 @@ def test_the_page_opens_in_light_and_dark_without_a_word_on_the_console(page):
 def test_a_translation_shows_graph_guards_both_bytecodes_and_its_break(page, summary):
     at = next(i for i, t in enumerate(summary["translations"]) if t.get("breaks") and not t.get("failures"))
     seen = texts(shown(page, f"c{at}"))
-    for text in ("Graph breaks", "GD0", "godynamo.graph_break()", "call_function[target=operator.mul]", "BINARY_OP",
-                 "transformed", "n == 2", "y = x * n", "step(torch.ones(4), n)", "translate", "MainThread"):  # fmt: skip
+    for text in (
+        "Graph breaks",
+        "GD0",
+        "godynamo.graph_break()",
+        "call_function[target=operator.mul]",
+        "BINARY_OP",
+        "transformed",
+        "n == 2",
+        "y = x * n",
+        "step(torch.ones(4), n)",
+        "translate",
+        "MainThread",
+    ):
+        # fmt: skip
         assert text in seen, text
     assert re.search(r'class="marked"><span class="no">\d+</span> *godynamo.graph_break\(\)', shown(page, f"c{at}"))
 

@@ -117,7 +117,8 @@ def test_a_function_that_was_not_met_is_named_at_the_end(script):
     done = tool("run", "-q", "-f", "no_such_module:f", "-f", "outer.<locals>.inner", program)
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert done.stderr.splitlines() == [
-        f"godynamo: --function no_such_module:f had no effect: module no_such_module was not imported while {program} ran",
+        f"godynamo: --function no_such_module:f had no effect: module no_such_module was not imported while {program} "
+        "ran",
         f"godynamo: --function outer.<locals>.inner had no effect: it was not defined while {program} ran",
     ]
 

@@ -201,7 +201,8 @@ def reads_everything(free: Any) -> Any:
         got = unsupported(y)
         # each of these is loaded by the resume function or handed over from before the break
         return (
-            got * 2, local, obj.value, obj.slotted, type(obj).kind, items[1], d["k"], free, GLOBAL_LIST[2], GLOBAL_DICT["k"],
+            got * 2, local, obj.value, obj.slotted, type(obj).kind, items[1], d["k"], free, GLOBAL_LIST[2],
+            GLOBAL_DICT["k"],
             module.weight, rest[0], k, more["m"], obj.double, len, math.pi,
         )  # fmt: skip
 

@@ -3,8 +3,9 @@
     child.py NAME RESULTS [--godynamo] [--skip FILE] [--only PATTERN]
 
 RESULTS gets one JSON line when a test starts and one when it ends, so that after a crash the last line names the test;
-the last line of a run that came to its end has the counters. With ``--godynamo`` every Python function that the file's tests
-call, the standard library's included, is served by the eval-frame hook and transformed whether it meets a tensor or not.
+the last line of a run that came to its end has the counters. With ``--godynamo`` every Python function that the file's
+tests call, the standard library's included, is served by the eval-frame hook and transformed whether it meets a tensor
+or not.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class Recorder(unittest.TestResult):
 
 
 def tests_of(suite: Any, keep: Any) -> unittest.TestSuite:
-    """The suite without the tests that ``keep`` refuses; its nesting stays, so that class fixtures run as they would."""
+    """The suite without the tests that ``keep`` refuses; its nesting stays, so that class fixtures run as they
+    would."""
     kept = unittest.TestSuite()
     for test in suite:
         if isinstance(test, unittest.TestSuite):

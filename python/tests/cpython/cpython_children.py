@@ -17,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 #: children that may die of one file before the rest of it is given up
 MOST_DEATHS = 12
-#: seconds until the first test starts, on a busy machine: importing torch, the file and what it imports, all of it translated
+#: seconds until the first test starts, on a busy machine: importing torch, the file and what it imports, all of it
+#: translated
 START_UP = 120
 
 
@@ -100,7 +101,8 @@ def _wait(child: subprocess.Popen[Any], results: Path, timeout: float) -> bool:
 
 
 def _take(run: FileRun, rows: list[dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
-    """Enters a child's rows; returns the test that was running at the end and the last row's content, if it is there."""
+    """Enters a child's rows; returns the test that was running at the end and the last row's content, if it is
+    there."""
     current, done = "", None
     for row in rows:
         if "start" in row:

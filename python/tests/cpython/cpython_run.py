@@ -1,9 +1,10 @@
-"""make cpython: CPython's own test files, unmodified, with every Python function translated, test by test against a plain run.
+"""make cpython: CPython's own test files, unmodified, with every Python function translated, test by test against a
+plain run.
 
     cpython_run.py [--json FILE] [--only PATTERN] [--timeout SECONDS] [--jobs N] [FILE ...]
 
-Exits with 1 when a test that passes plainly does not pass translated and is not listed in expected_differences.toml, or is
-listed there and passes; and when godynamo had an internal error.
+Exits with 1 when a test that passes plainly does not pass translated and is not listed in expected_differences.toml, or
+is listed there and passes; and when godynamo had an internal error.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from cpython_children import HERE, ROOT, FileRun, run_file
 from cpython_compare import Comparison, compare, expected_differences
 
 FILES = """
-test_generators test_contextlib test_exceptions test_except_star test_scope test_unpack test_unpack_ex test_dict test_list
-test_set test_tuple test_descr test_class test_with test_grammar test_fstring test_coroutines test_asyncgen test_yield_from
+test_generators test_contextlib test_exceptions test_except_star test_scope test_unpack test_unpack_ex test_dict
+test_list
+test_set test_tuple test_descr test_class test_with test_grammar test_fstring test_coroutines test_asyncgen
+test_yield_from
 test_sys_settrace test_gc test_weakref test_super test_patma test_named_expressions test_extcall test_call test_raise
-test_traceback test_frame test_code test_dis test_compile test_functools test_builtin test_types test_enum test_collections
-test_copy test_typing test_sys test_genexps test_listcomps test_augassign test_int test_bool test_float test_slice test_range
+test_traceback test_frame test_code test_dis test_compile test_functools test_builtin test_types test_enum
+test_collections
+test_copy test_typing test_sys test_genexps test_listcomps test_augassign test_int test_bool test_float test_slice
+test_range
 test_iter test_itertools test_operator test_keywordonlyarg test_positional_only_arg test_property test_dataclasses
 """.split()
 

@@ -79,7 +79,8 @@ def state(module, exact):
 
 
 def outcome(module, backend, f, *args):
-    """What a call and its backward pass leave. AOTAutograd computes gradients by other formulas, and counts other versions."""
+    """What a call and its backward pass leave. AOTAutograd computes gradients by other formulas, and counts other
+    versions."""
     exact = backend != "aot_eager"
     torch.manual_seed(1)
     try:

@@ -1,7 +1,7 @@
 """Goldens of the translator: a program, and what it is translated to, in one text file (txtar).
 
-A file is a sentence that says what it shows, then sections ``-- name --``: ``src.py`` has a function ``f`` and ``args()``,
-which makes its arguments; the others are written by ``make golden`` and compared by test_goldens.py.
+A file is a sentence that says what it shows, then sections ``-- name --``: ``src.py`` has a function ``f`` and
+``args()``, which makes its arguments; the others are written by ``make golden`` and compared by test_goldens.py.
 
     python golden_files.py [FILE ...]    writes the sections of these files, or of all
 """
@@ -71,7 +71,8 @@ def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> st
 
 
 def _left_frames(source: str, seen: set[str]) -> list[str]:
-    """What explain reports besides the breaks: the program's frames that run in CPython as a whole, with their codes."""
+    """What explain reports besides the breaks: the program's frames that run in CPython as a whole, with their
+    codes."""
     torch.manual_seed(0)
     f, args = _program(source)
     try:

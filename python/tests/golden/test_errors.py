@@ -1,9 +1,9 @@
 """Files of programs that are refused: the error stands beside its line as ``# ERR: Type: text``.
 
 A file is chunks of Python, separated by lines ``---``. A chunk that defines ``f`` is called as
-``godynamo.optimize(f, nopython=True)(*args())``, by default with a tensor of two ones. The text is the first line of the
-message, or the line of its code if it is a graph break. The line is the one that the message of a graph break names,
-and that of the traceback otherwise. A chunk without ERR raises nothing.
+``godynamo.optimize(f, nopython=True)(*args())``, by default with a tensor of two ones. The text is the first line of
+the message, or the line of its code if it is a graph break. The line is the one that the message of a graph break
+names, and that of the traceback otherwise. A chunk without ERR raises nothing.
 """
 
 import re

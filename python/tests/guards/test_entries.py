@@ -104,8 +104,22 @@ def test_no_check_runs_code_of_the_users():
     key = WatchedStr("k")
     d = WatchedDict()
     dict.__setitem__(d, key, 1)
-    values = [watched, d, WatchedList([1]), WatchedInt(2), key, WithMeta(), WithMeta, torch.ones(2).as_subclass(LoggingTensor),
-              {key: 1}, {WatchedInt(1): 2}, (watched, key), frozenset({WatchedInt(3)}), slice(watched, key)]  # fmt: skip
+    values = [
+        watched,
+        d,
+        WatchedList([1]),
+        WatchedInt(2),
+        key,
+        WithMeta(),
+        WithMeta,
+        torch.ones(2).as_subclass(LoggingTensor),
+        {key: 1},
+        {WatchedInt(1): 2},
+        (watched, key),
+        frozenset({WatchedInt(3)}),
+        slice(watched, key),
+    ]
+    # fmt: skip
     plain = [2, "k", (1, 2), frozenset({1, 3}), slice(1, 2), None, range(3), 1.5]
     tensor = torch.ones(2)
     sub = torch.ones(2).as_subclass(LoggingTensor)
@@ -382,7 +396,8 @@ def test_tensor_examples_must_be_tensors():
 
 def test_random_programs_are_refused_or_run_without_a_crash():
     rng = random.Random(11)
-    objects = [1, "a", (1, 2), ("a",), {"a": 1}, [1], Thing(), Thing, f, f.__code__, torch, torch.ones(2), iter((1, 2)), None,
+    objects = [1, "a", (1, 2), ("a",), {"a": 1}, [1], Thing(), Thing, f, f.__code__, torch, torch.ones(2), iter((1,
+    2)), None,
                weakref.ref(Thing), torch.nn.Linear(1, 1), (lambda: rng).__closure__[0]]  # fmt: skip
     made = held = 0
     for _ in range(20_000):

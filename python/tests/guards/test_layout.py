@@ -113,7 +113,8 @@ with warnings.catch_warnings(record=True) as caught:
 print(len(caught), caught[0].category.__name__, "self-check" in str(caught[0].message))
 print(_C.tensor_layout()["known"], _C.tensor_view(torch.ones(2)))
 variants = [torch.zeros(2, 3), torch.ones(3, 2), torch.ones(3, 2).t(), torch.ones(2, 3, dtype=torch.int64),
-            torch.ones(2, 3, requires_grad=True), torch.empty(2, 3, device="meta"), 3, torch.nn.Parameter(torch.ones(2, 3))]
+            torch.ones(2, 3, requires_grad=True), torch.empty(2, 3, device="meta"), 3, torch.nn.Parameter(torch.ones(2,
+            3))]
 print([e.check(v) for v in variants])
 """
     )

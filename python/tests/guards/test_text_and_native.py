@@ -50,8 +50,10 @@ NAN = float("nan")
 # Values that are equal for Python, or look alike, and are not one to a guard; and pairs that are.
 VALUES = [
     None, True, False, 0, 1, 2, -1, 2**70, 0.0, -0.0, 1.0, 2.5, NAN, float("inf"), -float("inf"), 1j, complex(NAN, 0),
-    complex(0, -0.0), "", "a", "b", "\ud800", b"", b"a", (), (1,), (True,), (1.0,), (1, 2), (1, (2, 3)), ((),), (NAN,), (-0.0,),
-    frozenset(), frozenset({1}), frozenset({1.0}), frozenset({"a", 2}), frozenset({NAN}), range(0), range(3), range(0, 3, 2),
+    complex(0, -0.0), "", "a", "b", "\ud800", b"", b"a", (), (1,), (True,), (1.0,), (1, 2), (1, (2, 3)), ((),), (NAN,),
+    (-0.0,),
+    frozenset(), frozenset({1}), frozenset({1.0}), frozenset({"a", 2}), frozenset({NAN}), range(0), range(3), range(0,
+    3, 2),
     range(0, 4, 2), range(1, 1), slice(None), slice(1, 2), slice(True, 2), slice(1.0, 2), ..., int, bool, Plain,
     torch.float32, torch.float64, torch.device("cpu"), torch.device("meta"), torch.Size([1, 2]), [1], {"a": 1}, {1, 2},
 ]  # fmt: skip

@@ -112,7 +112,8 @@ def raises(fn: Any, *args: Any) -> None:
     same(lambda x, *a: (x + 1, fn(*a)), x3(), *args)
 
 
-# ---- functions, in the table's order -----------------------------------------------------------------------------------
+# ---- functions, in the table's order
+# -----------------------------------------------------------------------------------
 
 
 @row("S004-151")
@@ -506,9 +507,12 @@ def test_index_is_honoured() -> None:
 def test_format() -> None:
     with_tensor(
         lambda n, v, s, o: (
-            format(n), format(n, "05d"), format(v, ".3f"), format(s, ">9"), format(s, "*^9"), format(n, ","), format(n, "#x"),
-            format(n, "b"), format(v, "e"), format(v, "%"), format(o, "spec"), format(None), format(True), format(1 + 2j, ".1f"),
-            format([1]), "{:>{}}|{!r}|{0}".replace("{0}", "").format(s, 7, s), "{1} {0}".format(n, s), "{0.real}".format(n),
+            format(n), format(n, "05d"), format(v, ".3f"), format(s, ">9"), format(s, "*^9"), format(n, ","), format(n,
+            "#x"),
+            format(n, "b"), format(v, "e"), format(v, "%"), format(o, "spec"), format(None), format(True), format(1 +
+            2j, ".1f"),
+            format([1]), "{:>{}}|{!r}|{0}".replace("{0}", "").format(s, 7, s), "{1} {0}".format(n, s),
+            "{0.real}".format(n),
         ),
         1234, 2.5, "é", Thing(),
     )  # fmt: skip
@@ -521,7 +525,8 @@ def test_format() -> None:
 def test_sets() -> None:
     with_tensor(
         lambda items: (
-            frozenset(items), frozenset(), set(items), set(), set("ab") & set("b"), set(items) | {9}, {1, 2} - {1}, {1} ^ {2},
+            frozenset(items), frozenset(), set(items), set(), set("ab") & set("b"), set(items) | {9}, {1, 2} - {1},
+            {1} ^ {2},
             {1}.union([2], (3,)), {1, 2}.intersection([2]), {1, 2}.difference([1]), {1}.issubset({1, 2}), {1, 2} >= {1}, len({1, 1}),  # noqa: E501
             1 in {1}, {1}.isdisjoint([2]), frozenset([1]) == {1}, hash(frozenset([1])) == hash(frozenset([1])), set(items) == {1, 2},  # noqa: E501
         ),
@@ -597,7 +602,8 @@ def test_hex() -> None:
     raises(lambda: hex("a"))
 
 
-# ---- builtin values ----------------------------------------------------------------------------------------------------
+# ---- builtin values
+# ----------------------------------------------------------------------------------------------------
 
 
 @row("S004-214")

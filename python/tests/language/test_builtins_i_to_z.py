@@ -123,9 +123,12 @@ def test_isinstance() -> None:
     with_tensor(
         lambda n, s, o: (
             isinstance(n, int), isinstance(True, int), isinstance(n, (str, int)), isinstance(s, (bytes, (str, float))), isinstance(n, int | str),  # noqa: E501
-            isinstance(None, int | None), isinstance([], collections.abc.Sequence), isinstance({}, collections.abc.Mapping),
-            isinstance(o, collections.abc.Sized), isinstance(o, collections.abc.Callable), isinstance(n, numbers.Number),
-            isinstance(o, Thing), isinstance(Thing, type), isinstance(len, types.BuiltinFunctionType), isinstance(n, object),
+            isinstance(None, int | None), isinstance([], collections.abc.Sequence), isinstance({},
+            collections.abc.Mapping),
+            isinstance(o, collections.abc.Sized), isinstance(o, collections.abc.Callable), isinstance(n,
+            numbers.Number),
+            isinstance(o, Thing), isinstance(Thing, type), isinstance(len, types.BuiltinFunctionType), isinstance(n,
+            object),
             isinstance([], collections.abc.Iterable), isinstance(o, typing.Sized), isinstance([1], typing.List),
         ),
         3, "s", Thing(),

@@ -390,7 +390,8 @@ def in_a_finally(gm):
 
 @pytest.mark.parametrize("where", [in_a_finalizer, in_a_finally])
 def test_what_a_backend_would_lose(where, on_signal, monkeypatch):
-    """CPython tells sys.unraisablehook what a finalizer raises; a ``finally`` that fails replaces what was raised before."""
+    """CPython tells sys.unraisablehook what a finalizer raises; a ``finally`` that fails replaces what was raised
+    before."""
     monkeypatch.setattr(compiling, "_PATIENCE", 0.0)
     seen, through = [], []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)

@@ -276,7 +276,8 @@ def opened_in_a_callee(x):
 
 
 FUNCTIONS: list[Callable[..., Any]] = [
-    kept_though_never_read, kept_for_a_weak_reference, made_here_for_a_weak_reference, a_directory_is_there, kept_in_a_tuple,
+    kept_though_never_read, kept_for_a_weak_reference, made_here_for_a_weak_reference, a_directory_is_there,
+    kept_in_a_tuple,
     deleted,
     rebound_before_an_effect, a_weak_reference_dies, rebound_in_a_loop, a_temporary, made_by_the_function,
     made_by_the_function_and_deleted, taken_out_of_a_list, an_exception_lets_go, an_exception_is_freed, cycles,

@@ -1,4 +1,5 @@
-"""Operators and protocols of classes written in Python: reflection, NotImplemented, subclasses first, special methods."""
+"""Operators and protocols of classes written in Python: reflection, NotImplemented, subclasses first, special
+methods."""
 
 from __future__ import annotations
 

@@ -104,7 +104,8 @@ def several_ways_to_reach_it(x):
 
 @pytest.mark.parametrize(
     "fn",
-    [of_the_module, chosen, of_long_ranges, state_put_back, a_generator_of_its_own, computed_with, stored, printed, inlined,
+    [of_the_module, chosen, of_long_ranges, state_put_back, a_generator_of_its_own, computed_with, stored, printed,
+    inlined,
      with_modes, several_ways_to_reach_it],
     ids=lambda f: f.__name__,
 )  # fmt: skip

@@ -25,7 +25,8 @@ from test_builtins_a_to_h import Bare2, raises, with_tensor
 row = pytest.mark.row
 
 
-# ---- the statements tuple, getattr, hasattr, zip, enumerate ------------------------------------------------------------
+# ---- the statements tuple, getattr, hasattr, zip, enumerate
+# ------------------------------------------------------------
 
 
 @row("S004-141")
@@ -150,7 +151,8 @@ def test_enumerate() -> None:
     raises(lambda: enumerate())
 
 
-# ---- resolution rules --------------------------------------------------------------------------------------------------
+# ---- resolution rules
+# --------------------------------------------------------------------------------------------------
 
 
 @row("S004-146")

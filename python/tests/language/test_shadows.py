@@ -29,8 +29,10 @@ def shared():
 @cases(args=buffers)
 def looked_at(x, b, a):
     return (
-        x + len(b) + a[0], list(b), list(a), bool(b), b[0], b[-1], b[1:], a[1:], b == b"abc", b"abc" == b, a == a[:], a == [1.5],
-        97 in b, 1.5 in a, bytes(b), b.decode(), repr(b), repr(a), str(a), sum(a), max(b), sorted(b), a.typecode, a.itemsize,
+        x + len(b) + a[0], list(b), list(a), bool(b), b[0], b[-1], b[1:], a[1:], b == b"abc", b"abc" == b, a == a[:],
+        a == [1.5],
+        97 in b, 1.5 in a, bytes(b), b.decode(), repr(b), repr(a), str(a), sum(a), max(b), sorted(b), a.typecode,
+        a.itemsize,
         b.upper(), b.find(b"c"), b.split(b"b"), isinstance(b, (bytes, bytearray)), type(a) is array.array, a.tobytes(),
     )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Grad mode and autocast switched inside captured code: values, metadata, the state afterwards, exceptions in between."""
+"""Grad mode and autocast switched inside captured code: values, metadata, the state afterwards, exceptions in
+between."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ def compare_views():
 
 
 def test_the_interpreter_s_own_view():
-    """In a process of its own, where nothing has been asked for yet: what the first answer about a code object imports is counted
-    too, and no thread that another test left makes objects between two looks."""
+    """In a process of its own, where nothing has been asked for yet: what the first answer about a code object imports
+    is counted too, and no thread that another test left makes objects between two looks."""
     paths = [str(Path(__file__).parent), *sys.path]
     program = f"import sys; sys.path[:0] = {paths!r}; import test_watchers as t; t.compare_views()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280)

@@ -1,8 +1,9 @@
-"""What the tests of modules share: modules judged as ``make modules`` does, and whole programs around optimized modules.
+"""What the tests of modules share: modules judged as ``make modules`` does, and whole programs around optimized
+modules.
 
-A *program* is a function of ``optimize``: it builds modules, optimizes them by what it is given, does something with them and
-returns whatever a user could look at. It runs with nothing optimized, with inlined graphs and with a backend that takes whole
-graphs, from the same random state; everything it returns must be the same, down to the bits.
+A *program* is a function of ``optimize``: it builds modules, optimizes them by what it is given, does something with
+them and returns whatever a user could look at. It runs with nothing optimized, with inlined graphs and with a backend
+that takes whole graphs, from the same random state; everything it returns must be the same, down to the bits.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def check(program: Program, graphs: int | None = None) -> Counted:
 
 
 def _plain_warnings() -> Any:
-    """How the interpreter itself shows a warning: pytest collects them, and what the program shows itself is not captured."""
+    """How the interpreter itself shows a warning: pytest collects them, and what the program shows itself is not
+    captured."""
     spec = importlib.util.find_spec("warnings")
     assert spec is not None
     assert spec.loader is not None
@@ -100,7 +102,8 @@ _SHOWN = _plain_warnings()
 
 
 def judged(make: Callable[[], Any], *args: Any, one: bool = True, **kwargs: Any) -> Verdict:
-    """A module or function under eager and godynamo, called twice; asserts that it is right and, with ``one``, one graph."""
+    """A module or function under eager and godynamo, called twice; asserts that it is right and, with ``one``, one
+    graph."""
     with warnings.catch_warnings():
         warnings._showwarnmsg_impl = _SHOWN  # type: ignore[attr-defined]
         verdict = judge(Case("case", make, args, kwargs))

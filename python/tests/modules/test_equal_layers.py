@@ -57,7 +57,8 @@ def make(n=4, **options):
 
 
 def once(model, x, reuse, backend):
-    """Values, gradients, buffers and random state after a call; graphs; guards, and operations; how many layers served again."""
+    """Values, gradients, buffers and random state after a call; graphs; guards, and operations; how many layers served
+    again."""
     model = copy.deepcopy(model)
     x = x.clone().requires_grad_(x.is_floating_point())
     counter = CompileCounterWithBackend("eager")
@@ -80,7 +81,8 @@ def same(a, b) -> bool:
 
 
 def check(model, served, backend="eager", x=None, texts=True):
-    """Eager's result, and the graph and guards that running all code through gives; ``served`` layers were not run through."""
+    """Eager's result, and the graph and guards that running all code through gives; ``served`` layers were not run
+    through."""
     x = torch.randn(3, 8) if x is None else x
     want, *_ = once(model, x, None, backend)
     plain, graphs, guards, none = once(model, x, False, backend)
@@ -165,7 +167,8 @@ def strided(block):
     block.parts[0].weight = nn.Parameter(torch.randn(16, 8)[::2])
 
 
-CHANGES = [rescaled, unequal_type, other_activation, evaluated, hooked, frozen, without_bias, doubled, replaced_part, own_forward,
+CHANGES = [rescaled, unequal_type, other_activation, evaluated, hooked, frozen, without_bias, doubled, replaced_part,
+own_forward,
            another_class, strided]  # fmt: skip
 
 

@@ -103,7 +103,8 @@ def test_no_function_is_forgotten():
     assert [n for n in public_functions() if n not in IN_TABLE and n not in OWN and n not in NOT_ON_CPU] == []
 
 
-# ---- Python code before and after the operation (S003-33, 46) -------------------------------------------------------------
+# ---- Python code before and after the operation (S003-33, 46)
+# -------------------------------------------------------------
 
 
 def python_around(x):
@@ -155,7 +156,8 @@ def test_the_seeds_embedding_functional():
     assert recorder.ops() == ["mul", "add", "embedding"]
 
 
-# ---- exceptions, warnings, defaults, bindings (S003-34 to 37) ---------------------------------------------------------
+# ---- exceptions, warnings, defaults, bindings (S003-34 to 37)
+# ---------------------------------------------------------
 
 
 @pytest.mark.row("S003-34")
@@ -243,7 +245,8 @@ def test_functions_bound_in_the_private_namespace_alone():
     assert recorder.ops() == ["gelu", "hardtanh", "softplus", "gelu"]
 
 
-# ---- the open registration (S003-45) ----------------------------------------------------------------------------------------
+# ---- the open registration (S003-45)
+# ----------------------------------------------------------------------------------------
 
 
 def leaf_for_tests(x, w):

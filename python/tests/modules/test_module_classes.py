@@ -35,7 +35,8 @@ ROWS = {
     "S003-05": _family("AvgPool LPPool"),
     "S003-06": _family("AdaptiveMaxPool AdaptiveAvgPool"),
     "S003-07": _family("ReflectionPad ReplicationPad ZeroPad ConstantPad CircularPad"),
-    "S003-08": "ReLU ReLU6 ELU SELU CELU GELU Sigmoid Tanh Hardtanh Hardsigmoid Hardswish SiLU Mish LeakyReLU LogSigmoid "
+    "S003-08": "ReLU ReLU6 ELU SELU CELU GELU Sigmoid Tanh Hardtanh Hardsigmoid Hardswish SiLU Mish LeakyReLU "
+    "LogSigmoid "
     "PReLU RReLU Softplus Softshrink Hardshrink Softsign Tanhshrink Threshold GLU",
     "S003-09": "Softmin Softmax Softmax2d LogSoftmax",
     "S003-10": "AdaptiveLogSoftmaxWithLoss",
@@ -73,7 +74,8 @@ SPLIT = {
 
 @pytest.fixture(scope="module")
 def rows(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """The verdicts on all classes that are asked for, by name: judged in a child process, which a crash would not outlive."""
+    """The verdicts on all classes that are asked for, by name: judged in a child process, which a crash would not
+    outlive."""
     names = [item.callspec.params["name"] for item in request.session.items if item.originalname == "test_class"]
     yield {row["unit"]: row for row in run_units("modules", names, samples=3)}
 

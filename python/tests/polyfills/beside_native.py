@@ -55,7 +55,8 @@ def outcome(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def walk(original: Any, make: Callable[[Any, list[Any]], Any], leave_at: int | None) -> None:
-    """Compare a C iterator and its stand-in item by item; after ``leave_at`` items, what it leaves as with the real one.
+    """Compare a C iterator and its stand-in item by item; after ``leave_at`` items, what it leaves as with the real
+    one.
 
     ``make(callable, log)`` calls the callable with arguments of its own.
     """

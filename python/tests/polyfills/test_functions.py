@@ -25,7 +25,8 @@ NAN = float("nan")
 
 
 def same(original, *args, **kwargs):
-    """The C function and its stand-in on copies of the same arguments: result or exception, and what became of the arguments."""
+    """The C function and its stand-in on copies of the same arguments: result or exception, and what became of the
+    arguments."""
     theirs, ours = copy.deepcopy(args), copy.deepcopy(args)
     expected = outcome(original, *theirs, **kwargs)
     actual = outcome(stand_in_of(original), *ours, **kwargs)

@@ -122,7 +122,8 @@ def test_rows_without_end_are_left_to_cpython():
 
 
 def groups(items, key, order, make, take):
-    """The keys and groups as a program sees them that reads them in some order; groups may be left, and asked too late."""
+    """The keys and groups as a program sees them that reads them in some order; groups may be left, and asked too
+    late."""
     log = []
     iterator = make(Pulled(items, log, "a"), logged(key, log))
     seen, given = [], []

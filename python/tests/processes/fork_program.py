@@ -1,7 +1,7 @@
 """Optimized functions in forked processes: one scenario a run, `python fork_program.py SCENARIO`.
 
-What can go wrong here is a process that hangs for good, so nothing waits without a limit, and test_fork.py kills the whole
-session when one is passed. A child reports by its exit status and, where it fails, its traceback.
+What can go wrong here is a process that hangs for good, so nothing waits without a limit, and test_fork.py kills the
+whole session when one is passed. A child reports by its exit status and, where it fails, its traceback.
 """
 
 from __future__ import annotations

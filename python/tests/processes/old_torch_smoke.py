@@ -2,8 +2,8 @@
 
     <old venv>/bin/python python/tests/processes/old_torch_smoke.py [expected version]
 
-A script, not a pytest file: that environment has torch and what it imports, nothing else. Each check is a function; the exit
-status is the number of those that failed.
+A script, not a pytest file: that environment has torch and what it imports, nothing else. Each check is a function; the
+exit status is the number of those that failed.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ HEAVY_CASES = [
 
 @pytest.mark.parametrize(("kind", "count", "backend"), CASES)
 def test_memory_is_flat_and_nothing_stays_alive(kind, count, backend):
-    # Go's heap grows to 16 MB before it is collected (pyhook/entry.go); the few hundred rounds of this form end before that.
-    # At Go's usual 100 % what grows is what stays alive. The long form runs with the settings of the library.
+    # Go's heap grows to 16 MB before it is collected (pyhook/entry.go); the few hundred rounds of this form end before
+    # that. At Go's usual 100 % what grows is what stays alive. The long form runs with the settings of the library.
     run_program("leak_program.py", kind, str(count), backend, timeout=120, env={"GOGC": "100"})
 
 

@@ -21,7 +21,8 @@ THREADS = 8
 
 
 def together(work, count=THREADS, timeout=60):
-    """work(i) on `count` threads that start at once; their results in order. A thread that does not end is a failure."""
+    """work(i) on `count` threads that start at once; their results in order. A thread that does not end is a
+    failure."""
     barrier = threading.Barrier(count)
     results, errors = [None] * count, []
 
@@ -336,7 +337,8 @@ assert counters["internal_errors"] == 0 and counters["translated"] == counters["
 
 
 def test_the_process_first_calls_come_at_once():
-    # What is found out once a process (torch's state, the layout of tensors) and imported late runs on several threads here.
+    # What is found out once a process (torch's state, the layout of tensors) and imported late runs on several threads
+    # here.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
     run = subprocess.run([sys.executable, "-c", FIRST_CALLS], env=environment, capture_output=True, text=True)
     assert run.returncode == 0 and run.stderr == "", run.stderr[-2000:]

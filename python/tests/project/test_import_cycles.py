@@ -30,7 +30,8 @@ def import_statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
-    """The modules of ``known`` that one of them imports; the package's own __init__, which all of them have run, is left out."""
+    """The modules of ``known`` that one of them imports; the package's own __init__, which all of them have run, is
+    left out."""
     within = module.split(".")[: None if path.name == "__init__.py" else -1]
     names = set()
     for node in import_statements(ast.parse(path.read_text())):

@@ -29,7 +29,8 @@ VALID = ("VALID", 0, 0, 0, 0, 0, 0)
 
 
 def make_entry(function: Callable[..., Any] | None, nslots: int, **fields: Any) -> Any:
-    """An entry that holds as long as it is valid, unless ``fields`` say otherwise; without a function the original runs."""
+    """An entry that holds as long as it is valid, unless ``fields`` say otherwise; without a function the original
+    runs."""
     spec: dict[str, Any] = {
         "function": function,
         "nodes": [VALID],

@@ -61,7 +61,8 @@ class Holder:
 
 class TestLooksLikeItsFunction:
     def test_attributes_are_the_functions(self) -> None:
-        for name in ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__", "__annotations__",
+        for name in ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__",
+        "__annotations__",
                      "__code__", "__closure__", "__globals__"):  # fmt: skip
             assert getattr(importable, name) == getattr(plain_importable, name), name
         assert importable.__wrapped__ is plain_importable

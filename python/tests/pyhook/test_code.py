@@ -15,9 +15,34 @@ import pytest
 
 from godynamo import _C
 
-MODULES = ["argparse", "ast", "asyncio.base_events", "collections", "contextlib", "dataclasses", "difflib",
-           "email.message", "enum", "functools", "heapq", "inspect", "json.decoder", "logging", "os", "pickle", "random",
-           "re._parser", "subprocess", "tarfile", "tempfile", "threading", "traceback", "typing", "unittest.mock"]  # fmt: skip
+MODULES = [
+    "argparse",
+    "ast",
+    "asyncio.base_events",
+    "collections",
+    "contextlib",
+    "dataclasses",
+    "difflib",
+    "email.message",
+    "enum",
+    "functools",
+    "heapq",
+    "inspect",
+    "json.decoder",
+    "logging",
+    "os",
+    "pickle",
+    "random",
+    "re._parser",
+    "subprocess",
+    "tarfile",
+    "tempfile",
+    "threading",
+    "traceback",
+    "typing",
+    "unittest.mock",
+]
+# fmt: skip
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:

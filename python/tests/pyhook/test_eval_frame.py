@@ -541,7 +541,8 @@ static PyObject *count(PyObject *m, PyObject *x) { long n = seen; seen = 0; retu
 static PyObject *is_in(PyObject *m, PyObject *x) {
     return PyBool_FromLong(_PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == foreign);
 }
-static PyMethodDef ms[] = {{"set", set, METH_O, 0}, {"count", count, METH_NOARGS, 0}, {"is_in", is_in, METH_NOARGS, 0}, {0}};
+static PyMethodDef ms[] = {{"set", set, METH_O, 0}, {"count", count, METH_NOARGS, 0}, {"is_in", is_in, METH_NOARGS, 0},
+{0}};
 static struct PyModuleDef d = {PyModuleDef_HEAD_INIT, "foreign_hook", 0, -1, ms};
 PyMODINIT_FUNC PyInit_foreign_hook(void) { return PyModule_Create(&d); }
 """

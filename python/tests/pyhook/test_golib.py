@@ -203,7 +203,8 @@ def test_hits_and_marks_in_a_child(library: Path) -> None:
         """
         import threading
         def give(request):
-            return _C.make_entry(dict(function=slots_of, nslots=1, nregs=3, ncaches=0, nodes=[("VALID", 0, 0, 0, 0, 0, 0)],
+            return _C.make_entry(dict(function=slots_of, nslots=1, nregs=3, ncaches=0, nodes=[("VALID", 0, 0, 0, 0, 0,
+            0)],
                                       consts=[], tensors=[], extra=[], flags=0, parts=("valid",)))
         def slots_of(*slots):
             return slots

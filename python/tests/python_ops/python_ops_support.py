@@ -1,4 +1,5 @@
-"""What the tests of Python calls in the graph share: plain CPython beside both ways, inline and by a backend of whole graphs."""
+"""What the tests of Python calls in the graph share: plain CPython beside both ways, inline and by a backend of whole
+graphs."""
 
 from __future__ import annotations
 

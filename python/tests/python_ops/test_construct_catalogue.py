@@ -117,9 +117,12 @@ CONSTRUCTS = {
         "class B(A):\n    def m(self): return super().m() + 1\nr = x, B().m()"
     ),
     "match": "match same(3):\n    case 1 | 2: r = x\n    case int(n): r = x * n",
-    "try": "try:\n    note(1); 1 / note(0)\nexcept ZeroDivisionError as e: r = x, str(e)\nelse: r = 0\nfinally: note(2)",
-    "try star": "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* ValueError as e: r = x, len(e.exceptions)",
-    "with two": "from contextlib import nullcontext\nwith nullcontext(1) as a, nullcontext(same(2)) as b: r = x * a * b",
+    "try": "try:\n    note(1); 1 / note(0)\nexcept ZeroDivisionError as e: r = x, str(e)\nelse: r = 0\nfinally: "
+    "note(2)",
+    "try star": "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* ValueError as e: r = x, "
+    "len(e.exceptions)",
+    "with two": "from contextlib import nullcontext\nwith nullcontext(1) as a, nullcontext(same(2)) as b: r = x * a * "
+    "b",
     "while else": "i = 0\nwhile i < 3: i += note(1)\nelse: r = x * i",
     "for else": "for i in range(3): note(i)\nelse: r = x * i",
     "walrus": "r = x * (n := same(3)), n",

@@ -1,9 +1,10 @@
-"""Random Python sources that use every kind of statement, expression and pattern there is; they compile, nobody runs them.
+"""Random Python sources that use every kind of statement, expression and pattern there is; they compile, nobody runs
+them.
 
     syntax.py FOLDER COUNT [FIRST]      writes COUNT files, of the seeds from FIRST (0) on
 
-`make roundtrip` decodes and lowers their code objects. Programs are built as syntax trees: what is not well-formed by its
-place (a yield outside a function, a name that is both global and nonlocal) is never built.
+`make roundtrip` decodes and lowers their code objects. Programs are built as syntax trees: what is not well-formed by
+its place (a yield outside a function, a name that is both global and nonlocal) is never built.
 """
 
 from __future__ import annotations
@@ -410,7 +411,8 @@ OPERATORS = (
 COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn)
 CONSTANTS = (0, 1, -1, 2**70, 1.5, 2j, True, None, Ellipsis, "text", "", b"bytes", "\u00e9\U0001f600", float("inf"))
 EXPRESSIONS = (
-    "bool_op bin_op unary_op compare if_exp lambda_ call attribute subscript sequence dict_ joined comprehension walrus suspend"
+    "bool_op bin_op unary_op compare if_exp lambda_ call attribute subscript sequence dict_ joined comprehension "
+    "walrus suspend"
 ).split()
 
 

@@ -1,8 +1,9 @@
-"""What the tests of ``__torch_function__`` share: classes with handlers that log their calls, and the comparison with eager.
+"""What the tests of ``__torch_function__`` share: classes with handlers that log their calls, and the comparison with
+eager.
 
 ``compare(fn, make)`` runs ``fn`` on fresh arguments under CPython, with the inline backend and with the recording no-op
-backend, several times each: value or exception, types, and the log of handlers' calls must be the same. It gives back what was
-captured.
+backend, several times each: value or exception, types, and the log of handlers' calls must be the same. It gives back
+what was captured.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ TABLES = {"ops": "op_cases", "modules": "module_cases", "paritybench": "paritybe
 
 
 def tables(what: str) -> Any:
-    """The module that has ``units()`` and ``cases(unit, most)``; of another name than these for tests of this harness."""
+    """The module that has ``units()`` and ``cases(unit, most)``; of another name than these for tests of this
+    harness."""
     return importlib.import_module(TABLES.get(what, what))
 
 

@@ -1,8 +1,8 @@
 """One call of torch's under eager and under godynamo, and what tells them apart.
 
-Compared are value (bit by bit where eager is deterministic), dtype, shape, strides, aliasing, gradients, what became of the
-arguments, of the module's state and of the random generator, and exceptions by type and text. Counted is whether a call came to
-one graph, and why not.
+Compared are value (bit by bit where eager is deterministic), dtype, shape, strides, aliasing, gradients, what became of
+the arguments, of the module's state and of the random generator, and exceptions by type and text. Counted is whether a
+call came to one graph, and why not.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def op_name(op: Any) -> str:
 
 
 def copies(tree: Any, detached: bool = False) -> Any:
-    """Copies of all tensors, leaves of autograd's that share memory where the tensors do; all else as it is. ``detached``: none
-    of them asks for a gradient."""
+    """Copies of all tensors, leaves of autograd's that share memory where the tensors do; all else as it is.
+    ``detached``: none of them asks for a gradient."""
     memo: dict[int, Any] = {}
     kept: list[Any] = []
 

@@ -1,4 +1,5 @@
-"""More ways to make torch's modules than its own table has: every mode, padding, reduction and direction that a class offers."""
+"""More ways to make torch's modules than its own table has: every mode, padding, reduction and direction that a class
+offers."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ def cases(op: Any, most: int) -> Iterator[Case]:
 
 
 def _further(op: Any, dtype: torch.dtype, with_grad: bool, valued: bool) -> Iterator[Case]:
-    """Reference inputs (more shapes, broadcasting, extreme values), and sparse samples, which CPython may be left with."""
+    """Reference inputs (more shapes, broadcasting, extreme values), and sparse samples, which CPython may be left
+    with."""
     kind = str(dtype).removeprefix("torch.")
     torch.manual_seed(0)
     for number, sample in enumerate(spread(_samples(op, "reference_inputs", dtype, with_grad), REFERENCES)):
@@ -94,7 +95,8 @@ def _further(op: Any, dtype: torch.dtype, with_grad: bool, valued: bool) -> Iter
 
 
 def _samples(op: Any, kind: str, dtype: torch.dtype, with_grad: bool) -> list[Any]:
-    """What one of the table's functions gives; nothing where it has none for the operator, or asks for what it must not."""
+    """What one of the table's functions gives; nothing where it has none for the operator, or asks for what it must
+    not."""
     if getattr(op, kind + "_func", None) is None:
         return []
     try:

@@ -1,8 +1,8 @@
 """Cases of pytorch-jit-paritybench: modules of many projects, as its generator has cut them out of their repositories.
 
-The checkout is the user's (GODYNAMO_PARITYBENCH_DIR; GODYNAMO_PARITYBENCH_SECONDS leaves out modules whose call takes longer):
-``generated/test_*.py`` files, each with a table TESTCASES of (class, lambda: (args, kwargs) of the constructor,
-lambda: (args, kwargs) of the call, ...). Nothing of it is ours.
+The checkout is the user's (GODYNAMO_PARITYBENCH_DIR; GODYNAMO_PARITYBENCH_SECONDS leaves out modules whose call takes
+longer): ``generated/test_*.py`` files, each with a table TESTCASES of (class, lambda: (args, kwargs) of the
+constructor, lambda: (args, kwargs) of the call, ...). Nothing of it is ours.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def units() -> dict[str, Path]:
 
 
 def cases(path: Path, most: int) -> Iterator[Case]:
-    """The cases of a file, in training and in evaluation; ``most`` modules of it. What a file raises at its import is its own."""
+    """The cases of a file, in training and in evaluation; ``most`` modules of it. What a file raises at its import is
+    its own."""
     longest = float(os.environ.get("GODYNAMO_PARITYBENCH_SECONDS", "inf"))
     for number, (cls, init, call, *_) in enumerate(_table(path)[:most]):
         torch.manual_seed(SEED)

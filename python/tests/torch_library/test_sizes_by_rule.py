@@ -79,7 +79,8 @@ def fakes(monkeypatch):
 
 
 def by_rule(fn: Any, args: Any, kwargs: Any, fakes: Fakes) -> bool:
-    """Whether the operation was captured and its result told without FakeTensor. What is told, by whomever, must be so."""
+    """Whether the operation was captured and its result told without FakeTensor. What is told, by whomever, must be
+    so."""
 
     def f(*args: Any, **kwargs: Any) -> Any:
         y = fn(*args, **kwargs)

@@ -15,7 +15,8 @@ from library_judge import Case, caller_of, judge
 from library_run import run_units, summary, whole_lines
 
 OPS = """
-    add addmm matmul softmax sum mean unsqueeze view transpose cat index_select where sort topk cumsum clamp expand gather
+    add addmm matmul softmax sum mean unsqueeze view transpose cat index_select where sort topk cumsum clamp expand
+    gather
     scatter_add split nn.functional.linear nn.functional.conv2d nn.functional.layer_norm nn.functional.embedding
     nn.functional.dropout nn.functional.gelu nn.functional.cross_entropy linalg.qr fft.fft einsum __getitem__ bernoulli
     logsumexp masked_fill var_mean masked.sum max.reduction_with_dim block_diag

@@ -71,7 +71,8 @@ def test_a_leaf_changed_in_place_raises_and_keeps_its_value(backend):
     both(lambda: lambda x, w: (w.add_(1), x * w), (X, LEAF), (LEAF, X), (X, LEAF * 1), backend=backend)
 
 
-# ---- backward and grad inside -----------------------------------------------------------------------------------------
+# ---- backward and grad inside
+# -----------------------------------------------------------------------------------------
 
 
 @BACKENDS
@@ -133,7 +134,8 @@ def test_modes_around_parts(backend):
     both(make, (LEAF, True), (LEAF, False), (X, True), backend=backend)
 
 
-# ---- hooks ------------------------------------------------------------------------------------------------------------
+# ---- hooks
+# ------------------------------------------------------------------------------------------------------------
 
 
 @BACKENDS
@@ -207,7 +209,8 @@ def test_saved_tensors_hooks(backend):
     both(make, (LEAF,), (LEAF * 2,), (X,), backend=backend)
 
 
-# ---- autograd.Function ------------------------------------------------------------------------------------------------
+# ---- autograd.Function
+# ------------------------------------------------------------------------------------------------
 
 
 class Square(torch.autograd.Function):
@@ -322,7 +325,8 @@ def test_functions_of_autograds(name, backend):
     both(with_backward, (LEAF,), (X,), (LEAF,), backend=backend)
 
 
-# ---- checkpoint -------------------------------------------------------------------------------------------------------
+# ---- checkpoint
+# -------------------------------------------------------------------------------------------------------
 
 
 @BACKENDS

@@ -24,7 +24,8 @@ def counted(fn, *args):
     return counter
 
 
-# ---- marks ------------------------------------------------------------------------------------------------------------
+# ---- marks
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("allow", [godynamo.allow_in_graph, torch.compiler.allow_in_graph], ids=["ours", "torch's"])
@@ -104,7 +105,8 @@ def test_is_compiling_is_true_inside_alone():
     assert godynamo.optimize(fn)(X)[1:] == (True, True)
 
 
-# ---- scripted code ----------------------------------------------------------------------------------------------------
+# ---- scripted code
+# ----------------------------------------------------------------------------------------------------
 
 
 @torch.jit.script
@@ -161,7 +163,8 @@ def test_errors_inside_scripted_code_are_its_own():
     assert godynamo.optimize(fn)(X) is True
 
 
-# ---- higher-order operations ------------------------------------------------------------------------------------------
+# ---- higher-order operations
+# ------------------------------------------------------------------------------------------
 
 
 @BACKENDS
@@ -182,7 +185,8 @@ def test_control_flow_operations(backend):
     both(make, (X + 1,), (X - 1,), (X + 2,), backend=backend)
 
 
-# ---- custom operations ------------------------------------------------------------------------------------------------
+# ---- custom operations
+# ------------------------------------------------------------------------------------------------
 
 
 @torch.library.custom_op("godynamo_tests::scaled", mutates_args=())

@@ -1,4 +1,5 @@
-"""DistributedDataParallel around an optimized module, and collectives in optimized functions: two real processes over gloo."""
+"""DistributedDataParallel around an optimized module, and collectives in optimized functions: two real processes over
+gloo."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ LAYOUTS = {
     "strided": torch.Tensor.clone,
 }
 PARTS = """values() indices() _values() _indices() crow_indices() col_indices() ccol_indices() row_indices() coalesce()
-    to_dense() int_repr() dequantize() clone() relu() unbind() to_sparse() to_mkldnn() t() detach() data double()""".split()
+    to_dense() int_repr() dequantize() clone() relu() unbind() to_sparse() to_mkldnn() t() detach() data
+    double()""".split()
 QUESTIONS = ["shape", "layout", "is_contiguous()"]
 PROGRAMS = [f"x.{part}.{question}" for part in PARTS for question in QUESTIONS] + [
     "torch.zeros(x.values().shape[0])",
@@ -144,11 +145,16 @@ def test_what_follows_from_the_operands_alone_does_not_break_the_graph():
 
 
 X = torch.ones(4, 4)
-OPERATORS = """S.to_dense() S@X X@S torch.addmm(X,S,X) torch.sparse.mm(S,X) torch.sparse.mm(S,S) S@S S@X[0] X[0]@S S.to_sparse()
-    S.to_sparse_csr() S.to_sparse_csc() S.to_sparse(1) S.coalesce() S.t() S.T S.transpose(0,1) S*2 S.clone() S.detach() S.data
-    S.to_mkldnn() X+S X*S torch.zeros_like(S) torch.empty_like(S) S.to(torch.float64) S.relu() S.sum() S.sum(0) -S S.values()
-    S._values() S.indices() S.crow_indices() S.unsqueeze(0) S[0] torch.cat([S,S]) S/2 X.sparse_mask(S) S.cpu() X.clone().add_(S)
-    torch.nn.functional.linear(X,S) torch.empty(3,dtype=torch.qint8) torch.quantize_per_tensor(S,.1,0,torch.qint8)""".split()
+OPERATORS = """S.to_dense() S@X X@S torch.addmm(X,S,X) torch.sparse.mm(S,X) torch.sparse.mm(S,S) S@S S@X[0] X[0]@S
+S.to_sparse()
+    S.to_sparse_csr() S.to_sparse_csc() S.to_sparse(1) S.coalesce() S.t() S.T S.transpose(0,1) S*2 S.clone()
+    S.detach() S.data
+    S.to_mkldnn() X+S X*S torch.zeros_like(S) torch.empty_like(S) S.to(torch.float64) S.relu() S.sum() S.sum(0) -S
+    S.values()
+    S._values() S.indices() S.crow_indices() S.unsqueeze(0) S[0] torch.cat([S,S]) S/2 X.sparse_mask(S) S.cpu()
+    X.clone().add_(S)
+    torch.nn.functional.linear(X,S) torch.empty(3,dtype=torch.qint8)
+    torch.quantize_per_tensor(S,.1,0,torch.qint8)""".split()
 
 
 def described(t):

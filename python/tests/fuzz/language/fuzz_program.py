@@ -590,7 +590,8 @@ class Generator:
         self.bound(inner, "i", i)
         parts: list[tuple[str, list[Statement] | None]] = [
             (
-                f"match {self.one(self.int(s), f'({self.int(s)}, {self.int(s)})', self.name(s, 'd'), self.name(s, 'o'))}:",
+                "match "
+                f"{self.one(self.int(s), f'({self.int(s)}, {self.int(s)})', self.name(s, 'd'), self.name(s, 'o'))}:",
                 None,
             )
         ]
@@ -609,7 +610,8 @@ class Generator:
 
 
 SIMPLE = (
-    "assign_tensor assign_tensor assign_tensor assign_int assign_int assign_string assign_list assign_dict assign_object unpack "
+    "assign_tensor assign_tensor assign_tensor assign_int assign_int assign_string assign_list assign_dict "
+    "assign_object unpack "
     "mutate_list mutate_list mutate_dict mutate_object mutate_tensor mutate_global effect effect"
 ).split()
 JUMPS = ["jump", "raise_"]

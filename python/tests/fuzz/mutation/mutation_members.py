@@ -10,8 +10,10 @@ from __future__ import annotations
 import collections
 
 KINDS = (
-    "object object object Base Base Plainest Mixin int int str str float tuple list dict set frozenset bytes complex namedtuple "
-    "@dataclass enum.Enum enum.IntEnum enum.Flag abc.ABC Shape Duck Exception collections.OrderedDict collections.defaultdict "
+    "object object object Base Base Plainest Mixin int int str str float tuple list dict set frozenset bytes complex "
+    "namedtuple "
+    "@dataclass enum.Enum enum.IntEnum enum.Flag abc.ABC Shape Duck Exception collections.OrderedDict "
+    "collections.defaultdict "
     "collections.deque numbers.Number contextlib.ContextDecorator collections.UserDict types.SimpleNamespace"
 ).split() + ["str, enum.Enum", "typing.Generic[typing.TypeVar('T')]", "Mixin, Base"]
 
@@ -207,8 +209,10 @@ for _type in _BUILTIN:
             NATIVE.setdefault(_name, []).append(f"{_path}.__dict__['{_name}']")
 
 CONTAINERS = (
-    "[1,{new},2] ({new},{v}) <%'k':{new}%> <%1,2,3%> [N,1,N] <%N:1%> [{new},{new}] <%{new}%> {c} [{c},int] Data({i}) Base({i}) "
-    "collections.deque([1,{v}]) collections.OrderedDict(k={v}) types.SimpleNamespace(k={v}) closed({i}) helper iter([1,2]) "
+    "[1,{new},2] ({new},{v}) <%'k':{new}%> <%1,2,3%> [N,1,N] <%N:1%> [{new},{new}] <%{new}%> {c} [{c},int] Data({i}) "
+    "Base({i}) "
+    "collections.deque([1,{v}]) collections.OrderedDict(k={v}) types.SimpleNamespace(k={v}) closed({i}) helper "
+    "iter([1,2]) "
     "functools.partial(helper,{i}) [3,1,2] <%'k':1,'j':2%> (1,2.5) 'text' Plainest({new}) {new}.hello torch.ones(2) "
     "types.MappingProxyType(<%1:2%>) "
     "frozenset([1]) range(3) bytearray(b'ab') slice(1,2) collections.Counter('aab') collections.defaultdict(list)"

@@ -28,7 +28,8 @@ def test_the_programs_have_every_kind_of_class_and_change():
     words = (
         "metaclass=M __slots__ property( Data( NonData( __getattr__ __getattribute__ __setattr__ __new__ "
         "__init__ __call__ __bool__ "
-        "__len__ __eq__ __hash__ __iter__ __contains__ __instancecheck__ __subclasscheck__ __index__ __radd__ __format__ "
+        "__len__ __eq__ __hash__ __iter__ __contains__ __instancecheck__ __subclasscheck__ __index__ __radd__ "
+        "__format__ "
         "(abc.ABC) enum.Enum dataclasses.dataclass namedtuple (int) (str) (float) (tuple) (list) (dict) (set) "
         "__bases__ __class__ .register( _value_ _name_ torch.backends. __builtins__ builtins.abs __code__ __defaults__ "
         "__kwdefaults__ cell_contents __doc__ __module__ __qualname__ __name__ del .append( .clear()"

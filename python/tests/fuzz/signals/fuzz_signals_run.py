@@ -3,7 +3,8 @@
     fuzz_signals_run.py [--count N] [--seed FIRST] [--most N] [--show] [--nomemory] [--malloc-debug]
 
 N counts arrivals; each program has twelve. ``--nomemory`` lets allocations fail instead. ``--malloc-debug`` runs under
-PYTHONMALLOC=debug. GODYNAMO_ASAN_PRELOAD in the environment becomes LD_PRELOAD, for libraries built with AddressSanitizer.
+PYTHONMALLOC=debug. GODYNAMO_ASAN_PRELOAD in the environment becomes LD_PRELOAD, for libraries built with
+AddressSanitizer.
 """
 
 from __future__ import annotations

@@ -19,7 +19,10 @@ OPERATIONS = (
     "x = guarded(x, {i}); x = locked(x, RLOCK); x = rescued(x); x = split(x, {i}); x = torch.where(x > 0, x, y)"
 ).split("; ")
 IN_PLACE = "x.add_(1); y.mul_(-1); y[0] = x[1]; x[:1] += 1; y.copy_(x); x.neg_(); x.clamp_(-4, 4)".split("; ")
-DRAWS = "y = torch.rand(3); x = F.dropout(x, 0.5); x = x + torch.randint(0, 3, (3,)); y = torch.bernoulli(torch.full((3,), 0.5))"
+DRAWS = (
+    "y = torch.rand(3); x = F.dropout(x, 0.5); "
+    "x = x + torch.randint(0, 3, (3,)); y = torch.bernoulli(torch.full((3,), 0.5))"
+)
 EFFECTS = (
     "LOG.append({i}); LOG.append({i}); l.append({i}); d['k'] = {i}; d[{i}] = x; o.a = {i}; o.a += 1; COUNT = {i}; "
     "COUNT += 1; G['n'] += 1; print({i}); print({i}, file=OUT); callback({i}); o.seen.append({i}); o.prop = {i}; "
@@ -31,7 +34,8 @@ BREAKS = (
 ).split("; ")
 CONTEXTS = (
     "Own({i}); Own({i}) as c; managed({i}); managed({i}) as c; bare_managed({i}); RLOCK; LOCK; LOCK; o.counted; "
-    "Forgiving({i}); torch.no_grad(); torch.no_grad(); torch.enable_grad(); torch.autocast('cpu', dtype=torch.bfloat16); "
+    "Forgiving({i}); torch.no_grad(); torch.no_grad(); torch.enable_grad(); torch.autocast('cpu', "
+    "dtype=torch.bfloat16); "
     "torch.set_grad_enabled(False); contextlib.suppress(Timeout); contextlib.redirect_stdout(OUT); Own({i}), RLOCK; "
     "managed({i}), torch.no_grad(); contextlib.ExitStack() as stack; contextlib.nullcontext()"
 ).split("; ")

@@ -79,9 +79,12 @@ def test_a_seed_is_one_program_that_compiles():
 def test_the_programs_have_every_part():
     bodies = "\n".join(SIGNALS.text(seed).split("\ndef fn(", 1)[1] for seed in range(400))
     words = (
-        "LOCK RLOCK Own( managed( no_grad() autocast( suppress( ExitStack() try: except~Timeout except~BaseException finally: "
-        "else: for while turns( graph_break() print( callback( sig.tick sig.pytick Halved.apply Mortal( rand( add_( COUNT o.prop "
-        "next( .close() def~f raise return 'interrupt' 'timeout' 'exit' 'sent' 'returns' 'forward' 'wrapper' 'aot_eager' "
+        "LOCK RLOCK Own( managed( no_grad() autocast( suppress( ExitStack() try: except~Timeout except~BaseException "
+        "finally: "
+        "else: for while turns( graph_break() print( callback( sig.tick sig.pytick Halved.apply Mortal( rand( add_( "
+        "COUNT o.prop "
+        "next( .close() def~f raise return 'interrupt' 'timeout' 'exit' 'sent' 'returns' 'forward' 'wrapper' "
+        "'aot_eager' "
         "'calls' 'alloc' 'thread'"
     )
     for word in words.split():

@@ -16,35 +16,42 @@ HEADER = "def fn(x, y, n, l, d, o, m, w):"
 
 UNARY = "relu sin cos tanh sigmoid exp abs neg clone detach contiguous square float double sign floor erf".split()
 IN_PLACE = (
-    "add_({i}) mul_({i}) zero_() relu_() neg_() sin_() clamp_(min={i}) copy_({u}) add_({u}) mul_({u}) sub_({u},alpha=2) "
+    "add_({i}) mul_({i}) zero_() relu_() neg_() sin_() clamp_(min={i}) copy_({u}) add_({u}) mul_({u}) "
+    "sub_({u},alpha=2) "
     "fill_({i}) masked_fill_({u}>0,{i}) uniform_() normal_() t_() detach_() requires_grad_() requires_grad_(False) "
-    "bernoulli_(0.5) addcmul_({u},{u}) unsqueeze_(0) squeeze_() sigmoid_() clamp_(-1,1) lerp_({u},0.5) random_(5) abs_() "
+    "bernoulli_(0.5) addcmul_({u},{u}) unsqueeze_(0) squeeze_() sigmoid_() clamp_(-1,1) lerp_({u},0.5) random_(5) "
+    "abs_() "
     "set_({u}) exponential_() index_fill_(0,torch.tensor([0]),{i}) cumsum_(0) transpose_(0,1) retain_grad()"
 ).split()
 #: views with the tensor's own shape
 PLAIN_VIEWS = (
-    "[:] .t().t() .unsqueeze(0)[0] .expand_as({u}) .data .detach() .view_as({t}) .real .T.T .mT.mT .view({t}.shape) [...]"
+    "[:] .t().t() .unsqueeze(0)[0] .expand_as({u}) .data .detach() .view_as({t}) .real .T.T .mT.mT .view({t}.shape) "
+    "[...]"
 ).split()
 VIEWS = (
     "[0] [:1] [:,:2] [-1:] [...,0] [None] .t().t() .view(-1) .reshape(-1,4) .unsqueeze(0)[0] .narrow(-1,0,2) "
     ".expand_as({u}) "
     ".chunk(2,-1)[0] .unbind(0)[0] .transpose(0,-1) .data .detach() .view_as({u}) .select(0,0) .diagonal() .real "
     ".flatten() "
-    ".split(1)[0] .squeeze() .unfold(-1,2,2) .T .view(4,-1) .as_strided((2,),(1,)) .mT .contiguous() .to(torch.float32) "
+    ".split(1)[0] .squeeze() .unfold(-1,2,2) .T .view(4,-1) .as_strided((2,),(1,)) .mT .contiguous() "
+    ".to(torch.float32) "
     ".type_as({u}) .movedim(0,-1) .swapaxes(0,-1) .ravel()"
 ).split()
 DTYPES = "float32 float64 float16 bfloat16 int64 bool".split()
 RANDOM = (
     "F.dropout({t},0.5) F.dropout({t},0.5,m.training) torch.rand_like({t}.float()) torch.randn(4) torch.rand({r},4) "
-    "torch.bernoulli({t}.detach().float().sigmoid()) torch.randperm(4)[:4].float() torch.normal({t}.detach().float(),1.0) "
+    "torch.bernoulli({t}.detach().float().sigmoid()) torch.randperm(4)[:4].float() "
+    "torch.normal({t}.detach().float(),1.0) "
     "torch.nn.functional.alpha_dropout({t},0.3,True) m.drop({t}) torch.randn_like({t}.float())*0.1 "
     "torch.randint(0,3,(4,)) torch.nn.functional.gumbel_softmax({t}.float(),dim=-1) F.rrelu({t},0.1,0.3,m.training)"
 ).split()
 MODULE = (
     "m({t}) m.lin({t}) m.counted({t}) m.moving({t}) m.keep({t}) m.frozen({t}) m.norm({t}) m.tied({t}) m.layers[2]({t}) "
-    "F.linear({t},m.lin.weight,m.lin.bias) F.linear({t},w) ({t}@w) twice(m.lin,{t}) torch.nn.Sequential(m.lin,m.drop)({t}) "
+    "F.linear({t},m.lin.weight,m.lin.bias) F.linear({t},w) ({t}@w) twice(m.lin,{t}) "
+    "torch.nn.Sequential(m.lin,m.drop)({t}) "
     "m.stacked({t}) m.stacked({t},{u}) m.stacked({t}) m.parts[1](m.parts[0]({t})) "
-    "m.layers[0](m.drop({t})) m.forward({t}) (m.kept+{t}) m.lin.weight.t() m.mean m.lin.bias w[:1] m.lin.weight.data[0] "
+    "m.layers[0](m.drop({t})) m.forward({t}) (m.kept+{t}) m.lin.weight.t() m.mean m.lin.bias w[:1] "
+    "m.lin.weight.data[0] "
     "torch.utils.checkpoint.checkpoint(m,{t},use_reentrant=False) "
     "torch.utils.checkpoint.checkpoint(m.lin,{t},use_reentrant=True) "
     "torch.func.functional_call(m.lin,dict(m.lin.named_parameters()),({t},))"
@@ -53,7 +60,8 @@ AUTOGRAD = (
     "Scale.apply({t}) Scale.apply({t},3.0) torch.autograd.grad({t}.sum(),w,allow_unused=True)[0] "
     "torch.autograd.grad(({t}*w.sum()).sum(),[w],create_graph=True)[0][0] w.grad {t}.grad {t}._base m.lin.weight.grad "
     "torch.func.grad(lambda~z:(z*z).sum())({t}.detach()) torch.vmap(lambda~z:z*2)({t}) {t}.detach().requires_grad_() "
-    "torch.nn.Parameter({t}.detach().clone()) torch.func.vmap(torch.sin)({t}) torch.func.jvp(torch.sin,({t},),({t},))[1] "
+    "torch.nn.Parameter({t}.detach().clone()) torch.func.vmap(torch.sin)({t}) "
+    "torch.func.jvp(torch.sin,({t},),({t},))[1] "
     "torch.func.vjp(torch.cos,{t})[0] torch.no_grad()(lambda:{t}*w.sum())() "
     "torch.autograd.forward_ad.unpack_dual({t}).primal"
     " torch.vmap(lambda~z:z*{t}.sum()+{i})({u}) torch.func.grad(lambda~z:(z*{u}).sum()+{i})({t}) "
@@ -69,7 +77,8 @@ SHAPED = (
     "torch.cat([{t},{u}]).view(-1,4)[:{r}] torch.stack([{t},{u}])[0] F.layer_norm({t},(4,)) F.softmax({t},-1) "
     "{t}.cumsum(0) "
     "F.gelu({t}) {t}.sum(0,keepdim=True) {t}.mean(-1,keepdim=True) torch.where({t}>0,{t},{u}) {t}.clamp(-1,1) "
-    "{t}.masked_fill({u}>0,{i}) torch.einsum('...i,...i->...i',{t},{u}) {t}.sort(-1)[0] {t}.max(-1,keepdim=True).values "
+    "{t}.masked_fill({u}>0,{i}) torch.einsum('...i,...i->...i',{t},{u}) {t}.sort(-1)[0] "
+    "{t}.max(-1,keepdim=True).values "
     "torch.zeros(4) torch.ones({r},4) torch.tensor([1.0,2.0,{i},4.0]) torch.arange(4.) {t}.new_zeros(4) "
     "torch.full((4,),{i}) "
     "torch.zeros_like({t}) {t}.flip(-1) torch.maximum({t},{u}) {t}.roll(1,0) "
@@ -78,7 +87,8 @@ SHAPED = (
     "{t}.topk(2,-1).values.sum(-1,keepdim=True) "
     "torch.linspace(0,1,4) {t}.to({u}.dtype) {t}.type(torch.get_default_dtype()) {t}.to(torch.complex64).real "
     "{t}.nonzero() "
-    "torch.addmm(m.mean,{t},w) {t}.index_select(0,torch.tensor([0])) {t}[torch.tensor([0,0])] {t}[{u}>0] {t}.repeat(1,1) "
+    "torch.addmm(m.mean,{t},w) {t}.index_select(0,torch.tensor([0])) {t}[torch.tensor([0,0])] {t}[{u}>0] "
+    "{t}.repeat(1,1) "
     "torch.atleast_2d({t}) torch.broadcast_tensors({t},{u})[0] {t}.item() {t}.numpy() "
     "torch.from_numpy({t}.detach().numpy())"
 ).split()
@@ -92,7 +102,8 @@ FLAGS = (
     "w.requires_grad "
     "len(list(m.parameters()))>3 m.lin.weight~is~w {t}.numel()>4 torch.equal({t},{u}) "
     "torch.allclose({t}.float(),{u}.float()) "
-    "{t}.stride()=={u}.stride() {t}.storage_offset()>0 {t}._is_view() hasattr(m,'extra') isinstance({t},torch.nn.Parameter)"
+    "{t}.stride()=={u}.stride() {t}.storage_offset()>0 {t}._is_view() hasattr(m,'extra') "
+    "isinstance({t},torch.nn.Parameter)"
 ).split()
 STATEMENTS = (
     "{t}.sum().backward() {t}.sum().backward() {t}.float().mean().backward(retain_graph=True) m.zero_grad() "
@@ -101,7 +112,8 @@ STATEMENTS = (
     "m.extra={i} m.requires_grad_() m.drop.p=0.3 m.calls+=1 m.lin.weight.data.mul_(0.5) m.lin.bias.grad=torch.ones(4) "
     "m.lin.bias.data=torch.zeros(4) m.mean.zero_() m.register_buffer('late',{t}.detach()) "
     "m.lin.register_forward_hook(scaling_hook) "
-    "m.drop.register_forward_hook(observed_hook) clear_hooks(m) {t}.register_hook(shown(LOG,{i})) torch.manual_seed({i}) "
+    "m.drop.register_forward_hook(observed_hook) clear_hooks(m) {t}.register_hook(shown(LOG,{i})) "
+    "torch.manual_seed({i}) "
     "torch.autograd.backward([{t}.sum(),{u}.sum()]) torch.nn.utils.clip_grad_norm_(m.parameters(),0.1) "
     "torch.optim.SGD(m.parameters(),0.1,momentum=0.9).step() torch.optim.AdamW([w],0.01).step() "
     "print({t}.shape,{t}.requires_grad) "
@@ -114,7 +126,8 @@ STATEMENTS = (
     "LOG.append({t}.tolist()) m.load_state_dict(m.state_dict()) torch.add({t},{u},out={t}) torch.mul({t},2,out=y) "
     "w.grad.zero_() "
     "{t}.grad=None {t}.data={t}.data*2 print(sorted(m.state_dict())) torch.set_rng_state(torch.get_rng_state()) "
-    "m.float() m.double() x.add_({i}) y.mul_(2) w.add_(1) print(changed({t}).dtype) half_in_place({t}) half_in_place(y) "
+    "m.float() m.double() x.add_({i}) y.mul_(2) w.add_(1) print(changed({t}).dtype) half_in_place({t}) "
+    "half_in_place(y) "
     "m.lin.weight=torch.nn.Parameter(torch.eye(4)) m.half_hidden={t} m.lin.weight.grad.add_(1) "
     "torch.nn.init.zeros_(m.lin.bias) "
     "{t}.requires_grad=True {t}.retain_grad() {l}.append({t}) d['t']={t} m.lin.bias.add_(1) {t}[0]={u}[0] "
@@ -131,7 +144,8 @@ CONTEXTS = (
     "torch.backends.mkldnn.flags(enabled=False) torch.device('cpu') torch.autograd.set_multithreading_enabled(False)"
 ).split()
 LOOPS = (
-    "m.parameters() {t} {t}.unbind(0) [{t},{u}] m.layers pairs({t}) {t}.chunk(2,-1) torch.tensor([1.0,2.0]) {t}.split(1) "
+    "m.parameters() {t} {t}.unbind(0) [{t},{u}] m.layers pairs({t}) {t}.chunk(2,-1) torch.tensor([1.0,2.0]) "
+    "{t}.split(1) "
     "(w,{t}) reversed([{t},{u}]) m.lin.parameters()"
 ).split()
 EXTRA = ["torch_statement"] * 3 + ["torch_in_place"] * 2 + ["torch_view"] * 2 + ["random_tensor"]
