@@ -66,7 +66,8 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	if !ok || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
 		return nil, false, nil
 	}
-	// typing.List[int] only: types.GenericAlias would read the name from its class, whose metaclass may have a __getattr__.
+	// typing.List[int] only: types.GenericAlias would read the name from its class, whose metaclass may have a
+	// __getattr__.
 	if inst, ok := tx.Scope().InstanceAttr(c.Value, "_inst"); ok && inst == py.False() {
 		return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
 	}

@@ -63,9 +63,9 @@ typedef struct {
 typedef struct {
     uint32_t start, end;
     uint32_t chain;
-    uint32_t place; /* another chain: where the user's own code raises what came from outside while this ran
-        (calls/rerun.h). Of a graph: an
-                     * operation of it, for exceptions that do not say which one they ended */
+    /* another chain: where the user's own code raises what came from outside while this ran (calls/rerun.h). Of a
+     * graph: an operation of it, for exceptions that do not say which one they ended */
+    uint32_t place;
     uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
 } gd_tb_row;
 enum {
@@ -107,22 +107,18 @@ typedef struct {
     const gd_tb_row *tb_rows;
     uint32_t ntb_rows;
     uint32_t reserved;
-    PyObject *chains; /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost
-                                      last; the outermost one stands for the transformed frame itself, and may have a
-                                      fifth
-                                      item: its variables, a tuple of (index in localsplus, index of the transformed
-                                      frame's
-                                      variable that has the value) and (index, -1, value). A sixth item: how often its
-                                      instruction runs before it is this operation's; its complement where an exception
-                                      from outside is raised in place of the operation. NULL: no rows */
+    /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost last. The outermost one is
+     * the transformed frame itself, and may have a fifth item: its variables, a tuple of (index in localsplus, index of
+     * the transformed frame's variable that has the value) and (index, -1, value). A sixth item: how often its
+     * instruction runs before it is this operation's; its complement where an exception from outside is raised in place
+     * of the operation. NULL: no rows */
+    PyObject *chains;
     PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
     PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
-    PyObject
-        *operations; /* borrowed tuple of (name, chain), one per operation of the compiled graph, or NULL: a traceback
-        out
-                             of the graph is given the failed one's chain (GD_TB_GRAPH). Behind them (name, chain,
-                             number of
-                             levels that are not the function's) of the graphs of functions that operations are given */
+    /* borrowed tuple of (name, chain), one per operation of the compiled graph, or NULL: a traceback out of the graph
+     * is given the failed one's chain (GD_TB_GRAPH). After them (name, chain, number of levels that are not the
+     * function's) of the graphs of functions that operations are given */
+    PyObject *operations;
     PyObject *info; /* borrowed dict: what explain() shows */
     PyObject *orig_code; /* borrowed: the user's code object this entry stands for */
 } gd_entry_spec;

@@ -12,20 +12,20 @@
 /* clang-format off */
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(given_up) X(raised) X(internal_errors) \
-    X(refused) X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant)
+    X(refused) X(limit_reached) X(evicted) X(invalidated) X(unbound) X(traced) X(disabled) X(run_only) X(reentrant) \
     X(in_progress) X(torch_mode) \
     X(watched) X(cold) X(no_headroom) X(no_golib) X(fresh_guard_failed) X(golib_loads) X(golib_calls) X(forked_inside) \
     X(hook_installs) X(hook_frames) X(hook_served) X(hook_no_extent) X(hook_throw) X(hook_mode) X(hook_traced) \
     X(hook_generator) X(hook_not_function) X(hook_started) X(hook_own_frame) X(hook_ours) X(hook_skip) \
     X(hook_inner_limit) X(hook_no_headroom) X(hook_original)
-    /* clang-format on */
+/* clang-format on */
 
-    enum {
+enum {
 #define X(name) GD_COUNT_##name,
-        GD_COUNTERS(X)
+    GD_COUNTERS(X)
 #undef X
-            GD_NCOUNTERS
-    };
+        GD_NCOUNTERS
+};
 
 /* Modes of a thread (set_mode). */
 enum {

@@ -3,7 +3,7 @@
  *
  *   Callable W ──▶ FrameCache of W's code ──▶ GuardedCode, most recently used first
  *       └────────▶ Root ──▶ inner: FrameCaches of frames the hook serves, found by (code, globals) through the
- *       ExtraState
+ *                           ExtraState
  *
  * A resume function's W has a FrameCache of its own and its family's Root; nothing points from Root back to a W.
  */

@@ -4,9 +4,9 @@
  * exception to its handlers, contexts and finally blocks. Two kinds of exceptions end transformed code:
  *
  *   it came from outside (interrupt.h)   it is raised in the user's code at the operation that it ended, or, where
- *                                        getting there again
- *                                        takes long, before that inside of the same block: throws. Where the code does
- *                                        not get there, its result is dropped and the exception raised in its place.
+ *                                        getting there again takes long, before that inside of the same block: throws.
+ *                                        Where the code does not get there, its result is dropped and the exception
+ *                                        raised in its place.
  *   an operation raised it               the operation raises it again. A trace function sees that it does; one that
  *                                        does not was from outside after all, and is raised when the code has ended.
  *

@@ -246,9 +246,8 @@ predicate_holds(PyObject *predicate, PyObject *v)
 {
     Py_INCREF(v);
     int held = gd_hold_signals();
-    gd_thread
-        /* what a guard calls is not served: an entry of its own might be guarded by the same predicate */
-        .translating++;
+    /* what a guard calls is not served: its own entry might be guarded by the same predicate */
+    gd_thread.translating++;
     PyObject *result = PyObject_CallOneArg(predicate, v);
     Py_DECREF(v);
     int truth = result != NULL ? PyObject_IsTrue(result) : -1;

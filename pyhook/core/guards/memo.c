@@ -5,9 +5,8 @@
  *
  *   UNKNOWN   nothing: nodes that read it are run
  *   ADDRESS   the memo proves the address of its object, and that an object lives there: it may be another one than
- *             then,
- *             if the other took its place in memory and in its owner meanwhile. Words of it may be watched once its
- *             type is known to be the same type, which takes a type that cannot have died
+ *             then, if the other took its place in memory and in its owner meanwhile. Words of it may be watched once
+ *             its type is known to be the same type, which takes a type that cannot have died
  *   OBJECT    the memo proves that it is the object it was then: its owner is a dict whose version tag is unchanged,
  *             or a class whose version is (no two states of any dicts or classes share one), or the entry itself
  *
