@@ -118,7 +118,7 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 	return s.Adopt(object(p)), nil
 }
 
-// originAttr is where a resume function says what it stands for (translate.Origin).
+// originAttr is where a resume function says what it represents (translate.Origin).
 const originAttr = "__godynamo_origin__"
 
 // Resume implements translate.Installer: resume callables are kept by the family (by code, globals, builtins, place,
@@ -169,7 +169,7 @@ func (i *installer) root(s *py.Scope) py.Object {
 	return i.owner
 }
 
-// readOrigin is what a resume function stands for; nil for other functions.
+// readOrigin is what a resume function represents; nil for other functions.
 func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 	v, ok := py.Answered(s.GetAttr(function, originAttr))
 	if !ok {

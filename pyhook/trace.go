@@ -107,7 +107,7 @@ func phaseTimes(s *py.Scope, c *translate.Clock) py.Object {
 	return s.Tuple(rows...)
 }
 
-// callTimes is ((parent, name, file, line, count, µs), ...), a caller in front of its callees.
+// callTimes is ((parent, name, file, line, count, µs), ...), a caller before its callees.
 func callTimes(s *py.Scope, c *translate.Clock) py.Object {
 	var rows []py.Object
 	for _, call := range c.Calls {

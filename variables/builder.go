@@ -224,7 +224,7 @@ func frozenFunctions(tx Translator, obj py.Object, src guards.Source) (VariableT
 	return v, nil
 }
 
-// holdsFunctions tells whether the members of a real set are constants and functions, and notes those.
+// holdsFunctions reports whether the members of a real set are constants and functions, and notes those.
 func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	for _, o := range s.history {
 		if isImmutable(tx, o) {
@@ -256,7 +256,7 @@ func isFunctionKey(tx Translator, o py.Object) bool {
 	return false
 }
 
-// isTupleOfKeys tells tuples of plain values and functions or classes, the keys of tables by several types.
+// isTupleOfKeys recognizes tuples of plain values and functions or classes, the keys of tables by several types.
 func isTupleOfKeys(tx Translator, o py.Object) bool {
 	return o.Kind() == py.Tuple && !slices.ContainsFunc(tx.Scope().Items(o), func(it py.Object) bool {
 		return !isImmutable(tx, it) && !isFunctionKey(tx, it) && !isTupleOfKeys(tx, it)
@@ -287,7 +287,7 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil
 }
 
-// wrapFunction guards a function by its code, not by its identity: closures made anew with the same code need no new
+// wrapFunction guards a function by its code, not by its identity: closures rebuilt with the same code need no new
 // translation, and a replaced __code__ needs one. Defaults and cells are guarded where they are read.
 func wrapFunction(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {

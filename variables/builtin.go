@@ -101,7 +101,7 @@ func init() {
 	}
 }
 
-// HandledBuiltin tells builtins whose calls on tracked values the translator does itself.
+// HandledBuiltin recognizes builtins whose calls on tracked values the translator does itself.
 func HandledBuiltin(name string) bool { return builtinHandlers[name] != nil }
 
 func operatorOrFold(tx Translator, op opcode.BinaryOp, a []VariableTracker) (VariableTracker, error) {

@@ -130,7 +130,7 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, names)
 }
 
-// ofBuiltinType tells values of Python's own data types.
+// ofBuiltinType recognizes values of Python's own data types.
 func ofBuiltinType(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *ListVariable, *DictVariable, *SetVariable, *RangeVariable, *DequeVariable:

@@ -15,7 +15,7 @@ type replacement struct {
 // polyfillName marks module dicts and classes of godynamo._polyfills; of classes it says what they are.
 const polyfillName = "__godynamo_polyfill__"
 
-// IsPolyfill tells the globals of modules whose code stands for C code.
+// IsPolyfill tells the globals of modules whose code represents C code.
 func (w *World) IsPolyfill(s *py.Scope, globals py.Object) bool {
 	_, ok := s.DictGetName(globals, polyfillName)
 	return ok
@@ -63,7 +63,7 @@ func constSource(tx Translator, obj py.Object, text string) guards.Source {
 	return guards.NewConstSource(tx.Output().Const(obj), text)
 }
 
-// OurOwn is the object behind a tracker that was read inside a polyfill; nobody changes it.
+// OurOwn is the object of a tracker that was read inside a polyfill; nobody changes it.
 func OurOwn(v VariableTracker) (py.Object, bool) {
 	if v.Source() == nil || v.Source().GuardSource() != guards.SourcePolyfill {
 		return py.Object{}, false
@@ -269,7 +269,7 @@ func standInType(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NoneConst(), nil
 }
 
-// public tells attributes of the C type that the polyfill class has too.
+// public recognizes attributes of the C type that the polyfill class has too.
 func (s *StandInVariable) public(tx Translator, name string) bool {
 	names, ok := tx.Scope().TypeLookup(s.state.Class, "__public__")
 	if !ok {

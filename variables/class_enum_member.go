@@ -16,7 +16,7 @@ func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
 	return c, ok && tx.World().IsEnum(tx.Scope(), c.Value)
 }
 
-// byEnum tells functions of module enum.
+// byEnum recognizes functions of module enum.
 func byEnum(tx Translator, fn py.Object) bool {
 	module, ok := py.Answered(tx.Scope().GetAttr(fn, "__module__"))
 	return ok && module.Kind() == py.Str && py.GoString(module) == "enum"
@@ -175,7 +175,7 @@ func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownT
 	return n == opcode.NB_REMAINDER && hasOwnText(tx, b), nil
 }
 
-// hasOwnText tells members of enum classes that say what their text is.
+// hasOwnText recognizes members of enum classes that say what their text is.
 func hasOwnText(tx Translator, v VariableTracker) bool {
 	return memberMethod(tx, v, "__str__", false) != nil || memberMethod(tx, v, "__repr__", false) != nil
 }

@@ -101,8 +101,8 @@ func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	}
 }
 
-// mayChange tells classes that a program may change from those of libraries whose classes nobody does: torch's, and
-// ours.
+// mayChange recognizes classes that a program may change from those of libraries whose classes nobody does: torch's,
+// and ours.
 func (w *World) mayChange(tx Translator, class py.Object) bool {
 	known, ok := w.fixed[class]
 	if !ok {
@@ -125,7 +125,7 @@ func (w *World) lacks(tx Translator, class py.Object, name string) {
 	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(found), guards.KeepWeak))
 }
 
-// isDescriptor tells whether an object has __get__, and __set__ or __delete__, for its class.
+// isDescriptor reports whether an object has __get__, and __set__ or __delete__, for its class.
 func isDescriptor(tx Translator, d py.Object) (get, data bool) {
 	get, data = py.Descriptor(d)
 	if t := d.Type(); py.Is(t, py.HeapType) {

@@ -10,19 +10,19 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ComputedVariable is a plain Python value that the transformed function computes anew on each call, with plain Python,
-// and of which the translation knows the exact type alone: a random number, and what the program makes of it. It can be
-// stored, returned, printed, computed with, and it may be an operand of the graph; control flow that depends on it
-// splits the frame.
+// ComputedVariable is a plain Python value that the transformed function computes again on each call, with plain
+// Python, and of which the translation knows the exact type alone: a random number, and what the program makes of it.
+// It can be stored, returned, printed, computed with, and it may be an operand of the graph; control flow that depends
+// on it breaks the graph.
 //
-// What computes it is an event (Output.Compute). A backend that takes whole graphs has these in front of its graph,
-// which takes the numbers as inputs.
+// What computes it is an event (Output.Compute). A backend that takes whole graphs has these before its graph, which
+// takes the numbers as inputs.
 type ComputedVariable struct {
 	Base
 	Type py.Object
 	// limit bounds an int: at most this in size; 0 where nothing is known.
 	limit int64
-	// input is the tensor that stands for the number in a whole graph, made when one asks.
+	// input is the tensor that represents the number in a whole graph, made when one asks.
 	input *TensorVariable
 }
 
@@ -35,7 +35,7 @@ func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 // PythonType implements Typed.
 func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
 
-// Truth implements Truther: the program's control flow depends on the value, and the frame is split.
+// Truth implements Truther: the program's control flow depends on the value, and the graph breaks.
 func (v *ComputedVariable) Truth(Translator) (bool, error) {
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) +
 		" that each call computes", DataDependent: true}
@@ -53,8 +53,8 @@ func compute(tx Translator, class py.Object, operands []VariableTracker,
 	return v, nil
 }
 
-// ComputedBefore is a value that the piece of the frame in front of this one has computed; nil where it is none of a
-// plain type.
+// ComputedBefore is a value that the piece of the frame before this one has computed; nil where it is none of a plain
+// type.
 func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTracker {
 	v := &ComputedVariable{Base: Base{Src: src}, Type: obj.Type()}
 	if !IsComputedPlain(tx, v) {
@@ -64,7 +64,7 @@ func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTra
 	return v
 }
 
-// IsComputedPlain tells computed numbers and texts.
+// IsComputedPlain recognizes computed numbers and texts.
 func IsComputedPlain(tx Translator, v VariableTracker) bool {
 	x, ok := v.(*ComputedVariable)
 	if !ok {
@@ -74,13 +74,13 @@ func IsComputedPlain(tx Translator, v VariableTracker) bool {
 	return number || x.Type == tx.World().Builtin("str")
 }
 
-// isComputed tells values of ComputedVariable.
+// isComputed recognizes values of ComputedVariable.
 func isComputed(v VariableTracker) bool {
 	_, ok := v.(*ComputedVariable)
 	return ok
 }
 
-// isComputedNumber tells those of them that arithmetic takes.
+// isComputedNumber recognizes those of them that arithmetic takes.
 func isComputedNumber(tx Translator, v VariableTracker) bool {
 	_, ok := numberLetter(tx, v)
 	return ok
@@ -109,7 +109,7 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 }
 
 // computedOperator is an arithmetic operator on numbers of which one is computed; false for others. Only what cannot
-// raise is computed: the exception would come before effects of the program that stand in front of it.
+// raise is computed: the exception would come before effects of the program that stand before it.
 func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -336,8 +336,8 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	return v, true, err
 }
 
-// wholeGraphOperators are operators that give bit by bit the same where one operand is a 0-dimensional tensor in the
-// place of a Python number, as long as the other has dimensions and a type that the number does not change.
+// wholeGraphOperators are operators that give bit by bit the same where one operand is a 0-dimensional tensor in place
+// of a Python number, as long as the other has dimensions and a type that the number does not change.
 var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true,
 	"le": true, "eq": true,
 	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
@@ -378,7 +378,7 @@ func numberOperands(tx Translator, name string, operands []VariableTracker) erro
 	return nil
 }
 
-// tensorOf is the graph input that stands for a computed number.
+// tensorOf is the graph input that represents a computed number.
 func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	fn, example, err := computedModule(tx, "as_tensor", x.Type)
 	if err != nil {
@@ -418,8 +418,8 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 	return fn, example, err
 }
 
-// TakesNumber tells operations of a graph written inline that may take a computed number: its value decides nothing
-// about the result's metadata.
+// TakesNumber recognizes operations of a graph written inline that may take a computed number: its value decides
+// nothing about the result's metadata.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {

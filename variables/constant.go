@@ -199,7 +199,7 @@ func ownContainer(tx Translator, o py.Object,
 	return nil, nil
 }
 
-// isImmutable tells objects that a ConstantVariable may stand for.
+// isImmutable recognizes objects that a ConstantVariable may represent.
 func isImmutable(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind,
@@ -230,7 +230,7 @@ func deepImmutable(tx Translator, o py.Object) bool {
 // Observe turns an exception of CPython's into the program's own.
 func Observe(err error) error { return observed(err) }
 
-// observed turns an exception of CPython's into the program's own: the frame is split there and CPython raises it.
+// observed turns an exception of CPython's into the program's own: the graph breaks there and CPython raises it.
 func observed(err error) error {
 	if e, ok := err.(*py.Error); ok {
 		return &exc.Observed{TypeName: py.TypeName(e.Type), Text: e.Text, Real: e.Value}

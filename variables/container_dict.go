@@ -50,7 +50,7 @@ func (d *DictVariable) Values() []VariableTracker { return capped(d.values) }
 // Plain reports whether the dict is an exact one.
 func (d *DictVariable) Plain() bool { return d.class.IsNull() && d.factory == nil }
 
-// Swap puts v in the place of the i-th value, until another Swap puts that back: it is no effect of the program's.
+// Swap puts v in place of the i-th value, until another Swap puts that back: it is no effect of the program's.
 func (d *DictVariable) Swap(i int, v VariableTracker) (before VariableTracker) {
 	before, d.values[i] = d.values[i], v
 	return before

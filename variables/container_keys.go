@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares: a value known wholly stands
-// for itself, a tensor or another value compared by identity has a bare object() that is its own in the whole
+// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares: a value known wholly
+// represents itself, a tensor or another value compared by identity has a bare object() that is its own in the whole
 // translation, a tuple is the tuple of its items' stand-ins. Equality of keys, order of iteration and the errors of
 // unhashable values are therefore CPython's.
 type keyring struct {
@@ -106,7 +106,7 @@ func hashOf(tx Translator, o py.Object) (py.Object, error) {
 	return h, observed(err)
 }
 
-// hashResult is the hash that an integer from __hash__ stands for: slot_tp_hash of CPython 3.11, Objects/typeobject.c.
+// hashResult is the hash that an integer from __hash__ represents: slot_tp_hash of CPython 3.11, Objects/typeobject.c.
 // One that fits a machine word is taken as it is.
 func hashResult(tx Translator, h py.Object) (py.Object, error) {
 	switch n, ok := py.AsInt(h); {
@@ -124,7 +124,7 @@ func sameInt(a, b py.Object) bool {
 	return ok && ok2 && x == y
 }
 
-// plainHash tells classes (zero: the base itself) that hash and compare as the builtin type they extend.
+// plainHash recognizes classes (zero: the base itself) that hash and compare as the builtin type they extend.
 func plainHash(tx Translator, class, base py.Object) bool {
 	if class.IsNull() || class == base {
 		return true
@@ -336,7 +336,7 @@ func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Objec
 	return nil
 }
 
-// member is the tracker behind a stand-in.
+// member is the tracker of a stand-in.
 func (r *keyring) member(standIn py.Object) VariableTracker {
 	if v, ok := r.members[standIn]; ok {
 		return v

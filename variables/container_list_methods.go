@@ -338,7 +338,7 @@ func clamp(i, n int) int {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// wrongCall is a call whose arguments the method refuses, or that is not modelled: the frame is split, and CPython
+// wrongCall is a call whose arguments the method refuses, or that is not modelled: the graph breaks, and CPython
 // decides.
 func wrongCall(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) error {
 	return unsupported(exc.CallUnsupported, "%s of %s with %d arguments", name, Describe(tx, v), len(args)+len(kwargs))

@@ -88,7 +88,7 @@ func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *Tu
 	return &TupleVariable{Base: Base{Src: src}, items: items, class: class}
 }
 
-// exact tells tuples of tuple itself: CPython gives the object where it would make an equal one.
+// exact recognizes tuples of tuple itself: CPython gives the object where it would make an equal one.
 func (t *TupleVariable) exact() bool { return t.class.IsNull() && t.holder == nil }
 
 // Subclass is the tuple's class where that is a subclass of tuple; zero for an exact tuple.

@@ -307,7 +307,7 @@ var setOperators = map[opcode.BinaryOp]string{
 	opcode.NB_XOR: "symmetric_difference", opcode.NB_INPLACE_XOR: "symmetric_difference_update",
 }
 
-// setLike tells operands of set operators: sets, frozensets, and key and item views.
+// setLike recognizes operands of set operators: sets, frozensets, and key and item views.
 func setLike(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *SetVariable:

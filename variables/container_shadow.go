@@ -61,7 +61,7 @@ func (v *ShadowVariable) Items(tx Translator) ([]VariableTracker, error) {
 	return out, nil
 }
 
-// isShadowType tells types whose instances a ShadowVariable may stand for.
+// isShadowType recognizes types whose instances a ShadowVariable may represent.
 func (w *World) isShadowType(t py.Object) bool { return dictHasType(w.shadowMethods, t) }
 
 // wrapShadow guards the type and the contents of an object of the frame.

@@ -19,7 +19,7 @@ type unseen struct {
 // unseenMethods are those that only add at the end.
 var unseenMethods = map[string]bool{"append": true, "extend": true}
 
-// isUnseen tells lists and deques of the frame that nobody has looked at.
+// isUnseen recognizes lists and deques of the frame that nobody has looked at.
 func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	l, ok := v.(*LazyVariable)
 	if !ok || l.real != nil || l.Src == nil || tx.World().PythonOps {
@@ -88,8 +88,8 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	return true, methodEffect(tx, l, name, given)
 }
 
-// makesRoom reports whether n items can be added unseen: to a deque with a limit, if it only lets go of items that it
-// had at the frame's start, and whose ends run no code.
+// makesRoom reports whether n items can be added unseen: to a deque with a limit, if it only drops items that it had at
+// the frame's start, and whose ends run no code.
 func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
 	if l.obj.Kind() == py.List {
 		return true, nil
@@ -183,7 +183,7 @@ func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// addsUnseen is list.append(items, x), which a call that a split has in front of it has become.
+// addsUnseen is list.append(items, x), which a call that a graph break has before it has become.
 func (u *UnboundMethod) addsUnseen(tx Translator, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if len(args) != 2 {
 		return false, nil

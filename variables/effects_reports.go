@@ -56,7 +56,7 @@ func askEffects(tx Translator, name string, args ...py.Object) (py.Object, error
 	return tx.Scope().Call(fn, args...)
 }
 
-// queued tells whether an effect that prints may be put off to its place among the operations.
+// queued reports whether an effect that prints may be put off to its place among the operations.
 func queued(tx Translator, what string, values []VariableTracker) error {
 	if !tx.World().QueueEffects || tx.InsideTry() { // what the program has put for a stream may raise
 		return unsupported(exc.CallUnsupported, "%s", what)

@@ -13,7 +13,7 @@ import (
 // is an ObjectVariable with it; so its Python-written methods, properties and attributes work as any object's.
 //
 // An exception that was raised while translating has no traceback, and CPython's would have one: such a one never
-// leaves the frame. Where the program wants the object itself, the translation starts anew and lets CPython raise it
+// leaves the frame. Where the program wants the object itself, the translation starts again and lets CPython raise it
 // (RaisedAt).
 type exceptionState struct {
 	args     []VariableTracker
@@ -157,7 +157,7 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	return v, nil
 }
 
-// RaisesA tells whether what the program raised is of a built-in class or one derived from it.
+// RaisesA reports whether what the program raised is of a built-in class or one derived from it.
 func RaisesA(tx Translator, o *exc.Observed, class string) (bool, error) {
 	if o.Value == nil && o.Real == nil {
 		return o.TypeName == class, nil
@@ -450,8 +450,7 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	return enter, exit, nil
 }
 
-// ExceptionClassOf is the class behind a tracker that "except" or "raise" is given; ok false when it is no exception
-// class.
+// ExceptionClassOf is the class of a tracker that "except" or "raise" is given; ok false when it is no exception class.
 func ExceptionClassOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	c, ok := AsConstant(tx, v)
 	if !ok || (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub) || !py.IsSubtype(c, tx.World().BaseException) {

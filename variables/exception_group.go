@@ -61,8 +61,8 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 }
 
 // MatchGroup is what CHECK_EG_MATCH computes: the part of an exception that an except* clause handles, and the rest;
-// nil for none. An exception that is no group is handled in a new one. matches tells whether the clause's classes take
-// an exception of a class.
+// nil for none. An exception that is no group is handled in a new one. matches reports whether the clause's classes
+// take an exception of a class.
 func MatchGroup(tx Translator, e VariableTracker,
 	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	e, err = Realize(tx, e)
@@ -230,7 +230,7 @@ func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableT
 	return NewTuple([]VariableTracker{match, rest}, nil), true, nil
 }
 
-// ExceptionClasses tells whether an exception of a class is one of those that v, a class of exceptions or a tuple of
+// ExceptionClasses reports whether an exception of a class is one of those that v, a class of exceptions or a tuple of
 // such, names; nil for another v.
 func ExceptionClasses(tx Translator, v VariableTracker) (func(class py.Object) bool, error) {
 	v, err := Realize(tx, v)

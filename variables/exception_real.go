@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exceptions that came with the frame, as after a split inside of a handler: real objects, of which each call has
-// another. Their texts are computed anew by each call; nothing but the types of their arguments is guarded.
+// Exceptions that came with the frame, as after a graph break inside of a handler: real objects, of which each call has
+// another. Their texts are computed again by each call; nothing but the types of their arguments is guarded.
 
 // realException tells them.
 func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
@@ -34,7 +34,7 @@ func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) 
 	return exceptionParts(tx, o)
 }
 
-// hasPlainText tells real exceptions whose str() or repr() is CPython's own, of arguments without methods of the
+// hasPlainText recognizes real exceptions whose str() or repr() is CPython's own, of arguments without methods of the
 // program.
 func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error) {
 	s, w := tx.Scope(), tx.World()

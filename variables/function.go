@@ -257,7 +257,7 @@ func (c *CellVariable) Children() []VariableTracker {
 // PythonType implements Typed.
 func (c *CellVariable) PythonType(Translator) (py.Object, error) { return py.CellType(), nil }
 
-// Empty tells whether the cell has no contents now; nothing is guarded.
+// Empty reports whether the cell has no contents now; nothing is guarded.
 func (c *CellVariable) Empty(tx Translator) bool {
 	if c.loaded {
 		return c.contents == nil

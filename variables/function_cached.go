@@ -8,7 +8,7 @@ import (
 
 // Functions wrapped by functools.lru_cache. A call with plain constants that is a hit is captured: the result is what
 // the cache holds, which is guarded, and the call itself is an effect at its place, so that hits are counted and the
-// order of use is CPython's. A miss runs the function, and splits the frame; that entry is good for as long as it would
+// order of use is CPython's. A miss runs the function, and breaks the graph; that entry is good for as long as it would
 // be a miss (python/godynamo/_translator/caches.py).
 
 // cachedCall is a call of such a function; false where it is not known what it would find.
@@ -64,7 +64,7 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 	return tx.Build(parts[1], guards.NewConstSource(out.Const(parts[1]), "___cached_result")), true, nil
 }
 
-// plainKey tells constants whose hash and equality run none of the program's code.
+// plainKey recognizes constants whose hash and equality run none of the program's code.
 func plainKey(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes:

@@ -14,7 +14,7 @@ type OptimizedVariable struct {
 	wraps VariableTracker // a function, or a method where it is bound
 }
 
-// wrapOptimized sees through a callable that stands for function fn.
+// wrapOptimized sees through a callable that represents function fn.
 func wrapOptimized(tx Translator, obj, fn py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out := tx.Output()
 	v := &OptimizedVariable{Base: Base{Src: src}, Obj: obj,

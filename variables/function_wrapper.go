@@ -24,7 +24,7 @@ func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (p
 	return v, guards.NewSlotSource(src, name, off), nil
 }
 
-// inherits tells whether class has name from base.
+// inherits reports whether class has name from base.
 func inherits(tx Translator, class, base py.Object, name string) bool {
 	own, _ := tx.Scope().TypeLookup(class, name)
 	theirs, ok := tx.Scope().TypeLookup(base, name)

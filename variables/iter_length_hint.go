@@ -59,7 +59,7 @@ func plainHint(tx Translator, v, it VariableTracker) error {
 	return nil
 }
 
-// hinted tells values whose length may be for user code to say.
+// hinted recognizes values whose length may be for user code to say.
 func hinted(v VariableTracker) bool {
 	switch v.(type) {
 	case *ObjectVariable, *ClassVariable, *ConstantVariable, *ObjectIterator, *SubscriptIterator, *ReverseIterator:

@@ -181,7 +181,7 @@ func (s *SequenceIterator) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// stepwise tells iterators that can be moved on by asking them alone.
+// stepwise recognizes iterators that can be moved on by asking them alone.
 func (s *SequenceIterator) stepwise() bool {
 	c, ok := s.owner.(*ConstantVariable)
 	_, watch := s.owner.(watched)
@@ -247,7 +247,7 @@ func step(tx Translator, run func() (VariableTracker, error), ends ...string) (V
 	return v, err == nil, err
 }
 
-// raises tells whether an exception is of a builtin class or one derived from it.
+// raises reports whether an exception is of a builtin class or one derived from it.
 func raises(tx Translator, o *exc.Observed, name string) bool {
 	if o.TypeName == name {
 		return true

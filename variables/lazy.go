@@ -37,7 +37,7 @@ func (l *LazyVariable) Guards() guards.Set {
 // Peek is the real object behind a lazy value, without looking at it for the program: no guard follows.
 func (l *LazyVariable) Peek() py.Object { return l.obj }
 
-// Realized tells whether the value has been looked at.
+// Realized reports whether the value has been looked at.
 func (l *LazyVariable) Realized() bool { return l.real != nil }
 
 // Real is the looked-at tracker, nil before.

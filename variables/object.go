@@ -106,7 +106,8 @@ func (o *ObjectVariable) inside(tx Translator) guards.Source {
 	return guards.NewNNModuleSource(o.Src)
 }
 
-// plainGetAttr tells types whose attribute reads are object.__getattribute__'s, with or without a Python __getattr__.
+// plainGetAttr recognizes types whose attribute reads are object.__getattribute__'s, with or without a Python
+// __getattr__.
 func plainGetAttr(tx Translator, class py.Object) bool {
 	g, ok := tx.Scope().TypeLookup(class, "__getattribute__")
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))

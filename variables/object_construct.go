@@ -656,7 +656,7 @@ func (o *ObjectVariable) initDict(tx Translator, d *DictVariable, args []Variabl
 	return fillDict(tx, d, args, kwargs)
 }
 
-// overrides tells whether the instance's class has a method of its own instead of the builtin type's.
+// overrides reports whether the instance's class has a method of its own instead of the builtin type's.
 func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 	for _, n := range names {
 		own, _ := tx.Scope().TypeLookup(o.Class, n)

@@ -88,7 +88,7 @@ func plainResult(tx Translator, r py.Object, what string) (VariableTracker, erro
 	return nil, unsupported(exc.CallUnsupported, "%s of a container returns a %s", what, py.TypeName(r.Type()))
 }
 
-// ofTuples tells methods that tuples and namedtuples' own classes have.
+// ofTuples recognizes methods that tuples and namedtuples' own classes have.
 func ofTuples(tx Translator, d py.Object) bool {
 	switch d.Kind() {
 	case py.WrapperDescr, py.MethodDescr, py.Builtin:

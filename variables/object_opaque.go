@@ -10,14 +10,14 @@ import (
 // OpaqueVariable is a Python object of which nothing is known while translating: what a Python call in the graph
 // returned, or an object of the frame that such a call may have changed (optimize's python_ops). Every operation on it
 // is one more Python operation of the graph, at its place in program order. What depends on its value in the program's
-// control flow splits the frame.
+// control flow breaks the graph.
 type OpaqueVariable struct {
 	Base
 	Node *fxgraph.Node
 	name string // of what was read, for reports: ".read"
 }
 
-// NewOpaque returns the object that a node computes or stands for.
+// NewOpaque returns the object that a node computes or represents.
 func NewOpaque(node *fxgraph.Node, name string) *OpaqueVariable {
 	return &OpaqueVariable{Node: node, name: name}
 }
@@ -64,7 +64,7 @@ func (o *OpaqueVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return pythonEffect(tx, "setitem", o, key, value)
 }
 
-// Truth implements Truther: the program's control flow depends on what a Python call returned, and the frame is split.
+// Truth implements Truther: the program's control flow depends on what a Python call returned, and the graph breaks.
 func (o *OpaqueVariable) Truth(Translator) (bool, error) {
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "result of " + o.Callee(),
 		DataDependent: true}
@@ -140,7 +140,7 @@ func current(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return b.outside, nil
 }
 
-// changeable tells objects that other code can reach and change.
+// changeable recognizes objects that other code can reach and change.
 func changeable(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *ConstantVariable, *RangeVariable, *TupleVariable, *SliceVariable, *TensorVariable, *TensorSequence,
@@ -158,10 +158,10 @@ func changeable(v VariableTracker) bool {
 	return reachable(v)
 }
 
-// reachable tells values with a real object: from then on other code may hold it.
+// reachable recognizes values with a real object: from then on other code may hold it.
 func reachable(v VariableTracker) bool { return Materialized(v) || v.base().outside != nil }
 
-// withinChanged tells kinds that stay known after a Python call, but not what is stored on them.
+// withinChanged recognizes kinds that stay known after a Python call, but not what is stored on them.
 func withinChanged(tx Translator, v VariableTracker) bool {
 	if tx.World().Calls == 0 {
 		return false
@@ -173,7 +173,7 @@ func withinChanged(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// holdsOpaque tells arguments that are opaque, or tuples and lists with such an item.
+// holdsOpaque recognizes arguments that are opaque, or tuples and lists with such an item.
 func holdsOpaque(tx Translator, vs ...VariableTracker) (bool, error) {
 	for _, v := range vs {
 		v, err := Realize(tx, v)
@@ -222,8 +222,8 @@ func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 // onlyStored: how many leading arguments a builtin looks at; the others it hands on or stores.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 
-// looksAtOpaque tells calls of a builtin that Python does, since the builtin looks at an object of which nothing is
-// known.
+// looksAtOpaque recognizes calls of a builtin that Python does, since the builtin looks at an object of which nothing
+// is known.
 func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (bool, error) {
 	if !tx.World().PythonOps {
 		return false, nil
@@ -247,8 +247,8 @@ func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (
 	return false, nil
 }
 
-// lookedAt tells objects that may still be looked at after a Python call: they cannot change, or only their identity
-// counts.
+// lookedAt recognizes objects that may still be looked at after a Python call: they cannot change, or only their
+// identity counts.
 func lookedAt(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Dict, py.DictSub, py.SetKind, py.Module, py.Exception:

@@ -303,7 +303,7 @@ func (o *ObjectVariable) holdsAlready(tx Translator, name string, value Variable
 	return err == nil && held == v, err
 }
 
-// dictless tells classes whose instances have slots alone.
+// dictless recognizes classes whose instances have slots alone.
 func (o *ObjectVariable) dictless(tx Translator) bool {
 	_, has := tx.Scope().TypeLookup(o.Class, "__dict__")
 	return !has

@@ -8,7 +8,7 @@ import (
 
 // WeakrefVariable is a weak reference of the frame, of weakref.ref itself. Calling it gives what the guards have found
 // there; what the program has changed since the frame's start may have ended the object, so behind an effect the call
-// splits the frame, unless a variable still holds the object.
+// breaks the graph, unless a variable still holds the object.
 type WeakrefVariable struct {
 	Base
 	obj py.Object

@@ -225,8 +225,8 @@ func heldOperator(tx Translator, op, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// refuses tells instances of a subclass of a builtin type whose class has the operator's methods itself, once those
-// gave NotImplemented.
+// refuses recognizes instances of a subclass of a builtin type whose class has the operator's methods itself, once
+// those gave NotImplemented.
 func refuses(tx Translator, n opcode.BinaryOp, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	if !ok || o.value == nil {
@@ -486,7 +486,7 @@ func sameClass(a, b VariableTracker) bool {
 	return ok && ok2 && x.Class == y.Class
 }
 
-// properSubclass tells whether type(b) extends type(a).
+// properSubclass reports whether type(b) extends type(a).
 func properSubclass(tx Translator, b, a VariableTracker) bool {
 	bo, ok := b.(*ObjectVariable)
 	if !ok {

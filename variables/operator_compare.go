@@ -102,7 +102,7 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 	return nil, typeError(tx, "'"+op.Symbol()+"' not supported between instances of '\x00' and '\x00'", a, b)
 }
 
-// knownComparison tells kinds whose comparison compareSlot knows wholly.
+// knownComparison recognizes kinds whose comparison compareSlot knows wholly.
 func knownComparison(v VariableTracker) bool {
 	switch v.(type) {
 	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable,
@@ -115,7 +115,7 @@ func knownComparison(v VariableTracker) bool {
 	return false
 }
 
-// typeError fills the operands' type names, as CPython prints them, into a text: \x00 stands for each.
+// typeError fills the operands' type names, as CPython prints them, into a text: \x00 represents each.
 func typeError(tx Translator, text string, operands ...VariableTracker) error {
 	out := ""
 	for _, c := range text {

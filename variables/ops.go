@@ -689,7 +689,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// standsForObject is the object behind trackers that are made anew each time it is met.
+// standsForObject is the object behind trackers that are rebuilt each time it is met.
 func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	switch v.(type) {
 	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:

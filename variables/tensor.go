@@ -80,7 +80,7 @@ func (t *TensorVariable) class(tx Translator) py.Object {
 	return tx.World().TensorType
 }
 
-// Truth implements Truther: it depends on data, so the step loop splits the frame.
+// Truth implements Truther: it depends on data, so the step loop breaks the graph.
 func (t *TensorVariable) Truth(tx Translator) (bool, error) {
 	if v, ok, err := tx.Output().Foresee(tx, t, "bool"); ok || err != nil {
 		return v == py.True(), err
@@ -113,7 +113,7 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	return t.meta, nil
 }
 
-// exemplified tells inputs whose real tensor still has their metadata.
+// exemplified recognizes inputs whose real tensor still has their metadata.
 func (t *TensorVariable) exemplified() bool { return !t.Example.IsNull() && !t.Changed }
 
 // change says that an operation ran on it in place: nothing that was known of it need be so still.
@@ -283,7 +283,7 @@ func (t *TensorVariable) Need(tx Translator, what string) {
 	tx.Output().NeedField(t, fields)
 }
 
-// asksForDtype tells classes such as torch.FloatTensor, of which a tensor is an instance by its dtype, layout and
+// asksForDtype recognizes classes such as torch.FloatTensor, of which a tensor is an instance by its dtype, layout and
 // device.
 func asksForDtype(tx Translator, class py.Object) bool {
 	if class.Kind() != py.Tuple {

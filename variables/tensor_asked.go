@@ -32,7 +32,7 @@ func metAbove(tx Translator, v VariableTracker) {
 	}
 }
 
-// Pairing says which value of a later call stands in the place of which of an earlier one.
+// Pairing says which value of a later call stands in place of which of an earlier one.
 type Pairing struct {
 	Nodes   map[*fxgraph.Node]*fxgraph.Node
 	Tensors [][2]*TensorVariable // computed ones, earlier and later
@@ -117,8 +117,8 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 // Stored notes values that the program has put into what the frame has.
 func (w *World) Stored(vs ...VariableTracker) { w.stored = append(w.stored, vs...) }
 
-// ReadFrom tells whether an operand, or something that the program has stored so far, was read from a place that below
-// says yes to, or holds such a value.
+// ReadFrom reports whether an operand, or something that the program has stored so far, was read from a place that
+// below says yes to, or holds such a value.
 func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
 	found := false
 	each := func(v VariableTracker) { found = found || v.Source() != nil && below(v.Source()) }
@@ -128,7 +128,7 @@ func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src gua
 	return found
 }
 
-// AlsoStored tells whether something that the program has made and stored is an operand too: code may then come to it
+// AlsoStored reports whether something that the program has made and stored is an operand too: code may then come to it
 // by both ways.
 func (w *World) AlsoStored(args []VariableTracker, kwargs []Kw) bool {
 	if len(w.stored) == 0 {
@@ -184,7 +184,7 @@ func peek(v VariableTracker) VariableTracker {
 	return v
 }
 
-// plainComputed tells tensors that the graph computes and of which nothing else is known.
+// plainComputed recognizes tensors that the graph computes and of which nothing else is known.
 func plainComputed(t *TensorVariable) bool {
 	return t.Src == nil && t.Example.IsNull() && t.Class.IsNull() && t.attrs == nil && t.known == nil &&
 		t.made == nil && t.outside == nil
@@ -201,7 +201,7 @@ func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	return true
 }
 
-// SameMetadata tells whether tensors that stand in each other's place have the same sizes, types and devices, or all
+// SameMetadata reports whether tensors that stand in each other's place have the same sizes, types and devices, or all
 // the same metadata, as was asked about the earlier ones.
 func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 	if asked.Sizes == 0 && asked.Meta == 0 {
@@ -250,7 +250,7 @@ func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	}
 }
 
-// Stands notes which tensor of the frame's stands in the place of which.
+// Stands notes which tensor of the frame's stands in place of which.
 func (p *Pairing) Stands(earlier, later *TensorVariable) {
 	p.Nodes[earlier.Node] = later.Node
 	p.values[earlier] = later
@@ -297,8 +297,8 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	return out, true
 }
 
-// PlainTensors tells translations in which no tensor of a subclass was met, no mode of the program is entered, no
-// handler is set aside, and no other tensors stand in the place of a module's.
+// PlainTensors recognizes translations in which no tensor of a subclass was met, no mode of the program is entered, no
+// handler is set aside, and no other tensors stand in place of a module's.
 func (w *World) PlainTensors() bool {
 	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.Replaced == 0
 }
@@ -321,5 +321,5 @@ func (w *World) KindOf(s *py.Scope, module py.Object) int {
 	return int(kind)
 }
 
-// Drew tells whether the program has drawn numbers of Python's random module.
+// Drew reports whether the program has drawn numbers of Python's random module.
 func (w *World) Drew() bool { return w.drew }

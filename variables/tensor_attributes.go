@@ -89,7 +89,7 @@ func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTrack
 	return t.known[name], nil
 }
 
-// real is the object behind an input; zero for what the graph computes.
+// real is the object of an input; zero for what the graph computes.
 func (t *TensorVariable) real() py.Object {
 	switch {
 	case t.Src == nil:
@@ -136,8 +136,8 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	w.nodeClass[n] = class
 }
 
-// operandsLack tells whether no tensor that a node may give back has an attribute of its own; guarded then. x.to(dtype)
-// is x or new.
+// operandsLack reports whether no tensor that a node may give back has an attribute of its own; guarded then.
+// x.to(dtype) is x or new.
 func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	tx.World().Asked.Origin++
 	inputs := map[*TensorVariable]bool{}
@@ -174,7 +174,7 @@ func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	return true
 }
 
-// isNew tells tensors that an operation has made: nothing hangs on them yet.
+// isNew recognizes tensors that an operation has made: nothing hangs on them yet.
 func (t *TensorVariable) isNew(tx Translator) bool {
 	tx.World().Asked.Origin++
 	if t.Src != nil || t.Node.Inplace {

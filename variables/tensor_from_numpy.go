@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// arrayTensor is torch.from_numpy of an array of the frame: a tensor that shares its memory, made by each call in front
-// of the graph, and an input of that. The array's layout is guarded, its contents are not. Nothing is read when it is
+// arrayTensor is torch.from_numpy of an array of the frame: a tensor that shares its memory, made by each call before
+// the graph, and an input of that. The array's layout is guarded, its contents are not. Nothing is read when it is
 // made, so its place does not matter.
 func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
@@ -48,7 +48,7 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 	return out.ComputedInput(slot, example), nil
 }
 
-// arrayKey is the key of a tensor's item with tensors in the place of arrays of the frame: torch makes one of each, by
+// arrayKey is the key of a tensor's item with tensors in place of arrays of the frame: torch makes one of each, by
 // copying.
 func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	t, ok := obj.(*TensorVariable)

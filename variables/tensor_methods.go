@@ -325,7 +325,7 @@ func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) e
 	return err
 }
 
-// overridden is the method of torch.Tensor's that the tensor's class has another one in the place of.
+// overridden is the method of torch.Tensor's that the tensor's class has another one in place of.
 func (t *TensorVariable) overridden(tx Translator, name string) (py.Object, bool) {
 	if t.Class.IsNull() || t.Class == tx.World().ParameterType {
 		return py.Object{}, false
@@ -339,7 +339,7 @@ func isDunder(name string) bool {
 	return len(name) > 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// operandsOnly tells arguments that operators of tensors take.
+// operandsOnly recognizes arguments that operators of tensors take.
 func operandsOnly(tx Translator, args []VariableTracker) bool {
 	for _, a := range args {
 		if v, err := Realize(tx, a); err != nil || !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {

@@ -12,8 +12,8 @@ import (
 func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
 	operands = append([]VariableTracker(nil), operands...)
 	for i, v := range operands {
-		// Scalars of numpy's leave operators to the tensor, in front of it too; torch reads a numpy.bool as a float,
-		// and refuses to multiply matrices by a scalar in words that name its type.
+		// Scalars of numpy's leave operators to the tensor, before it too; torch reads a numpy.bool as a float, and
+		// refuses to multiply matrices by a scalar in words that name its type.
 		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) &&
 			name == "matmul") {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))

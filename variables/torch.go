@@ -323,8 +323,8 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	return &TensorSequence{Node: node, n: len(given), items: given}, nil
 }
 
-// becomesAnother tells operators of recurrent layers that are not the same once AOTAutograd has taken them apart: an
-// LSTM's graph does not run, and between layers the others draw other random numbers.
+// becomesAnother recognizes operators of recurrent layers that are not the same once AOTAutograd has taken them apart:
+// an LSTM's graph does not run, and between layers the others draw other random numbers.
 func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "lstm":

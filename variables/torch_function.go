@@ -85,7 +85,7 @@ func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]
 	return nil
 }
 
-// mayOverride tells objects that torch asks for a handler, and what may hold some.
+// mayOverride recognizes objects that torch asks for a handler, and what may hold some.
 func mayOverride(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Tuple, py.TupleSub:
@@ -98,8 +98,8 @@ func mayOverride(tx Translator, obj py.Object) bool {
 	return has || py.HasInstanceStorage(obj) && answersReads(tx, obj.Type())
 }
 
-// answersReads tells classes whose own code runs when torch reads __torch_function__ of an instance. A module's finds
-// none.
+// answersReads recognizes classes whose own code runs when torch reads __torch_function__ of an instance. A module's
+// finds none.
 func answersReads(tx Translator, class py.Object) bool {
 	s := tx.Scope()
 	if py.IsSubtype(class, tx.World().NNModule) {
@@ -174,7 +174,7 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 	return py.Object{}, nil
 }
 
-// handled tells whether operations on the tensor call a handler now, be it a mode's.
+// handled reports whether operations on the tensor call a handler now, be it a mode's.
 func (t *TensorVariable) handled(tx Translator) (bool, error) {
 	if mode, err := activeMode(tx); err != nil || mode != nil {
 		return true, err
@@ -232,7 +232,7 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 	return nil, true, unsupported(exc.TensorSubclass, "%s, which all handlers reject", tx.Scope().Repr(fn))
 }
 
-// defaultHandler tells classes that have torch.Tensor's handler.
+// defaultHandler recognizes classes that have torch.Tensor's handler.
 func defaultHandler(tx Translator, class py.Object) bool {
 	if !tx.World().isTensorClass(class) {
 		return false
@@ -430,7 +430,8 @@ const (
 	newTensor    = "torch.Tensor.__new__"
 )
 
-// GivesNew tells operations that give another tensor than their operands, those that make one of a subclass included.
+// GivesNew recognizes operations that give another tensor than their operands, those that make one of a subclass
+// included.
 func (w *World) GivesNew(s *py.Scope, target string) bool {
 	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
 }

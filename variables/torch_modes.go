@@ -7,8 +7,8 @@ import (
 )
 
 // enteredMode is a TorchFunctionMode that the program has entered. It is never entered for real: its handler is inlined
-// in front of each operation. A frame that would have to be split while one is entered is split in front of entering
-// it; from there on CPython runs it, as it does all that is called while modes are entered.
+// before each operation. A frame that would have to be split while one is entered is split before entering it; from
+// there on CPython runs it, as it does all that is called while modes are entered.
 type enteredMode struct {
 	mode VariableTracker
 	step int // of the outermost frame, that entered it

@@ -58,7 +58,7 @@ func (b *Base) base() *Base        { return b }
 // Slot names a local of the transformed function that holds a value once its event has run.
 type Slot struct{ Index int }
 
-// Materialized tells whether a real object exists for v: it came from the frame, or has been built.
+// Materialized reports whether a real object exists for v: it came from the frame, or has been built.
 func Materialized(v VariableTracker) bool {
 	b := v.base()
 	return b.Src != nil || b.slot != nil
@@ -245,11 +245,11 @@ type Emitter interface {
 type Output interface {
 	// AddGuards installs guards of the frame.
 	AddGuards(gs ...guards.Guard)
-	// MadeHere tells what the frame itself has made before the split that this is the rest of.
+	// MadeHere tells what the frame itself has made before the graph break that this is the rest of.
 	MadeHere(src guards.Source) bool
-	// LetGoOf tells whether the program has let go of something that was handed to it, which may have ended.
+	// LetGoOf reports whether the program has let go of something that was handed to it, which may have ended.
 	LetGoOf() bool
-	// Until has f called at the start of each further attempt at the frame: for guards that a split rests on.
+	// Until has f called at the start of each further attempt at the frame: for guards that a graph break rests on.
 	Until(f func(tx Translator))
 	// Reads notes that the program read a place, whatever becomes of the value: that it can be read is guarded. Build
 	// does so for attributes, globals and cells.
@@ -289,16 +289,16 @@ type Output interface {
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _translator/fake.Session.result of a node that calls a function of the user.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// Compute records what computes a plain value anew on each call, in front of the graph where that is one call.
-	// operands: constants, values of the frame, and other computed ones. draws: it takes from the random numbers of the
-	// first operand.
+	// Compute records what computes a plain value anew on each call, before the graph where that is one call. operands:
+	// constants, values of the frame, and other computed ones. draws: it takes from the random numbers of the first
+	// operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// ComputedInput is the graph input for a tensor that Compute computes; example: one like it.
 	ComputedInput(slot *Slot, example py.Object) *TensorVariable
 	// OfClass says that a node's result, a plain tensor or a sequence of some in a graph that is one call, leaves it as
 	// a tensor of class.
 	OfClass(node *fxgraph.Node, class py.Object)
-	// WholeGraph tells whether the graph is one call, of a backend's.
+	// WholeGraph reports whether the graph is one call, of a backend's.
 	WholeGraph() bool
 	// TakesApart reports whether the backend traces operators down to what they are made of. To be called only where
 	// the answer decides: the frame is translated again if the backend turns out to do so.
@@ -310,7 +310,7 @@ type Output interface {
 	// that stand for its arguments, run calls it on them and gives the tensors among its results. fresh: these share no
 	// memory with others.
 	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
-	// GradFlagMayDiffer tells whether an operation in place on another tensor may have changed whether t requires
+	// GradFlagMayDiffer reports whether an operation in place on another tensor may have changed whether t requires
 	// gradients: t may be a view of that, or that a view of t. requires: what it is known to be without.
 	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
 	// HidesChange reports whether a change in place of t must not be in this graph, since autograd would see it in
@@ -320,14 +320,14 @@ type Output interface {
 	// called so before, what that gave, with this one's tensors.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw,
 		call func() (VariableTracker, error)) (VariableTracker, error)
-	// OwnMemory tells whether no two of these tensors share memory.
+	// OwnMemory reports whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
 	MaySeeEffect()
 	// ReadsTensors notes that the effect just recorded reads what is in a tensor: no later operation that changes one
 	// runs before it.
 	ReadsTensors()
-	// ChangesTensors tells whether an operation so far changes a tensor in place.
+	// ChangesTensors reports whether an operation so far changes a tensor in place.
 	ChangesTensors() bool
 	// Step is the step of the outermost frame that is running.
 	Step() int
@@ -339,7 +339,7 @@ type Output interface {
 	// PythonOp adds a Python operation (see python/godynamo/_backends/python_ops.py) to the graph, at its place in
 	// program order. An error where Options.PythonOps is off, or where it cannot stand in a graph.
 	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)
-	// ObjectNode is the node that stands for a real object: of the frame, or made by the program.
+	// ObjectNode is the node that represents a real object: of the frame, or made by the program.
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
 	NeedField(v *TensorVariable, field uint16)
@@ -361,7 +361,7 @@ type Translator interface {
 	// FrameLocals lists the current frame's bound variables in the order of its f_locals; false where its dict is not
 	// one that can be known.
 	FrameLocals() ([]Kw, bool, error)
-	// StoredInto tells whether the program has stored globals into this dict.
+	// StoredInto reports whether the program has stored globals into this dict.
 	StoredInto(globals py.Object) bool
 	// ClassCell returns the frame's __class__ cell value and first argument, for super().
 	SuperArgs() (cls, self VariableTracker, err error)
@@ -371,12 +371,12 @@ type Translator interface {
 	Place(depth int) (Place, bool)
 	// InUse reports whether a running frame has this object as a variable or on its stack.
 	InUse(obj py.Object) bool
-	// InsideTry tells whether an exception raised here would meet a handler of an active frame.
+	// InsideTry reports whether an exception raised here would meet a handler of an active frame.
 	InsideTry() bool
 	// BeginRegion begins a region of the frame that is up levels further out, where a graph break is an error, or is
 	// none.
 	BeginRegion(up int, errors bool)
-	// EndRegion ends the region of that frame that began last; one that began in front of a split is not known.
+	// EndRegion ends the region of that frame that began last; one that began before a graph break is not known.
 	EndRegion(up int)
 	// Snapshot is what is known here of the frames, the graph and the guards, as _translator/comptime.call takes it;
 	// nothing is looked at for it.

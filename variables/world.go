@@ -55,7 +55,7 @@ type Settings struct {
 	PythonOps bool
 }
 
-// identity is which tracker stands for which object.
+// identity is which tracker represents which object.
 type identity struct {
 	objects map[py.Object]VariableTracker
 	// identities are the key objects of values that are keys by identity
@@ -79,8 +79,7 @@ type modesAndStates struct {
 	underDevice bool // a default device is set; see UnderDefaultDevice
 	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
 	handlersAside int
-	// Replaced counts calls under way of modules whose tensors others stand in the place of
-	// (higher/functional_call.go).
+	// Replaced counts calls under way of modules whose tensors others stand in place of (higher/functional_call.go).
 	Replaced int
 	// optimized counts the calls under way of optimized callables.
 	optimized int
@@ -209,13 +208,13 @@ func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 	}
 }
 
-// IsTorchConstant tells types of torch's immutable values: dtype, device, layout, memory_format, Size.
+// IsTorchConstant recognizes types of torch's immutable values: dtype, device, layout, memory_format, Size.
 func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
 
-// IsStateContext tells torch's context managers that switch modes and do nothing else.
+// IsStateContext recognizes torch's context managers that switch modes and do nothing else.
 func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stateContexts, class) }
 
-// IsGradContext tells those of them that switch grad mode, and keep the mode before in an attribute "prev".
+// IsGradContext recognizes those of them that switch grad mode, and keep the mode before in an attribute "prev".
 func (w *World) IsGradContext(class py.Object) bool {
 	if !py.Is(class.Type(), py.IdentityHash) {
 		return false
@@ -226,10 +225,10 @@ func (w *World) IsGradContext(class py.Object) bool {
 	return ok && grad == py.True()
 }
 
-// IsSingletonType tells those of them whose values are compared by identity.
+// IsSingletonType recognizes those of them whose values are compared by identity.
 func (w *World) IsSingletonType(typ py.Object) bool { return dictHasType(w.singletons, typ) }
 
-// dictHasType tells whether d, whose keys are classes that hash by identity, has the class; a metaclass's __hash__ is
+// dictHasType reports whether d, whose keys are classes that hash by identity, has the class; a metaclass's __hash__ is
 // not called for it.
 func dictHasType(d, typ py.Object) bool {
 	if !py.Is(typ.Type(), py.IdentityHash) {
@@ -241,12 +240,12 @@ func dictHasType(d, typ py.Object) bool {
 	return ok
 }
 
-// IsEnum tells members of enum classes.
+// IsEnum recognizes members of enum classes.
 func (w *World) IsEnum(_ *py.Scope, o py.Object) bool {
 	return w.IsEnumClass(nil, o.Type())
 }
 
-// IsEnumClass tells enum classes.
+// IsEnumClass recognizes enum classes.
 func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 	if !py.IsSubtype(class, w.EnumType) {
 		return false
@@ -342,11 +341,11 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 	return r, err
 }
 
-// MakesNew tells operations by the names that graphs print whose result is always a tensor of its own: not an operand,
-// and no view of one (_translator/kinds.makes_new).
+// MakesNew recognizes operations by the names that graphs print whose result is always a tensor of its own: not an
+// operand, and no view of one (_translator/kinds.makes_new).
 func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
 
-// MakesAnother tells those whose result is another object than any operand; it may be a view of one.
+// MakesAnother recognizes those whose result is another object than any operand; it may be a view of one.
 func (w *World) MakesAnother(s *py.Scope, target string) bool { return w.makes(s, target, true) }
 
 func (w *World) makes(s *py.Scope, target string, views bool) bool {
@@ -395,7 +394,7 @@ func (w *World) CallableName(s *py.Scope, fn py.Object) string {
 	return name
 }
 
-// TorchFunctionModeActive tells whether a TorchFunctionMode is entered.
+// TorchFunctionModeActive reports whether a TorchFunctionMode is entered.
 func (w *World) TorchFunctionModeActive(s *py.Scope) (bool, error) {
 	r, err := s.Call(w.modeActive)
 	if err != nil {
@@ -404,7 +403,7 @@ func (w *World) TorchFunctionModeActive(s *py.Scope) (bool, error) {
 	return r == py.True(), nil
 }
 
-// IsPure tells callables that may be called while translating (_translator/kinds.py).
+// IsPure recognizes callables that may be called while translating (_translator/kinds.py).
 func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 	r, err := s.Call(w.isPure, fn)
 	if err != nil {
@@ -426,13 +425,13 @@ func (w *World) BuiltinName(s *py.Scope, obj py.Object) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// IsObjectMethod tells whether d is object's own definition of a special method.
+// IsObjectMethod reports whether d is object's own definition of a special method.
 func (w *World) IsObjectMethod(s *py.Scope, name string, d py.Object) bool {
 	own, ok := s.TypeLookup(w.ObjectType, name)
 	return ok && own == d
 }
 
-// CallableFunction is the function one of our own callables, or of torch.jit.script's, stands for; the zero Object for
+// CallableFunction is the function one of our own callables, or of torch.jit.script's, represents; the zero Object for
 // anything else.
 func (w *World) CallableFunction(obj py.Object) py.Object {
 	attr := "function"
@@ -505,12 +504,12 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 	return ok && r == py.True()
 }
 
-// VariableEndsInCode tells values whose end runs code of the program's where a variable lets go of them.
+// VariableEndsInCode recognizes values whose end runs code of the program's where a variable drops them.
 func (w *World) VariableEndsInCode(s *py.Scope, obj py.Object) bool {
 	return w.truth(s, w.endMayRunCode, obj, py.False())
 }
 
-// EndsAlone tells objects whose end is that of nothing else, by their type.
+// EndsAlone recognizes objects whose end is that of nothing else, by their type.
 func EndsAlone(o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes, py.TypeKind:
@@ -528,7 +527,7 @@ func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 	return unsupported(exc.StoreUnsupported, "replacing a %s, whose end may run code", py.TypeName(old.Type()))
 }
 
-// PlainLayout tells classes whose instances are a dict or slots and nothing of C's.
+// PlainLayout recognizes classes whose instances are a dict or slots and nothing of C's.
 func (w *World) PlainLayout(s *py.Scope, cls py.Object) bool { return w.truth(s, w.plainLayout, cls) }
 
 // TensorTypeIs is isinstance for a tensor the graph computes, of type t.
@@ -576,7 +575,7 @@ func (w *World) WrapResult() py.Object { return w.wrapResult }
 // isTensorClass tells torch.Tensor and its subclasses.
 func (w *World) isTensorClass(class py.Object) bool { return py.IsSubtype(class, w.TensorType) }
 
-// IsTensor tells tensors of torch.Tensor and its subclasses.
+// IsTensor recognizes tensors of torch.Tensor and its subclasses.
 func (w *World) IsTensor(obj py.Object) bool { return py.IsSubtype(obj.Type(), w.TensorType) }
 
 // Watch has the values noted that are written to from now on, until Watched gives them.

@@ -34,8 +34,8 @@ func (s *Scope) Str(text string) Object {
 	return s.made(wrapC(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate)))
 }
 
-// CodeInterns tells strings that a code object replaces by the interned one of the same text when they are among its
-// constants.
+// CodeInterns recognizes strings that a code object replaces by the interned one of the same text when they are among
+// its constants.
 func CodeInterns(o Object) bool { return C.gdpy_code_interns(o.c()) != 0 }
 
 var errorsSurrogate = C.CString("surrogatepass")
@@ -155,10 +155,10 @@ func (s *Scope) InstanceAttr(o Object, name string) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// OddKeys tells dicts that have something else than plain strings among their keys.
+// OddKeys recognizes dicts that have something else than plain strings among their keys.
 func OddKeys(dict Object) bool { return C.gdpy_odd_keys(dict.c()) != 0 }
 
-// OddAttributes tells instances that have something else than plain strings among the keys of their dict.
+// OddAttributes recognizes instances that have something else than plain strings among the keys of their dict.
 func OddAttributes(o Object) bool { return C.gdpy_odd_attributes(o.c()) != 0 }
 
 // InstanceDict is the instance's __dict__ where one exists already.
@@ -173,7 +173,7 @@ func (s *Scope) MadeDict(o Object) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// HasInstanceStorage tells whether instances like o can have attributes of their own.
+// HasInstanceStorage reports whether instances like o can have attributes of their own.
 func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c()) != 0 }
 
 // TypeLookup is _PyType_Lookup: the raw value along the MRO, descriptors not called.

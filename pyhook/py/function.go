@@ -63,7 +63,7 @@ func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 // MemberIsSlot tells a member that __slots__ makes from one of C's, which may be read-only or of another kind.
 func MemberIsSlot(descr Object) bool { return C.gdpy_member_is_slot(descr.c()) != 0 }
 
-// Descriptor tells whether type(o) has __get__, and whether it has __set__ or __delete__ (a data descriptor).
+// Descriptor reports whether type(o) has __get__, and whether it has __set__ or __delete__ (a data descriptor).
 func Descriptor(o Object) (get, data bool) {
 	r := int(C.gdpy_is_descriptor(o.c()))
 	return r&1 != 0, r&2 != 0
@@ -84,7 +84,7 @@ func IsOwnField(typ Object, name string, descr Object) bool {
 		descr.c()) != 0
 }
 
-// IsGeneratorCode tells code of generators, coroutines and async generators.
+// IsGeneratorCode recognizes code of generators, coroutines and async generators.
 func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(code.c()) != 0 }
 
 // TypeFact is a property of a type object's slots.

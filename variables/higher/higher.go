@@ -21,7 +21,7 @@ func itemsOf(tx variables.Translator, v variables.Sequence) []variables.Variable
 	return items
 }
 
-// mapLeaves copies a value of lists, tuples and dicts with f's answers in the place of what is in them, in the order of
+// mapLeaves copies a value of lists, tuples and dicts with f's answers in place of what is in them, in the order of
 // torch.utils._pytree. false: it is of another kind.
 func mapLeaves(tx variables.Translator, v variables.VariableTracker,
 	f func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error)) (variables.VariableTracker,
@@ -308,7 +308,7 @@ func (h *higher) arguments(args []variables.VariableTracker,
 	return templates, tensors, err
 }
 
-// skeleton is a value with small integers in the place of its leaves.
+// skeleton is a value with small integers in place of its leaves.
 func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	r, ok, err := mapLeaves(h.tx, variables.NewTuple(vs, nil),
 		func(variables.VariableTracker) (variables.VariableTracker, bool, error) {

@@ -357,7 +357,8 @@ func (form hopForm) operands(fs []*function) []hopOperand {
 	return out
 }
 
-// distinct tells whether no tensor is there twice, but for those that a scan takes slices of for both of its arguments.
+// distinct reports whether no tensor is there twice, but for those that a scan takes slices of for both of its
+// arguments.
 func (form hopForm) distinct(operands []hopOperand) bool {
 	nodes := map[*fxgraph.Node]int{}
 	for _, o := range operands {
@@ -375,7 +376,7 @@ func (form hopForm) distinct(operands []hopOperand) bool {
 	return true
 }
 
-// alike tells whether two functions return the same structure.
+// alike reports whether two functions return the same structure.
 func (h *higher) alike(a, b variables.VariableTracker) (bool, error) {
 	x, err := h.skeleton([]variables.VariableTracker{a})
 	if err != nil {
