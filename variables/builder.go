@@ -13,8 +13,8 @@ var pyNone = py.None()
 // noAlias is the guard that two places hold different objects.
 func noAlias(a, b guards.Source) guards.Guard { return guards.NoAlias(a, b) }
 
-// wrap is VariableBuilder._wrap: an object read through src becomes the tracker of its kind, and the guards that
-// make the tracker true are installed. One object reached by two paths gives one tracker.
+// wrap is VariableBuilder._wrap: an object read through src becomes the tracker of its kind, and the guards that make
+// the tracker true are installed. An object reached by two paths has one tracker.
 func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	if v, ok := tx.World().seen(tx, obj, src); ok {
 		return v, nil
@@ -101,8 +101,8 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source,
 	return t, ofType, nil
 }
 
-// dictItems gives keys and values in the order of the dict's iteration: an OrderedDict keeps its own beside the
-// storage's (move_to_end changes that one alone).
+// dictItems returns keys and values in the dict's iteration order: an OrderedDict keeps an order besides its storage's,
+// and move_to_end changes only that.
 func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
 	s := tx.Scope()
 	w := tx.World()
@@ -224,7 +224,7 @@ func frozenFunctions(tx Translator, obj py.Object, src guards.Source) (VariableT
 	return v, nil
 }
 
-// holdsFunctions reports whether the members of a real set are constants and functions, and notes those.
+// holdsFunctions reports whether the members of a real set are constants and functions, and records the functions.
 func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	for _, o := range s.history {
 		if isImmutable(tx, o) {
@@ -241,8 +241,8 @@ func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	return true
 }
 
-// isFunctionKey tells functions, methods and classes that are members by identity, or as torch's own descriptors'
-// methods are.
+// isFunctionKey recognizes functions, methods and classes that compare by identity, or as the methods of torch's
+// descriptors do.
 func isFunctionKey(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr, py.Function:
@@ -287,7 +287,7 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil
 }
 
-// wrapFunction guards a function by its code, not by its identity: closures rebuilt with the same code need no new
+// wrapFunction guards a function by its code, not by its identity: a new closure over the same code needs no new
 // translation, and a replaced __code__ needs one. Defaults and cells are guarded where they are read.
 func wrapFunction(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {

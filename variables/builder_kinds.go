@@ -15,8 +15,8 @@ type wrapping struct {
 	ofType []guards.Guard // it has that type
 }
 
-// wrapper gives the tracker of an object and the guards that make it true; neither tracker nor error: the object is
-// none of its kind.
+// wrapper returns the tracker of an object and the guards that make it true. No tracker and no error: the object is not
+// of its kind.
 type wrapper func(w *wrapping) (VariableTracker, []guards.Guard, error)
 
 func (w *wrapping) object() guards.Const { return w.tx.Output().Const(w.obj) }

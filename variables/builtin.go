@@ -364,8 +364,7 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 	return BoolConst(r == py.True()), nil
 }
 
-// saysItIs is the second half of isinstance, for a value that is no instance by its type: what it has under __class__
-// counts too.
+// saysItIs is the second half of isinstance, for a value whose type is not a subclass: its __class__ counts as well.
 func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
 	if !claimsClass(tx, t) {
 		return BoolConst(false), nil
@@ -682,7 +681,7 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	return acc, err
 }
 
-// each calls do with one item after the other, as far as it asks for more: what iterating does comes between the calls.
+// each calls do for every item until do returns false. The effects of iterating come between the calls.
 func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bool, err error)) error {
 	r, err := Iter(tx, v)
 	if err != nil {

@@ -84,8 +84,8 @@ func callBuiltin(tx Translator, name string, args ...VariableTracker) (VariableT
 	return builtinOf(tx, name).(*BuiltinVariable).Call(tx, args, nil)
 }
 
-// number asks an instance for a number by a special method written in Python (kind is the type it must give); nil when
-// its class has none.
+// number calls an instance's special method, written in Python, that returns a number of the given kind; nil if its
+// class has none.
 func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, method)
 	if err != nil {
@@ -111,7 +111,7 @@ func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTra
 	return r, nil
 }
 
-// indexed is a slice whose parts have been asked for their __index__.
+// indexed is a slice whose parts were converted by __index__.
 func (s *SliceVariable) indexed(tx Translator) (VariableTracker, error) {
 	var parts [3]VariableTracker
 	for i, p := range s.parts {

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Builtins that look at their caller's frame. What they read is known while translating; where CPython must run them,
-// they run in the user's own frame: exc.Unsupported.Frame asks for it.
+// Builtins that read their caller's frame. Its contents are known while translating. If CPython must run them, they run
+// in the user's own frame, which exc.Unsupported.Frame requests.
 
 func init() { // after builtin.go's
 	for name, h := range map[string]builtinHandler{
@@ -43,7 +43,7 @@ func evaluates(name string) builtinHandler {
 	}
 }
 
-// builtinLocals is the frame's own dict, known as long as nothing else in the function asks for it again.
+// builtinLocals is the frame's own dict, known as long as nothing else in the function reads it.
 func builtinLocals(tx Translator, _ []VariableTracker) (VariableTracker, error) {
 	locals, ok, err := tx.FrameLocals()
 	if err != nil {

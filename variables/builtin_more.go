@@ -21,7 +21,7 @@ func init() { // after builtin.go's
 	}
 }
 
-// builtinRound asks an object for __round__. A tensor has none.
+// builtinRound calls an object's __round__. A tensor has none.
 func builtinRound(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	number, digits := arg(args, 0), arg(args, 1)
 	for _, kw := range kwargs {

@@ -15,7 +15,7 @@ type replacement struct {
 // polyfillName marks module dicts and classes of godynamo._polyfills; of classes it says what they are.
 const polyfillName = "__godynamo_polyfill__"
 
-// IsPolyfill tells the globals of modules whose code represents C code.
+// IsPolyfill recognizes the globals of the modules whose Python code replaces C code.
 func (w *World) IsPolyfill(s *py.Scope, globals py.Object) bool {
 	_, ok := s.DictGetName(globals, polyfillName)
 	return ok
@@ -31,8 +31,8 @@ func polyfillMark(tx Translator, class py.Object) string {
 	return py.GoString(v)
 }
 
-// polyfillMarker is polyfillMark of one of the two markers, which need not be looked at to be told apart from values of
-// the program's.
+// polyfillMarker is polyfillMark for one of the two markers, which are recognized without looking at the program's
+// values.
 func polyfillMarker(tx Translator, v VariableTracker) string {
 	var class py.Object
 	switch x := v.(type) {
@@ -52,7 +52,7 @@ func polyfillMarker(tx Translator, v VariableTracker) string {
 	return ""
 }
 
-// constSource reaches an object that needs no guard of its own.
+// constSource is the source of an object that needs no guard.
 func constSource(tx Translator, obj py.Object, text string) guards.Source {
 	if obj.Kind() == py.Function {
 		if globals, ok := tx.Scope().FunctionField(obj, py.FuncGlobals); ok &&
@@ -191,8 +191,8 @@ func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTrack
 	return v, nil
 }
 
-// StandInVariable is an object of a C type that the program made: an instance of a class of godynamo._polyfills acts
-// for it while translating, and tells how to make the real one in the same state when it leaves the frame (_escape).
+// StandInVariable is an object of a C type that the program made. While translating, an instance of a class of
+// godynamo._polyfills acts for it; its _escape makes the real object in the same state when it leaves the frame.
 type StandInVariable struct {
 	Base
 	real   py.Object         // the C type
@@ -248,8 +248,8 @@ func (s *StandInVariable) Truth(tx Translator) (bool, error) {
 	return true, nil
 }
 
-// spent tells stand-ins whose real object exists already: from then on that one has the state. A _group is an object
-// that shares state with others, and becomes real with the first of them.
+// spent recognizes stand-ins whose real object exists already, which has the state from then on. The members of a
+// _group share state: all become real with the first.
 func (s *StandInVariable) spent() error {
 	real := Materialized(s)
 	if g, ok := s.state.attrs["_group"]; ok && g != nil {

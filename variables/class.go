@@ -62,8 +62,8 @@ func (c *ClassVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// classFacts are attributes of every class that CPython is asked for: they do not change, or the class is another one
-// then.
+// classFacts are attributes that every class has and that CPython reads: they do not change as long as the class is the
+// same.
 var classFacts = map[string]bool{
 	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true,
 	"__base__": true,
@@ -72,7 +72,7 @@ var classFacts = map[string]bool{
 // GetAttr implements AttrGetter: type.__getattribute__, then the metaclass's __getattr__.
 func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	v, err := c.lookup(tx, name)
-	// raised by a descriptor, or of what is not there
+	// raised by a descriptor, or the attribute is missing
 	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
 		meta := c.Class.Type()
 		hook, has := tx.Scope().TypeLookup(meta, "__getattr__")
@@ -315,8 +315,8 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 	return tx.Build(d, src), nil
 }
 
-// metaMethod is a special method that the user's metaclass has, bound to the class; nil where it is none of Python's
-// own making. Enum's metaclass is left to CPython: its classes are constants.
+// metaMethod is a special method of the user's metaclass, bound to the class; nil if it is not written in Python.
+// Enum's metaclass is left to CPython: its classes are constants.
 func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker, error) {
 	if c.Class.Kind() == py.TypeKind && tx.World().Metaclass(tx, c.Class) == tx.World().TypeType ||
 		tx.World().IsEnumClass(tx.Scope(), c.Class) {
@@ -636,8 +636,8 @@ func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return tx.Build(v, guards.NewModuleAttrSource(src, name)), nil
 }
 
-// dynamicAttr is an attribute that the module computes: by PEP 562, or by a descriptor of its class. Only torch's own
-// modules are asked. Flags are guarded; other objects are the same every time.
+// dynamicAttr is an attribute that the module computes, by PEP 562 or by a descriptor of its class. Only torch's
+// modules are read. Flags are guarded; other objects are the same every time.
 func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	module, _ := s.InstanceAttr(m.Module, "__name__")

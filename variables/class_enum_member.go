@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Members of enum classes are constants, and what module enum gives them CPython computes. What the user's class
-// defines is the user's code, and runs as such.
+// Members of enum classes are constants, and CPython computes what the enum module defines for them. What the user's
+// class defines is user code and is inlined.
 
 // enumMember is the constant that v is where that is a member of an enum class.
 func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
@@ -22,8 +22,8 @@ func byEnum(tx Translator, fn py.Object) bool {
 	return ok && module.Kind() == py.Str && py.GoString(module) == "enum"
 }
 
-// memberMethod is a special method, bound to an enum member, that is Python code; nil for others, and for those of
-// module enum unless they are asked for.
+// memberMethod is a special method, bound to an enum member, that is Python code; nil for others, and for those of the
+// enum module unless requested.
 func memberMethod(tx Translator, v VariableTracker, name string, enums bool) VariableTracker {
 	c, ok := enumMember(tx, v)
 	if !ok {
@@ -165,8 +165,8 @@ func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, erro
 	return memberText(tx, m, spec)
 }
 
-// memberOperand refuses a binary operator that the class of an enum member defines; ownText tells text % member, where
-// the member's class says what its text is.
+// memberOperand refuses a binary operator that the class of an enum member defines; ownText: text % member, where the
+// member's class defines its text.
 func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownText bool, err error) {
 	if memberMethod(tx, a, n.Method(), false) != nil || memberMethod(tx, a, n.InplaceMethod(), false) != nil ||
 		memberMethod(tx, b, n.Reflected(), false) != nil {
@@ -175,7 +175,7 @@ func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownT
 	return n == opcode.NB_REMAINDER && hasOwnText(tx, b), nil
 }
 
-// hasOwnText recognizes members of enum classes that say what their text is.
+// hasOwnText recognizes members of enum classes that define their own text.
 func hasOwnText(tx Translator, v VariableTracker) bool {
 	return memberMethod(tx, v, "__str__", false) != nil || memberMethod(tx, v, "__repr__", false) != nil
 }
@@ -237,8 +237,7 @@ func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
 	return truth, true, err
 }
 
-// computedAttr is an attribute of an enum member that code of the user's computes: a property is inlined; nil for all
-// others.
+// computedAttr is an attribute of an enum member that user code computes: a property is inlined; nil for all others.
 func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracker, error) {
 	c, ok := enumMember(tx, v)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Every look-up of a name along a class's MRO passes World.Looked (py.Scope.OnTypeLookup), which guards what kind of
-// thing it found: a value that is used has guards of its own. Which classes a class derives from, its metaclass and its
+// Every look-up of a name along a class's MRO passes World.Looked (py.Scope.OnTypeLookup), which guards the kind of
+// object it found: a value that is used has its own guards. Which classes a class derives from, its metaclass and its
 // name are guarded where they are read. The memo of a guard program compares one version tag per class for all of
 // these.
 
@@ -20,8 +20,8 @@ type classLookup struct {
 	fact  string
 }
 
-// Looked guards what a look-up of a name along a class's MRO found: nothing, this object where it is C's own or a
-// function, else an object of this type. Values and functions have more guards where they are used.
+// Looked guards the result of looking up a name along a class's MRO: nothing, this very object (a C object or a
+// function), else an object of this type. Values and functions get more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
 	if _, ok := storedClassAttr(tx, class, name); ok && w.overlooked == nil {
 		w.overlooked = unsupported(exc.AttrUnsupported, "%s of class %s, which was just stored", name,
@@ -54,9 +54,9 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	}
 }
 
-// Overlooked is the break for a look-up that found what a class holds, although the frame has stored something else
-// there: the store is an effect, and has not run. It is nil when there was no such look-up. The translator asks after
-// each instruction, and drops its result.
+// Overlooked is the break for a look-up that found a class's old value although the frame has stored another: the store
+// is an effect that has not run. It is nil if there was no such look-up. The translator calls it after each instruction
+// and, if it breaks, drops the instruction's result.
 func (w *World) Overlooked() error { return w.overlooked }
 
 // Metaclass returns type(class). It is guarded where it can be assigned.
@@ -101,8 +101,7 @@ func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	}
 }
 
-// mayChange recognizes classes that a program may change from those of libraries whose classes nobody does: torch's,
-// and ours.
+// mayChange reports whether a program may change the class: nobody changes torch's or godynamo's.
 func (w *World) mayChange(tx Translator, class py.Object) bool {
 	known, ok := w.fixed[class]
 	if !ok {
@@ -112,7 +111,7 @@ func (w *World) mayChange(tx Translator, class py.Object) bool {
 	return !known && (w.GuardNNModules || !py.IsSubtype(class, w.NNModule))
 }
 
-// lacks guards that a class of an MRO has nothing of its own under a name that super() looks for behind it.
+// lacks guards that a class of an MRO does not define a name that super() looks for in the classes after it.
 func (w *World) lacks(tx Translator, class py.Object, name string) {
 	if !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Special methods of a metaclass written in Python decide what operations on its classes do. They are inlined where
-// metaMethod is asked, and CPython computes nothing on such classes while translating.
+// Special methods of a metaclass written in Python define the operations on its classes. They are inlined where
+// metaMethod finds them, and CPython computes nothing on such classes while translating.
 
 // metaSpecials are the special methods that a C function may call on a class which it is given.
 var metaSpecials = []string{
@@ -234,8 +234,8 @@ func opaqueClass(tx Translator, class py.Object) bool {
 	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
 }
 
-// instanceChecks returns the classes that isinstance or issubclass with cls asks, their metaclasses guarded; ok is
-// false where the user's code decides.
+// instanceChecks returns the classes that isinstance or issubclass checks for cls, with guarded metaclasses; ok is
+// false if user code decides.
 func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
 	w, s := tx.World(), tx.Scope()
 	asked, ok := py.Answered(s.Call(w.checkedClasses, cls))
@@ -251,8 +251,8 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside guards that a class is no subclass of cls, where an abstract class among those asked could have it
-// registered later. What an abstract class has once accepted stays accepted.
+// staysOutside guards that a class is not a subclass of cls, if it could be registered with one of the abstract classes
+// later. A registration is never undone.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
 	if !asksAbstract(tx, asked) {
 		return nil

@@ -100,7 +100,7 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }
 
-// superOrigin is what a super object looks in: the classes of class's __mro__ behind one of them.
+// superOrigin is where a super object looks: the classes of class's __mro__ after one of them.
 type superOrigin struct {
 	self    VariableTracker
 	class   py.Object
@@ -131,7 +131,7 @@ func (s *SuperVariable) origin(tx Translator) (*superOrigin, error) {
 	return &superOrigin{self, class, c, false}, nil
 }
 
-// bind is d, which the i-th class of the __mro__, owner, has under name, as super() gives it.
+// bind is d, which the i-th class of the __mro__, owner, has under name, bound as super() binds it.
 func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d py.Object) (VariableTracker, error) {
 	switch d.Kind() {
 	case py.WrapperDescr, py.MethodDescr:
@@ -145,7 +145,7 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 	case py.Builtin: // __new__
 		return wrapKnown(tx, d), nil
 	case py.ClassMethodDescr:
-		// the class has one of its own, which asks for this one
+		// the class defines its own, which reads this one
 		if own, _ := tx.Scope().TypeLookup(o.class, name); own != d {
 			return nil, unsupported(exc.AttrUnsupported, "%s of super()", name)
 		}

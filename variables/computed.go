@@ -10,19 +10,18 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ComputedVariable is a plain Python value that the transformed function computes again on each call, with plain
-// Python, and of which the translation knows the exact type alone: a random number, and what the program makes of it.
-// It can be stored, returned, printed, computed with, and it may be an operand of the graph; control flow that depends
-// on it breaks the graph.
+// ComputedVariable is a plain Python value computed at run time, of which the translation knows only the exact type: a
+// random number, and what the program computes from it. It can be stored, returned, printed, computed with, and it may
+// be an operand of the graph; control flow that depends on it breaks the graph.
 //
-// What computes it is an event (Output.Compute). A backend that takes whole graphs has these before its graph, which
-// takes the numbers as inputs.
+// An event computes it (Output.Compute). For a backend that takes whole graphs these events precede the graph, and the
+// numbers are its inputs.
 type ComputedVariable struct {
 	Base
 	Type py.Object
 	// limit bounds an int: at most this in size; 0 where nothing is known.
 	limit int64
-	// input is the tensor that represents the number in a whole graph, made when one asks.
+	// input is the tensor that represents the number in a whole graph, made when first needed.
 	input *TensorVariable
 }
 
@@ -41,7 +40,7 @@ func (v *ComputedVariable) Truth(Translator) (bool, error) {
 		" that each call computes", DataDependent: true}
 }
 
-// compute adds the event that computes a value of the exact type, with what emit leaves on the stack.
+// compute adds the event that computes a value of exactly this type: emit leaves it on the stack.
 func compute(tx Translator, class py.Object, operands []VariableTracker,
 	emit func(e Emitter) error) (*ComputedVariable, error) {
 	v := &ComputedVariable{Type: class}
@@ -53,8 +52,7 @@ func compute(tx Translator, class py.Object, operands []VariableTracker,
 	return v, nil
 }
 
-// ComputedBefore is a value that the piece of the frame before this one has computed; nil where it is none of a plain
-// type.
+// ComputedBefore is a value that the piece of the frame before this one has computed; nil if it is not of a plain type.
 func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTracker {
 	v := &ComputedVariable{Base: Base{Src: src}, Type: obj.Type()}
 	if !IsComputedPlain(tx, v) {
@@ -108,8 +106,8 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 	return 0, false
 }
 
-// computedOperator is an arithmetic operator on numbers of which one is computed; false for others. Only what cannot
-// raise is computed: the exception would come before effects of the program that stand before it.
+// computedOperator is an arithmetic operator with a computed operand; false for others. Only operations that cannot
+// raise are computed: the exception would come before earlier effects of the program.
 func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -158,7 +156,7 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// limited is a limit, or 0 where it is none any more: la and lb may have overflowed it.
+// limited is a limit, or 0 if there is none any more: la and lb may have exceeded it.
 func limited(limit, la, lb int64) int64 {
 	if la > 1<<30 && lb > 1<<30 || limit > exactInt {
 		return 0
@@ -336,8 +334,8 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	return v, true, err
 }
 
-// wholeGraphOperators are operators that give bit by bit the same where one operand is a 0-dimensional tensor in place
-// of a Python number, as long as the other has dimensions and a type that the number does not change.
+// wholeGraphOperators are operators with bitwise the same result for a 0-dimensional tensor as for a Python number, as
+// long as the other operand has dimensions and a dtype that the number does not change.
 var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true,
 	"le": true, "eq": true,
 	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
@@ -399,7 +397,7 @@ func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	return tx.Output().ComputedInput(slot, example), nil
 }
 
-// computedModule is a function of _called/computed.py, and what it gives for an example of a type.
+// computedModule is a function of _called/computed.py, and its result for an example of a type.
 func computedModule(tx Translator, name string, class py.Object) (fn, example py.Object, err error) {
 	s := tx.Scope()
 	m, err := s.Import("godynamo._called.computed")
@@ -439,7 +437,7 @@ func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	return true
 }
 
-// AsProxy implements Proxy where the number is inside of an operand.
+// AsProxy implements Proxy for a number inside an operand.
 func (v *ComputedVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	return nil, unsupported(exc.CallUnsupported, "%s within an operand of the graph", Describe(tx, v))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Random numbers of Python's: a method of a random.Random is called by the transformed function at its place, on each
-// call, and gives a ComputedVariable. What a method gives is found out by calling it on a generator of ours.
+// Python's random numbers: the transformed function calls the method of a random.Random at its place on each call, and
+// the result is a ComputedVariable. Its type is found by calling the method on a generator of godynamo's.
 
 // drawing is what a method of random.Random does with the generator.
 type drawing int
@@ -219,7 +219,7 @@ func (d *draw) operands() (operands []VariableTracker, known []py.Object, err er
 	return operands, known, nil
 }
 
-// tryOut calls the method on a generator of ours; the zero Object where it raises.
+// tryOut calls the method on a generator of godynamo's; the zero Object if it raises.
 func (d *draw) tryOut(known []py.Object) py.Object {
 	s := d.tx.Scope()
 	generator, ok := py.Answered(s.Call(d.tx.World().randomType))
@@ -275,7 +275,7 @@ func (d *draw) items(list *ComputedVariable, n int, class py.Object, limit int64
 	return NewList(out, nil), nil
 }
 
-// shuffle permutes a list of the program's own.
+// shuffle permutes a list that the program made.
 func (d *draw) shuffle() (VariableTracker, error) {
 	if len(d.args) != 1 {
 		return nil, d.no("with other arguments")

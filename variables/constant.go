@@ -91,7 +91,7 @@ func InternedName(s *py.Scope, text string) py.Object {
 	return o
 }
 
-// AsConstant returns the real object behind v when all of it is known and immutable, or a container of such.
+// AsConstant returns v's real object if all of it is known and immutable, or is a container of such objects.
 func AsConstant(tx Translator, v VariableTracker) (py.Object, bool) {
 	if l, ok := v.(*LazyVariable); ok {
 		if l.real == nil {
@@ -141,8 +141,8 @@ func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 	return py.GoString(o), true
 }
 
-// immutableResult wraps what CPython computed from constants: containers become trackers of the program's own, so that
-// the program may change them.
+// immutableResult wraps what CPython computed from constants. Containers become trackers of objects that the program
+// made, so that it may change them.
 func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	convert := func(o py.Object) (VariableTracker, error) { return immutableResult(tx, o) }
 	if v, err := ownContainer(tx, o, convert); v != nil || err != nil {
@@ -163,8 +163,8 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
 }
 
-// ownContainer is a container of the program's own with what convert makes of the items of a list, tuple or dict; nil
-// for other objects.
+// ownContainer is a container that the program made, with the items of a list, tuple or dict as convert returns them;
+// nil for other objects.
 func ownContainer(tx Translator, o py.Object,
 	convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
 	switch o.Kind() {
@@ -227,10 +227,11 @@ func deepImmutable(tx Translator, o py.Object) bool {
 	return true
 }
 
-// Observe turns an exception of CPython's into the program's own.
+// Observe turns an exception that CPython raised into one of the program.
 func Observe(err error) error { return observed(err) }
 
-// observed turns an exception of CPython's into the program's own: the graph breaks there and CPython raises it.
+// observed turns an exception that CPython raised into one of the program: the graph breaks there and CPython raises
+// it.
 func observed(err error) error {
 	if e, ok := err.(*py.Error); ok {
 		return &exc.Observed{TypeName: py.TypeName(e.Type), Text: e.Text, Real: e.Value}

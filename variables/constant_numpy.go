@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// isNumpy recognizes scalars of numpy's, see python/godynamo/_translator/numpy.py.
+// isNumpy recognizes numpy scalars, see python/godynamo/_translator/numpy.py.
 func (w *World) isNumpy(o py.Object) bool {
 	return o.Kind() == py.Other && dictHasType(w.numpyScalars, o.Type())
 }
@@ -17,7 +17,7 @@ func (w *World) isNumpyBool(o py.Object) bool {
 	return w.isNumpy(o) && py.TypeName(o.Type()) == "numpy.bool"
 }
 
-// HoldsNumpy reports whether v is a scalar of numpy's, or a container that has one.
+// HoldsNumpy reports whether v is a numpy scalar, or a container with one.
 func HoldsNumpy(tx Translator, v VariableTracker) bool {
 	return holdsNumpy(tx, v, map[VariableTracker]bool{})
 }
@@ -35,7 +35,7 @@ func holdsNumpy(tx Translator, v VariableTracker, seen map[VariableTracker]bool)
 	return ok && slices.ContainsFunc(c.Children(), func(it VariableTracker) bool { return holdsNumpy(tx, it, seen) })
 }
 
-// isNumpyFunction recognizes functions of numpy's that give numbers for numbers and lists of them.
+// isNumpyFunction recognizes numpy functions that return numbers for numbers and lists of numbers.
 func (w *World) isNumpyFunction(o py.Object) bool {
 	// The type first: looking for a program's object would call its __hash__.
 	return o.Kind() == py.Other && dictHasType(w.numpyCallables, o.Type()) && dictHasType(w.numpyFunctions, o)
@@ -84,7 +84,7 @@ func namesTypes(tx Translator, err error, objs []py.Object) {
 	})
 }
 
-// operatorSpecials are the special methods that an operator asks its operands for.
+// operatorSpecials are the special methods that operators look up on their operands.
 func operatorSpecials(kind string, op int) []string {
 	switch {
 	case kind == "unary" && op == 3:

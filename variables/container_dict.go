@@ -50,7 +50,7 @@ func (d *DictVariable) Values() []VariableTracker { return capped(d.values) }
 // Plain reports whether the dict is an exact one.
 func (d *DictVariable) Plain() bool { return d.class.IsNull() && d.factory == nil }
 
-// Swap puts v in place of the i-th value, until another Swap puts that back: it is no effect of the program's.
+// Swap replaces the i-th value until another Swap restores it. It is not an effect of the program.
 func (d *DictVariable) Swap(i int, v VariableTracker) (before VariableTracker) {
 	before, d.values[i] = d.values[i], v
 	return before
@@ -181,12 +181,12 @@ func (d *DictVariable) duplicate(tx Translator) (*DictVariable, error) {
 	return c, nil
 }
 
-// isOrdered tells OrderedDicts: they keep an order of their own and compare by it.
+// isOrdered tells OrderedDicts: they keep their own order and compare by it.
 func (d *DictVariable) isOrdered(tx Translator) bool {
 	return !d.class.IsNull() && py.IsSubtype(d.class, tx.World().OrderedDictType)
 }
 
-// Items implements Sequence: iterating a dict gives its keys.
+// Items implements Sequence: iterating a dict yields its keys.
 func (d *DictVariable) Items(Translator) ([]VariableTracker, error) { return capped(d.keys), nil }
 
 // changes implements watched.
@@ -392,7 +392,7 @@ func (v *DictViewVariable) PythonType(tx Translator) (py.Object, error) {
 	return view.Type(), nil
 }
 
-// classOrDict is OrderedDict for OrderedDicts, whose views have types of their own, else dict.
+// classOrDict is OrderedDict for OrderedDicts, whose views have their own types, else dict.
 func (d *DictVariable) classOrDict(tx Translator) py.Object {
 	if d.isOrdered(tx) {
 		return tx.World().OrderedDictType

@@ -13,7 +13,7 @@ type dictMethod struct {
 // dictMethods: name → what it does. Filled in init since methods reach Call again.
 var dictMethods map[string]dictMethod
 
-// orderedMethods are those that OrderedDict has of its own.
+// orderedMethods are those that OrderedDict defines itself.
 var orderedMethods map[string]dictMethod
 
 func init() {
@@ -326,7 +326,7 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 	}
 }
 
-// pairAt is the i-th item of a sequence, or the next one of an iterator: one that is no pair ends the walk.
+// pairAt is the i-th item of a sequence, or the next one of an iterator. An item that is not a pair ends the walk.
 func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, error) {
 	s, ok := v.(Sequence)
 	if !ok {

@@ -6,16 +6,16 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares: a value known wholly
-// represents itself, a tensor or another value compared by identity has a bare object() that is its own in the whole
-// translation, a tuple is the tuple of its items' stand-ins. Equality of keys, order of iteration and the errors of
-// unhashable values are therefore CPython's.
+// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares. A wholly known value is its
+// own stand-in; a tensor or another value compared by identity has one bare object() for the whole translation; a tuple
+// is the tuple of its items' stand-ins. So equality of keys, order of iteration and the errors of unhashable values are
+// CPython's.
 type keyring struct {
 	members map[py.Object]VariableTracker // stand-ins of members that are not constants
 	users   []userKey
 }
 
-// userKey is a member whose class compares it by code of its own.
+// userKey is a member whose class defines its comparison in Python.
 type userKey struct {
 	hash     py.Object
 	standIn  py.Object
@@ -263,8 +263,8 @@ func (r *keyring) settle(tx Translator) error {
 	return nil
 }
 
-// added notes that v has become a member under its stand-in. A constant of the same hash as an instance that compares
-// by code of its own would have to be compared with it: such a mixture is refused.
+// added records that v has become a member under its stand-in. A constant with the same hash as an instance with its
+// own comparison would have to be compared with it: such a mixture is refused.
 func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
 	v = MustRealize(tx, v)
 	if err := r.unlike(tx, standIn, all); err != nil {
@@ -292,7 +292,7 @@ func (r *keyring) dropped(standIn py.Object) {
 	}
 }
 
-// usersIn are the instances that compare by code of their own in a key: the key itself, or items of a tuple.
+// usersIn are the instances with their own comparison in a key: the key itself, or items of a tuple.
 func usersIn(tx Translator, standIn py.Object) []userKey {
 	if u, ok := tx.World().userHash[standIn]; ok {
 		return []userKey{u}
@@ -307,8 +307,8 @@ func usersIn(tx Translator, standIn py.Object) []userKey {
 	return out
 }
 
-// unlike refuses an instance that compares by code of its own where a constant member has its hash: CPython would
-// compare them.
+// unlike refuses an instance with its own comparison if a constant member has the same hash: CPython would compare
+// them.
 func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Object) error {
 	inside := usersIn(tx, standIn)
 	if len(inside) == 0 || all == nil {
@@ -344,7 +344,7 @@ func (r *keyring) member(standIn py.Object) VariableTracker {
 	return NewConstant(standIn, nil)
 }
 
-// clone is a keyring of its own with the same members.
+// clone is another keyring with the same members.
 func (r *keyring) clone() keyring {
 	c := keyring{users: append([]userKey(nil), r.users...)}
 	if r.members != nil {

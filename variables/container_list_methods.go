@@ -35,7 +35,7 @@ var dequeRearranging = map[string]rearranging{
 	"pop":    {"", true}, "popleft": {"", true}, "clear": {"", false}, "reverse": {"", false}, "rotate": {"o", false},
 }
 
-// rearrange asks CPython to apply a method to the list of positions, and lets the items follow.
+// rearrange has CPython apply a method to the list of positions, and moves the items accordingly.
 func rearrange(tx Translator, a array, m rearranging, name string, args []VariableTracker) (VariableTracker, error) {
 	s := tx.Scope()
 	if len(args) > len(m.args) || (len(args) < len(m.args) && m.args != "o") {
@@ -338,8 +338,7 @@ func clamp(i, n int) int {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// wrongCall is a call whose arguments the method refuses, or that is not modelled: the graph breaks, and CPython
-// decides.
+// wrongCall is a call whose arguments the method rejects, or an unsupported one: the graph breaks, and CPython decides.
 func wrongCall(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) error {
 	return unsupported(exc.CallUnsupported, "%s of %s with %d arguments", name, Describe(tx, v), len(args)+len(kwargs))
 }

@@ -81,7 +81,7 @@ func (m *ModuleSliceVariable) GetItem(tx Translator, key VariableTracker) (Varia
 	return sequenceItem(tx, all, all, key)
 }
 
-// Call implements Caller: what Sequential.forward does. A container with hooks of its own is a new one, so it has none.
+// Call implements Caller: what Sequential.forward does. The container is a new one, so it has no hooks.
 func (m *ModuleSliceVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if m.of.Class != tx.World().Sequential || len(args) != 1 || len(kwargs) > 0 {
 		return nil, unsupported(exc.CallUnsupported, "slice of a %s", py.TypeName(m.of.Class))

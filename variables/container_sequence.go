@@ -80,7 +80,7 @@ func NewKnownTuple(items []VariableTracker, o py.Object) *TupleVariable {
 	return &TupleVariable{items: items, real: o}
 }
 
-// Real is the object that the tuple is known to be; zero where it is not.
+// Real is the tuple's real object; zero if there is none.
 func (t *TupleVariable) Real() py.Object { return t.real }
 
 // NewTupleOf returns a tuple of a subclass.
@@ -88,7 +88,7 @@ func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *Tu
 	return &TupleVariable{Base: Base{Src: src}, items: items, class: class}
 }
 
-// exact recognizes tuples of tuple itself: CPython gives the object where it would make an equal one.
+// exact recognizes tuples of tuple itself: CPython returns the same object where it could make an equal one.
 func (t *TupleVariable) exact() bool { return t.class.IsNull() && t.holder == nil }
 
 // Subclass is the tuple's class where that is a subclass of tuple; zero for an exact tuple.

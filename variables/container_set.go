@@ -39,7 +39,7 @@ func NewSet(tx Translator, items []VariableTracker, frozen bool, src guards.Sour
 	return s, nil
 }
 
-// newSetObject returns the tracker of a real set the frame holds: a copy of its own, with the very same table.
+// newSetObject returns the tracker of a real set that the frame holds: a copy with the very same table.
 func newSetObject(tx Translator, obj py.Object, src guards.Source) (*SetVariable, error) {
 	real, err := tx.Scope().Call(tx.World().setClone, obj)
 	if err != nil {
@@ -107,7 +107,8 @@ func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
 	return in, observed(err)
 }
 
-// soughtKey is keyObject of what is looked for. A set that is not hashable is looked for as a frozenset of its items.
+// soughtKey is the keyObject of a value that is searched for. An unhashable set is searched for as a frozenset of its
+// items.
 func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if _, raised := err.(*exc.Observed); raised {
@@ -145,7 +146,7 @@ func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	return out, nil
 }
 
-// guardOrder makes the order of iteration of a set of the frame's part of the translation.
+// guardOrder guards the iteration order of a set of the frame.
 func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	if s.origin.IsNull() || s.ordered || s.laidOut {
 		return nil
@@ -160,8 +161,7 @@ func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	return nil
 }
 
-// guardLayout makes what the order of a set of the frame's after changes, and that of its copies, rests on part of the
-// translation.
+// guardLayout guards the table of a set of the frame, on which its order after changes and that of its copies depend.
 func (s *SetVariable) guardLayout(tx Translator) error {
 	if s.origin.IsNull() || s.laidOut || len(s.history) == 0 {
 		return nil
@@ -201,8 +201,8 @@ func (s *SetVariable) Snapshot() VariableTracker {
 	return c
 }
 
-// Settle looks for a way to make the set real with its own table: called before it is. One that items alone do not give
-// is the clone of a set among the entry's constants, which nobody else has.
+// Settle finds out how to make the set real with its own table, before it is made. A table that adding the items does
+// not produce is cloned from a set among the entry's constants, which nobody else has.
 func (s *SetVariable) Settle(tx Translator) error {
 	s.like = py.Object{}
 	if err := s.settle(tx); err != nil || len(s.members) > 0 {
@@ -239,7 +239,7 @@ func (s *SetVariable) rebuilt(tx Translator, items []py.Object) (py.Object, erro
 	return set, observed(err)
 }
 
-// settleOrder looks for an order of adding that gives at least the set's own order of iteration.
+// settleOrder looks for an order of adding that produces at least the set's iteration order.
 func (s *SetVariable) settleOrder(tx Translator) error {
 	want, err := listOf(tx, s.real)
 	if err != nil {

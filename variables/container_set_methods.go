@@ -83,8 +83,8 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 	return NewConstant(r, nil), nil
 }
 
-// asArgument is what the effect hands to the real method: the set itself where the program gave one, else the items in
-// the order in which they were read.
+// asArgument is the argument of the real method in the effect: the set itself if the program passed one, else the items
+// in the order in which they were read.
 func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	if l, ok := given.(*LazyVariable); ok && l.real != nil {
 		given = l.real
@@ -166,7 +166,7 @@ func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracke
 	return NoneConst(), methodEffect(tx, s, name, []VariableTracker{item})
 }
 
-// pop takes the item that CPython takes: that of a set of the frame's depends on its order, which is guarded.
+// pop takes the item that CPython takes. For a set of the frame it depends on the order, which is guarded.
 func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if len(s.history) == 0 {
 		return nil, RaiseText(tx, "KeyError", "pop from an empty set")
@@ -239,14 +239,14 @@ func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVari
 	return nil
 }
 
-// derived is a new set of what CPython has computed from s and the operands.
+// derived is a new set with CPython's result for s and the operands.
 func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVariable) (VariableTracker, error) {
 	d := &SetVariable{real: real, frozen: real.Kind() == py.FrozenSet}
 	d.history = nil
 	if err := d.refresh(tx, real, append([]*SetVariable{s}, operands...)); err != nil {
 		return nil, err
 	}
-	// the order of a set of the frame's enters the result's
+	// the order of a set of the frame determines the result's
 	for _, o := range append([]*SetVariable{s}, operands...) {
 		if len(d.history) > 1 && len(d.members) == 0 {
 			if err := o.guardLayout(tx); err != nil {
@@ -267,7 +267,7 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 	return d, nil
 }
 
-// untrackedSet tells an instance of a subclass of set or frozenset whose members are not known.
+// untrackedSet recognizes an instance of a subclass of set or frozenset whose members are unknown.
 func untrackedSet(tx Translator, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	return ok && o.value == nil && (py.IsSubtype(o.Class, tx.World().SetType) ||
@@ -320,7 +320,7 @@ func setLike(v VariableTracker) bool {
 	return false
 }
 
-// setOperator is | & - ^ of sets and views; ok false where the operands are none. A view takes any iterable and gives a
+// setOperator is | & - ^ of sets and views; ok is false for other operands. A view takes any iterable and returns a
 // set.
 func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
 	method, ok := setOperators[n]

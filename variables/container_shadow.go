@@ -31,8 +31,8 @@ func (v *ShadowVariable) Len(tx Translator) (int, error) { return tx.Scope().Len
 // Truth implements Truther.
 func (v *ShadowVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(v.real) }
 
-// contents is the copy, as long as it tells what the real object holds: a tensor may share its memory
-// (torch.frombuffer), and an operation in place may have changed that.
+// contents is the copy, as long as it equals the real object: a tensor may share its memory (torch.frombuffer), and an
+// in-place operation may have changed it.
 func (v *ShadowVariable) contents(tx Translator) (py.Object, error) {
 	tx.World().Asked.Changes++
 	if v.Src != nil && tx.Output().ChangesTensors() {
@@ -125,8 +125,8 @@ func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return immutableResult(tx, o)
 }
 
-// shadowArguments are real objects for arguments that are known, and trackers of what an effect hands to the real
-// method: iterators that are used up here are handed over as lists.
+// shadowArguments are real objects for known arguments, and trackers of what an effect passes to the real method:
+// iterators that are used up here are passed as lists.
 func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []VariableTracker, error) {
 	objs := make([]py.Object, len(args))
 	given := make([]VariableTracker, len(args))
@@ -312,7 +312,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 	return v, true, err
 }
 
-// compare is one rich comparison; nil where the type does not know the other operand.
+// compare is one rich comparison; nil if the type does not support the other operand.
 func (v *ShadowVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
 	o, ok := AsConstant(tx, b)
 	real, err := v.contents(tx)

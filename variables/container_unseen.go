@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// A list or deque of the frame that the program adds to and never looks at is guarded by its type alone: a log that
-// grows with each call is no reason to translate again. What was added is kept; when the program looks after all, the
-// tracker is made of what the object held at the frame's start, and that.
+// A list or deque of the frame that the program only appends to is guarded by its type alone: a log that grows with
+// each call is no reason to translate again. The added items are recorded; if the program does read the object, its
+// tracker is made from its contents at the frame's start and these items.
 
 // unseen is such an object.
 type unseen struct {
@@ -19,7 +19,7 @@ type unseen struct {
 // unseenMethods are those that only add at the end.
 var unseenMethods = map[string]bool{"append": true, "extend": true}
 
-// isUnseen recognizes lists and deques of the frame that nobody has looked at.
+// isUnseen recognizes lists and deques of the frame that the program has not read.
 func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	l, ok := v.(*LazyVariable)
 	if !ok || l.real != nil || l.Src == nil || tx.World().PythonOps {
@@ -47,7 +47,7 @@ func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracke
 	return &BoundBuiltin{obj: l, name: name}, true
 }
 
-// addUnseen is a call of one of these methods; false where the object has been looked at by now, or must be.
+// addUnseen is a call of one of these methods; false if the object has been read by now, or must be.
 func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if !unseenMethods[name] || len(args) != 1 || len(kwargs) > 0 {
 		return false, nil
@@ -130,7 +130,7 @@ func (u *unseen) reachedAt(tx Translator, l *LazyVariable) {
 	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
 }
 
-// lookAt puts what was added behind what the object held at the frame's start.
+// lookAt appends the added items to the object's contents at the frame's start.
 func (u *unseen) lookAt(tx Translator, v VariableTracker, src guards.Source) error {
 	switch x := v.(type) {
 	case *ListVariable:
@@ -161,7 +161,7 @@ func (w *World) Unseen(f func(obj py.Object, src guards.Source)) {
 	}
 }
 
-// concatUnseen is += of a list or tuple; of other values the operand's type may be asked first.
+// concatUnseen is += of a list or tuple; with other values the operand's type may come first.
 func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	if _, ok := isUnseen(tx, a); !ok {
 		return false, nil
@@ -183,7 +183,7 @@ func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// addsUnseen is list.append(items, x), which a call that a graph break has before it has become.
+// addsUnseen is list.append(items, x), the form that such a call has after a graph break.
 func (u *UnboundMethod) addsUnseen(tx Translator, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if len(args) != 2 {
 		return false, nil

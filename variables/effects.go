@@ -95,7 +95,7 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	})
 }
 
-// lettingGo refuses to give up a value whose end may run code (World.Replaceable), and guards what later calls find in
+// lettingGo refuses to release a value whose end may run code (World.Replaceable), and guards what later calls find in
 // its place.
 func lettingGo(tx Translator, old VariableTracker) error {
 	switch v := old.(type) {

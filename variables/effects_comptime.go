@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// comptime is a call of godynamo.comptime or of one of its shorthands: Python's part runs now, with what is known of
-// the frames at this place, and nothing of it is left for later. It may ask for a graph break; what the user's function
-// raises reaches the user.
+// comptime is a call of godynamo.comptime or one of its shorthands. The user's function runs now, with what is known
+// about the frames at this place, and leaves nothing in the graph. It may request a graph break; an exception it raises
+// reaches the user.
 func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	name := t.detail
 	s := tx.Scope()
@@ -95,7 +95,7 @@ func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	return s.Tuple(s.Name("code"), f.Code, f.GlobalsDict, s.Str(f.Name), s.Tuple(cells...), s.Tuple(defaults...)), nil
 }
 
-// peek is what a cell holds as far as the program has looked at it, nil where it is empty; nothing is guarded.
+// peek is the contents of a cell as far as the program has read them, nil if it is empty; nothing is guarded.
 func (c *CellVariable) peek() VariableTracker {
 	if c.loaded {
 		return c.contents

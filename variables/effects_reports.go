@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Place is where the program is, as logging and warnings tell it.
+// Place is where the program is, as logging and warnings report it.
 type Place struct {
 	File, Name string
 	Line       int
@@ -56,7 +56,7 @@ func askEffects(tx Translator, name string, args ...py.Object) (py.Object, error
 	return tx.Scope().Call(fn, args...)
 }
 
-// queued reports whether an effect that prints may be put off to its place among the operations.
+// queued reports whether an effect that prints may be deferred to its place among the operations.
 func queued(tx Translator, what string, values []VariableTracker) error {
 	if !tx.World().QueueEffects || tx.InsideTry() { // what the program has put for a stream may raise
 		return unsupported(exc.CallUnsupported, "%s", what)
@@ -69,7 +69,7 @@ func queued(tx Translator, what string, values []VariableTracker) error {
 	return nil
 }
 
-// told records an effect that shows values to the world.
+// told records an effect that prints, logs or warns.
 func told(tx Translator, values []VariableTracker, emit func(e Emitter) error) error {
 	for _, v := range values {
 		if _, known := AsConstant(tx, v); !known { // printing a tensor computes

@@ -9,12 +9,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// exceptionState is what BaseException keeps in C: the arguments, and what raising adds. An exception the program made
-// is an ObjectVariable with it; so its Python-written methods, properties and attributes work as any object's.
+// exceptionState is the state that BaseException keeps in C: the arguments, and what raising adds. An exception that
+// the program made is an ObjectVariable with this state, so its methods, properties and attributes written in Python
+// work as any object's.
 //
-// An exception that was raised while translating has no traceback, and CPython's would have one: such a one never
-// leaves the frame. Where the program wants the object itself, the translation starts again and lets CPython raise it
-// (RaisedAt).
+// An exception raised while translating has no traceback, and CPython's would have one, so it never leaves the frame.
+// If the program wants the object itself, the translation starts again and lets CPython raise it (RaisedAt).
 type exceptionState struct {
 	args     []VariableTracker
 	opaque   bool // args are not known word by word: CPython's text is its own
@@ -28,7 +28,7 @@ type exceptionState struct {
 	part     *ObjectVariable   // the group that an except* clause took this one from
 }
 
-// IsException tells the trackers of exceptions, those made by the program and those that came with the frame.
+// IsException recognizes trackers of exceptions, made by the program or come with the frame.
 func IsException(tx Translator, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	return ok && py.IsSubtype(o.Class, tx.World().BaseException)
@@ -157,7 +157,7 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	return v, nil
 }
 
-// RaisesA reports whether what the program raised is of a built-in class or one derived from it.
+// RaisesA reports whether the program's exception is an instance of this builtin class.
 func RaisesA(tx Translator, o *exc.Observed, class string) (bool, error) {
 	if o.Value == nil && o.Real == nil {
 		return o.TypeName == class, nil
@@ -450,7 +450,8 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	return enter, exit, nil
 }
 
-// ExceptionClassOf is the class of a tracker that "except" or "raise" is given; ok false when it is no exception class.
+// ExceptionClassOf is the class in an "except" clause or a "raise" statement; ok is false if it is not an exception
+// class.
 func ExceptionClassOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	c, ok := AsConstant(tx, v)
 	if !ok || (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub) || !py.IsSubtype(c, tx.World().BaseException) {

@@ -7,11 +7,11 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exception groups that the program made, and what except* does with them: CPython 3.11, Objects/exceptions.c and
-// exception_group_match of Python/ceval.c. A group is an exception whose arguments are its message and its exceptions.
-// Groups of a class of the user, and those that came with the frame, are CPython's to split.
+// Exception groups that the program made, and except*: CPython 3.11, Objects/exceptions.c and exception_group_match of
+// Python/ceval.c. A group is an exception whose arguments are its message and its exceptions. CPython splits groups of
+// user classes and those that came with the frame.
 
-// isGroup tells the two builtin classes of exception groups.
+// isGroup recognizes the two builtin classes of exception groups.
 func isGroup(tx Translator, class py.Object) bool {
 	return class == tx.World().Builtin("ExceptionGroup") || class == tx.World().Builtin("BaseExceptionGroup")
 }
@@ -61,8 +61,8 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 }
 
 // MatchGroup is what CHECK_EG_MATCH computes: the part of an exception that an except* clause handles, and the rest;
-// nil for none. An exception that is no group is handled in a new one. matches reports whether the clause's classes
-// take an exception of a class.
+// nil for none. An exception that is not a group is handled in a new one. matches reports whether the clause's classes
+// match a class.
 func MatchGroup(tx Translator, e VariableTracker,
 	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	e, err = Realize(tx, e)
@@ -192,8 +192,8 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 	return nil, unsupported(exc.ProgramRaises, "the rest of %s after its except* clauses", Describe(tx, caught))
 }
 
-// groupMethod is split, subgroup or derive of a group that the program made, where its argument is a class of
-// exceptions or a tuple of such; false for others.
+// groupMethod is split, subgroup or derive of a group that the program made, with an exception class or a tuple of
+// them; false for others.
 func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	if o.exc.members == nil || len(args) != 1 {
 		return nil, false, nil
@@ -230,8 +230,8 @@ func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableT
 	return NewTuple([]VariableTracker{match, rest}, nil), true, nil
 }
 
-// ExceptionClasses reports whether an exception of a class is one of those that v, a class of exceptions or a tuple of
-// such, names; nil for another v.
+// ExceptionClasses returns a function that reports whether an exception of a class matches v, an exception class or a
+// tuple of them; nil for another v.
 func ExceptionClasses(tx Translator, v VariableTracker) (func(class py.Object) bool, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

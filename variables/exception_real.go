@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exceptions that came with the frame, as after a graph break inside of a handler: real objects, of which each call has
-// another. Their texts are computed again by each call; nothing but the types of their arguments is guarded.
+// Exceptions that came with the frame, as after a graph break inside a handler: real objects, another one on each call.
+// Their texts are computed at run time; only the types of their arguments are guarded.
 
 // realException tells them.
 func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
