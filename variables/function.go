@@ -401,8 +401,8 @@ type BoundBuiltin struct {
 	obj   VariableTracker
 	name  string
 	waits bool // on the stack, for the arguments of its call
-	// elsewhere is the descriptor where the object's class has taken it from another class, or under another name
-	// (C.add = set.add): binding it may raise, and calling the attribute is calling the descriptor.
+	// elsewhere is the descriptor, if the object's class took it from another class or under another name (C.add =
+	// set.add): binding it may raise, and calling the attribute calls the descriptor.
 	elsewhere py.Object
 }
 
@@ -448,8 +448,8 @@ func (b *BoundBuiltin) Reconstruct(e Emitter) error {
 	return loadPlainAttr(e, b.obj, b.name)
 }
 
-// Unbind gives the function and the object that LOAD_METHOD of CPython puts on its stack for a bound C method of a
-// builtin type; false for others.
+// Unbind returns the function and the object that CPython's LOAD_METHOD pushes for a bound C method of a builtin type;
+// false for others.
 func (b *BoundBuiltin) Unbind(tx Translator) (fn, self VariableTracker, ok bool) {
 	switch o := b.obj.(type) {
 	case *LazyVariable: // see container_unseen.go

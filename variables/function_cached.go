@@ -11,7 +11,7 @@ import (
 // order of use is CPython's. A miss runs the function, and breaks the graph; that entry is good for as long as it would
 // be a miss (python/godynamo/_translator/caches.py).
 
-// cachedCall is a call of such a function; false where it is not known what it would find.
+// cachedCall is a call of such a function; false if the contents of its cache are unknown.
 func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps ||

@@ -7,7 +7,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Body is what a function captures that an operation is given, as a graph of its own.
+// Body is the graph of a function that is an operand of an operation.
 type Body struct {
 	// the nodes, as _backends/graph_modules takes them: placeholders for the arguments, then for Free
 	Rows        py.Object
@@ -49,7 +49,7 @@ type HigherCalls struct {
 	// Transform is the call of torch.vmap, torch.func.grad or their like.
 	Transform func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 		kwargs []Kw) (VariableTracker, error)
-	// Transformed is the call of a function of the frame's that one of them has made.
+	// Transformed is the call of a function of the frame that one of these calls has made.
 	Transformed func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	// Operator is the call of a higher-order operator: torch.cond, scan, ...
 	Operator func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OptimizedVariable is one of our own callables, or of torch.jit.script's: an object of its own, and calling it is
-// calling what it wraps.
+// OptimizedVariable is a callable of godynamo or torch.jit.script. It has its own identity, and calling it calls what
+// it wraps.
 type OptimizedVariable struct {
 	Base
 	Obj   py.Object

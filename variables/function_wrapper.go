@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// unwrap is what a wrapper of C's (a static or class method, a property, a partial, one of our callables) holds as its
-// member name; the zero Object where it holds nothing there. The wrapper is guarded by its type and looked into at each
-// call: the entry holds neither it nor what it wraps, which live no longer than the program lets them, and another
-// wrapper of the same code serves as well. An error is a member that is not C's.
+// unwrap is the member `name` of a C wrapper (a static or class method, a property, a partial, a callable of godynamo);
+// the zero Object if it is empty. The wrapper is guarded by its type and read on each call. The entry holds no
+// reference to it or to what it wraps, so both live no longer than in CPython, and another wrapper of the same code
+// fits as well. It is an error if the member is not a C member.
 func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (py.Object, guards.Source, error) {
 	s, out := tx.Scope(), tx.Output()
 	member, ok := s.TypeLookup(wrapper.Type(), name)
@@ -31,7 +31,7 @@ func inherits(tx Translator, class, base py.Object, name string) bool {
 	return ok && own == theirs
 }
 
-// unwrapped is the tracker of what a wrapper holds as its member name; nil where it holds nothing there.
+// unwrapped is the tracker of a wrapper's member `name`; nil if it is empty.
 func unwrapped(tx Translator, wrapper py.Object, src guards.Source, name string) (VariableTracker, error) {
 	v, from, err := unwrap(tx, wrapper, src, name)
 	if err != nil || v.IsNull() {

@@ -5,7 +5,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CallIterator is a zip, enumerate, map or filter object: it pulls from other iterators as it is asked.
+// CallIterator is a zip, enumerate, map or filter object: each step advances other iterators.
 type CallIterator struct {
 	Base
 	fn   VariableTracker // the builtin, to build the real one again
@@ -51,7 +51,7 @@ func (c *CallIterator) Snapshot() VariableTracker {
 	return &s
 }
 
-// Reconstruct implements Reconstructer: the builtin called again over what is left of its iterators.
+// Reconstruct implements Reconstructer: the builtin called again over the rest of its iterators.
 func (c *CallIterator) Reconstruct(e Emitter) error {
 	e.PushNull()
 	if err := e.Load(c.fn); err != nil {

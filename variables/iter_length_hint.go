@@ -5,21 +5,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CPython asks an iterable that becomes a list or tuple for its length before the first item: PyObject_LengthHint of
-// CPython 3.11, Objects/abstract.c. Some functions ask the iterable, others its iterator.
+// Before the first item CPython reads the length of an iterable that becomes a list or tuple: PyObject_LengthHint of
+// CPython 3.11, Objects/abstract.c. Some functions read the iterable's, others its iterator's.
 
-// UnpackSized is Unpack for operations that ask the iterable: list(), tuple(), sorted(), extend, a call with a star.
+// UnpackSized is Unpack for operations that read the iterable's length: list(), tuple(), sorted(), extend, a call with
+// a star.
 func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return unpackHinted(tx, v, func(v, _ VariableTracker) error { return lengthHint(tx, v) })
 }
 
-// UnpackIterator is Unpack for operations that ask the iterator: a starred target, str.join, assignment to a slice, the
-// pairs of a dict.
+// UnpackIterator is Unpack for operations that read the iterator's length: a starred target, str.join, assignment to a
+// slice, the pairs of a dict.
 func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return unpackHinted(tx, v, func(v, it VariableTracker) error { return plainHint(tx, v, it) })
 }
 
-// unpackHinted is Unpack with ask called before the first item if user code may say the length of v or of its iterator.
+// unpackHinted is Unpack with ask called before the first item, if user code may compute the length of v or of its
+// iterator.
 func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTracker) error) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

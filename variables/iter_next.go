@@ -8,12 +8,12 @@ import (
 
 // watched is a container whose iterators notice that it has changed.
 type watched interface {
-	// changes gives the size that iterators compare, a number that every change of the members raises, and the
+	// changes returns the size that iterators compare, a number that every change of the members raises, and the
 	// container's name in the RuntimeError.
 	changes() (size, version int, what string)
 }
 
-// indexed is a sequence that makes its items when they are asked for.
+// indexed is a sequence whose items are made when read.
 type indexed interface {
 	at(i int) VariableTracker
 }
@@ -147,8 +147,7 @@ func (s *SequenceIterator) Snapshot() VariableTracker {
 	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index, done: s.done, empty: s.empty}
 }
 
-// Reconstruct implements Reconstructer: iter(seq), moved on by its own __setstate__ where it has one, else step by
-// step.
+// Reconstruct implements Reconstructer: iter(seq), advanced by its __setstate__ if it has one, else step by step.
 func (s *SequenceIterator) Reconstruct(e Emitter) error {
 	if s.done && !s.empty.IsNull() {
 		e.PushNull()
@@ -312,7 +311,7 @@ func (i *SubscriptIterator) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// Unpack returns all items that iterating v gives.
+// Unpack returns all items that iterating v yields.
 func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

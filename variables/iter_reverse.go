@@ -6,7 +6,7 @@ import (
 )
 
 // ReverseIterator is reversed(v) of a list, tuple, text, dict, view or deque, or of an instance with __len__ and
-// __getitem__: it looks at what is there when it is asked.
+// __getitem__: each step reads the present contents.
 type ReverseIterator struct {
 	Base
 	owner         VariableTracker
@@ -161,7 +161,7 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return items[r.index+1], true, nil
 }
 
-// madeBy refuses to make an iterator, or a view, of what an instance holds by methods that its class overrides.
+// madeBy refuses to make an iterator or view over an instance's contents by methods that its class overrides.
 func madeBy(tx Translator, owner VariableTracker, names ...string) error {
 	if v, ok := owner.(*DictViewVariable); ok {
 		owner, names = v.dict, []string{v.what, "__getattribute__"}
@@ -192,8 +192,7 @@ func (r *ReverseIterator) Snapshot() VariableTracker {
 	return &c
 }
 
-// Reconstruct implements Reconstructer: reversed(v), moved on by its own __setstate__ where it has one, else step by
-// step.
+// Reconstruct implements Reconstructer: reversed(v), advanced by its __setstate__ if it has one, else step by step.
 func (r *ReverseIterator) Reconstruct(e Emitter) error {
 	_, stepwise := r.owner.(watched)
 	if stepwise {

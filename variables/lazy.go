@@ -34,7 +34,7 @@ func (l *LazyVariable) Guards() guards.Set {
 	return l.set
 }
 
-// Peek is the real object behind a lazy value, without looking at it for the program: no guard follows.
+// Peek is the real object of a lazy value. It does not count as a read by the program: no guard is added.
 func (l *LazyVariable) Peek() py.Object { return l.obj }
 
 // Realized reports whether the value has been looked at.

@@ -21,7 +21,7 @@ type ObjectVariable struct {
 	exc    *exceptionState            // of an exception the program made
 	value  VariableTracker            // what an instance of a subclass of list, dict, tuple, int, ... holds
 	native py.Object                  // that type: base of Class
-	// its __dict__, once the program has asked for it: then the instance attributes are there
+	// its __dict__, once the program has read it: then the instance attributes are there
 	dict *DictVariable
 	gone map[string]bool // deleted by the program at some time
 }
@@ -60,7 +60,7 @@ func (o *ObjectVariable) Children() []VariableTracker {
 // PythonType implements Typed.
 func (o *ObjectVariable) PythonType(Translator) (py.Object, error) { return o.Class, nil }
 
-// Stored lists what the program stored on an instance of its own making, in order.
+// Stored lists what the program stored on an instance that it made, in order.
 func (o *ObjectVariable) Stored() []Kw {
 	var out []Kw
 	if o.dict != nil && allNames(o.dict.keys) {
@@ -97,8 +97,8 @@ func (o *ObjectVariable) IsModule(tx Translator) bool {
 	return py.IsSubtype(o.Class, tx.World().NNModule)
 }
 
-// inside is the place the instance's own attributes are read from. What is inside an nn.Module is a family of its own:
-// config.guard_nn_modules leaves its guards out.
+// inside is the place the instance's own attributes are read from. Places inside an nn.Module are a separate family:
+// config.guard_nn_modules omits their guards.
 func (o *ObjectVariable) inside(tx Translator) guards.Source {
 	if o.Src == nil || !o.IsModule(tx) {
 		return o.Src
@@ -113,8 +113,8 @@ func plainGetAttr(tx Translator, class py.Object) bool {
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
-// readsItself gives the __getattribute__ written in Python of a class that has one. It is inlined; what it reads by way
-// of object.__getattribute__ is guarded and loaded past it.
+// readsItself returns a class's __getattribute__ if it is written in Python. It is inlined; what it reads through
+// object.__getattribute__ is guarded and loaded directly.
 func readsItself(s *py.Scope, class py.Object) (hook py.Object, ok bool) {
 	hook, _ = s.TypeLookup(class, "__getattribute__")
 	return hook, hook.Kind() == py.Function
@@ -169,7 +169,7 @@ func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return o.orMissing(tx, name, v, err)
 }
 
-// orMissing asks __getattr__ where a property, a descriptor or __getattribute__ has raised AttributeError.
+// orMissing calls __getattr__ after a property, a descriptor or __getattribute__ has raised AttributeError.
 func (o *ObjectVariable) orMissing(tx Translator, name string, v VariableTracker, err error) (VariableTracker, error) {
 	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
 		if _, has := tx.Scope().TypeLookup(o.Class, "__getattr__"); has {
@@ -179,7 +179,7 @@ func (o *ObjectVariable) orMissing(tx Translator, name string, v VariableTracker
 	return v, err
 }
 
-// lookup returns nil when neither the instance nor its class has the attribute.
+// lookup returns nil if the instance and its class do not have the attribute.
 func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, error) {
 	if tx.World().drew && tx.World().isRandom(o.Class) && (name == "gauss_next" || name == "__dict__") {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a generator whose numbers were drawn", name)
@@ -245,7 +245,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 	// memo of a guard program compares one class version for all of them.
 	class := classSource(tx, o.Class)
 	if o.IsModule(tx) && !tx.World().GuardNNModules {
-		// the user asked for no guards inside of modules
+		// the user disabled guards inside modules
 	} else if inClass {
 		tx.Output().AddGuards(guards.IDMatch(guards.NewTypeAttrSource(class, name), tx.Output().Const(d),
 			guards.KeepWeak))
@@ -259,7 +259,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 	return remember(o, name, tx.Build(v, src)), nil
 }
 
-// bindClassAttr is what reading a class attribute through an instance of the class gives.
+// bindClassAttr is the result of reading a class attribute through an instance.
 func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
 	src guards.Source) (VariableTracker, error) {
 	switch d.Kind() {
@@ -358,8 +358,8 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
-// guardMissing guards that neither the instance nor its class has the attribute. Where one of them has it, what was
-// found there (a descriptor, a property, __getattribute__) has raised AttributeError and is guarded by itself.
+// guardMissing guards that the instance and its class do not have the attribute. If one of them has it, it raised
+// AttributeError (a descriptor, a property, __getattribute__) and has its own guard.
 func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	s := tx.Scope()
 	if _, has := s.TypeLookup(o.Class, name); has {
@@ -375,8 +375,8 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 }
 
-// missingAttr calls __getattr__ where the class has one. nn.Module's own is modelled: parameters, buffers and
-// submodules are read straight from its three dicts, in its order.
+// missingAttr calls the class's __getattr__. For nn.Module's, parameters, buffers and submodules are read directly from
+// its three dicts, in its order.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	if !ok {
@@ -451,7 +451,7 @@ func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTra
 // None.
 var noneMeansNone = []string{"__hash__", "__iter__", "__contains__", "__reversed__", "__length_hint__"}
 
-// lookupSpecial finds a special method on the class and binds it; nil when there is none of Python's own making.
+// lookupSpecial finds a special method on the class and binds it; nil if there is none written in Python.
 func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTracker, error) {
 	d, ok := tx.Scope().TypeLookup(o.Class, name)
 	if !ok {
@@ -665,7 +665,7 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 	return o.setUserDescriptor(tx, name, d, value)
 }
 
-// emptying is lettingGo of what the slot d holds.
+// emptying is lettingGo of the contents of slot d.
 func (o *ObjectVariable) emptying(tx Translator, name string, d py.Object) error {
 	if old := o.attrs[name]; old != nil {
 		return lettingGo(tx, old)

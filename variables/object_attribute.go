@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// attributeResult is the tracker of what CPython found as an attribute of a known object. Other than a result that it
-// computed this was there before: a tuple is that very tuple, and of what the program may change a copy would not do.
+// attributeResult is the tracker of an attribute that CPython found on a known object. Unlike a computed result the
+// value existed before: a tuple is that very tuple, and a mutable object must not be copied.
 func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	switch o.Kind() {
 	case py.Tuple:

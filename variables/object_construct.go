@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// classCalls are the ways to call a class but for construct, in the order in which they are tried. Each is false for
-// classes that are none of its own.
+// classCalls are the special ways to call a class, in the order in which they are tried before construct. Each returns
+// false for other classes.
 var classCalls []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker,
 	bool, error)
 
@@ -27,7 +27,7 @@ func init() { // they reach Call again
 	}
 }
 
-// Call implements Caller: the metaclass's __call__ where it is Python code, else making an instance.
+// Call implements Caller: the metaclass's __call__ if it is written in Python, else making an instance.
 func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	for _, call := range classCalls {
 		if r, ok, err := call(c, tx, args, kwargs); ok || err != nil {
@@ -223,7 +223,7 @@ func fillDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []K
 	return d.update(tx, args, kwargs)
 }
 
-// construct is type.__call__: __new__, then __init__ of what it gave.
+// construct is type.__call__: __new__, then __init__ of its result.
 func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	s := tx.Scope()
 	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {
@@ -301,8 +301,8 @@ func notAbstract(tx Translator, class py.Object) error {
 	return nil
 }
 
-// objectTakesNone is the error of object.__new__ or object.__init__ that is given arguments: object_new and object_init
-// of CPython 3.11, Objects/typeobject.c. nil where the other of the two is the class's own, and takes them.
+// objectTakesNone is the error of object.__new__ or object.__init__ for extra arguments: object_new and object_init of
+// CPython 3.11, Objects/typeobject.c. It is nil if the class overrides the other of the two, which takes them.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
 	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit,
 		typeName(tx, class)+"() takes no arguments"
@@ -476,7 +476,7 @@ func callBuiltinType(tx Translator, t py.Object, args []VariableTracker, kwargs 
 	return NewConstant(c, nil), nil
 }
 
-// hold gives an instance the contents that the builtin type it extends keeps in C.
+// hold sets the contents of an instance of a builtin type's subclass, which the type keeps in C.
 func (o *ObjectVariable) hold(v VariableTracker, base py.Object) {
 	b := v.base()
 	b.Src, b.slot, b.through, b.holder = o.Src, o.slot, base, o
@@ -656,7 +656,7 @@ func (o *ObjectVariable) initDict(tx Translator, d *DictVariable, args []Variabl
 	return fillDict(tx, d, args, kwargs)
 }
 
-// overrides reports whether the instance's class has a method of its own instead of the builtin type's.
+// overrides reports whether the instance's class overrides the builtin type's method.
 func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 	for _, n := range names {
 		own, _ := tx.Scope().TypeLookup(o.Class, n)
@@ -770,7 +770,7 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		}
 	}
 	stored := o.Stored()
-	// into __dict__ itself, which takes what is no name too
+	// into __dict__ itself, which also takes keys that are not identifiers
 	if o.dict != nil && (!allNames(o.dict.keys) || o.hidesKeys(tx)) {
 		for i := range o.dict.keys {
 			if err := itemEffect(tx, o.dict, o.dict.keys[i], o.dict.values[i]); err != nil {

@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// conversion is how a builtin turns an object of a Python class into a value of its own: the special methods it asks
-// for, in CPython's order, and the kind the first of them must give for its result to stand as it is. What another
-// gives is converted by the builtin itself.
+// conversion is how a builtin converts an object of a Python class: the special methods that it tries, in CPython's
+// order, and the kind that the first must return for its result to be used as it is. The builtin converts the results
+// of the others.
 type conversion struct {
 	specials []string
 	gives    py.Kind
@@ -159,7 +159,8 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 // square.
 const maxDigits = 4_000
 
-// slowNumber tells an integer, or the text of one, whose conversion from or to decimal digits is left to CPython.
+// slowNumber recognizes an integer, or the text of one, so long that CPython converts it from or to decimal digits at
+// run time.
 func slowNumber(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Str, py.Bytes:

@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// copyOf returns a real object equal to v when all of it is known. Unlike AsConstant it takes lists and dicts too, of
-// which it makes copies: only for what reads them and gives back plain values (a text, a comparison), never a part of
-// them. Sets are left out: a copy iterates in another order.
+// copyOf returns a real object equal to v if all of it is known. Unlike AsConstant it also copies lists and dicts, so
+// it serves only operations that read them and return plain values (a text, a comparison), never a part of them. Sets
+// are left out: a copy iterates in another order.
 func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {

@@ -168,7 +168,7 @@ func storedClassAttr(tx Translator, class py.Object, name string) (VariableTrack
 	return nil, false
 }
 
-// heldByClass looks a name up on a class as TypeLookup does, for a caller that has asked storedClassAttr as well.
+// heldByClass looks a name up on a class as TypeLookup does, for a caller that also calls storedClassAttr.
 func heldByClass(tx Translator, class py.Object, name string) (py.Object, bool) {
 	w := tx.World()
 	before := w.overlooked

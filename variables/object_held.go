@@ -7,9 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An instance of a subclass of a builtin type holds a value of that type. What the type's own C code does with such an
-// instance is computed on the held value, or on an instance of the real class made for it, as long as that code asks
-// nothing of the class.
+// An instance of a subclass of a builtin type holds a value of that type. An operation of the type's C code is computed
+// on the held value, or on an instance of the real class made for it, as long as that code does not use the class.
 
 // heldSpecials are the special methods that C code may call on an instance which it is given.
 var heldSpecials = []string{
@@ -24,12 +23,11 @@ var heldSpecials = []string{
 	"__copy__", "__deepcopy__", "__reduce_ex__", "__buffer__", "__missing__", "keys",
 }
 
-// plainValue reports whether C code may be given the instance's contents: its class has none of those methods of its
-// own.
+// plainValue reports whether C code may use the instance's contents: its class overrides none of these methods.
 func (o *ObjectVariable) plainValue(tx Translator) bool { return !o.overrides(tx, heldSpecials...) }
 
 // realInstance makes an instance of o's class with the known immutable value that o holds, and no attributes. ok is
-// false where the value is not known. What CPython says of its class rests on the class's name, which is guarded.
+// false if the value is unknown. CPython's texts contain the class's name, which is guarded.
 func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, err error) {
 	c, known := o.value.(*ConstantVariable)
 	if !known || o.exc != nil {
@@ -43,8 +41,8 @@ func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, er
 	return obj, err == nil, observed(err)
 }
 
-// returnsItself reports whether a method of the text that o holds gives the instance, or a container with it, where of
-// a plain text it gives that text: str.split and partition do where they find nothing.
+// returnsItself reports whether a method of the text that o holds returns the instance, or a container with it, where a
+// plain text's method returns that text: str.split and partition do if they find nothing.
 func (o *ObjectVariable) returnsItself(tx Translator, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	held, ok := o.value.(*ConstantVariable)
 	if !ok || !printsBy(held.Value) {
@@ -84,7 +82,7 @@ func (o *ObjectVariable) returnsItself(tx Translator, name string, args []Variab
 	return itself, err
 }
 
-// unhashed reports whether the hash of what o holds is that of an object's identity: not a number's.
+// unhashed reports whether the held value hashes by identity, unlike a number.
 func (o *ObjectVariable) unhashed(tx Translator) bool {
 	c, ok := o.value.(*ConstantVariable)
 	if !ok || c.Value.Kind() != py.Float && c.Value.Kind() != py.Complex {
@@ -94,8 +92,7 @@ func (o *ObjectVariable) unhashed(tx Translator) bool {
 	return !ok || same != py.True()
 }
 
-// operandObject is a known operand of C's own operators: a constant, or an instance of the real class of what holds
-// one.
+// operandObject is a known operand of C operators: a constant, or an instance of the real class if it holds one.
 func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	if o, ok := v.(*ObjectVariable); ok {
 		return o.realInstance(tx)
@@ -113,7 +110,7 @@ func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Sourc
 	return t.field(tx, d, src)
 }
 
-// field is the item that a descriptor of a namedtuple gives; nil for other descriptors.
+// field is the item that a namedtuple's descriptor returns; nil for other descriptors.
 func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
 	if py.TypeName(d.Type()) != "_collections._tuplegetter" {
 		return nil, nil

@@ -268,7 +268,7 @@ func SetOutside(v VariableTracker, o *OpaqueVariable) { v.base().outside = o }
 // Outside is the object v has become for the graph, nil when it is known by itself.
 func Outside(v VariableTracker) *OpaqueVariable { return v.base().outside }
 
-// BuildsAnew names the operation that builds a container of the program in the graph, and its operands; "" for other
+// BuildsAnew names the operation that rebuilds a container of the program in the graph, and its operands; "" for other
 // values.
 func BuildsAnew(v VariableTracker) (op string, parts [][]VariableTracker) {
 	if Materialized(v) {

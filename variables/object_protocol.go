@@ -95,7 +95,7 @@ func (o *ObjectVariable) GetItem(tx Translator, key VariableTracker) (VariableTr
 	return o.valueItem(tx, key)
 }
 
-// valueItem is the builtin type's own subscription: a dict asks __missing__ for keys it lacks.
+// valueItem is the builtin type's own subscription: a dict calls __missing__ for missing keys.
 func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	if d, ok := o.value.(*DictVariable); ok {
 		m, err := o.lookupSpecial(tx, "__missing__")
@@ -137,7 +137,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		if o.value != nil {
 			return heldError(o, SetItem(tx, o.value, key, value))
 		}
-		// classes of the user have the slots of sequences, which are asked for an index
+		// user classes fill the sequence slots, which take an index
 		if value == nil && py.Is(o.Class, py.HeapType) {
 			k, known := AsConstant(tx, key)
 			if !known {
@@ -260,7 +260,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	return o.storeEffectAs(tx, name, value, module)
 }
 
-// holdsAlready tells a store of the very tensor that the instance has under this name, as `self.steps += 1` ends with:
+// holdsAlready recognizes a store of the very tensor that the attribute already holds, as `self.steps += 1` ends with:
 // nothing changes.
 func (o *ObjectVariable) holdsAlready(tx Translator, name string, value VariableTracker, module bool) (bool, error) {
 	if _, stored := o.attrs[name]; value == nil || stored || o.Obj.IsNull() || o.dict != nil || o.gone[name] {
@@ -309,13 +309,13 @@ func (o *ObjectVariable) dictless(tx Translator) bool {
 	return !has
 }
 
-// storeEffect stores on a real instance: as object.__setattr__ does where the class has another one than nn.Module's.
+// storeEffect stores on a real instance, as object.__setattr__ does unless the class has nn.Module's.
 func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableTracker) error {
 	return o.storeEffectAs(tx, name, value, true)
 }
 
-// storeEffectAs is storeEffect where module tells nn.Module.__setattr__, which knows buffers, from object.__setattr__
-// called on a module.
+// storeEffectAs is storeEffect; module selects nn.Module.__setattr__, which registers buffers, instead of
+// object.__setattr__ called on a module.
 func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value VariableTracker, module bool) error {
 	hook := "__setattr__"
 	if value == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// WeakrefVariable is a weak reference of the frame, of weakref.ref itself. Calling it gives what the guards have found
-// there; what the program has changed since the frame's start may have ended the object, so behind an effect the call
+// WeakrefVariable is a weak reference of the frame, of weakref.ref itself. Calling it returns the object that the
+// guards found. The program's changes since the frame's start may have ended that object, so after an effect the call
 // breaks the graph, unless a variable still holds the object.
 type WeakrefVariable struct {
 	Base
@@ -42,7 +42,7 @@ func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTr
 	return tx.Build(obj, guards.NewReferentSource(src)), nil
 }
 
-// subclassReferent is the call of an instance of a subclass of weakref.ref that has no __call__ of its own; false for
+// subclassReferent is the call of an instance of a subclass of weakref.ref that does not define __call__; false for
 // others.
 func subclassReferent(tx Translator, o *ObjectVariable, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Binary is a BINARY_OP. The order in which the operands' types are asked is that of binary_op1 and binary_iop1 of
-// CPython 3.11, Objects/abstract.c: numbers' slots first, then sequences' own.
+// Binary is a BINARY_OP. The operands' slots are tried in the order of binary_op1 and binary_iop1 of CPython 3.11,
+// Objects/abstract.c: number slots first, then sequence slots.
 func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	n, inplace := op.Plain(), op.Inplace()
 	if inplace && n == opcode.NB_ADD {
@@ -165,8 +165,8 @@ func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) Variab
 	return valueOf(b)
 }
 
-// onceRefused computes an operator on numbers, of which one has a class that has refused it, by the other's type: that
-// takes an instance of a subclass for the number it holds. What is an error is CPython's to say.
+// onceRefused computes an operator on numbers by the other operand's type after one operand's class has returned
+// NotImplemented: an instance of a subclass counts as the number it holds. CPython words the errors.
 func onceRefused(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
@@ -309,8 +309,8 @@ func isRepeatable(v VariableTracker) bool {
 	return false
 }
 
-// nativeSlot is x's builtin type's own number slot under this name (__sub__, __rsub__, __isub__) with y; ok is false
-// where that has none or gives NotImplemented.
+// nativeSlot is x's builtin type's own number slot under this name (__sub__, __rsub__, __isub__) with y; ok is false if
+// there is none or it returns NotImplemented.
 func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r VariableTracker, ok bool, err error) {
 	switch own := valueOf(x).(type) {
 	case *ConstantVariable:
@@ -394,8 +394,7 @@ func nativeSet(tx Translator, special, name string, x, y VariableTracker) (Varia
 }
 
 // objectOperator runs an operator's special methods written in Python: in-place, left, reflected. The right operand
-// comes first when its class extends the left one's and has a reflected method of its own. nil: no method took the
-// operands.
+// comes first if its class extends the left one's and defines the reflected method. nil: no method took the operands.
 func objectOperator(tx Translator, special string, inplace bool, a, b VariableTracker) (VariableTracker, error) {
 	type step struct {
 		x, y VariableTracker
@@ -508,7 +507,7 @@ func overloads(tx Translator, b, a VariableTracker, name string) bool {
 }
 
 // besideTensor runs the special methods of an instance that is the other operand of a tensor's operator. A tensor on
-// the left is asked first, and refuses objects that are neither numbers nor tensors to it.
+// the left comes first, and rejects objects other than numbers and tensors.
 func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
 	o, name := a, left
 	if IsTensor(a) {
@@ -579,8 +578,8 @@ func isSizeTuple(tx Translator, v VariableTracker) bool {
 	return ok && t.class == tx.World().SizeType
 }
 
-// sizeOperator is + or * with a torch.Size among the operands: what it gives, and which items it refuses, is torch's
-// choice of version to version, so CPython computes it.
+// sizeOperator is + or * with a torch.Size operand. Its result and the items it rejects vary with torch's version, so
+// CPython computes it.
 func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if name := n.Function(); name != "add" && name != "mul" {
 		return nil, false, nil

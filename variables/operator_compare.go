@@ -213,7 +213,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	if setLike(a) && setLike(b) {
 		return compareSets(tx, op, a, b)
 	}
-	// an instance of its own type's subclass, whose contents are not known
+	// an instance of a subclass, whose contents are unknown
 	if o, ok := b.(*ObjectVariable); ok && o.exc == nil {
 		t, err := PythonType(tx, a)
 		if err != nil || t != tx.World().ObjectType && py.IsSubtype(o.Class, t) || setLike(a) && untrackedSet(tx, o) {
@@ -400,7 +400,7 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	return containsByIteration(tx, c, v)
 }
 
-// containsByKind asks the container's kind; decided is false for kinds that say nothing of membership.
+// containsByKind decides by the container's kind; decided is false for kinds without a rule.
 func containsByKind(tx Translator, c, v VariableTracker) (found, decided bool, err error) {
 	switch x := c.(type) {
 	case *DictVariable:
@@ -435,7 +435,7 @@ func containsByKind(tx Translator, c, v VariableTracker) (found, decided bool, e
 	return found, true, err
 }
 
-// containsByMethod is the truth of what a __contains__ returns.
+// containsByMethod is the truth value of the result of __contains__.
 func containsByMethod(tx Translator, m, v VariableTracker) (bool, error) {
 	r, err := Call(tx, m, []VariableTracker{v}, nil)
 	if err != nil {

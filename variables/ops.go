@@ -133,7 +133,7 @@ var readsState = map[string]bool{
 	"__getattribute__": true, "__dir__": true, "__getstate__": true, "__reduce__": true, "__reduce_ex__": true,
 }
 
-// callConstantMethod asks CPython for a method of an immutable value with known arguments.
+// callConstantMethod has CPython call a method of an immutable value with known arguments.
 func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
@@ -413,8 +413,7 @@ func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 	return methodAttr(tx, obj, name)
 }
 
-// memberAttr is an attribute that a member of an enum class has of its own; nil, and guarded, where it has none of that
-// name.
+// memberAttr is an instance attribute of an enum member; nil, and guarded, if it has none of that name.
 func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	if name == "__dict__" {
 		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a member of %s", py.TypeName(o.Type()))
@@ -592,7 +591,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	return nil, unsupported(exc.SubscriptUnsupported, "slice of %s", Describe(tx, obj))
 }
 
-// emptyOf is an empty list, tuple or range, to ask for the error of a wrong subscript.
+// emptyOf is an empty list, tuple or range, which yields CPython's error for a wrong subscript.
 func emptyOf(tx Translator, v VariableTracker) (py.Object, error) {
 	switch v.(type) {
 	case *ListVariable:
@@ -621,7 +620,7 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 	return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, obj))
 }
 
-// Is is `a is b` where it is known.
+// Is is `a is b`, if it is known.
 func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
 		return x == y, nil // nothing of the program is one, so nothing need be looked at
@@ -689,7 +688,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// standsForObject is the object behind trackers that are rebuilt each time it is met.
+// standsForObject is the object of trackers that are rebuilt at each read.
 func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	switch v.(type) {
 	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:

@@ -10,7 +10,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// TensorVariable is a tensor: a node of the graph. Its metadata is computed only when the program asks.
+// TensorVariable is a tensor: a node of the graph. Its metadata is computed when the program first reads it.
 type TensorVariable struct {
 	Base
 	Node    *fxgraph.Node
@@ -25,7 +25,7 @@ type TensorVariable struct {
 	made    *TensorVariable            // what _translator/torch_function.as_subclass was given, and may have given back
 }
 
-// TensorMeta is what a program may ask of a tensor besides its data. Sizes in elements.
+// TensorMeta is what a program may read from a tensor besides its data. Sizes are in elements.
 type TensorMeta struct {
 	Shape, Stride         []int
 	Dtype, Device, Layout py.Object
@@ -181,7 +181,7 @@ func (t *TensorVariable) Len(tx Translator) (int, error) {
 	return m.Shape[0], nil
 }
 
-// Items implements Sequence: what iterating a tensor gives, x.unbind(0), as Tensor.__iter__ does.
+// Items implements Sequence: iterating a tensor yields x.unbind(0), as Tensor.__iter__ does.
 func (t *TensorVariable) Items(tx Translator) ([]VariableTracker, error) {
 	if handled, err := t.handled(tx); err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func product(vs []int) int {
 	return n
 }
 
-// metaAttr answers attributes that are metadata.
+// metaAttr handles attributes that are metadata.
 func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
 	ask := t.Sizes
 	switch name {
@@ -292,7 +292,8 @@ func asksForDtype(tx Translator, class py.Object) bool {
 	return slices.ContainsFunc(tx.Scope().Items(class), func(c py.Object) bool { return asksForDtype(tx, c) })
 }
 
-// flagAttrs are boolean attributes that follow from the device, dtype and layout alone: asked of the example or a fake.
+// flagAttrs are boolean attributes that follow from the device, dtype and layout alone: read from the example or a fake
+// tensor.
 var flagAttrs = map[string]bool{
 	"is_cuda": true, "is_cpu": true, "is_meta": true, "is_sparse": true, "is_mkldnn": true, "is_quantized": true,
 	"is_nested": true, "is_mps": true, "is_xpu": true, "itemsize": true, "nbytes": true,

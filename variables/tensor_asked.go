@@ -8,12 +8,11 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Asked counts what a translation has asked about tensors that the graph computes: their sizes, by rule where there is
-// one; all of their metadata; the operation that they come from; and questions whose answers rest on what was changed
-// in place before.
+// Asked counts a translation's queries about tensors that the graph computes: their sizes, by rule if there is one; all
+// of their metadata; the operation that they come from; and queries whose answers depend on earlier in-place changes.
 type Asked struct{ Sizes, Meta, Origin, Changes int }
 
-// Since is what was asked after before.
+// Since is the number of queries since before.
 func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
@@ -47,9 +46,9 @@ func NewPairing() *Pairing {
 		values: map[VariableTracker]VariableTracker{}, tuples: map[VariableTracker]VariableTracker{}}
 }
 
-// Operands pairs the operands of two calls: false where a function may do something else with the later ones. What a
-// frame has is equal where it is one object, computed tensors are in each other's place, constants are one object, and
-// the program's tuples are equal part by part. What the program has made itself and may change is never equal.
+// Operands pairs the operands of two calls; false if a function may behave differently with the later ones. Objects of
+// the frame and constants are equal if they are one object, computed tensors if they replace each other, the program's
+// tuples part by part. Mutable objects that the program made are never equal.
 func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -201,8 +200,8 @@ func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	return true
 }
 
-// SameMetadata reports whether tensors that stand in each other's place have the same sizes, types and devices, or all
-// the same metadata, as was asked about the earlier ones.
+// SameMetadata reports whether paired tensors have the same sizes, dtypes and devices, or all the same metadata, as far
+// as the earlier ones were queried.
 func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 	if asked.Sizes == 0 && asked.Meta == 0 {
 		return true
@@ -240,8 +239,7 @@ func (m *TensorMeta) equal(o *TensorMeta, all bool) bool {
 		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
 }
 
-// Changed says of the later tensors what is so of the earlier ones whose nodes these are: an operation has changed them
-// in place.
+// Changed marks the later tensors, paired with these nodes of earlier ones, as changed in place.
 func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	for was, now := range p.values {
 		if t, ok := was.(*TensorVariable); ok && earlier[t.Node] && t.Changed {
@@ -250,14 +248,14 @@ func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	}
 }
 
-// Stands notes which tensor of the frame's stands in place of which.
+// Stands records which tensor of the frame replaces which.
 func (p *Pairing) Stands(earlier, later *TensorVariable) {
 	p.Nodes[earlier.Node] = later.Node
 	p.values[earlier] = later
 }
 
-// Result is the value that a later call gives, of the earlier one's: tensors by their nodes. False where it holds
-// something else than tensors, constants and tuples.
+// Result is a later call's result, made from the earlier one's: tensors by their nodes. It is false if the result holds
+// anything but tensors, constants and tuples.
 func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	v = peek(v)
 	if known, ok := p.values[v]; ok {

@@ -49,7 +49,7 @@ func (t *TensorVariable) ownAttr(tx Translator, name string) (VariableTracker, b
 	return nil, true, noAttribute(tx, class, name)
 }
 
-// instanceAttr is an attribute that hangs on the tensor itself; nil when there is none.
+// instanceAttr is an attribute of the tensor object itself; nil if there is none.
 func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTracker, error) {
 	if tx.World().Calls > 0 {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a tensor that a Python call may have changed", name)
@@ -100,8 +100,8 @@ func (t *TensorVariable) real() py.Object {
 	return t.Example
 }
 
-// classes are the types that the tensor may be of: an operation on a tensor of a subclass, where no handler is called,
-// may give that itself.
+// classes are the possible types of the tensor: an operation on a subclass's tensor, if no handler is called, may
+// return that tensor itself.
 func (t *TensorVariable) classes(tx Translator) []py.Object {
 	out := []py.Object{t.class(tx)}
 	w := tx.World()
@@ -136,8 +136,8 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	w.nodeClass[n] = class
 }
 
-// operandsLack reports whether no tensor that a node may give back has an attribute of its own; guarded then.
-// x.to(dtype) is x or new.
+// operandsLack reports whether no tensor that a node may return unchanged has a Python attribute, and guards that:
+// x.to(dtype) is x or a new tensor.
 func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	tx.World().Asked.Origin++
 	inputs := map[*TensorVariable]bool{}
@@ -236,8 +236,7 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	})
 }
 
-// changesItself are methods that change more of a tensor than what is in it: done to an alias, the tensor stays as it
-// was.
+// changesItself are methods that change more than a tensor's data: on an alias they leave the tensor itself unchanged.
 var changesItself = map[string]bool{
 	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true,
 	"as_strided_": true,
@@ -317,9 +316,9 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	return err == nil && raises == py.True() && tx.Output().TakesApart(), err
 }
 
-// mayRequireGrad refuses a switch of the flag in a graph that is taken apart. A compiler that differentiates the graph
-// sees whether its inputs require gradients when it begins: it takes a tensor that comes to require them inside for one
-// that does not, and what is computed of it has no history.
+// mayRequireGrad refuses to set the flag in a graph that a backend decomposes. A compiler that differentiates the graph
+// reads at its start whether the inputs require gradients: it would miss a tensor that requires them later, and results
+// computed from it would have no history.
 func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, kwargs []Kw) error {
 	if !tx.Output().WholeGraph() {
 		return nil

@@ -72,8 +72,8 @@ func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) 
 	return arrayIndex(tx, key)
 }
 
-// arrayIndex is the tensor for an array of the frame that stands in a subscript; v itself for what is none, or of
-// another kind than torch takes for an index of one dimension.
+// arrayIndex is the tensor for an array of the frame in a subscript; v itself for other values, and for arrays that
+// torch does not take as a one-dimensional index.
 func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	l, ok := v.(*LazyVariable)

@@ -15,7 +15,7 @@ var tensorToPython = map[string]bool{
 	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
 }
 
-// foreseen are those whose result Output.Foresee may know.
+// foreseen are those whose result Output.Foresee may predict.
 var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": "int", "__float__": "float"}
 
 // CallMethod implements MethodCaller.
@@ -106,7 +106,7 @@ func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTra
 	return nil, unsupported(exc.TensorToPython, "%s()", name)
 }
 
-// knownMethod is a method that has code of its own here; false for others.
+// knownMethod is a method with its own code here; false for others.
 func (t *TensorVariable) knownMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (r VariableTracker, known bool, err error) {
 	switch {
@@ -194,13 +194,13 @@ func KwNames(kwargs []Kw) []string {
 	return out
 }
 
-// ofDtype are methods that ask for an attribute of the dtype.
+// ofDtype are methods that read an attribute of the dtype.
 var ofDtype = map[string]string{
 	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed",
 	"element_size": "itemsize",
 }
 
-// metaMethod answers methods that only ask for metadata.
+// metaMethod handles methods that only read metadata.
 func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	switch name {
 	case "size", "stride", "dim", "ndimension", "numel", "nelement", "__len__":

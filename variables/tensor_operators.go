@@ -40,7 +40,7 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 	return plainOperator(tx, name, inplace, operands)
 }
 
-// handledOperator is an operator on operands whose classes have special methods of their own, or handlers.
+// handledOperator is an operator on operands whose classes define special methods, or handlers.
 func handledOperator(tx Translator, name string, inplace bool,
 	operands []VariableTracker) (VariableTracker, bool, error) {
 	if r, ok, err := overriddenOperator(tx, name, inplace, operands); ok || err != nil {

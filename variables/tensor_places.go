@@ -50,8 +50,8 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 var makers = map[string]bool{"torch.zeros": true, "torch.ones": true, "torch.empty": true, "torch.rand": true,
 	"torch.randn": true}
 
-// knownSizes replaces tensors among the sizes that torch's own code gives to a function which makes a tensor by their
-// values, where these can be foreseen: a backend's fake tensors have none.
+// knownSizes replaces tensors among the sizes that torch's own code passes to a constructor function by their values,
+// if these can be predicted: a backend's fake tensors have none.
 func (t *TorchVariable) knownSizes(tx Translator, name string, args []VariableTracker) ([]VariableTracker, error) {
 	if !makers[name] {
 		return args, nil

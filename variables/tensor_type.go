@@ -30,8 +30,8 @@ func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
 	return NewConstant(r, nil), nil
 }
 
-// typeAsked is the argument of x.type(torch.FloatTensor) as its name, which torch takes for the class; v itself where
-// it is none.
+// typeAsked is the argument of x.type(torch.FloatTensor) as its name, which torch accepts for the class; v itself for
+// other values.
 func typeAsked(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

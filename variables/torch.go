@@ -15,7 +15,7 @@ type classified struct {
 	detail string
 }
 
-// own tells a callable of the user's, which is run through.
+// own recognizes a user's callable, which is inlined.
 func (c classified) own() bool { return c.kind == "" }
 
 // TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating. What it
@@ -105,7 +105,8 @@ func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableT
 	return NoneConst(), nil
 }
 
-// asksToSplit is the error of graph_break(msg) and skip_frame(msg): a split here, or the whole frame left to CPython.
+// asksToSplit is the error of graph_break(msg) and skip_frame(msg): a graph break here, or the whole frame left to
+// CPython.
 func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableTracker, kwargs []Kw) error {
 	for _, v := range append(KwValues(kwargs), args...) {
 		if c, ok := AsConstant(tx, MustRealize(tx, v)); ok && c.Kind() == py.Str && py.GoString(c) != "" {
@@ -118,8 +119,7 @@ func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableT
 	return unsupported(exc.ExplicitBreak, "%s", name)
 }
 
-// recursive is a __repr__ that dataclasses or reprlib has wrapped: an object that is met within itself prints as a
-// fixed text.
+// recursive is a __repr__ wrapped by dataclasses or reprlib: an object nested in itself prints as a fixed text.
 func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (VariableTracker, error) {
 	self, err := Realize(tx, self)
 	if err != nil {
@@ -178,7 +178,7 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, parts[0])
 }
 
-// asked is a call of a function that says something of the process, of which a guard asks it again.
+// asked is a call of a function that reads process state; a guard calls it again.
 func (t *TorchVariable) asked(tx Translator) (VariableTracker, error) {
 	r, err := tx.Scope().Call(tx.World().asked, t.Fn)
 	if err != nil {
@@ -282,7 +282,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	return graphCall(tx, t.Fn, name, args, kwargs, kind)
 }
 
-// callOut is an operation that writes its results into tensors, which it gives back, resized where they must be.
+// callOut is an operation that writes its results into tensors, resized if necessary, and returns them.
 func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker,
 	gives result) (VariableTracker, error) {
 	v, err := Realize(tx, out)
@@ -420,7 +420,8 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 	return BoolConst(false), nil
 }
 
-// predicate is torch.is_tensor, is_floating_point, numel and others that ask one tensor for what a method gives too.
+// predicate is torch.is_tensor, is_floating_point, numel and others that return of one tensor what a method also
+// returns.
 func (t *TorchVariable) predicate(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, arg(args, 0))
 	if err != nil {

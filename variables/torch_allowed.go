@@ -31,7 +31,7 @@ func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracke
 	return described(tx, node, parts[1])
 }
 
-// forgetMeta: the tensors in v were changed by an operation that may have been told to.
+// forgetMeta drops the metadata of the tensors in v, which an operation may have been told to change.
 func forgetMeta(v VariableTracker) { forgetWithin(v, map[VariableTracker]bool{}) }
 
 func forgetWithin(v VariableTracker, seen map[VariableTracker]bool) {

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// torchCall is a call of a callable of one kind. Neither result nor error: the arguments are not those of such a call,
-// which splits.
+// torchCall is a call of a callable of one kind. No result and no error: the arguments do not fit such a call, and the
+// graph breaks.
 type torchCall func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error)
 
@@ -231,7 +231,7 @@ func init() { // calls reach Call again
 	}
 }
 
-// refused is a call that splits.
+// refused is a call that breaks the graph.
 func refused(Translator, *TorchVariable, string, []VariableTracker, []Kw) (VariableTracker, error) {
 	return nil, nil
 }
@@ -245,7 +245,7 @@ func splits(tx Translator, t *TorchVariable, name string, args []VariableTracker
 	return nil, t.asksToSplit(tx, name, args, kwargs)
 }
 
-// dispatched hands a call to the handlers of __torch_function__ that are asked first, where there are any.
+// dispatched passes a call to the __torch_function__ handlers that come first, if there are any.
 func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs []Kw,
 	plain func() (VariableTracker, error)) (VariableTracker, error) {
 	if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
@@ -254,8 +254,7 @@ func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs
 	return plain()
 }
 
-// orInlined is a result and its error or, where the arguments are not such as give one, the Python function itself,
-// inlined.
+// orInlined returns a result and its error or, if the arguments do not yield one, inlines the Python function itself.
 func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTracker, kwargs []Kw, r VariableTracker,
 	err error) (VariableTracker, error) {
 	if _, unknown := err.(*exc.Unsupported); !unknown {

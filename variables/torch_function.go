@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An operation of torch on arguments whose types have a handler (__torch_function__) calls those. Which, with what and
-// in what order torch itself says, asked with arguments of ours (torch_question.go); then the user's handlers are
-// inlined.
+// An operation of torch on arguments whose types have a handler (__torch_function__) calls those. torch itself
+// determines which, with what arguments and in what order: it is called with godynamo's own arguments
+// (torch_question.go). Then the user's handlers are inlined.
 
 // overriding are the classes among the values whose handlers an operation on them calls now: each once, in order of
 // appearance.
@@ -42,8 +42,8 @@ func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	return found, nil
 }
 
-// eachArgument visits the values, and what is in lists and tuples among them. Values that have not been looked at and
-// are no operands are left so.
+// eachArgument visits the values, and the items of lists and tuples among them. Values that the program has not read
+// and that are not operands stay lazy.
 func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTracker) error) error {
 	return eachWithin(tx, vs, map[VariableTracker]bool{}, visit)
 }
@@ -85,7 +85,7 @@ func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]
 	return nil
 }
 
-// mayOverride recognizes objects that torch asks for a handler, and what may hold some.
+// mayOverride recognizes objects that torch checks for a handler, and containers that may hold some.
 func mayOverride(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Tuple, py.TupleSub:
@@ -187,8 +187,8 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 }
 
 // dispatchTorch is fn(*args, **kwargs) where an argument's class has a handler: that is called as torch would call it,
-// and translated. ok false: there is none, or handlers are switched off. again is the operation itself, for classes
-// that have torch.Tensor's own handler; nil: that one is translated like any other.
+// and translated. ok is false if there is none, or handlers are switched off. again is the operation itself, for
+// classes with torch.Tensor's own handler; if it is nil, that handler is translated like any other.
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw,
 	again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
@@ -387,7 +387,7 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 	return result, nil
 }
 
-// asSubclass is Tensor.as_subclass, which calls no handler; fn: a function that may give the tensor itself.
+// asSubclass is Tensor.as_subclass, which calls no handler; fn is a function that may return the tensor itself.
 func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []VariableTracker) (VariableTracker, error) {
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
 	if !ok || len(args) != 1 || c != tx.World().TensorType && !tx.World().truth(tx.Scope(), tx.World().traceable, c) {
@@ -424,20 +424,20 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	return r, nil
 }
 
-// makeSubclass and newTensor are functions of _translator/torch_function that give new tensors of a subclass.
+// makeSubclass and newTensor are functions of _translator/torch_function that return new tensors of a subclass.
 const (
 	makeSubclass = "torch.Tensor._make_subclass"
 	newTensor    = "torch.Tensor.__new__"
 )
 
-// GivesNew recognizes operations that give another tensor than their operands, those that make one of a subclass
-// included.
+// GivesNew recognizes operations that return another tensor than their operands, including those that make one of a
+// subclass.
 func (w *World) GivesNew(s *py.Scope, target string) bool {
 	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
 }
 
-// madeSubclass is torch.Tensor._make_subclass(cls, data, require_grad=False), or torch.Tensor.__new__(cls, data).
-// Neither calls a handler.
+// madeSubclass is torch.Tensor._make_subclass(cls, data, require_grad=False), or torch.Tensor.__new__(cls, data). No
+// handler is called.
 func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w := tx.World()
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))

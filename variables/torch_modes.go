@@ -6,15 +6,15 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// enteredMode is a TorchFunctionMode that the program has entered. It is never entered for real: its handler is inlined
-// before each operation. A frame that would have to be split while one is entered is split before entering it; from
-// there on CPython runs it, as it does all that is called while modes are entered.
+// enteredMode is a TorchFunctionMode that the program has entered. It is not entered while translating: its handler is
+// inlined before each operation. If the graph would break while a mode is entered, it breaks before entering it;
+// CPython runs the rest, and everything called while modes are entered.
 type enteredMode struct {
 	mode VariableTracker
 	step int // of the outermost frame, that entered it
 }
 
-// EnteredAt is the step that entered the outermost of the modes which are entered; false when there is none.
+// EnteredAt is the step that entered the outermost mode; false if none is entered.
 func (w *World) EnteredAt() (step int, ok bool) {
 	if len(w.modes) == 0 {
 		return 0, false
@@ -59,8 +59,8 @@ func withoutModes(tx Translator, what string) error {
 	return err
 }
 
-// ModesSee refuses an operation of the graph that a mode would see: those that come this far without having been handed
-// to it. Items of a sequence of results are none.
+// ModesSee refuses an operation of the graph that a mode would see but that was not passed to it. Reading items of a
+// sequence of results is not such an operation.
 func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker) error {
 	if len(args) > 0 {
 		if _, ok := args[0].(*TensorSequence); ok {

@@ -24,8 +24,8 @@ type handlerCall struct {
 	given, named VariableTracker // named nil: without kwargs
 }
 
-// askTorch gives the calls of handlers that fn(*args, **kwargs) makes as long as each gives NotImplemented; mode: that
-// of a mode comes first.
+// askTorch returns the handler calls that fn(*args, **kwargs) makes as long as each returns NotImplemented; mode: a
+// mode's handler comes first.
 func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args []VariableTracker,
 	kwargs []Kw) ([]handlerCall, error) {
 	s, w := tx.Scope(), tx.World()
@@ -61,7 +61,7 @@ func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args 
 	return calls, nil
 }
 
-// call reads (class, func, types, args, kwargs) as the handler of the user's will be told it.
+// call reads (class, func, types, args, kwargs), the arguments of the user's handler.
 func (q *torchQuestion) call(parts []py.Object) (handlerCall, error) {
 	c := handlerCall{fn: parts[1], told: q.behind[parts[1]]}
 	if c.told == nil {
@@ -166,7 +166,7 @@ func (q *torchQuestion) standIn(v VariableTracker) (py.Object, error) {
 	return remember(o)
 }
 
-// back is the tracker of what a handler is given.
+// back is the tracker of a handler's argument.
 func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
 	if v, ok := q.behind[o]; ok {
 		return v, nil
@@ -203,7 +203,7 @@ func (c *handlerCall) callHandler(tx Translator, handler VariableTracker) (Varia
 	return Realize(tx, v)
 }
 
-// torchFunction is what a handler is told was called.
+// torchFunction is the function that a handler is called for.
 func torchFunction(tx Translator, fn py.Object) VariableTracker {
 	switch fn.Kind() {
 	case py.MethodDescr, py.WrapperDescr:
@@ -221,8 +221,8 @@ func nameOf(s *py.Scope, fn py.Object) py.Object {
 	return s.Str("")
 }
 
-// descriptorCall is a call of the __get__ or __set__ of an attribute of torch.Tensor, as handlers are told of reads and
-// writes.
+// descriptorCall is a call of the __get__ or __set__ of an attribute of torch.Tensor: handlers see reads and writes as
+// such calls.
 func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	if fn.Kind() != py.MethodWrapper || len(kwargs) > 0 || len(args) == 0 {
 		return nil, false, nil
@@ -288,8 +288,8 @@ func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracke
 	return v, err
 }
 
-// overriddenOperator is an operator that a tensor operand's class has a special method of its own for. The left
-// operand's is called; what else may come before it is left to CPython.
+// overriddenOperator is an operator whose special method a tensor operand's class defines. The left operand's is
+// called; the other orders are left to CPython.
 func overriddenOperator(tx Translator, name string, inplace bool,
 	operands []VariableTracker) (VariableTracker, bool, error) {
 	special := "__" + name + "__"

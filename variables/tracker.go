@@ -1,14 +1,14 @@
-// Package variables holds what is known of a value while a frame is translated: one VariableTracker per value, by
+// Package variables holds what is known about a value while a frame is translated: one VariableTracker per value, by
 // family.
 //
-// A tracker says where its value comes from (a guards.Source, when it was read from the frame), which guards it rests
-// on, and what may be done with it. What a kind can do it says by optional interfaces (Caller, AttrGetter, Sequence,
-// ...); GetAttr, Call, Binary and the other functions of this package look for them and return the one Unsupported
-// where there is none. Whatever is known entirely is computed by CPython itself on the real objects.
+// A tracker has the source of its value (a guards.Source, if it was read from the frame), the guards it depends on, and
+// its operations. The operations of a kind are optional interfaces (Caller, AttrGetter, Sequence, ...); GetAttr, Call,
+// Binary and the other functions of this package use them and return Unsupported if there is none. CPython itself
+// computes on the real objects whatever is wholly known.
 //
-// Translating changes nothing outside itself. What the program changes is recorded as an effect at its place among the
-// graph's operations (Output.Effect); a value that leaves the frame is made real (materialized) once, and from then on
-// changes to it are written through.
+// Translating has no side effects. The program's changes are recorded as effects at their places among the graph's
+// operations (Output.Effect). A value that leaves the frame is materialized once, and later changes to it are written
+// through.
 package variables
 
 import (
@@ -24,7 +24,7 @@ import (
 // VariableTracker is a value of the program while translating. Trackers of mutable values are compared by identity: one
 // object, one tracker.
 type VariableTracker interface {
-	// Source is where the value was read from, nil when the program made it.
+	// Source is where the value was read from, nil if the program made it.
 	Source() guards.Source
 	// Guards are the guards the value rests on.
 	Guards() guards.Set
@@ -245,11 +245,11 @@ type Emitter interface {
 type Output interface {
 	// AddGuards installs guards of the frame.
 	AddGuards(gs ...guards.Guard)
-	// MadeHere tells what the frame itself has made before the graph break that this is the rest of.
+	// MadeHere recognizes values that the frame itself made before the graph break, in a resumed frame.
 	MadeHere(src guards.Source) bool
-	// LetGoOf reports whether the program has let go of something that was handed to it, which may have ended.
+	// LetGoOf reports whether the program has released something that was passed to it, which may have ended.
 	LetGoOf() bool
-	// Until has f called at the start of each further attempt at the frame: for guards that a graph break rests on.
+	// Until has f called at the start of each further attempt at the frame, for guards that a graph break depends on.
 	Until(f func(tx Translator))
 	// Reads notes that the program read a place, whatever becomes of the value: that it can be read is guarded. Build
 	// does so for attributes, globals and cells.
@@ -272,25 +272,25 @@ type Output interface {
 	CallAside(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
 	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
-	// Foresee gives what torch's own code asks a tensor for ("bool", "int", "float", "item", "index"), where it follows
-	// from a tensor of the frame's and a guard can compute it again; false where the frame is to be split.
+	// Foresee predicts a value that torch's own code reads from a tensor ("bool", "int", "float", "item", "index"), if
+	// it follows from a tensor of the frame and a guard can compute it again; false if the graph must break.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
-	// InputOf is the tensor of the frame's behind a placeholder; nil for other nodes.
+	// InputOf is the frame's tensor of a placeholder; nil for other nodes.
 	InputOf(n *fxgraph.Node) *TensorVariable
-	// Sizes are a tensor's shape, dtype, device and layout where rules tell them, and nothing else; false where they do
-	// not. What they rest on is guarded.
+	// Sizes are a tensor's shape, dtype, device and layout, and nothing else, if shape rules determine them; else
+	// false. What they depend on is guarded.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)
 	// Sample is a tensor with this one's metadata: the frame's own, or a fake one.
 	Sample(t *TensorVariable) (py.Object, error)
-	// NodeType is the type of what a node gives, by FakeTensor.
+	// NodeType is the type of a node's result, by FakeTensor.
 	NodeType(node *fxgraph.Node) (py.Object, error)
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the
 	// number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult is _translator/fake.Session.result of a node that calls a function of the user.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// Compute records what computes a plain value anew on each call, before the graph where that is one call. operands:
-	// constants, values of the frame, and other computed ones. draws: it takes from the random numbers of the first
+	// Compute records code that computes a plain value at run time, before the graph if that is one call. operands:
+	// constants, values of the frame, and other computed values. draws: it draws from the random numbers of the first
 	// operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// ComputedInput is the graph input for a tensor that Compute computes; example: one like it.
@@ -300,15 +300,15 @@ type Output interface {
 	OfClass(node *fxgraph.Node, class py.Object)
 	// WholeGraph reports whether the graph is one call, of a backend's.
 	WholeGraph() bool
-	// TakesApart reports whether the backend traces operators down to what they are made of. To be called only where
-	// the answer decides: the frame is translated again if the backend turns out to do so.
+	// TakesApart reports whether the backend decomposes operators. Call it only where the answer matters: the frame is
+	// translated again if the backend turns out to do so.
 	TakesApart() bool
-	// Tentative runs a translation for what it tells, and takes what it captured out of the graph again; seen: not all
-	// can be taken back.
+	// Tentative runs a translation for its result and removes what it captured from the graph; seen: not everything
+	// could be removed.
 	Tentative(run func() error) (seen bool, err error)
-	// Body captures, as a graph of its own, what a function does that an operation is given: samples makes the tensors
-	// that stand for its arguments, run calls it on them and gives the tensors among its results. fresh: these share no
-	// memory with others.
+	// Body captures a function that an operation takes as its own graph: samples makes the tensors that represent its
+	// arguments, run calls it on them and returns the tensors among its results. fresh: these share no memory with
+	// others.
 	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
 	// GradFlagMayDiffer reports whether an operation in place on another tensor may have changed whether t requires
 	// gradients: t may be a view of that, or that a view of t. requires: what it is known to be without.
@@ -316,16 +316,16 @@ type Output interface {
 	// HidesChange reports whether a change in place of t must not be in this graph, since autograd would see it in
 	// another way than in eager mode. It notes the change otherwise.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
-	// CallModule is what call gives, which runs the code of a module of the frame; or, where an equal module has been
-	// called so before, what that gave, with this one's tensors.
+	// CallModule is the result of call, which runs the code of a module of the frame; or, if an equal module was called
+	// in the same way before, that call's result with this module's tensors.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw,
 		call func() (VariableTracker, error)) (VariableTracker, error)
 	// OwnMemory reports whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
 	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
 	MaySeeEffect()
-	// ReadsTensors notes that the effect just recorded reads what is in a tensor: no later operation that changes one
-	// runs before it.
+	// ReadsTensors marks the effect just recorded as one that reads tensor data: no later operation that changes a
+	// tensor runs before it.
 	ReadsTensors()
 	// ChangesTensors reports whether an operation so far changes a tensor in place.
 	ChangesTensors() bool
@@ -345,7 +345,7 @@ type Output interface {
 	NeedField(v *TensorVariable, field uint16)
 }
 
-// Translator is what trackers ask of the InstructionTranslator.
+// Translator is the InstructionTranslator as trackers see it.
 type Translator interface {
 	Scope() *py.Scope
 	Output() Output
@@ -367,7 +367,8 @@ type Translator interface {
 	SuperArgs() (cls, self VariableTracker, err error)
 	// Handled is the exception that is being handled; nil where none is by the frames of this translation.
 	Handled() VariableTracker
-	// Place is the program's frame, depth 1, or its caller's, 2, ...; false where that is none of the translation's.
+	// Place is the program's frame, depth 1, or its caller's, 2, ...; false if the translation does not have that
+	// frame.
 	Place(depth int) (Place, bool)
 	// InUse reports whether a running frame has this object as a variable or on its stack.
 	InUse(obj py.Object) bool
@@ -378,8 +379,8 @@ type Translator interface {
 	BeginRegion(up int, errors bool)
 	// EndRegion ends the region of that frame that began last; one that began before a graph break is not known.
 	EndRegion(up int)
-	// Snapshot is what is known here of the frames, the graph and the guards, as _translator/comptime.call takes it;
-	// nothing is looked at for it.
+	// Snapshot is what is known here about the frames, the graph and the guards, in the form of
+	// _translator/comptime.call; it reads no values.
 	Snapshot() (py.Object, error)
 }
 

@@ -12,8 +12,8 @@ import (
 
 //go:generate go run ./gen
 
-// facts are the objects of CPython's and torch's that kinds are told apart by. They are read once per process from
-// python/godynamo/_translator/facts.py, and live as long as it: types and functions of imported modules.
+// facts are the CPython and torch objects that distinguish kinds: types and functions of imported modules. They are
+// read once per process from python/godynamo/_translator/facts.py and live as long as the process.
 type facts struct {
 	factObjects
 	found       map[namedIn]py.Object // answers of named
@@ -23,7 +23,7 @@ type facts struct {
 
 var known *facts // one per process; guarded by the GIL
 
-// World is what one translation knows of the objects around it.
+// World is what one translation knows about the objects around it.
 type World struct {
 	*facts
 	Settings
@@ -43,13 +43,13 @@ type World struct {
 	Kept int
 }
 
-// Settings are what the user has asked for.
+// Settings are the user's options.
 type Settings struct {
-	// QueueEffects lets print and its like be replayed at their place instead of splitting the frame.
+	// QueueEffects lets print and its like be replayed at their place instead of breaking the graph.
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.
 	GuardNNModules bool
-	// Transparent: the program has not asked to be compiled, but for the callables of ours that it calls.
+	// Transparent: the program did not request compilation, except for the optimized callables that it calls.
 	Transparent bool
 	// PythonOps lets Python calls into the graph.
 	PythonOps bool
@@ -64,7 +64,7 @@ type identity struct {
 	nodeClass  map[*fxgraph.Node]py.Object
 }
 
-// classQuestions are what was asked of classes, and what the program has changed on them.
+// classQuestions are the look-ups on classes, and the program's changes to classes.
 type classQuestions struct {
 	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
 	overlooked error                                    // see Overlooked
@@ -88,15 +88,15 @@ type modesAndStates struct {
 
 // writes are what the program has changed so far.
 type writes struct {
-	// Writes counts changes of values and effects, Effects the latter alone, Fills those stores into empty cells of the
-	// program's among the Writes: nothing ends by such a store. Own counts those to values that the program made and
-	// that nothing outside has seen.
+	// Writes counts changes of values and effects, Effects the latter alone, Fills counts the stores into empty cells
+	// of the program among the Writes: nothing ends by such a store. Own counts those to values that the program made
+	// and that nothing outside has seen.
 	Writes, Effects, Fills, Own int
 	// Calls counts Python calls in the graph.
 	Calls int
-	// Asked counts questions about tensors that the graph computes.
+	// Asked counts queries about tensors that the graph computes.
 	Asked Asked
-	// Casts counts the tensors among what they returned; such a one may be of a subclass, and so may what is computed
+	// Casts counts the tensors among their results. Such a tensor may be of a subclass, and so may what is computed
 	// from it.
 	Casts        int
 	watched      [][]VariableTracker          // what has been written to since each Watch
@@ -105,7 +105,7 @@ type writes struct {
 	unseen       map[py.Object]*unseen        // lists and deques that were only added to
 }
 
-// NewWorld starts a translation's world; the first one of a process asks Python for the facts.
+// NewWorld starts a translation's world; the first one of a process reads the facts from Python.
 func NewWorld(s *py.Scope) (*World, error) {
 	if known == nil {
 		f, err := loadFacts(s)
@@ -259,13 +259,13 @@ func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 // Operator is a function of the operator module.
 func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }
 
-// operatorIfAny is Operator, or the zero Object where there is none of this name.
+// operatorIfAny is Operator, or the zero Object if there is none of this name.
 func (w *World) operatorIfAny(name string) py.Object { return w.named(w.operators, name) }
 
 // Builtin is a function or type of the builtins module.
 func (w *World) Builtin(name string) py.Object { return w.must(w.builtins, name) }
 
-// named reads a dict of objects that live as long as the process; the zero Object where there is none of this name.
+// named reads a dict of objects that live as long as the process; the zero Object if there is none of this name.
 func (f *facts) named(d py.Object, name string) py.Object {
 	at := namedIn{d, name}
 	if v, ok := f.found[at]; ok {
@@ -291,11 +291,10 @@ func (f *facts) must(d py.Object, name string) py.Object {
 	return v
 }
 
-// question is what of the functions of _translator/facts.py that depend on one object alone is asked about which
-// object.
+// question is a call of a function of _translator/facts.py that depends on one object alone.
 type question struct{ ask, about py.Object }
 
-// ask is the answer to such a question, asked once a translation: layers call the same functions.
+// ask is the answer to such a question, computed once per translation: layers call the same functions.
 func (w *World) ask(s *py.Scope, ask, about py.Object) (string, error) {
 	if word, ok := w.told[question{ask, about}]; ok {
 		return word, nil
@@ -341,8 +340,8 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 	return r, err
 }
 
-// MakesNew recognizes operations by the names that graphs print whose result is always a tensor of its own: not an
-// operand, and no view of one (_translator/kinds.makes_new).
+// MakesNew recognizes operations, by the names that graphs print, whose result is always a new tensor: not an operand
+// or a view of one (_translator/kinds.makes_new).
 func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
 
 // MakesAnother recognizes those whose result is another object than any operand; it may be a view of one.
@@ -480,7 +479,7 @@ func (w *World) NamedTupleFields(s *py.Scope, cls py.Object) ([]string, bool) {
 	return strings.Split(r, ","), true
 }
 
-// tupleSpecials are what operators and builtins ask of a tuple.
+// tupleSpecials are the special methods of a tuple that operators and builtins call.
 var tupleSpecials = []string{
 	"__bool__", "__len__", "__iter__", "__getitem__", "__contains__", "__hash__", "__eq__", "__ne__", "__lt__",
 	"__le__", "__gt__", "__ge__",
@@ -504,7 +503,7 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 	return ok && r == py.True()
 }
 
-// VariableEndsInCode recognizes values whose end runs code of the program's where a variable drops them.
+// VariableEndsInCode recognizes values whose end runs code of the program when a variable drops them.
 func (w *World) VariableEndsInCode(s *py.Scope, obj py.Object) bool {
 	return w.truth(s, w.endMayRunCode, obj, py.False())
 }
@@ -535,7 +534,7 @@ func (w *World) TensorTypeIs(s *py.Scope, t, cls py.Object) bool {
 	return w.truth(s, w.tensorTypeIs, t, cls)
 }
 
-// EqualTo returns a predicate of ours that compares with o.
+// EqualTo returns a predicate that compares with o.
 func (w *World) EqualTo(s *py.Scope, o py.Object) py.Object {
 	r, err := s.Call(w.equalTo, o)
 	if err != nil {
@@ -572,13 +571,13 @@ func (w *World) PlainTensorFunction() py.Object { return w.plainTensor }
 // WrapResult is _translator/torch_function.wrapped.
 func (w *World) WrapResult() py.Object { return w.wrapResult }
 
-// isTensorClass tells torch.Tensor and its subclasses.
+// isTensorClass recognizes torch.Tensor and its subclasses.
 func (w *World) isTensorClass(class py.Object) bool { return py.IsSubtype(class, w.TensorType) }
 
 // IsTensor recognizes tensors of torch.Tensor and its subclasses.
 func (w *World) IsTensor(obj py.Object) bool { return py.IsSubtype(obj.Type(), w.TensorType) }
 
-// Watch has the values noted that are written to from now on, until Watched gives them.
+// Watch starts recording the values that are written to, until Watched returns them.
 func (w *World) Watch() { w.watched = append(w.watched, nil) }
 
 // Watched ends the last Watch.

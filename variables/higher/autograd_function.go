@@ -8,8 +8,8 @@ import (
 )
 
 // applyFunction is MyFunction.apply of a torch.autograd.Function: one operation of the graph, which calls the function
-// itself, so that autograd has its backward. Its forward is translated once for what it rests on, with a stand-in for
-// ctx; a forward that does something that can be seen, or asks ctx for more than to keep tensors, is CPython's.
+// itself, so that autograd has its backward. Its forward is translated once, with a stand-in for ctx, for the guards it
+// needs. A forward with visible side effects, or that uses ctx for more than saving tensors, falls back to CPython.
 func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 	args []variables.VariableTracker) (variables.VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()

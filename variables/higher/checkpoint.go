@@ -6,8 +6,8 @@ import (
 )
 
 // torch.utils.checkpoint.checkpoint calls its function again in backward, when the program may have changed what the
-// function reads. The forward pass runs the captured graph; behind it the operation is given the program's own
-// function, which the second run calls.
+// function reads. The forward pass runs the captured graph; for the second run the operation also has the program's own
+// function.
 
 // checkpoint is a call of it.
 func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,

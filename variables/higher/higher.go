@@ -2,8 +2,8 @@
 // operators, torch.utils.checkpoint, torch.func.functional_call, and torch.autograd.Function.apply.
 //
 // Such a call is one operation of the graph. Each function is translated once, on tensors with the metadata of those
-// that the operation calls it with, into a graph of its own (Output.Body). The operation's target
-// (python/godynamo/_translator/higher.py) gives torch a function that runs that graph. Tensors that the function reads
+// that the operation calls it with, into its own graph (Output.Body). The operation's target
+// (python/godynamo/_translator/higher.py) passes torch a function that runs that graph. Tensors that the function reads
 // from outside are operands of the operation, so that autograd and every backend see them.
 //
 // The package variables dispatches to this one through variables.HigherCalls, so that it need not import it.
@@ -21,8 +21,8 @@ func itemsOf(tx variables.Translator, v variables.Sequence) []variables.Variable
 	return items
 }
 
-// mapLeaves copies a value of lists, tuples and dicts with f's answers in place of what is in them, in the order of
-// torch.utils._pytree. false: it is of another kind.
+// mapLeaves copies a value of lists, tuples and dicts with each leaf replaced by f's result, in the order of
+// torch.utils._pytree; false for other kinds.
 func mapLeaves(tx variables.Translator, v variables.VariableTracker,
 	f func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error)) (variables.VariableTracker,
 	bool, error) {
@@ -86,7 +86,7 @@ type function struct {
 	plain    bool                        // tensors alone come out of it
 }
 
-// higher is a call of what takes functions, under way.
+// higher is the state of a call that takes functions.
 type higher struct {
 	tx     variables.Translator
 	module py.Object // godynamo._translator.higher
@@ -103,8 +103,8 @@ func (h *higher) refused(what string) error {
 	return exc.Break(exc.CallUnsupported, "%s %s", h.name, what)
 }
 
-// function translates f for a call with these arguments. sample gives the stand-in for the i-th leaf of the arguments,
-// a tensor.
+// function translates f for a call with these arguments. sample returns the stand-in for the i-th leaf of the
+// arguments, a tensor.
 func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -183,8 +183,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	return out, err
 }
 
-// keptFunction is function for an operation that keeps it and calls it again later. In it, checkpoint splits: which of
-// the two functions runs again first is torch's.
+// keptFunction is function for an operation that keeps the function and calls it again later. A checkpoint inside it
+// breaks the graph: torch decides which of the two functions runs again first.
 func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	h.tx.World().Kept++
@@ -325,7 +325,7 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	return py.Object{}, err
 }
 
-// like makes the stand-in of a tensor: a function of _translator/higher that gives one with the same metadata.
+// like makes the stand-in of a tensor: a function of _translator/higher that returns one with the same metadata.
 func (h *higher) like(t *variables.TensorVariable, how string,
 	args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)

@@ -40,9 +40,9 @@ type hopCall struct {
 	operands []hopOperand
 }
 
-// hop is a call of a higher-order operator of torch's (torch.cond, scan, ...): an operation whose functions are graphs,
-// as torch.compile makes them. In eager mode torch runs these operators through torch.compile too; what that refuses is
-// split.
+// hop is a call of a higher-order operator of torch (torch.cond, scan, ...): an operation whose functions are graphs,
+// as with torch.compile. In eager mode torch runs these operators through torch.compile as well; what that rejects
+// breaks the graph.
 func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	c, err := newHopCall(tx, t.Fn, args, kwargs)
@@ -100,7 +100,7 @@ func newHopCall(tx variables.Translator, fn py.Object, args []variables.Variable
 	return &hopCall{higher: h, op: name, form: form, args: args}, nil
 }
 
-// knownBranch is the function that a cond calls, and with what, where its condition is no tensor; nil where it is one.
+// knownBranch is the function that a cond calls, and its arguments, if the condition is not a tensor; else nil.
 func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []variables.VariableTracker, err error) {
 	pred, err := variables.Realize(c.tx, c.args[0])
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// TransformVariable is what torch.vmap, torch.func.grad and their like give for a function. Its call is one operation
-// of the graph, in which torch's own transform runs the graph of the function (higher.go).
+// TransformVariable is the result of torch.vmap, torch.func.grad and their like for a function. Its call is one
+// operation of the graph, in which torch's own transform runs the graph of the function (higher.go).
 type TransformVariable struct {
 	variables.Base
 	maker  py.Object
@@ -40,7 +40,7 @@ func makeTransform(tx variables.Translator, t *variables.TorchVariable, name str
 		nil
 }
 
-// plainOption is what torch.vmap or its like is given behind the function: plain data.
+// plainOption is an argument of torch.vmap or its like after the function: plain data.
 func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Object, bool) {
 	if c, known := variables.AsConstant(tx, variables.MustRealize(tx, v)); known {
 		return c, true
@@ -227,7 +227,7 @@ func (h *higher) call(f *function, maker string, parts []py.Object, args []varia
 	return h.add(f, made, tensors)
 }
 
-// made is what that function gives, and the tensors among the arguments.
+// made is that function's result, and the tensors among the arguments.
 func (h *higher) made(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (py.Object, []variables.VariableTracker, error) {
 	s := h.tx.Scope()
@@ -255,7 +255,7 @@ func (h *higher) add(f *function, target py.Object,
 		append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
-// option is an argument that torch.vmap or its like was given behind the function.
+// option is an argument of torch.vmap or its like after the function.
 func (v *TransformVariable) option(i int, name string, absent variables.VariableTracker) variables.VariableTracker {
 	if len(v.args) > i {
 		return v.args[i]
@@ -360,7 +360,7 @@ func (v *TransformVariable) unbatched(h *higher, f *function,
 	return r, true, err
 }
 
-// take is a call of what takes a function and calls it: torch.func.vjp and jvp, and those with a file of their own.
+// take is a call that takes a function and calls it: torch.func.vjp and jvp, and those with their own files.
 func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	switch what {
