@@ -13,7 +13,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// The artefacts of GODYNAMO_LOGS, in the order of godynamo._observe.logging.ARTIFACTS, as bits of what watched tells.
+// The artefacts of GODYNAMO_LOGS, in the order of godynamo._observe.logging.ARTIFACTS, as bits of watched's result.
 const (
 	showGraph = 1 << (iota + 8)
 	showGraphCode
@@ -36,7 +36,7 @@ func (t *translation) artifact(name, text string) {
 	logger(t.scope).Named(name).Debug(strings.TrimRight(text, "\n"))
 }
 
-// ask calls a function of godynamo._observe.artifacts that gives a text; "" where it fails.
+// ask calls a function of godynamo._observe.artifacts that returns a text; "" if it fails.
 func (t *translation) ask(name string, args ...py.Object) string {
 	m, ok := py.Answered(t.scope.Import("godynamo._observe.artifacts"))
 	if !ok {
@@ -49,7 +49,7 @@ func (t *translation) ask(name string, args ...py.Object) string {
 	return py.GoString(v)
 }
 
-// showSteps has the translation tell what it runs through, where trace_source, trace_call or trace_bytecode is wanted.
+// showSteps has the translation log its steps if trace_source, trace_call or trace_bytecode is enabled.
 func (t *translation) showSteps() {
 	wanted, s := t.settings.watched, t.scope
 	if wanted&(showTraceSource|showTraceCall|showTraceBytecode) == 0 {

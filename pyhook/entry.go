@@ -46,8 +46,8 @@ func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
 }
 
 // collectAt lets Go's heap grow to 16 MB before the first collection (Go's minimum is 4 MB at 100 %). A translation
-// leaves garbage and next to nothing that lives on, so collecting early is time lost: `make bench BENCH_ARGS="--only
-// capture"` under GOGC=100 shows it.
+// leaves almost nothing but garbage, so collecting early is time lost: `make bench BENCH_ARGS="--only capture"` under
+// GOGC=100 shows it.
 const collectAt = 400
 
 // gdTranslate translates one frame; see gd_request and gd_reply.
@@ -195,7 +195,7 @@ func (t *translation) failed(err error) int {
 	return C.GD_PASS
 }
 
-// report counts and logs a bug of ours; the frame runs in CPython.
+// report counts and logs a bug of godynamo; the frame runs in CPython.
 func report(s *py.Scope, err error) {
 	if C.gdb_interrupted() != 0 {
 		return

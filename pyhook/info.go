@@ -11,7 +11,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// translation is one miss, as told to Python afterwards.
+// translation is one miss, as reported to Python afterwards.
 type translation struct {
 	scope    *py.Scope
 	settings *settings
@@ -23,7 +23,7 @@ type translation struct {
 	started  time.Time
 }
 
-// infoDict is what an entry knows of its translation, for explain(): counts, breaks, inlined callees, graph text.
+// infoDict is an entry's record of its translation, for explain(): counts, breaks, inlined callees, graph text.
 func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	names := func(list []string) py.Object {
 		out := make([]py.Object, len(list))
@@ -66,7 +66,7 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	)
 }
 
-// guardKinds is what godynamo._explain.guard_objects reads of the guards behind the program's parts.
+// guardKinds has the guards of the program's parts, as godynamo._explain.guard_objects reads them.
 func guardKinds(r *translate.Result) string {
 	if r.Program == nil {
 		return ""
@@ -123,7 +123,7 @@ func (t *translation) tell(status string, why error) {
 	t.endTrace(status, why)
 }
 
-// brokenBy are the breaks of a translation, that which ended it last.
+// brokenBy are the breaks of a translation; the one that ended it comes last.
 func (t *translation) brokenBy(why error) []*exc.Unsupported {
 	var all []*exc.Unsupported
 	if t.result != nil {
@@ -135,7 +135,7 @@ func (t *translation) brokenBy(why error) []*exc.Unsupported {
 	return all
 }
 
-// ended is what is said of a finished translation; see godynamo._called.runtime.translated.
+// ended is the report of a finished translation; see godynamo._called.runtime.translated.
 func (t *translation) ended(status string, why error) (py.Object, error) {
 	s := t.scope
 	reason := ""
@@ -188,7 +188,7 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 }
 
 // firstType is the type of the frame's first variable, or None: the class of a method's object, by which Python names a
-// frame of torch's own wrapper of a module's forward.
+// frame of torch's wrapper around a module's forward.
 func (t *translation) firstType() py.Object {
 	if len(t.frame.Slots) == 0 || t.frame.Slots[0].IsNull() {
 		return py.None()
@@ -225,7 +225,7 @@ func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	return C.GD_PASS
 }
 
-// userError tells Python exceptions that are meant for the user: a backend that failed, Ctrl-C.
+// userError reports whether a Python exception is meant for the user: a backend failed, Ctrl-C.
 func (t *translation) userError(e *py.Error) bool {
 	m, ok := py.Answered(t.scope.Import("godynamo._called.runtime"))
 	if !ok {

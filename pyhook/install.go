@@ -17,7 +17,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// installer makes CPython objects of what a translation yields, through the C core (translate.Installer).
+// installer makes CPython objects from a translation's result, through the C core (translate.Installer).
 type installer struct {
 	owner             py.Object // the callable that gets the entry
 	globals, builtins py.Object // of the frame
@@ -122,7 +122,7 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 const originAttr = "__godynamo_origin__"
 
 // Resume implements translate.Installer: resume callables are kept by the family (by code, globals, builtins, place,
-// stack and locals), so that every split of one frame at one place goes on in the same one.
+// stack and locals), so that every graph break of a frame at one place resumes in the same one.
 func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Object, error)) (py.Object, error) {
 	table, err := s.GetAttr(i.root(s), "resumes")
 	if err != nil {

@@ -36,7 +36,7 @@ var levels = map[zapcore.Level]int64{
 	zapcore.DebugLevel: 10, zapcore.InfoLevel: 20, zapcore.WarnLevel: 30, zapcore.ErrorLevel: 40,
 }
 
-// Write implements zapcore.Core. A failure to log is no failure of the translation.
+// Write implements zapcore.Core. A failure to log does not fail the translation.
 func (c *pythonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	s := c.scope
 	var pairs [][2]py.Object

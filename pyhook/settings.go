@@ -13,7 +13,7 @@ type settings struct {
 	watched int64 // who wants to hear of the translation: the bits of watched*
 }
 
-// What godynamo._called.runtime.watched tells: the same numbers there.
+// The bits of godynamo._called.runtime.watched, which has the same numbers.
 const (
 	watchedDebug   = 1 << iota // Python's logger takes debug records
 	watchedExplain             // an explanation counts what is captured, instruction by instruction
@@ -21,8 +21,8 @@ const (
 	watchedBisect              // GODYNAMO_BISECT leaves code objects to CPython
 )
 
-// readSettings asks the Options object of a callable; config values are asked at each translation, so that changes at
-// run time are seen.
+// readSettings reads a callable's Options object. It reads config values at each translation, so that changes at run
+// time take effect.
 func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out := &settings{}
 	var err error
@@ -85,8 +85,8 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	return out, err
 }
 
-// watched asks godynamo._called.runtime once a translation which records of it are read by anyone, so that none is made
-// in vain.
+// watched asks godynamo._called.runtime, once per translation, which records of it have a reader, so that no others are
+// made.
 func watched(s *py.Scope) (int64, error) {
 	m, err := s.Import("godynamo._called.runtime")
 	if err != nil {

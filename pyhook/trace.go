@@ -11,7 +11,7 @@ import (
 // madeByAttr is where a resume function says which translation of the trace made it.
 const madeByAttr = "__godynamo_made_by__"
 
-// beginTrace asks godynamo._observe.trace for the translation's number and starts measuring, where a trace is written.
+// beginTrace gets the translation's number from godynamo._observe.trace and starts measuring, if a trace is written.
 func (t *translation) beginTrace() {
 	if t.settings.watched&watchedTrace == 0 {
 		return
@@ -30,8 +30,8 @@ func (t *translation) beginTrace() {
 	t.settings.Clock = translate.NewClock()
 }
 
-// endTrace hands the trace what it says of the translation (godynamo._observe.trace.finished): what
-// _called/runtime.translated is told, and the graph's whole text, the guards by part, and the times.
+// endTrace writes the translation's event to the trace (godynamo._observe.trace.finished): the report for
+// _called/runtime.translated, the graph's whole text, the guards by part, and the times.
 func (t *translation) endTrace(status string, why error) {
 	if t.trace.IsNull() {
 		return
@@ -86,14 +86,14 @@ func (t *translation) endTrace(status string, why error) {
 	untold(s, err)
 }
 
-// untold logs why an event could not be written down. No translation fails for that.
+// untold logs why an event could not be written. It does not fail the translation.
 func untold(s *py.Scope, err error) {
 	if err != nil {
 		logger(s).Debug("an event could not be told", zap.Error(err))
 	}
 }
 
-// microseconds is how times are told.
+// microseconds is the unit of reported times.
 func microseconds(s *py.Scope, d time.Duration) py.Object {
 	return s.Float(float64(d.Nanoseconds()) / 1e3)
 }

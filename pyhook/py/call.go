@@ -74,7 +74,7 @@ func (s *Scope) Tuple(items ...Object) Object {
 	return s.made(wrapC(C.gdpy_tuple(cArray(items), C.Py_ssize_t(len(items)))))
 }
 
-// ObjectsInts is the tuple (a, b, i, j), with last behind them where it is not the zero Object.
+// ObjectsInts is the tuple (a, b, i, j), followed by last unless it is the zero Object.
 func (s *Scope) ObjectsInts(a, b Object, i, j int, last Object) Object {
 	return s.made(wrapC(C.gdpy_objects_ints(a.c(), b.c(), C.long(i), C.long(j), last.c())))
 }
@@ -167,13 +167,13 @@ func (s *Scope) InstanceDict(o Object) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// MadeDict is the instance's __dict__, made where there is none yet; false where its type gives it none.
+// MadeDict is the instance's __dict__, created if necessary; false if its type has none.
 func (s *Scope) MadeDict(o Object) (Object, bool) {
 	v := s.take(C.gdpy_made_dict(o.c()))
 	return v, !v.IsNull()
 }
 
-// HasInstanceStorage reports whether instances like o can have attributes of their own.
+// HasInstanceStorage reports whether instances like o can have instance attributes.
 func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c()) != 0 }
 
 // TypeLookup is _PyType_Lookup: the raw value along the MRO, descriptors not called.
@@ -185,7 +185,7 @@ func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// Mro is typ.__mro__ as CPython keeps it; the metaclass is not asked. Empty while the class is being made.
+// Mro is typ.__mro__ as CPython keeps it; the metaclass is not involved. Empty while the class is being made.
 func (s *Scope) Mro(typ Object) []Object {
 	mro := s.take(C.gdpy_mro(typ.c()))
 	if mro.IsNull() {
@@ -259,7 +259,7 @@ func (s *Scope) DictGet(d, key Object) (Object, bool) {
 // DictGetName looks a str key up.
 func (s *Scope) DictGetName(d Object, name string) (Object, bool) { return s.DictGet(d, s.Name(name)) }
 
-// DictSet stores into a dict of ours.
+// DictSet stores into a dict that godynamo made.
 func (s *Scope) DictSet(d Object, key string, v Object) {
 	if C.PyDict_SetItem(d.c(), s.Name(key).c(), v.c()) < 0 {
 		s.outOfMemory()
@@ -336,7 +336,7 @@ func IsSubtype(a, b Object) bool {
 	return C.PyType_IsSubtype((*C.PyTypeObject)(unsafe.Pointer(a.p)), (*C.PyTypeObject)(unsafe.Pointer(b.p))) != 0
 }
 
-// ReprFailed is what Repr gives where repr raises.
+// ReprFailed is Repr's result if repr raises.
 const ReprFailed = "<repr failed>"
 
 // Repr is repr(o), ReprFailed when that raises. Where that would run user code it names o's type alone.
@@ -349,7 +349,7 @@ func (s *Scope) Repr(o Object) string {
 	return GoString(s.take(p))
 }
 
-// GoString is the text of a str, "" for what is none or cannot be encoded.
+// GoString is the text of a str, "" for other objects and texts that cannot be encoded.
 func GoString(o Object) string {
 	if o.IsNull() {
 		return ""

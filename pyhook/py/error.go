@@ -5,7 +5,7 @@ import "C"
 
 import "fmt"
 
-// Error is a Python exception that an asked operation raised; CPython's own error indicator is clear.
+// Error is a Python exception that an operation raised; CPython's own error indicator is clear.
 type Error struct {
 	Type, Value Object
 	Text        string

@@ -60,7 +60,7 @@ func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 	return v, int(off), !v.IsNull()
 }
 
-// MemberIsSlot tells a member that __slots__ makes from one of C's, which may be read-only or of another kind.
+// MemberIsSlot distinguishes a member made by __slots__ from a C member, which may be read-only or of another kind.
 func MemberIsSlot(descr Object) bool { return C.gdpy_member_is_slot(descr.c()) != 0 }
 
 // Descriptor reports whether type(o) has __get__, and whether it has __set__ or __delete__ (a data descriptor).
@@ -101,12 +101,12 @@ const (
 	IdentityHash     TypeFact = C.GDPY_TYPE_IDENTITY_HASH
 	IdentityCompare  TypeFact = C.GDPY_TYPE_IDENTITY_COMPARE
 	PlainMetaGetAttr TypeFact = C.GDPY_TYPE_PLAIN_META_GETATTR
-	// MatchesSequence, MatchesMapping and MatchesSelf are what match statements ask of a type: sequence and mapping
+	// MatchesSequence, MatchesMapping and MatchesSelf are what match statements read from a type: sequence and mapping
 	// patterns, and the classes whose one positional pattern is the subject itself.
 	MatchesSequence TypeFact = C.GDPY_TYPE_MATCHES_SEQUENCE
 	MatchesMapping  TypeFact = C.GDPY_TYPE_MATCHES_MAPPING
 	MatchesSelf     TypeFact = C.GDPY_TYPE_MATCHES_SELF
-	// ObjectNew and ObjectInit: the slot behind __new__ or __init__ is object's.
+	// ObjectNew and ObjectInit: the slot of __new__ or __init__ is object's.
 	ObjectNew  TypeFact = C.GDPY_TYPE_OBJECT_NEW
 	ObjectInit TypeFact = C.GDPY_TYPE_OBJECT_INIT
 	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is
@@ -118,5 +118,5 @@ const (
 	HasSubscript TypeFact = C.GDPY_TYPE_HAS_SUBSCRIPT
 )
 
-// Is tells a fact of a type.
+// Is reports a fact about a type.
 func Is(typ Object, fact TypeFact) bool { return C.gdpy_type_is(typ.c(), C.int(fact)) != 0 }

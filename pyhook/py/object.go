@@ -1,4 +1,4 @@
-// Package py gives the translator handles on CPython objects.
+// Package py has the translator's handles on CPython objects.
 //
 // An Object is a handle that its Scope keeps alive: every call that yields an object takes the scope and leaves the new
 // reference with it, so results are never borrowed and arguments never stolen. One Scope lives for one translation;
@@ -29,10 +29,10 @@ func At(p unsafe.Pointer) Object { return Object{(*python3.PyObject)(p)} }
 func (o Object) Ptr() unsafe.Pointer { return unsafe.Pointer(o.p) }
 func (o Object) c() *C.PyObject      { return (*C.PyObject)(unsafe.Pointer(o.p)) }
 
-// IsNull tells the zero handle.
+// IsNull reports whether the handle is zero.
 func (o Object) IsNull() bool { return o.p == nil }
 
-// ID is the object's address, as id() gives it.
+// ID is the object's address, as id() returns it.
 func (o Object) ID() uint64 { return uint64(uintptr(unsafe.Pointer(o.p))) }
 
 // Kind classifies the object by its exact type in one C call.

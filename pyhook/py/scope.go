@@ -14,8 +14,8 @@ type Scope struct {
 	owned  []*python3.PyObject
 	names  map[string]Object
 	closed bool
-	// OnTypeLookup, where it is set, is told what TypeLookup found on classes that can change; the zero Object:
-	// nothing.
+	// OnTypeLookup, if set, is called with the results of TypeLookup on classes that can change; the zero Object:
+	// nothing found.
 	OnTypeLookup func(typ Object, name string, found Object)
 }
 
@@ -34,11 +34,11 @@ func (s *Scope) Close() {
 	s.owned = nil
 }
 
-// NoMemory is the panic of what makes a Python object and cannot. Exported functions recover from it: CPython runs the
-// frame.
+// NoMemory is the panic of a function that cannot make a Python object. Exported functions recover from it: CPython
+// runs the frame.
 type NoMemory struct{}
 
-// outOfMemory ends the call from C; the core has been told.
+// outOfMemory ends the call from C; the core knows the reason.
 func (s *Scope) outOfMemory() {
 	C.gdpy_forget_error()
 	panic(NoMemory{})
@@ -78,13 +78,13 @@ func (s *Scope) Hold(o Object) Object {
 	return o
 }
 
-// Keep gives a reference that outlives the scope: whoever takes it releases it.
+// Keep returns a reference that outlives the scope: the caller releases it.
 func (s *Scope) Keep(o Object) Owned {
 	o.p.IncRef()
 	return Owned{o}
 }
 
-// Owned is a reference that outlives its scope; Release gives it up.
+// Owned is a reference that outlives its scope; Release drops it.
 type Owned struct{ Object }
 
 // Release drops the reference; the GIL must be held.

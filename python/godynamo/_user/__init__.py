@@ -1,1 +1,1 @@
-"""What the user calls: optimize() and compile() with their options, what users say about functions, stances, export."""
+"""The user's calls: optimize() and compile() with their options, marks on functions, stances, export."""

@@ -1,5 +1,4 @@
-"""error_on_graph_break: where a graph break is an error, block by block. The translator runs these functions
-through."""
+"""error_on_graph_break: where a graph break is an error, block by block. The translator inlines these functions."""
 
 from __future__ import annotations
 
@@ -14,31 +13,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def region_here(error: bool) -> None:
-    """A region begins, to the end of the calling function."""
+    """Begin a region that lasts to the end of the calling function."""
 
 
 def region_of_caller(error: bool) -> None:
-    """A region begins in the function that called the calling one."""
+    """Begin a region in the caller of the calling function."""
 
 
 def region_end() -> None:
-    """The last region of the function that called the calling one ends."""
+    """End the last region of the caller of the calling function."""
 
 
 REGIONS = (region_here, region_of_caller, region_end)
 
 
 class error_on_graph_break:
-    """Make graph breaks errors while translating, or no errors, in a ``with`` block of captured code or in a function.
+    """Make graph breaks errors, or allow them, in a ``with`` block of captured code or in a function.
 
     >>> @godynamo.error_on_graph_break(True)
     ... def one_graph(x): ...
-    >>> with godynamo.error_on_graph_break(False):  # in a function decorated so: here it may break
+    >>> with godynamo.error_on_graph_break(False):  # in such a function: here the graph may break
     ...     pass
 
-    The innermost block around a break decides. A break in a function that is called in it counts, and exc.Unsupported
-    is raised as under ``nopython=True``, which takes precedence. What follows a break that was allowed is a new piece
-    of the frame, which knows of blocks that begin in it alone. TypeError for what is no bool.
+    The innermost block around a break decides, also for breaks in the functions that it calls. exc.Unsupported is
+    raised as under ``nopython=True``, which takes precedence. The code after an allowed break is a new piece of the
+    frame, in which only blocks that begin there count. Raises TypeError if the argument is not a bool.
     """
 
     def __init__(self, error_on_graph_break: bool) -> None:

@@ -1,7 +1,7 @@
-"""The kinds of callables: what a call of one means to the translator. The closed set, one row each.
+"""The kinds of callables: how the translator treats a call of one. The closed set, one row each.
 
-``go generate ./variables`` makes Go's constants from these rows; torchCalls in variables/torch_calls.go has what each
-does.
+``go generate ./variables`` makes Go's constants from these rows; torchCalls in variables/torch_calls.go has the call of
+each kind.
 """
 
 from __future__ import annotations
@@ -63,5 +63,5 @@ OWN = Classified("")
 
 
 def classified(kind: CallableKind, detail: str = "") -> Classified:
-    """The kind, with what more there is to say about this callable."""
+    """Return the kind, with the details of this callable."""
     return Classified(f"{kind}:{detail}") if detail else Classified(kind)

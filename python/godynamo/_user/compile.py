@@ -1,4 +1,4 @@
-"""optimize() under torch.compile's name and with its arguments: porting a program is a change of one word."""
+"""optimize() under torch.compile's name and with its arguments: porting a program changes one word."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ def compile(
 
 
 def compile_module(module: Any, **kwargs: Any) -> None:
-    """torch.nn.Module.compile: have this very module translated where it is called; kwargs as for :func:`compile`.
+    """torch.nn.Module.compile: have calls of this module translated; kwargs as for :func:`compile`.
 
     >>> godynamo.compile_module(model, backend="eager")
 
-    The module is no other object afterwards; copies and pickles of it are not translated. TypeError for what is no
-    module.
+    The module stays the same object; its copies and pickles are not translated. Raises TypeError for other objects and
+    for optimized modules.
     """
     if not _modules.is_module(module) or _modules.original(module) is not module:
         problem = "is optimized already" if _modules.is_module(module) else "is no torch.nn.Module"

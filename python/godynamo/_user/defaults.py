@@ -1,4 +1,4 @@
-"""The backend that optimize() and compile() take where none is given."""
+"""The backend of optimize() and compile() if none is given."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ backend: str | Callable[..., Any] | None = None
 
 
 def set_default_backend(new: str | Callable[..., Any] | None) -> None:
-    """Let optimize() and compile() take this backend where none is given; None: "eager" and "inductor" again.
+    """Make this the backend of optimize() and compile() if none is given; None: "eager" and "inductor" again.
 
-    Raises ValueError where no backend has this name, TypeError for what is neither a name nor callable.
+    Raises ValueError for an unknown name, TypeError for an object that is not a name or a callable.
     """
     global backend
     if isinstance(new, str):
@@ -26,5 +26,5 @@ def set_default_backend(new: str | Callable[..., Any] | None) -> None:
 
 
 def get_default_backend() -> str | Callable[..., Any]:
-    """The backend that optimize() takes where none is given."""
+    """Return the backend of optimize() if none is given."""
     return "eager" if backend is None else backend

@@ -1,7 +1,6 @@
-"""What users say about the dimensions of tensors. The marks are torch's own attributes, so torch.compile reads them
-too.
+"""Marks on the dimensions of tensors. They are torch's own attributes, so torch.compile reads them as well.
 
-Sizes are constants of a translation so far: marks are kept for when they can be symbols, and change nothing.
+Sizes are constants of a translation so far: the marks are kept for symbolic sizes and have no effect yet.
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ def mark_dynamic(
 ) -> None:
     """Make a dimension of this tensor a symbol from its first translation on; torch.compile reads the same mark.
 
-    hint_override, min, max and specialize_on are checked and not kept. Raises IndexError for a dimension that the
-    tensor has not, ValueError where min is over max.
+    hint_override, min, max and specialize_on are checked and not kept. Raises TypeError for other objects, IndexError
+    for a missing dimension, ValueError if min is over max.
     """
     _in_range(min, max)
     _mark(t, index, "_dynamo_dynamic_indices")
 
 
 def maybe_mark_dynamic(t: Any, index: Dims, *, min: int | None = None, max: int | None = None) -> None:
-    """As mark_dynamic, where nothing makes the size a constant."""
+    """As mark_dynamic, unless something makes the size a constant."""
     _in_range(min, max)
     _mark(t, index, "_dynamo_weak_dynamic_indices")
 
@@ -77,7 +76,7 @@ def mark_unbacked(
     min: int | None = None,
     max: int | None = None,
 ) -> None:
-    """Make a dimension a symbol of which nothing is known, not even the present size."""
+    """Make a dimension a symbol whose value is unknown while translating."""
     _in_range(min, max)
     _mark(t, index, "_dynamo_unbacked_indices")
 
@@ -88,7 +87,6 @@ def mark_static(t: Any, index: Dims | None = None) -> None:
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
-    """Say that this tensor's memory stays where it is, for backends that record CUDA graphs; ``guard`` is theirs
-    too."""
+    """Declare that this tensor's memory does not move, for backends with CUDA graphs, which also use ``guard``."""
     _dims(t, ())
     t._dynamo_static_input_type = "guarded" if guard else "unguarded"

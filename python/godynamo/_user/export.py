@@ -1,8 +1,7 @@
-"""export: a function as one GraphModule with the function's own argument and result structure, and the guards it rests
-on.
+"""export: a function as one GraphModule with the function's own argument and result structure, and its guards.
 
-The function is translated with ``nopython`` and runs once on the given arguments. What the graph was called with and
-what it returned tell by identity which argument, parameter or output stands where.
+The function is translated with ``nopython`` and runs once on the given arguments. The identities of the graph's inputs
+and results show which argument, parameter or output each of them is.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .optimize import optimize
 
 
 class Exported(NamedTuple):
-    """What :func:`export` gives; unpacks as a pair."""
+    """The result of :func:`export`; unpacks as a pair."""
 
     graph_module: torch.fx.GraphModule
     guards: list[GuardText]
@@ -66,12 +65,12 @@ def export(
 
 
 def _own(fn: Any) -> Any:
-    """The function itself, where it has been optimized before."""
+    """Return the function itself if it has been optimized before."""
     return fn.__wrapped__ if isinstance(fn, core.Callable) else fn
 
 
 class _Capture:
-    """The backend: keeps the graph, and what it is called with and returns."""
+    """The backend: keeps the graph, its inputs and its results."""
 
     __godynamo_backend__ = True
     __name__ = "export"
@@ -107,7 +106,7 @@ class _Assembly:
         self._parameters = _named_tensors(fn)
 
     def module(self) -> torch.fx.GraphModule:
-        """The graph module; exc.Unsupported where the result has something that is not of the graph."""
+        """Return the graph module; raise exc.Unsupported if the result has a part that is not in the graph."""
         placeholders = []
         for i, value in enumerate(self._flat):
             node = self._graph.placeholder(f"arg{i}")

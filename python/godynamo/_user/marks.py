@@ -1,4 +1,4 @@
-"""What users say about functions before they are captured."""
+"""Marks on functions, which tell the translator how to capture their calls."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _each(fn: Any, mark: Callable[[Any], None]) -> Any:
 def allow_in_graph(fn: F) -> F:
     """Put calls of ``fn`` (or of each in a list) into the graph as one node, without looking inside. Returns ``fn``.
 
-    The result must depend on the arguments alone, and calling ``fn`` have no other effect than changing its tensors: it
-    runs once more while translating, on fake tensors (or, where these do not get through it, on copies of the
-    examples), to see what it returns: tensors, None, numbers, text, and tuples, lists and dicts of these.
+    The result must depend on the arguments alone, and ``fn`` must have no effects but changes of its tensors: it runs
+    once more while translating, to find out what it returns, on fake tensors or, if it fails on these, on copies of the
+    examples. It may return tensors, None, numbers, text, and tuples, lists and dicts of these.
 
     >>> @godynamo.allow_in_graph
     ... def fused(x, y): ...
@@ -43,8 +43,8 @@ def disallow_in_graph(fn: F) -> F:
 
 
 def forbid_in_graph(fn: F) -> F:
-    """Make calls of ``fn`` (or of each in a list) graph breaks that say so, an error under ``nopython=True``. Returns
-    ``fn``."""
+    """Make calls of ``fn`` (or of each in a list) graph breaks with that reason, errors under ``nopython=True``.
+    Returns ``fn``."""
     return _each(fn, lambda f: registry.register(f, "forbidden"))  # type: ignore[no-any-return]
 
 
@@ -54,9 +54,9 @@ def assume_constant_result(fn: F) -> F:
 
 
 def nonstrict_trace(traceable_fn: F) -> F:
-    """Return a function that stands in the graph as one node, without a look inside, and calls ``traceable_fn``.
+    """Return a function that is one node of the graph, without a look inside, and calls ``traceable_fn``.
 
-    As :func:`allow_in_graph`, but ``traceable_fn`` itself stays as it is. TypeError where it cannot be called.
+    As :func:`allow_in_graph`, but ``traceable_fn`` itself is not marked. Raises TypeError if it is not callable.
 
     >>> @godynamo.nonstrict_trace
     ... def fused(x, y): ...
@@ -76,7 +76,7 @@ def nested_compile_region(fn: F, **options: Any) -> F: ...
 @overload
 def nested_compile_region(fn: None = None, **options: Any) -> Callable[[G], G]: ...
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """Give ``fn`` back: layers that are equal are captured once without being marked (``config.reuse_layers``)."""
+    """Return ``fn``: equal layers are captured once without a mark (``config.reuse_layers``)."""
     return nested_compile_region if fn is None else fn
 
 
@@ -85,7 +85,7 @@ def disable_nested_graph_breaks(fn: F) -> F: ...
 @overload
 def disable_nested_graph_breaks(fn: None = None) -> Callable[[G], G]: ...
 def disable_nested_graph_breaks(fn: Any = None) -> Any:
-    """Give ``fn`` back: a break in an inlined function always splits the frame of the optimized one."""
+    """Return ``fn``: a graph break in an inlined function always breaks the frame of the optimized function."""
     return disable_nested_graph_breaks if fn is None else fn
 
 
@@ -99,7 +99,8 @@ _FUNCTION_TYPES = (
 
 
 def _same_parameters(original: Any, replacement: Any) -> None:
-    """Raise TypeError where the two take other arguments; what has no signature (many a C function) is not compared."""
+    """Raise TypeError if the two take other arguments. Functions without a signature, as many C functions, are not
+    compared."""
     import inspect  # not when the package is imported
 
     try:
@@ -121,11 +122,10 @@ def substitute_in_graph(
 ) -> Callable[[G], G]:
     """Capture calls of ``original`` (or of each in a list) as calls of the decorated Python function.
 
-    can_constant_fold_through: ``original`` has no effects and may itself be called while translating, where all
-    arguments are known. skip_signature_check: the replacement may take other parameters. The decorator gives its
-    function back.
+    can_constant_fold_through: ``original`` has no effects and may itself be called while translating if all arguments
+    are known. skip_signature_check: the replacement may take other parameters. The decorator returns its function.
 
-    Raises TypeError for what is no function and for other parameters, ValueError for an original that has a
+    Raises TypeError for other objects than functions and for other parameters, ValueError if ``original`` has a
     replacement.
 
     >>> @godynamo.substitute_in_graph(operator.indexOf)

@@ -1,4 +1,4 @@
-"""What switches translating off, and on again: disable, run, skip, reset, graph_break, is_compiling."""
+"""Switching translation off and on: disable, run, skip, reset, graph_break, is_compiling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Function)
 
 
 class _Mode(contextlib.ContextDecorator):
-    """A mode of this thread for the time of a ``with`` block or of a callable's calls."""
+    """A mode of this thread, for a ``with`` block or for the calls of a callable."""
 
     def __init__(self, mode: int, kind: Classified) -> None:
         self._mode = mode
@@ -52,7 +52,7 @@ def _in_mode(fn: Any, mode: int, kind: Classified) -> Any:
 
 
 def _disabled_class(cls: type, mode: int, kind: Classified) -> type:
-    """The class itself: making an instance, and calling one that is a module, is not translated."""
+    """Return the class itself: making instances, and calls of those that are modules, are not translated."""
     from . import modules as _modules
 
     names = ("__init__", "__call__") if _modules.is_module_class(cls) else ("__init__",)
@@ -96,12 +96,11 @@ def disable(fn: None = None, *, recursive: Literal[False], reason: str | None = 
 @overload
 def disable(fn: F, recursive: bool = True, *, reason: str | None = None) -> F: ...
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Never translate ``fn`` nor, with ``recursive``, what it calls; inside captured code a call of it is a graph
-    break.
+    """Never translate ``fn`` nor, with ``recursive``, what it calls; a call of it in captured code is a graph break.
 
-    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Gives back a wrapper, of a class the class
-    itself; with ``recursive=False`` it is :func:`skip`. ``optimize`` gives back a module that was disabled as it is.
-    ``reason`` is shown with the graph breaks at its calls.
+    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Returns a wrapper; for a class, the class
+    itself. With ``recursive=False`` it is :func:`skip`. ``optimize`` returns a disabled module unchanged. ``reason`` is
+    shown with the graph breaks at its calls.
 
     >>> @godynamo.disable
     ... def plain(x):
@@ -114,9 +113,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def is_dynamo_disable_recursive(method: Function) -> bool | None:
-    """Whether ``disable`` has marked this function with all that it calls (True), or its own frame alone (False, also
-    ``skip``); None where it is not marked.
-    """
+    """Return True if ``disable`` has marked this function with all that it calls, False if only its own frame (``skip``
+    as well), None if it is not marked."""
     if registry.kind_of(method).startswith("disabled"):
         return True
     function = getattr(method, "__func__", method)
@@ -130,7 +128,7 @@ def run(fn: None = None) -> _Mode: ...
 @overload
 def run(fn: F) -> F: ...
 def run(fn: Any = None) -> Any:
-    """Use translations where they serve, never make one; what has none runs in CPython. Also ``with run():``.
+    """Use existing translations and never make one; calls without one run in CPython. Also ``with run():``.
 
     >>> f = godynamo.optimize(lambda x: x + 1)
     >>> godynamo.run(f)(torch.ones(2))
@@ -145,8 +143,7 @@ def skip(fn: None = None) -> Callable[[F], F]: ...
 @overload
 def skip(fn: F) -> F: ...
 def skip(fn: Any = None) -> Any:
-    """Do not translate this function's own frame; what it calls is translated where something asks for it. Returns
-    ``fn``."""
+    """Do not translate this function's own frame; the functions that it calls may be translated. Returns ``fn``."""
     if fn is None:
         return skip
     function = getattr(fn, "__func__", fn)
@@ -160,7 +157,7 @@ def skip(fn: Any = None) -> Any:
 
 
 def reset() -> None:
-    """Drop all translations, caches and counters of the process; the next calls translate anew."""
+    """Drop all translations, caches and counters of the process; the next calls are translated again."""
     core.reset_caches()
     core.reset_counters()
     utils = sys.modules.get("godynamo.utils")
@@ -172,13 +169,12 @@ def reset() -> None:
 
 
 def graph_break(msg: str = "") -> None:
-    """Split the graph here; nothing where nothing is translated. ``msg`` is shown with the break."""
+    """Break the graph here; without effect in code that is not translated. ``msg`` is shown with the break."""
 
 
 def skip_frame(msg: str = "") -> None:
-    """Leave the call that comes by here to CPython as a whole, not only from here on; what it calls is translated.
-    ``msg`` is shown as the reason. Nothing where nothing is translated.
-    """
+    """Leave the present call to CPython as a whole; the functions that it calls are translated. ``msg`` is shown as the
+    reason. Without effect in code that is not translated."""
 
 
 def reset_code_caches() -> None:
@@ -187,7 +183,7 @@ def reset_code_caches() -> None:
 
 
 def is_compiling() -> bool:
-    """Whether this runs while translating; captured code sees True."""
+    """Return True in captured code, else False."""
     return bool(core.is_translating())
 
 
@@ -195,5 +191,5 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """False: torch.export is another thing, and :func:`export` translates as optimize() does."""
+    """Return False: torch.export is another thing, and :func:`export` translates as optimize() does."""
     return False

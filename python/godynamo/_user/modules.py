@@ -1,7 +1,7 @@
-"""What optimize(module) returns: an outer handle that is the module in all but its calls.
+"""The result of optimize(module): a handle that behaves like the module in all but its calls.
 
-Handle classes are made once per module class. ``_C.ModuleHandle`` is among their bases, so that ``handle(x)`` goes
-straight to the instance's callable: no look-up, no tuple of arguments. Their ``__call__`` is that field's descriptor.
+A handle class is made once per module class. ``_C.ModuleHandle`` is among its bases, so that ``handle(x)`` calls the
+instance's callable directly: no look-up, no tuple of arguments. Its ``__call__`` is that field's descriptor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Again = Callable[[Any], Any]
 
 
 def is_module(obj: Any) -> bool:
-    """Whether ``obj`` is an nn.Module instance; asks its type only, so that proxies cannot answer for another."""
+    """Return whether ``obj`` is an nn.Module instance. Only its type is read, so that proxies cannot answer for another
+    object."""
     return issubclass(type(obj), torch.nn.Module) or issubclass(type(obj), _Proxy)
 
 
@@ -34,25 +35,25 @@ def is_module_class(cls: type) -> bool:
 
 
 def original(obj: Any) -> Any:
-    """The module behind a handle; any other module as it is."""
+    """Return the module of a handle; any other module as it is."""
     if issubclass(type(obj), (_Handle, _Proxy)):
         return object.__getattribute__(obj, "_godynamo_module")
     return obj
 
 
 def made_by(obj: Any) -> Any:
-    """What optimizes a copy of a handle, None for what is no handle."""
+    """Return the function that optimizes a copy of this handle; None for other objects."""
     return object.__getattribute__(obj, "_godynamo_again") if issubclass(type(obj), (_Handle, _Proxy)) else None
 
 
 def bound_call(module: Any) -> Callable[..., Any]:
-    """``module``'s call as its type has it, bound to the original."""
+    """Return ``module``'s call as its type defines it, bound to the original."""
     module = original(module)
     return types.MethodType(type(module).__call__, module)
 
 
 def handle(module: Any, call: Callable[..., Any], again: Again) -> Any:
-    """A handle over ``module`` whose calls go to ``call``; ``again(copy)`` is how a copy is optimized."""
+    """Return a handle over ``module`` whose calls go to ``call``; ``again(copy)`` optimizes a copy."""
     module = original(module)
     cls = _handle_class(type(module))
     if cls is None:
@@ -72,8 +73,8 @@ def _again(module: Any, again: Again) -> Any:
 
 
 class _Signature:
-    """``__signature__`` of a handle: the module's. inspect finds no function in a type whose ``__call__`` is a slot.
-    That of a handle class is its module class's."""
+    """``__signature__`` of a handle: the module's, since inspect finds no function in a type whose ``__call__`` is a
+    slot. A handle class has its module class's."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
         import inspect
@@ -86,7 +87,7 @@ class _Signature:
 
 
 class _OriginalModule:
-    """``_orig_mod`` of a handle, as torch.compile's modules have it: the module behind it, or its own child of the
+    """``_orig_mod`` of a handle, as torch.compile's modules have it: the module of the handle, or its own child of that
     name."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
@@ -97,7 +98,7 @@ class _OriginalModule:
 
 
 class _Handle:
-    """First base of every handle class: comes before the user's class where it must."""
+    """First base of every handle class: its methods take precedence over the user's class."""
 
     __slots__ = ()
     __signature__ = _Signature()
@@ -130,7 +131,7 @@ _refused: weakref.WeakSet[type] = weakref.WeakSet()
 
 
 def _handle_class(cls: type) -> type | None:
-    """The handle class for a module class, None where only a proxy can stand for its instances."""
+    """Return the handle class for a module class, None if only a proxy can represent its instances."""
     ref = _classes.get(cls)
     made = ref() if ref is not None else None
     if made is not None:
@@ -141,7 +142,7 @@ def _handle_class(cls: type) -> type | None:
     bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
 
     def new(_handle_class: type, *args: Any, **kwargs: Any) -> Any:
-        """An instance of the module's class: type(handle)(...) makes a module, as Sequential does for a slice of
+        """Return an instance of the module's class: type(handle)(...) makes a module, as Sequential does for a slice of
         itself."""
         return cls(*args, **kwargs)
 
@@ -185,8 +186,7 @@ def _slots_of(cls: type) -> tuple[str, ...]:
 
 
 class _Proxy:
-    """Stands for a module whose class cannot be subclassed with a shared ``__dict__``; passes everything but calls
-    on."""
+    """Represents a module whose class has no subclass with a shared ``__dict__``; forwards everything but calls."""
 
     __slots__ = (*_SLOTS, "__weakref__")
     __signature__ = _Signature()

@@ -1,5 +1,4 @@
-"""Small functions under names that torch's users know: what a callable is, what its cache holds, what torch itself
-does."""
+"""Small functions under names that torch's users know: kinds of callables, contents of caches, torch's own state."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from . import modules as _modules
 
 
 def innermost_fn(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The user's own function or module behind what optimize() gave; any other callable as it is."""
+    """Return the user's function or module that optimize() was given; any other callable as it is."""
     if _modules.is_module(fn):
         return _modules.original(fn)  # type: ignore[no-any-return]
     if available and isinstance(fn, core.Callable):
@@ -22,14 +21,15 @@ def innermost_fn(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def cache_size(fn: Any) -> int:
-    """How many entries an optimized callable and its resume functions have. TypeError where it is not optimized."""
+    """Return the number of entries of an optimized callable and its resume functions. Raises TypeError for other
+    objects."""
     return len(cache_entries(fn))
 
 
 def remove_from_cache(fn: Any) -> None:
-    """Drop the entries of an optimized callable and of its resume functions; its next call is translated anew.
+    """Drop the entries of an optimized callable and of its resume functions; its next call is translated again.
 
-    Raises TypeError where it is not optimized. Calls that are running go on.
+    Raises TypeError for other objects. Calls that are running continue.
     """
     for cache in _caches(fn):
         cache.clear()
@@ -51,7 +51,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compiler.wrap_numpy: a function of numpy's arrays as one of tensors. In captured code its calls split the
+    """torch.compiler.wrap_numpy: a function of numpy arrays as one of tensors. Its calls in captured code break the
     graph."""
     import torch.compiler
 
@@ -66,7 +66,7 @@ class _OptimizedModules(type):
 
 
 class OptimizedModule(metaclass=_OptimizedModules):
-    """isinstance() holds of what optimize() gives for a module, which is an instance of the module's own class besides.
+    """isinstance() is true for the result of optimize(module), which is also an instance of the module's own class.
 
     >>> isinstance(godynamo.optimize(module), godynamo.OptimizedModule)  # doctest: +SKIP
     True

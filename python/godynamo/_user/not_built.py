@@ -1,4 +1,4 @@
-"""Names of torch.compiler's and torch._dynamo's that godynamo has not, and why."""
+"""Names of torch.compiler and torch._dynamo that godynamo does not have, with the reasons."""
 
 from __future__ import annotations
 

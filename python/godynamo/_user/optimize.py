@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     BackendFunction = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
     class MarkedBackend(Protocol):
-        """A backend that says so; a type checker takes any other callable given alone for the function to optimize."""
+        """A backend whose class says so; a type checker takes any other callable given alone for the function to
+        optimize."""
 
         __godynamo_backend__: bool
 
@@ -86,10 +87,10 @@ HOT_CALLS = 256
 
 
 class Optimizer:
-    """What optimize() is without a function: a decorator, and a context manager that translates what runs inside.
+    """The result of optimize() without a function: a decorator, and a context manager that translates the calls inside.
 
-    The frames called inside ``with`` are served by the eval-frame hook; the frame of the ``with`` itself has begun
-    already and runs in CPython.
+    The eval-frame hook serves the frames called inside ``with``; the frame of the ``with`` itself has begun already and
+    runs in CPython.
     """
 
     def __init__(self, options: Options, disabled: bool = False) -> None:
@@ -100,10 +101,11 @@ class Optimizer:
         self._threads = threading.local()
 
     def everywhere(self, calls: int = HOT_CALLS, tensor_calls: int = 0) -> Optimizer:
-        """Serve a whole program as a context manager: of frames that meet no tensor only those called often are
-        translated.
+        """Return a context manager that serves a whole program: frames without tensors are translated only if called
+        often.
 
-        calls: after which a function is; tensor_calls: the same of one whose arguments or code have to do with tensors.
+        calls: after so many calls a function is translated; tensor_calls: the same for one whose arguments or code
+        involve tensors.
         """
         self._hot = (calls, tensor_calls)
         return self
@@ -113,7 +115,7 @@ class Optimizer:
     @overload
     def __call__(self, fn: classmethod[Any, P, R]) -> classmethod[Any, P, R]: ...
     def __call__(self, fn: Any) -> Any:
-        """Optimize a function, bound method, callable object or module; returns what replaces it."""
+        """Optimize a function, bound method, callable object or module; return its replacement."""
         if isinstance(fn, (staticmethod, classmethod)):
             return type(fn)(self(fn.__func__))
         if isinstance(fn, type):
@@ -152,7 +154,7 @@ class Optimizer:
         return f"<godynamo.optimize(backend={self.options.backend_name!r})>"
 
     def _class(self, cls: type) -> type:
-        """The class itself, as torch.compile(cls) gives it: calls of its instances, and of its subclasses', are
+        """Return the class itself, as torch.compile(cls) does: calls of its instances, and of its subclasses', are
         optimized."""
         if getattr(cls, "__godynamo_backend__", False):
             raise TypeError(f"optimize() takes an instance of the backend {cls.__qualname__}, not the class")
@@ -199,7 +201,7 @@ class Optimizer:
         return self._trampoline(fn, fn)
 
     def _trampoline(self, target: Callable[..., Any], wrapped: Any) -> Any:
-        """For what has no Python code of its own (partial, builtins): a function that calls it."""
+        """Return a function that calls a callable without Python code (partial, builtins)."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return target(*args, **kwargs)
@@ -302,9 +304,8 @@ def optimize(
         nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's word
             for it.
         dynamic: True: sizes are symbols from the start; False: never; None: those that change.
-        disable: give back what was given.
-        backend: what graphs are handed to: "eager" (the default unless set_default_backend() has said another: graphs
-        are
+        disable: return the function unchanged.
+        backend: compiles the graphs: "eager" (the default unless set_default_backend() sets another: graphs are
             written inline, as bytecode), another name (list_backends()), or a callable
             ``(gm: torch.fx.GraphModule, example_inputs) -> callable``.
         fn: what to optimize. ``backend=`` and ``fn=`` are never ambiguous.
@@ -324,15 +325,15 @@ def optimize(
     checkers know the first alone for a backend, but for classes that say ``__godynamo_backend__``.
 
     Returns:
-        With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and weak
-        references as functions do. With a module: a handle that shares the module's attributes, is an instance of its
-        class and calls it through the translations; classes with ``__slots__`` of their own, ScriptModules and classes
-        that cannot be subclassed get a proxy instead, of which isinstance() holds too. With a class: that class, whose
-        ``__call__`` is optimized from now on, in its subclasses as well; making an instance is not. Else: a decorator
-        that is also a context manager.
+        With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and
+        weak references as functions do. With a module: a handle that shares the module's attributes, is an instance
+        of its class and calls it through the translations; classes with their own ``__slots__``, ScriptModules and
+        classes that cannot be subclassed get a proxy instead, for which isinstance() is also true. With a class:
+        that class, whose ``__call__`` is optimized from now on, in its subclasses as well; making an instance is
+        not. Else: a decorator that is also a context manager.
 
     Raises:
-        TypeError: what is to be optimized, or a backend, is not callable, or is a builtin type.
+        TypeError: the object to optimize, or the backend, is not callable, or is a builtin type.
         ValueError: no backend has this name (near ones are named), mode and options that exclude each other, or an
             unknown python_ops.
     """
@@ -367,15 +368,15 @@ def optimize(
 
 
 def transparent(optimizer: Optimizer) -> Optimizer:
-    """The same for programs that have not asked for it (``godynamo run``, the pytest plugin, IPython's magics).
+    """As optimize(), for programs that did not request it (``godynamo run``, the pytest plugin, IPython's magics).
 
-    torch.compiler.is_compiling() and its like are False in what is captured: results stay those of the program alone.
+    torch.compiler.is_compiling() and its like are False in captured code, so results are those of the program alone.
     """
     return Optimizer(dataclasses.replace(optimizer.options, transparent=True), optimizer._disabled)
 
 
 def _backend(backend: Any, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:
-    """Options' backend fields; checks names and types at once."""
+    """Return Options' backend fields; check names and types at once."""
     if mode is not None and options is not None:
         raise ValueError("optimize() takes mode or options, not both")
     if backend is None:

@@ -1,4 +1,5 @@
-"""What one optimize() call says: read by attribute at each translation (pyhook/settings.go) and by the core (Root)."""
+"""The settings of one optimize() call, read by attribute at each translation (pyhook/settings.go) and by the core
+(Root)."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class Options:
 
     @property
     def takes_apart(self) -> bool:
-        """Whether the backend traces operators down to what they are made of; see named.takes_apart and aot."""
+        """Whether the backend decomposes operators; see named.takes_apart and aot."""
         if self.inline:
             return False
         if "takes_apart" in self.found:
@@ -59,5 +60,5 @@ class Options:
 
     @property
     def check_types(self) -> bool:
-        """Whether annotations are checked against what Python calls return."""
+        """Whether annotations are checked against the results of Python calls."""
         return self.python_ops == "checked"

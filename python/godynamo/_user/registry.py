@@ -1,4 +1,4 @@
-"""What users have said about callables: disabled, allowed in graphs, replaced, ... The translator asks kind_of()."""
+"""Registered callables: disabled, allowed in graphs, replaced, ... The translator calls kind_of()."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _substitutes: dict[int, tuple[Any, bool]] = {}
 
 
 def register(obj: Any, kind: CallableKind) -> None:
-    """Say what a callable is."""
+    """Register a callable's kind."""
     mark(obj, classified(kind))
 
 
 def mark(obj: Any, word: Classified) -> None:
-    """Say what a callable is, with what more there is to say of it."""
+    """Register a callable's kind, with details."""
     key = id(obj)
 
     def drop(ref: weakref.ref[Any]) -> None:
@@ -39,14 +39,14 @@ def mark(obj: Any, word: Classified) -> None:
 
 
 def unregister(obj: Any) -> None:
-    """Take back what was said."""
+    """Remove a registration."""
     if kind_of(obj):
         _kinds.pop(id(obj), None)
         _substitutes.pop(id(obj), None)
 
 
 def kind_of(obj: Any) -> Classified:
-    """What was registered for this very object, here or by torch.compiler's functions of the same names, or OWN."""
+    """Return the kind registered for this object, here or by torch.compiler's functions of the same names, or OWN."""
     row = _kinds.get(id(obj))
     if row is not None and row[0]() is obj:
         return row[1]
@@ -54,8 +54,8 @@ def kind_of(obj: Any) -> Classified:
 
 
 def _torch_mark(fn: types.FunctionType) -> Classified:
-    """What torch.compiler.disable, allow_in_graph, disallow_in_graph and assume_constant_result have said about a
-    function."""
+    """Return the mark that torch.compiler.disable, allow_in_graph, disallow_in_graph or assume_constant_result has set
+    on a function."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # nothing has been said to torch
         return OWN
@@ -85,7 +85,7 @@ _TAGGING = "torch._dynamo.mutation_guard"
 
 
 def _tagged(fn: types.FunctionType) -> Any:
-    """The method of nn.Module that one of torch.compile's stands in front of; None for other functions."""
+    """Return the method of nn.Module that a torch.compile wrapper replaces; None for other functions."""
     name = {"patched_init": "init", "patched_setstate": "setstate"}.get(fn.__name__)
     if name is None or name not in fn.__code__.co_freevars or fn.__closure__ is None:
         return None
@@ -93,8 +93,7 @@ def _tagged(fn: types.FunctionType) -> Any:
 
 
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
-    """Have calls of ``obj`` captured as calls of ``replacement``; fold: ``obj`` itself where all arguments are
-    known."""
+    """Have calls of ``obj`` captured as calls of ``replacement``; fold: of ``obj`` if all arguments are known."""
     register(obj, "substitute")
     _substitutes[id(obj)] = (replacement, fold)
 

@@ -41,7 +41,7 @@ def _code(fn: Any) -> Any:
 
 
 class set_stance:
-    """Say what happens to calls that would be translated: as a function, in ``with``, or as a decorator of a function.
+    """Set what happens to calls that would be translated: as a function, in ``with``, or as a decorator of a function.
 
     >>> godynamo.set_stance("force_eager")  # from here on
     set_stance('force_eager')
@@ -51,21 +51,21 @@ class set_stance:
     ... def f(x): ...
     >>> _ = godynamo.set_stance("default")
 
-    It holds for all threads, as torch.compiler's does; nothing is dropped, and calls cost what they did before.
+    A stance holds for all threads, as torch.compiler's does. It drops no translation and does not slow calls.
 
     Args:
-        stance: "default": translate what has no translation yet. "force_eager": everything runs in CPython, as without
-            optimize(). "eager_on_recompile": what is translated serves, all else runs in CPython. "fail_on_recompile":
-            what would be translated raises exc.RecompileError, with the guards that failed. "eager_then_compile": the
-            first call of each code object that has no translation runs in CPython; "aot_eager_then_compile" is the same
-            here.
+        stance: "default": translate calls that have no translation yet. "force_eager": everything runs in CPython, as
+            without optimize(). "eager_on_recompile": existing translations are used, all else runs in CPython.
+            "fail_on_recompile": a call that would be translated raises exc.RecompileError, with the guards that failed.
+            "eager_then_compile": the first call of each code object without a translation runs in CPython;
+            "aot_eager_then_compile" is the same here.
         skip_guard_eval_unsafe: accepted; guards are evaluated all the same.
         force_backend: not built, see Raises.
 
     Raises:
         ValueError: there is no such stance (near ones are named).
         RuntimeError: a force_backend with another stance than "default".
-        NotImplementedError: a force_backend; give optimize() the backend.
+        NotImplementedError: a force_backend; pass the backend to optimize().
     """
 
     def __init__(
