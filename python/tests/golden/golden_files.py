@@ -3,6 +3,7 @@
 A file is a sentence that says what it shows, then sections ``-- name --``: ``src.py`` has a function ``f`` and
 ``args()``, which makes its arguments; the others are written by ``make golden`` and compared by test_goldens.py.
 
+    python golden_files.py --print       prints the texts of all files as JSON
     python golden_files.py [FILE ...]    writes the sections of these files, or of all
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import sys
 import types
@@ -126,11 +128,16 @@ def stable(text: str) -> str:
 
 
 def main(paths: list[str]) -> None:
-    """Write the files again."""
+    """Write the files again; with --print, print their texts as JSON, by path below the folder."""
     torch.set_num_threads(1)
     quiet()
-    for path in [Path(p) for p in paths] or sorted(FOLDER.glob("*/*.txtar")):
-        text = generated(path)
+    printed = paths == ["--print"]
+    texts = {path: generated(path) for path in map(Path, [] if printed else paths)}
+    texts = texts or {path: generated(path) for path in sorted(FOLDER.glob("*/*.txtar"))}
+    if printed:
+        print(json.dumps({str(path.relative_to(FOLDER)): text for path, text in texts.items()}))
+        return
+    for path, text in texts.items():
         if text != path.read_text():
             path.write_text(text)
             print(path)
