@@ -37,19 +37,20 @@ func newBench(app *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "Measure workloads under eager, torch.compile and godynamo",
-		Long: `Measures workloads under several engines: is the result eager's, how much was captured, what does the first call cost, how long
-does a call take once captured. Workloads run in child processes; the engines take turns within each round.
+		Long: `Measures workloads under several engines: correctness against eager mode, how much was captured, the cost
+of the first call, and the time of a call after capture. Workloads run in child processes; the engines
+take turns within each round.
 
-A workload of your own is FILE:NAME with --module, where NAME is
-  - a function or nn.Module with example_inputs (a tuple of arguments, a dict of keyword arguments, or a function that
-    makes one); an example_inputs of the file serves all that have none;
+Your own workload is FILE:NAME with --module, where NAME is
+  - a function or nn.Module with example_inputs (a tuple of arguments, a dict of keyword arguments, or a
+    function that returns one); an example_inputs in the file serves all workloads that have none;
   - or a function without parameters that returns (callable, args) or (callable, args, kwargs).
 Backends that the file registers (godynamo.register_backend) can be named with --engine.
 
-With --compare each row is tested: Mann-Whitney's U test on the best rounds of the processes, adjusted for the number of rows, and
-only for what changed by more than --margin.
+With --compare each row is tested: Mann-Whitney's U test on the best rounds of the processes, adjusted
+for the number of rows, and only for changes of more than --margin.
 
-The exit code is 1 where a workload failed or gave another result than eager's, or with --fail-on.`,
+The exit code is 1 if a workload fails or returns another result than eager mode, or by --fail-on.`,
 		Example: `  godynamo bench --quick
   godynamo bench --suite timm --only 'timm.vit*' --engine torch.compile=inductor --engine godynamo=inductor
   godynamo bench --module model.py:attention --json new.json --html new.html
@@ -67,23 +68,23 @@ The exit code is 1 where a workload failed or gave another result than eager's, 
 	}
 	flags := cmd.Flags()
 	o := &f.options
-	flags.BoolVarP(&o.Quick, "quick", "q", false, "fewer processes and rounds, and torch's caches on disk as they are")
+	flags.BoolVarP(&o.Quick, "quick", "q", false, "fewer processes and rounds, and torch's caches on disk are kept")
 	flags.StringArrayVarP(&o.Suites, "suite", "s", nil,
 		"workloads: micro (default), transformers, timm, torchvision (repeatable)")
 	flags.StringArrayVar(&o.Only, "only", nil, "only workloads of this name, * and ? allowed (repeatable)")
-	flags.StringArrayVarP(&o.Modules, "module", "m", nil, "a workload of your own, FILE:NAME (repeatable)")
+	flags.StringArrayVarP(&o.Modules, "module", "m", nil, "your own workload, FILE:NAME (repeatable)")
 	flags.StringArrayVarP(&o.Engines, "engine", "e", nil,
-		"eager, torch.compile[=BACKEND] or godynamo[=BACKEND]; without a backend the workload's own (repeatable; "+
+		"eager, torch.compile[=BACKEND] or godynamo[=BACKEND]; without a backend the workload's (repeatable; "+
 			"default: all three)")
 	flags.IntVar(&o.Processes, "processes", 0, "processes that measure each workload (default 10, with --quick 7)")
 	flags.IntVar(&o.Rounds, "rounds", 0, "rounds in each process (default 40, with --quick 15)")
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "end a child that says nothing for this long")
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "end a child that prints nothing for this long")
 	flags.StringVar(&f.load, "load", "", "measure nothing: show and compare this result file")
 	flags.StringVar(&f.compare, "compare", "", "compare with an older result file")
 	flags.StringVar(&f.margin, "margin", "5%",
-		"with --compare: a change within this is none; two runs of the same code differ by as much")
+		"with --compare: ignore changes within this; two runs of the same code differ by as much")
 	flags.StringVar(&f.failOn, "fail-on", "",
-		"with --compare: exit with 1 where something got significantly slower by more than this, for instance 5%")
+		"with --compare: exit with 1 if a row is significantly slower by more than this, for instance 5%")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file, or to stdout instead of the table")
 	flags.Lookup("json").NoOptDefVal = "-"
 	flags.StringVar(&f.csv, "csv", "", "write a line for each workload and engine to this file")

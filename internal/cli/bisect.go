@@ -26,9 +26,10 @@ func newBisect(app *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bisect [flags] -- COMMAND [ARGS...]",
 		Short: "Find the code whose translation makes a command fail",
-		Long: `Runs a command that works without godynamo and fails with it, again and again with fewer of its functions translated,
-until those remain that make it fail. The command uses godynamo by itself, or by godynamo run. Failing is an exit code other than 0, or
-with --output another standard output than without godynamo.`,
+		Long: `Runs a command that works without godynamo and fails with it, again and again with fewer of its
+functions translated, until only those remain that make it fail. The command uses godynamo itself, or
+runs under godynamo run. A run fails if its exit code is not 0 or, with --output, if its standard output
+differs from that without godynamo.`,
 		Example: `  godynamo bisect -- python train.py --steps 1
   godynamo bisect --output -- godynamo run infer.py`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -48,7 +49,7 @@ with --output another standard output than without godynamo.`,
 	flags.BoolVar(&b.output, "output", false, "compare standard output with that of a run without godynamo")
 	flags.DurationVar(&b.timeout, "timeout", 10*time.Minute, "a run that takes longer fails")
 	flags.BoolVar(&b.verbose, "verbose", false, "show what the command prints")
-	flags.StringVar(&b.json, "json", "", "write what was found as JSON to this file (-: stdout)")
+	flags.StringVar(&b.json, "json", "", "write the result as JSON to this file (-: stdout)")
 	return cmd
 }
 

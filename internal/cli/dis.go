@@ -11,9 +11,9 @@ func newDis(app *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dis" + callUse,
 		Short: "Show a function's bytecode beside its translations, their guards and graphs",
-		Long: `Runs a script up to the first call of a function and shows what that call is translated to: CPython's instructions and the
-translated ones side by side, line by line, for the function and for what it splits into; guards; graph. The script's own
-arguments follow --.`,
+		Long: `Runs a script up to the first call of a function and shows the translation of that call: CPython's
+instructions and the translated ones side by side, line by line, for the function and its pieces after
+graph breaks; guards; graph. The script's own arguments follow --.`,
 		Example: `  godynamo dis train.py:step
   godynamo dis train.py:Model.forward --json forward.json -- --epochs 1
   godynamo dis model.py:Model.forward --args 'Model(), torch.ones(2, 3)'

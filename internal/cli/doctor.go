@@ -14,8 +14,8 @@ func newDoctor(app *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation: versions, tensor layout, hook, fork, speed of a hit",
-		Long: `Tries each part of the installation and says what to do where something is off. Exit code 1 where something is wrong.
-CPython runs inside of the Go library for it, or plainly with --plain.`,
+		Long: `Checks each part of the installation and says what to do about each problem. The exit code is 1 if there
+is one. CPython runs inside the Go library for these checks, or separately with --plain.`,
 		RunE: func(cmd *cobra.Command, rest []string) error {
 			if out == "-" && len(rest) == 1 { // --json FILE, where the flag's value may be left out
 				out, rest = rest[0], nil
@@ -44,6 +44,6 @@ CPython runs inside of the Go library for it, or plainly with --plain.`,
 	cmd.Flags().StringVar(&out, "json", "",
 		"write the findings as JSON to this file, or to stdout instead of the table")
 	cmd.Flags().Lookup("json").NoOptDefVal = "-"
-	cmd.Flags().BoolVar(&plain, "plain", false, "in a plain Python, embedded in nothing")
+	cmd.Flags().BoolVar(&plain, "plain", false, "in a separate Python process")
 	return cmd
 }

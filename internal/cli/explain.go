@@ -13,13 +13,14 @@ func newExplain(app *App) *cobra.Command {
 			usage: "write it as JSON to this file instead (-: stdout; what the script prints goes to stderr then)"},
 		{name: "html", usage: "write it as a page that opens offline to this file instead"},
 		{name: "svg", usage: "write a picture of the pieces and their graphs to this file instead"},
-		{name: "dot", usage: "write the same in the DOT language to this file instead"},
+		{name: "dot", usage: "write the report in the DOT language to this file instead"},
 	}
 	cmd := &cobra.Command{
 		Use:   "explain" + callUse,
-		Short: "Explain what a call of a function was captured as, and why the rest was not",
-		Long: `Runs a script up to the first call of a function and tells what became of that call: graphs, graph breaks with code, hint and
-source, how much was captured, which callee kept out the rest, guards, recompiles. The script's own arguments follow --.`,
+		Short: "Explain what a call of a function captured, and why not the rest",
+		Long: `Runs a script up to the first call of a function and explains that call: graphs, graph breaks with code,
+hint and source line, how much was captured, which calls kept code out of the graphs, guards, recompiles.
+The script's own arguments follow --.`,
 		Example: `  godynamo explain train.py:step
   godynamo explain train.py:Model.forward --html forward.html -- --epochs 1
   godynamo explain model.py:Model --args 'Model(), torch.ones(2, 3)'
@@ -41,7 +42,7 @@ source, how much was captured, which callee kept out the rest, guards, recompile
 	}
 	call.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&toEnd, "to-end", false, "let the script go on after the call, to its end")
+	flags.BoolVar(&toEnd, "to-end", false, "let the script run to its end after the call")
 	for _, f := range files {
 		flags.String(f.name, "", f.usage)
 	}

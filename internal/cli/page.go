@@ -25,10 +25,10 @@ Printed from the tool's own help (` + "`godynamo COMMAND --help`" + `) by intern
 		}
 	}
 	out.WriteString(`
-Exit codes: 0 all is well; 1 what was asked for was found wanting (a regression, a finding of doctor, a result that is not eager's);
-2 bad use, with one line on stderr that says what is wrong and what to do. A program that the tool runs keeps its own.
-Every command takes ` + "`--python`" + `: the Python that godynamo is installed in. Without it that is $GODYNAMO_PYTHON, the one beside the
-tool, or python3.
+Exit codes: 0 success; 1 a negative finding (a regression, a problem that doctor found, a result that differs from
+eager mode); 2 a usage error, reported in one line on stderr. A program that the tool runs keeps its own exit code.
+Every command takes ` + "`--python`" + `: the Python in which godynamo is installed. The default is $GODYNAMO_PYTHON, else the
+one beside the tool, else python3.
 `)
 	for _, c := range commands {
 		if !c.Hidden && c.Name() != "help" && c.Name() != "completion" {

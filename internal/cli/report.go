@@ -23,9 +23,10 @@ func newReport(app *App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "report [flags] DIR",
-		Short: "Make a page of what GODYNAMO_TRACE wrote",
-		Long: `Reads the traces in a directory, of any number of processes, and writes one HTML page that opens without a network: every
-translation by the user's stack, with its graph, guards, both bytecodes, breaks, times, and why it was translated again.`,
+		Short: "Make a page from the traces of GODYNAMO_TRACE",
+		Long: `Reads the traces of any number of processes in a directory and writes one HTML page that needs no
+network: every translation with the user's stack, its graph, guards, original and transformed bytecode,
+breaks and times, and the reason for each recompile.`,
 		Example: `  GODYNAMO_TRACE=trace python train.py
   godynamo report trace --open
   godynamo report trace --json | jq .totals`,

@@ -16,9 +16,9 @@ func newRun(app *App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] SCRIPT [ARGS...]",
 		Short: "Run a script, a module or pytest under godynamo",
-		Long: `Runs a script as python would, with everything it calls served by godynamo, or only the functions named by --function,
-and says on stderr what was captured when it ends. The script's exit code, output and tracebacks are its own. In threads that the
-script starts, and in processes, functions named by --function are served.`,
+		Long: `Runs a script as python would. godynamo serves everything that the script calls, or only the functions
+named by --function, and reports on stderr what was captured. Exit code, output and tracebacks are the
+script's. In threads and processes that the script starts, only functions named by --function are served.`,
 		Example: `  godynamo run train.py --epochs 1
   godynamo run --function step --function Model.forward train.py
   godynamo run --backend inductor -m package.train --epochs 1
@@ -49,7 +49,7 @@ script starts, and in processes, functions named by --function are served.`,
 	flags.BoolVar(&nopython, "nopython", false, "a graph break raises an error; with --function")
 	flags.StringVar(&jsonFile, "json", "", "write the summary as JSON to this file (-: stdout)")
 	flags.BoolVarP(&quiet, "quiet", "q", false, "no summary")
-	flags.BoolVar(&off, "off", false, "run it plainly, in the same way, to compare")
+	flags.BoolVar(&off, "off", false, "run it without godynamo, in the same way, to compare")
 	return cmd
 }
 
