@@ -10,11 +10,11 @@ import (
 
 var pyNone = py.None()
 
-// noAlias is the guard that two places hold different objects.
+// noAlias returns the guard that two places hold different objects.
 func noAlias(a, b guards.Source) guards.Guard { return guards.NoAlias(a, b) }
 
-// wrap is VariableBuilder._wrap: an object read through src becomes the tracker of its kind, and the guards that make
-// the tracker true are installed. An object reached by two paths has one tracker.
+// wrap is VariableBuilder._wrap: it returns the tracker of an object read through src and installs the guards that make
+// the tracker true. An object reached by two paths has one tracker.
 func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	if v, ok := tx.World().seen(tx, obj, src); ok {
 		return v, nil
@@ -35,7 +35,7 @@ func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, err
 	return v, nil
 }
 
-// wrapKnown wraps an object that needs no guard: it follows from what has been guarded.
+// wrapKnown wraps an object that needs no guard of its own because existing guards determine it.
 func wrapKnown(tx Translator, obj py.Object) VariableTracker {
 	switch k := obj.Kind(); k {
 	case py.TypeKind, py.TypeSub:
@@ -101,12 +101,12 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source,
 	return t, ofType, nil
 }
 
-// dictItems returns keys and values in the dict's iteration order: an OrderedDict keeps an order besides its storage's,
-// and move_to_end changes only that.
+// dictItems returns keys and values in the dict's iteration order. An OrderedDict keeps an order besides that of its
+// storage, and move_to_end changes only the former.
 func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
 	s := tx.Scope()
 	w := tx.World()
-	// a subclass may have another __iter__: its contents are the storage's
+	// a subclass may override __iter__: the storage holds its contents
 	if !py.IsSubtype(obj.Type(), w.OrderedDictType) {
 		keys, values = s.DictItems(obj)
 		return keys, values, nil
@@ -116,7 +116,7 @@ func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err erro
 		return nil, nil, err
 	}
 	l, ok := py.Answered(s.Call(w.ListType, it))
-	if !ok { // dict's own methods have changed it
+	if !ok { // changed by methods of dict itself
 		return nil, nil, unsupported(exc.UntrackedObject, "dict whose keys differ from its storage's")
 	}
 	keys = s.Items(l)
@@ -179,8 +179,8 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	return d, append([]guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, gs...), nil
 }
 
-// keyConstant is the key of a dict of the frame: the guard on the keys compares plain values by value, others by
-// identity.
+// keyConstant returns the tracker of a key of a dict in the frame. The guard on the keys compares plain values by
+// value, others by identity.
 func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	if isImmutable(tx, k) {
 		return NewConstant(k, nil), nil
@@ -191,7 +191,7 @@ func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	return nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
 }
 
-// wrapFrozenSet guards the order of iteration too: what CPython computes from the constant rests on it.
+// wrapFrozenSet also guards the order of iteration: results that CPython computes from the constant depend on it.
 func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source,
 	gs []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	items, err := listOf(tx, obj)
@@ -207,7 +207,8 @@ func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source,
 		guards.PyCheck(src, tx.Output().Const(same), "in the order "+s.Repr(s.Tuple(items...)))), nil
 }
 
-// frozenFunctions is a frozenset of functions; nil for those of others, and where a set made of it has another order.
+// frozenFunctions returns the tracker of a frozenset of functions, nil if it has other members or if a set made from it
+// iterates in another order.
 func frozenFunctions(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	real, err := tx.Scope().Call(tx.World().SetType, obj)
 	if err != nil {
@@ -241,8 +242,8 @@ func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	return true
 }
 
-// isFunctionKey recognizes functions, methods and classes that compare by identity, or as the methods of torch's
-// descriptors do.
+// isFunctionKey reports whether o is a function, method or class that compares by identity, or a method of a
+// descriptor, which compares as its descriptor does.
 func isFunctionKey(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr, py.Function:
@@ -256,7 +257,8 @@ func isFunctionKey(tx Translator, o py.Object) bool {
 	return false
 }
 
-// isTupleOfKeys recognizes tuples of plain values and functions or classes, the keys of tables by several types.
+// isTupleOfKeys reports whether o is a tuple of plain values, functions and classes, as tables indexed by several types
+// have for keys.
 func isTupleOfKeys(tx Translator, o py.Object) bool {
 	return o.Kind() == py.Tuple && !slices.ContainsFunc(tx.Scope().Items(o), func(it py.Object) bool {
 		return !isImmutable(tx, it) && !isFunctionKey(tx, it) && !isTupleOfKeys(tx, it)
@@ -280,15 +282,15 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 		return nil, nil, err
 	}
 	same, ok := py.Answered(s.Call(tx.World().setIs, frozen))
-	if !ok { // a member of an enum class without its name has no hash
+	if !ok { // an enum member whose name was deleted has no hash
 		return nil, nil, unsupported(exc.UntrackedObject, "a set of members that cannot be compared")
 	}
 	typ := guards.TypeMatch(src, out.Const(obj.Type()))
 	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil
 }
 
-// wrapFunction guards a function by its code, not by its identity: a new closure over the same code needs no new
-// translation, and a replaced __code__ needs one. Defaults and cells are guarded where they are read.
+// wrapFunction guards a function of the user by its code, not its identity: a new closure over the same code reuses the
+// translation, a replaced __code__ does not. Defaults and cells are guarded where they are read.
 func wrapFunction(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
@@ -316,7 +318,7 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 	name, _ := w.BuiltinName(s, obj)
 	if self, ok := w.BoundSelf(s, obj); ok && obj.Kind() == py.MethodWrapper &&
 		(self.Kind() == py.GetSet || self.Kind() == py.Property) {
-		// Tensor.shape.__get__: another object each time it is read
+		// Tensor.shape.__get__: each read returns a new object
 		return NewBuiltin(obj, "", src), []guards.Guard{guards.PyCheck(src, out.Const(w.EqualTo(s, obj)),
 			"== "+s.Repr(obj))}, nil
 	} else if ok { // a bound C method of a real object (list.append taken as a value)

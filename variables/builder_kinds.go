@@ -15,8 +15,8 @@ type wrapping struct {
 	ofType []guards.Guard // it has that type
 }
 
-// wrapper returns the tracker of an object and the guards that make it true. No tracker and no error: the object is not
-// of its kind.
+// wrapper returns the tracker of an object and the guards that make it true, or no tracker and no error if the object
+// is not of its kind.
 type wrapper func(w *wrapping) (VariableTracker, []guards.Guard, error)
 
 func (w *wrapping) object() guards.Const { return w.tx.Output().Const(w.obj) }
@@ -27,12 +27,12 @@ func (w *wrapping) same(keep guards.Keep) []guards.Guard {
 	return []guards.Guard{guards.IDMatch(w.src, w.object(), keep)}
 }
 
-// refused is the error of an object that is not followed; text names the place first.
+// refused returns the error for an object that cannot be tracked. The first argument of text is the place.
 func (w *wrapping) refused(text string, args ...any) error {
 	return unsupported(exc.UntrackedObject, text, append([]any{w.src.Name()}, args...)...)
 }
 
-// wrapByKind are the wrappers of exact builtin types and of their nearest subclasses; wrapByClass those of other
+// wrapByKind holds the wrappers of exact builtin types and their nearest subclasses, wrapByClass those of other
 // classes, in the order in which they are tried.
 var (
 	wrapByKind  map[py.Kind]wrapper
@@ -43,7 +43,7 @@ func init() { // wrapping builds other values
 	wrapByKind = map[py.Kind]wrapper{
 		py.NoneKind: wrapIdentical, py.BoolKind: wrapIdentical, py.EllipsisKind: wrapIdentical,
 		py.NotImplemented: wrapIdentical,
-		// a value where the class itself is asked; it has no weak references
+		// the class itself was read; a property has no weak references
 		py.Property: wrapIdentical,
 		py.Int:      wrapEqual, py.Float: wrapEqual, py.Complex: wrapEqual, py.Str: wrapEqual, py.Bytes: wrapEqual,
 		py.Tuple: wrapSequence, py.List: wrapSequence, py.FrozenSet: wrapFrozen, py.Slice: wrapSlice,
@@ -196,7 +196,7 @@ func wrapShadowed(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	return wrapShadow(w.tx, w.obj, w.src, w.ofType)
 }
 
-// wrapTorchConstant is a dtype, a device, and what else is known by its equality.
+// wrapTorchConstant wraps a dtype, a device or another object guarded by equality.
 func wrapTorchConstant(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	s, world := w.tx.Scope(), w.tx.World()
 	if !world.IsTorchConstant(w.obj.Type()) {
@@ -264,7 +264,8 @@ func wrapBuiltinSubclass(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	return v, gs, err
 }
 
-// wrapPlainObject is an instance of the user's own class, or of a C class with the layout of one.
+// wrapPlainObject wraps an exception, an instance of a class written in Python, or one of a C class with the same
+// layout.
 func wrapPlainObject(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	t := w.obj.Type()
 	switch w.obj.Kind() {

@@ -9,8 +9,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// BuiltinVariable is a function or type of the builtins module (or another C callable): handlers below for those that
-// touch tracked values, CPython itself for the rest when all arguments are known and the call is pure.
+// BuiltinVariable is a function or type of the builtins module, or another C callable. The handlers below run those
+// that touch tracked values; CPython runs the others if all arguments are known and the call is pure.
 type BuiltinVariable struct {
 	Base
 	Fn   py.Object
@@ -51,8 +51,8 @@ func (b *BuiltinVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 
 type builtinHandler func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 
-// builtinHandlers: name in builtins → what it does to tracked values. A handler that returns (nil, nil) leaves the call
-// to constant folding. Filled in init since handlers reach Call again.
+// builtinHandlers maps a name in builtins to its handler for tracked values. A handler that returns (nil, nil) leaves
+// the call to constant folding. Filled in init since handlers reach Call again.
 var builtinHandlers map[string]builtinHandler
 
 func init() {
@@ -101,15 +101,15 @@ func init() {
 	}
 }
 
-// HandledBuiltin recognizes builtins whose calls on tracked values the translator does itself.
+// HandledBuiltin reports whether the translator itself runs a builtin on tracked values.
 func HandledBuiltin(name string) bool { return builtinHandlers[name] != nil }
 
 func operatorOrFold(tx Translator, op opcode.BinaryOp, a []VariableTracker) (VariableTracker, error) {
 	return Binary(tx, op, a[0], a[1])
 }
 
-// positional checks the number of arguments; another number, or keywords, is left to constant folding (CPython's own
-// error).
+// positional checks the number of arguments. A call with another number, or with keywords, is left to constant folding,
+// where CPython raises its error.
 func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (VariableTracker, error)) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < lo || len(args) > hi || len(kwargs) > 0 {
@@ -190,7 +190,7 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	return foldPure(tx, b.Fn, args, kwargs)
 }
 
-// operatorFunction is a function of the operator module on tracked values.
+// operatorFunction calls a function of the operator module on tracked values.
 func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	name, ok := strings.CutPrefix(b.name, "operator.")
@@ -267,7 +267,8 @@ func builtinLen(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return IntConst(tx, n), nil
 }
 
-// builtinIsInstance follows isinstance: the type's MRO, abstract classes by CPython, a real object where one exists.
+// builtinIsInstance implements isinstance: on a real object where one exists, else along the type's MRO; CPython checks
+// abstract classes.
 func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, a[0])
 	if err != nil {
@@ -286,7 +287,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 			if !real.IsNull() && asksForDtype(tx, cls) {
 				tx.Output().NeedField(x, 255)
 			}
-		} else if real = x.Real; !real.IsNull() { // an nn.Parameter says so by an attribute
+		} else if real = x.Real; !real.IsNull() { // an attribute marks an nn.Parameter
 			if _, err := x.instanceAttr(tx, "_is_param"); err != nil {
 				return nil, err
 			}
@@ -327,7 +328,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		return x.isInstance(tx, t, cls)
 	}
 	if _, ok := v.(*ObjectVariable); ok && claimsClass(tx, t) {
-		if asksAbstract(tx, asked) { // which reads __class__ of the instance itself
+		if asksAbstract(tx, asked) { // an abstract class reads the instance's __class__
 			return nil, unsupported(exc.CallUnsupported, "isinstance of %s with an abstract class", Describe(tx, v))
 		}
 		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // each class of a tuple in turn
@@ -345,7 +346,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	return saysItIs(tx, v, t, cls)
 }
 
-// isInstance is isinstance of a tensor that the graph computes, of type t.
+// isInstance implements isinstance for a tensor that the graph computes, of type typ.
 func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	if typ != w.TensorType || !w.truth(s, w.decidesItself, cls) {
@@ -364,7 +365,8 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 	return BoolConst(r == py.True()), nil
 }
 
-// saysItIs is the second half of isinstance, for a value whose type is not a subclass: its __class__ counts as well.
+// saysItIs is the second half of isinstance, for a value whose type is not a subclass: it compares the value's
+// __class__.
 func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
 	if !claimsClass(tx, t) {
 		return BoolConst(false), nil
@@ -397,7 +399,7 @@ func claimsClass(tx Translator, t py.Object) bool {
 	return !py.IsNative(t, "__getattribute__", hook) || !tx.World().IsObjectMethod(tx.Scope(), "__class__", d)
 }
 
-// isAnyInstance is isinstance with a tuple of classes.
+// isAnyInstance implements isinstance with a tuple of classes.
 func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (VariableTracker, error) {
 	if classes.Kind() != py.Tuple {
 		return nil, unsupported(exc.CallUnsupported, "isinstance of %s with %s", Describe(tx, v),
@@ -415,7 +417,7 @@ func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (Variabl
 	return BoolConst(false), nil
 }
 
-// MustRealize is Realize, or v itself where that fails.
+// MustRealize is Realize, but returns v itself where that fails.
 func MustRealize(tx Translator, v VariableTracker) VariableTracker {
 	r, err := Realize(tx, v)
 	if err != nil {
@@ -434,7 +436,7 @@ func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, err
 	if !pure {
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
-	if tx.World().IsEnum(tx.Scope(), c) { // CPython reads __bases__ of it
+	if tx.World().IsEnum(tx.Scope(), c) { // CPython reads its __bases__
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
 	if k := c.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -479,7 +481,7 @@ func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 			return t.hasAttr(tx, name)
 		} else if handled, err := t.handled(tx); err != nil || handled && d.Kind() == py.GetSet ||
 			d.Kind() == py.Property && class != tx.World().TensorType {
-			// it reads the attribute
+			// hasattr reads the attribute
 			return nil, unsupported(exc.AttrUnsupported, "hasattr of a %s", py.TypeName(class))
 		}
 		if name != "grad_fn" {
@@ -671,7 +673,7 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	}
 	if o, ok := AsConstant(tx, MustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes ||
 		o.Kind() == py.ByteArray) {
-		return nil, nil // sum refuses them
+		return nil, nil // sum rejects them
 	}
 	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
 		var err error
@@ -703,7 +705,7 @@ func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bo
 	return unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
 }
 
-// extremum is min or max of values whose comparison is known.
+// extremum returns the handler of min or max, for values whose comparison is known.
 func extremum(name string, op opcode.CompareOp) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		var key, def VariableTracker
@@ -771,7 +773,8 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 	}
 }
 
-// asCallBreak turns a data-dependent truth inside a builtin into the break of that call: there are no two arms to make.
+// asCallBreak turns a data-dependent truth value inside a builtin into a break at that call: a builtin has no two
+// branches to resume in.
 func asCallBreak(err error, name string) error {
 	if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
 		return unsupported(exc.TensorToPython, "%s: %s", name, u.Context)
@@ -802,7 +805,7 @@ func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return BoolConst(t), nil
 }
 
-// builtinPrint replays the call at its place, when printing the values runs none of the user's code.
+// builtinPrint replays the call at its place if printing the values runs no user code.
 func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	all := append([]VariableTracker(nil), args...)
 	for _, kw := range kwargs {
@@ -828,7 +831,7 @@ func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 }
 
 func printable(tx Translator, v VariableTracker) bool {
-	// its type says enough: a guard on its value would tie the frame to it
+	// its type suffices: a guard on its value would specialize the frame on it
 	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
 		switch l.obj.Kind() {
 		case py.Int, py.Float, py.Complex, py.Str, py.Bytes:
@@ -842,7 +845,7 @@ func printable(tx Translator, v VariableTracker) bool {
 	}
 	switch x := v.(type) {
 	case *TensorVariable:
-		return x.Class.IsNull() || x.Class == tx.World().ParameterType // the text of another is its class's to say
+		return x.Class.IsNull() || x.Class == tx.World().ParameterType // another class may define its own text
 	case *ConstantVariable, *RangeVariable, *TensorSequence, *ShadowVariable:
 		return true
 	case *ObjectVariable:

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// callDunder is a special method of a builtin container called by its name: v.__len__(), list.__add__(v, w). Other
-// names are no methods that are modelled.
+// callDunder calls a special method of a builtin container by its name: v.__len__(), list.__add__(v, w). Other methods
+// are not modelled.
 func callDunder(tx Translator, v VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	bare, begins := strings.CutPrefix(name, "__")
@@ -84,8 +84,8 @@ func callBuiltin(tx Translator, name string, args ...VariableTracker) (VariableT
 	return builtinOf(tx, name).(*BuiltinVariable).Call(tx, args, nil)
 }
 
-// number calls an instance's special method, written in Python, that returns a number of the given kind; nil if its
-// class has none.
+// number calls an instance's special method, written in Python, that returns a number of the given kind. If the class
+// has none, it returns the builtin value of the instance, if any, else nil.
 func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, method)
 	if err != nil {
@@ -111,7 +111,7 @@ func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTra
 	return r, nil
 }
 
-// indexed is a slice whose parts were converted by __index__.
+// indexed returns the slice with its parts converted by __index__.
 func (s *SliceVariable) indexed(tx Translator) (VariableTracker, error) {
 	var parts [3]VariableTracker
 	for i, p := range s.parts {

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Builtins that read their caller's frame. Its contents are known while translating. If CPython must run them, they run
-// in the user's own frame, which exc.Unsupported.Frame requests.
+// Builtins that read their caller's frame, whose contents are known while translating. If CPython must run them, they
+// run in the user's frame, which exc.Unsupported.Frame requests.
 
 func init() { // after builtin.go's
 	for name, h := range map[string]builtinHandler{
@@ -30,7 +30,7 @@ func inOwnFrame(name string) error {
 	return &exc.Unsupported{Code: exc.CallUnsupported, Context: name + "() in the frame that calls it", Frame: true}
 }
 
-// evaluates is eval or exec: without a namespace it works on the frame's own.
+// evaluates returns the handler of eval or exec. Without a namespace, they use the frame's.
 func evaluates(name string) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < 2 {
@@ -43,7 +43,7 @@ func evaluates(name string) builtinHandler {
 	}
 }
 
-// builtinLocals is the frame's own dict, known as long as nothing else in the function reads it.
+// builtinLocals returns a dict of the frame's variables, known as long as nothing else in the function reads it.
 func builtinLocals(tx Translator, _ []VariableTracker) (VariableTracker, error) {
 	locals, ok, err := tx.FrameLocals()
 	if err != nil {
@@ -79,7 +79,8 @@ func builtinVars(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return nil, nil
 }
 
-// builtinDir lists the frame's names, what an object's __dir__ says, or the attributes of a value of a builtin type.
+// builtinDir lists the frame's names, the result of an object's __dir__, or the attributes of a value of a builtin
+// type.
 func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	s := tx.Scope()
 	if len(a) == 0 {
@@ -94,7 +95,7 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		for i, l := range locals {
 			names[i] = l.Name
 		}
-		sort.Strings(names) // identifiers in UTF-8: the order of code points, as CPython's
+		sort.Strings(names) // identifiers in UTF-8 sort by code point, as in CPython
 		items := make([]VariableTracker, len(names))
 		for i, n := range names {
 			items[i] = StrConst(tx, n)
@@ -130,7 +131,7 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, names)
 }
 
-// ofBuiltinType recognizes values of Python's own data types.
+// ofBuiltinType reports whether v is of one of Python's builtin data types.
 func ofBuiltinType(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *ListVariable, *DictVariable, *SetVariable, *RangeVariable, *DequeVariable:
@@ -147,7 +148,7 @@ func ofBuiltinType(v VariableTracker) bool {
 	return false
 }
 
-// GlobalsVariable is globals(): the module's dict, of which names are read one by one.
+// GlobalsVariable is globals(), the module's dict. Its names are read one by one.
 type GlobalsVariable struct {
 	Base
 	dict py.Object
@@ -182,7 +183,7 @@ func (g *GlobalsVariable) GetItem(tx Translator, key VariableTracker) (VariableT
 	return tx.Build(v, tx.GlobalSource(name)), nil
 }
 
-// contains is name in globals().
+// contains implements "key in globals()".
 func (g *GlobalsVariable) contains(tx Translator, key VariableTracker) (bool, error) {
 	name, ok := ConstStr(tx, key)
 	if !ok || tx.StoredInto(g.dict) {

@@ -73,12 +73,12 @@ func builtinFormat(tx Translator, a []VariableTracker) (VariableTracker, error) 
 	return Format(tx, a[0], "", a[1])
 }
 
-// builtinIter is iter() with one argument, or with a callable and the value that ends it.
+// builtinIter is iter() with one argument, or with a callable and a sentinel.
 func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if len(a) == 1 {
 		it, err := Iter(tx, a[0])
 		if o, ok := it.(*ObjectIterator); ok && err == nil {
-			return o.obj, nil // an instance that is its own iterator stays itself
+			return o.obj, nil // an instance that is its own iterator is returned unchanged
 		}
 		return it, err
 	}
@@ -92,8 +92,8 @@ func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
 }
 
-// nextUntil calls the function; what the sentinel equals ends the iterator for good. The function may have ended it
-// meanwhile.
+// nextUntil calls the function. A result equal to the sentinel exhausts the iterator, as the function itself may also
+// have done meanwhile.
 func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	v, err := Call(tx, it.args[0], nil, nil)
 	same := false
@@ -110,7 +110,7 @@ func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	return nil, false, err
 }
 
-// appliedFunction is the class whose apply this is; nil for other builtins.
+// appliedFunction returns the autograd.Function whose apply this is, nil for other builtins.
 func (b *BuiltinVariable) appliedFunction(tx Translator) *ClassVariable {
 	if !strings.HasSuffix(b.name, ".apply") || b.Fn.Kind() != py.Builtin {
 		return nil

@@ -6,23 +6,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// replacement is the Python function or class that is called in a C callable's place, see python/godynamo/_polyfills.
+// replacement is the Python function or class called in place of a C callable, see python/godynamo/_polyfills.
 type replacement struct {
 	fn   py.Object // zero: none
 	fold bool      // the callable itself may be called where all arguments are known
 }
 
-// polyfillName marks module dicts and classes of godynamo._polyfills; of classes it says what they are.
+// polyfillName marks module dicts and classes of godynamo._polyfills; its value in a class is the class's role.
 const polyfillName = "__godynamo_polyfill__"
 
-// IsPolyfill recognizes the globals of the modules whose Python code replaces C code.
+// IsPolyfill reports whether globals belong to a module of godynamo._polyfills, whose Python code replaces C code.
 func (w *World) IsPolyfill(s *py.Scope, globals py.Object) bool {
 	_, ok := s.DictGetName(globals, polyfillName)
 	return ok
 }
 
-// polyfillMark is what a class of godynamo._polyfills is: "class" of stand-ins, "end" or "decline", the two results
-// that mean something else; "" for all other classes.
+// polyfillMark returns the role of a class of godynamo._polyfills: "class" for stand-ins, "end" or "decline" for the
+// two marker results; "" for all other classes.
 func polyfillMark(tx Translator, class py.Object) string {
 	v, ok := tx.Scope().TypeLookup(class, polyfillName)
 	if !ok {
@@ -31,8 +31,7 @@ func polyfillMark(tx Translator, class py.Object) string {
 	return py.GoString(v)
 }
 
-// polyfillMarker is polyfillMark for one of the two markers, which are recognized without looking at the program's
-// values.
+// polyfillMarker is polyfillMark for the two markers only. It recognizes them without reading values of the program.
 func polyfillMarker(tx Translator, v VariableTracker) string {
 	var class py.Object
 	switch x := v.(type) {
@@ -52,7 +51,7 @@ func polyfillMarker(tx Translator, v VariableTracker) string {
 	return ""
 }
 
-// constSource is the source of an object that needs no guard.
+// constSource returns the source of an object that needs no guard.
 func constSource(tx Translator, obj py.Object, text string) guards.Source {
 	if obj.Kind() == py.Function {
 		if globals, ok := tx.Scope().FunctionField(obj, py.FuncGlobals); ok &&
@@ -63,7 +62,7 @@ func constSource(tx Translator, obj py.Object, text string) guards.Source {
 	return guards.NewConstSource(tx.Output().Const(obj), text)
 }
 
-// OurOwn is the object of a tracker that was read inside a polyfill; nobody changes it.
+// OurOwn returns the object of a tracker that was read inside a polyfill. Such an object never changes.
 func OurOwn(v VariableTracker) (py.Object, bool) {
 	if v.Source() == nil || v.Source().GuardSource() != guards.SourcePolyfill {
 		return py.Object{}, false
@@ -81,7 +80,7 @@ func OurOwn(v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// NewBuiltinNamed is a builtin as it was when godynamo was loaded.
+// NewBuiltinNamed returns the tracker of a builtin as it was when godynamo was loaded.
 func NewBuiltinNamed(tx Translator, name string) VariableTracker {
 	return wrapKnown(tx, tx.World().Builtin(name))
 }
@@ -104,8 +103,8 @@ func (w *World) standInFor(s *py.Scope, fn py.Object) (replacement, error) {
 	return r, nil
 }
 
-// callStandIn calls the Python function or class that stands in for fn; false when there is none. A stand-in that
-// declines is a break at the call.
+// callStandIn calls the Python function or class that replaces fn; false if there is none. If it declines, the graph
+// breaks at the call.
 func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	sub, err := tx.World().standInFor(tx.Scope(), fn)
 	if err != nil || sub.fn.IsNull() {
@@ -135,7 +134,7 @@ func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 	return r, true, err
 }
 
-// callPolyfill calls a function of godynamo._polyfills, "module.function".
+// callPolyfill calls a function of godynamo._polyfills, named "module.function".
 func callPolyfill(tx Translator, name string, args ...VariableTracker) (VariableTracker, error) {
 	fn, err := tx.Scope().Call(tx.World().polyfill, tx.Scope().Name(name))
 	if err != nil {
@@ -148,8 +147,8 @@ func callPolyfill(tx Translator, name string, args ...VariableTracker) (Variable
 	return r, err
 }
 
-// wrapStandIn is the stand-in of an immutable object of a C type (operator.itemgetter(1)) that was read from the frame;
-// nil when there is none for its type.
+// wrapStandIn returns the stand-in for an immutable object of a C type (operator.itemgetter(1)) that was read from the
+// frame, nil if its type has none.
 func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	s := tx.Scope()
 	how, err := s.Call(tx.World().standInObject, obj)
@@ -192,7 +191,8 @@ func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTrack
 }
 
 // StandInVariable is an object of a C type that the program made. While translating, an instance of a class of
-// godynamo._polyfills acts for it; its _escape makes the real object in the same state when it leaves the frame.
+// godynamo._polyfills replaces it; when it leaves the frame, _escape of the instance makes the real object in the same
+// state.
 type StandInVariable struct {
 	Base
 	real   py.Object         // the C type
@@ -248,8 +248,8 @@ func (s *StandInVariable) Truth(tx Translator) (bool, error) {
 	return true, nil
 }
 
-// spent recognizes stand-ins whose real object exists already, which has the state from then on. The members of a
-// _group share state: all become real with the first.
+// spent returns an error if the real object of a stand-in exists already: it holds the state from then on. The members
+// of a _group share state: all become real with the first.
 func (s *StandInVariable) spent() error {
 	real := Materialized(s)
 	if g, ok := s.state.attrs["_group"]; ok && g != nil {
@@ -261,7 +261,7 @@ func (s *StandInVariable) spent() error {
 	return nil
 }
 
-// standInType is the C type that v is a stand-in of, or None.
+// standInType returns the C type that v is a stand-in of, or None.
 func standInType(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if s, ok := v.(standIn); ok {
 		return wrapKnown(tx, s.parts().real), nil
@@ -269,7 +269,7 @@ func standInType(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NoneConst(), nil
 }
 
-// public recognizes attributes of the C type that the polyfill class has too.
+// public reports whether the polyfill class also has this attribute of the C type.
 func (s *StandInVariable) public(tx Translator, name string) bool {
 	names, ok := tx.Scope().TypeLookup(s.state.Class, "__public__")
 	if !ok {
@@ -297,7 +297,7 @@ func (s *StandInVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(s.real))
 }
 
-// StateOf is the instance that acts for a stand-in; nil for all other values.
+// StateOf returns the instance that holds a stand-in's state, nil for all other values.
 func StateOf(v VariableTracker) *ObjectVariable {
 	if s, ok := v.(standIn); ok {
 		return s.parts().state
@@ -317,8 +317,8 @@ func (s *StandInVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	return r, err
 }
 
-// MadeAt is the step of the outermost frame at which v was made, when v cannot be made real in the state it is in:
-// CPython has to make it. Else 0.
+// MadeAt returns the step of the outermost frame at which a stand-in was made, 0 for other values. If a stand-in cannot
+// be made real in its current state, CPython has to make it at that step.
 func MadeAt(v VariableTracker) int {
 	if s, ok := v.(standIn); ok {
 		return s.parts().madeAt
@@ -326,7 +326,7 @@ func MadeAt(v VariableTracker) int {
 	return 0
 }
 
-// Settle implements Settler: the stand-in says how the real object is made.
+// Settle implements Settler: _escape returns the callable and arguments that make the real object.
 func (s *StandInVariable) Settle(tx Translator) error {
 	if s.recipe != nil {
 		return nil
@@ -379,7 +379,7 @@ func (s *StandInIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	}
 	defer tx.World().Leave()
 	r, err := CallMethod(tx, s.state, "_next", nil, nil)
-	if o, ok := err.(*exc.Observed); ok { // which a function that the iterator calls may raise too
+	if o, ok := err.(*exc.Observed); ok { // a function that the iterator calls may also raise it
 		if end, endErr := RaisesA(tx, o, "StopIteration"); endErr == nil && end {
 			return nil, false, nil
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// newFunction is base.__new__ taken as a function: object.__new__(cls), tuple.__new__(cls, items).
+// newFunction calls base.__new__ as a function: object.__new__(cls), tuple.__new__(cls, items).
 func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if b.Fn.Kind() != py.Builtin || len(args) == 0 {
@@ -71,7 +71,7 @@ func builtinFrozenSet(tx Translator, a []VariableTracker) (VariableTracker, erro
 			s.frozen = true
 			return s, nil
 		}
-		// filled from what set() and frozenset() walk alike; a set's own table is copied
+		// filled in the order in which set() and frozenset() iterate; a set's table is copied
 		from := s.real
 		if t, ok := knownCopy(tx, v); ok {
 			from = t
@@ -171,7 +171,7 @@ func builtinDivmod(tx Translator, a []VariableTracker) (VariableTracker, error) 
 	return objectOperator(tx, "divmod", false, x, y)
 }
 
-// nextOfObject is next(o[, default]).
+// nextOfObject implements next(o[, default]).
 func nextOfObject(tx Translator, o *ObjectVariable, a []VariableTracker) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, "__next__")
 	if err != nil {
