@@ -8,13 +8,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ClassVariable is a class: a user's, or a library's that no builtin handler covers.
+// ClassVariable is a class of the user, or of a library if no builtin handler covers it.
 type ClassVariable struct {
 	Base
 	Class py.Object
 }
 
-// NewClass returns the tracker of a class; with a source the caller has guarded its identity.
+// NewClass returns the tracker of a class. If it has a source, the caller has guarded its identity.
 func NewClass(class py.Object, src guards.Source) *ClassVariable {
 	return &ClassVariable{Base: Base{Src: src}, Class: class}
 }
@@ -62,7 +62,7 @@ func (c *ClassVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// classFacts are attributes that every class has and that CPython reads: they do not change as long as the class is the
+// classFacts are attributes that every class has and that CPython reads. They do not change while the class is the
 // same.
 var classFacts = map[string]bool{
 	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true,
@@ -116,7 +116,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	if ok {
 		v, err := c.ownAttr(tx, name, d)
 		if e, observed := err.(*exc.Observed); observed && raises(tx, e, "AttributeError") {
-			if _, hook := s.TypeLookup(meta, "__getattr__"); hook { // which is asked next
+			if _, hook := s.TypeLookup(meta, "__getattr__"); hook { // CPython calls it next
 				return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
 			}
 		}
@@ -131,7 +131,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 			py.TypeName(c.Class))
 	}
 	if w.IsEnumClass(s, c.Class) {
-		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // looked for in no table
+		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // not looked up in the table
 			return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 		}
 		return c.fromMembers(tx, name)
@@ -140,7 +140,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: text}
 }
 
-// enumMember is a member read from its class: EnumType lets nobody bind the name again.
+// enumMember returns a member read from its class: EnumType forbids rebinding the name.
 func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker, bool) {
 	s := tx.Scope()
 	if tx.World().Metaclass(tx, c.Class) != tx.World().EnumMeta {
@@ -154,13 +154,13 @@ func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker,
 	if !ok || !tx.World().IsEnum(s, m) {
 		return nil, false
 	}
-	if d, own := s.TypeLookup(c.Class, name); !own || d != m { // the table alone has it, or another one
+	if d, own := s.TypeLookup(c.Class, name); !own || d != m { // the class has no such attribute, or another object
 		return nil, false
 	}
 	return NewConstant(m, nil), true
 }
 
-// guardMembers makes the contents of an enum class's table of members part of the translation.
+// guardMembers guards the contents of an enum class's table of members.
 func guardMembers(tx Translator, class py.Object) error {
 	members, ok := tx.Scope().TypeLookup(class, "_member_map_")
 	if !ok {
@@ -182,8 +182,8 @@ func guardMembers(tx Translator, class py.Object) error {
 	return nil
 }
 
-// fromMembers is what Enum's metaclass or a member's place in the class reads from the table of members, whose contents
-// are guarded.
+// fromMembers reads a name from an enum class's table of members, as Enum's metaclass or the member's descriptor does.
+// The contents of the table are guarded.
 func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker, error) {
 	members, ok := tx.Scope().TypeLookup(c.Class, "_member_map_")
 	if !ok || tx.World().Metaclass(tx, c.Class) != tx.World().EnumMeta {
@@ -207,7 +207,7 @@ func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker
 	return Realize(tx, v)
 }
 
-// metaData is a data descriptor of the metaclass: a property of the user, or one of the facts of every class.
+// metaData reads a data descriptor of the metaclass: a property of the user, or one of classFacts.
 func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (VariableTracker, error) {
 	meta := tx.World().Metaclass(tx, c.Class)
 	if classFacts[name] {
@@ -251,7 +251,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		if err != nil {
 			return nil, observed(err)
 		}
-		// The dict grows while the class is made: its keys are guarded.
+		// The keys are guarded since the dict grows while the class is created.
 		if _, err := Realize(tx, tx.Build(members,
 			guards.NewTypeAttrSource(classSource(tx, c.Class), "_member_map_"))); err != nil {
 			return nil, err
@@ -264,7 +264,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 	return bindClassAttr(tx, c, meta, name, m, guards.NewTypeAttrSource(classSource(tx, meta), name))
 }
 
-// bindMeta is an attribute of the metaclass read through the class.
+// bindMeta returns an attribute of the metaclass, read through the class.
 func (c *ClassVariable) bindMeta(tx Translator, name string, m py.Object) (VariableTracker, error) {
 	meta := tx.World().Metaclass(tx, c.Class)
 	switch m.Kind() {
@@ -275,7 +275,7 @@ func (c *ClassVariable) bindMeta(tx Translator, name string, m py.Object) (Varia
 	return bindClassAttr(tx, c, meta, name, m, guards.NewTypeAttrSource(classSource(tx, meta), name))
 }
 
-// ownAttr is an attribute of the class itself or of its bases.
+// ownAttr returns an attribute of the class itself or of its bases.
 func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (VariableTracker, error) {
 	s := tx.Scope()
 	src := guards.NewTypeAttrSource(classSource(tx, c.Class), name)
@@ -296,7 +296,7 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 		return NewMethod(inner, c, nil), nil
 	case py.MethodDescr, py.WrapperDescr:
 		return &UnboundMethod{class: c, name: name, descr: d}, nil
-	case py.GetSet, py.Member: // read from the class, it gives itself
+	case py.GetSet, py.Member: // read from the class, it returns itself
 		return NewConstant(d, nil), nil
 	case py.ClassMethodDescr: // a C class method, bound
 		if name == "fromkeys" && py.IsNative(c.Class, name, d) {
@@ -315,8 +315,8 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 	return tx.Build(d, src), nil
 }
 
-// metaMethod is a special method of the user's metaclass, bound to the class; nil if it is not written in Python.
-// Enum's metaclass is left to CPython: its classes are constants.
+// metaMethod returns a special method of the user's metaclass, bound to the class; nil if it is not written in Python.
+// Enum's metaclass is left to CPython since enum classes are constants.
 func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker, error) {
 	if c.Class.Kind() == py.TypeKind && tx.World().Metaclass(tx, c.Class) == tx.World().TypeType ||
 		tx.World().IsEnumClass(tx.Scope(), c.Class) {
@@ -353,7 +353,7 @@ func (c *ClassVariable) Len(tx Translator) (int, error) {
 	return n, observed(err)
 }
 
-// SetAttr implements AttrSetter: a store on the class, at its place among the effects.
+// SetAttr implements AttrSetter: a store on the class, an effect in program order.
 func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	s, w := tx.Scope(), tx.World()
 	meta := tx.World().Metaclass(tx, c.Class)
@@ -446,29 +446,29 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return nil, observed(err)
 	}
-	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) { // CPython says which type it wants
+	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) { // CPython reports the expected type
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", u.name, Describe(tx, self))
 	}
 	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
 		return r, err
 	}
-	name, err := tx.Scope().GetAttr(u.descr, "__name__") // a class may have it under another one
+	name, err := tx.Scope().GetAttr(u.descr, "__name__") // a class may have the method under another name
 	if err != nil {
 		return nil, observed(err)
 	}
 	return ownersMethod(tx, self, owner, py.GoString(name), args[1:], kwargs)
 }
 
-// dictReads are methods of dict that leave an OrderedDict as it is, and do not show its order.
+// dictReads are methods of dict that neither change an OrderedDict nor depend on its order.
 var dictReads = map[string]bool{"__getitem__": true, "__contains__": true, "__len__": true, "get": true,
 	"__init__": true}
 
-// ownersMethod is a C method of class owner called on self, whatever self's class has under that name.
+// ownersMethod calls a C method of class owner on self, even if self's class overrides it.
 func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) &&
 		!dictReads[name] {
-		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // which loses its order by it
+		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // dict's method loses its order
 	}
 	t, err := PythonType(tx, self)
 	if err != nil {
@@ -519,14 +519,13 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	r, err := CallMethod(tx, self, name, args, kwargs)
-	if e, ok := err.(*exc.Observed); ok && e.TypeName == "TypeError" { // its text may name the method's owner
+	if e, ok := err.(*exc.Observed); ok && e.TypeName == "TypeError" { // the text may name the method's owner
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	return r, err
 }
 
-// objectMethod is object's own methods called on an instance of a Python class (super().__init__(),
-// object.__setattr__).
+// objectMethod calls a method of object on an instance of a Python class (super().__init__(), object.__setattr__).
 func objectMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if o.exc != nil {
@@ -557,7 +556,7 @@ func objectMethod(tx Translator, o *ObjectVariable, name string, args []Variable
 	return nil, unsupported(exc.CallUnsupported, "object.%s", name)
 }
 
-// plainAttr is object.__getattribute__(o, name).
+// plainAttr implements object.__getattribute__(o, name).
 func (o *ObjectVariable) plainAttr(tx Translator, name string) (VariableTracker, error) {
 	v, err := o.lookup(tx, name)
 	if err == nil && v == nil {
@@ -567,7 +566,7 @@ func (o *ObjectVariable) plainAttr(tx Translator, name string) (VariableTracker,
 	return v, err
 }
 
-// objectSlot is what object itself has under a special name.
+// objectSlot calls a special method that object defines; false if name is not one of those modelled.
 func (o *ObjectVariable) objectSlot(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	attr, _ := ConstStr(tx, MustRealize(tx, arg(args, 0)))
 	switch {
@@ -600,7 +599,7 @@ type ModuleVariable struct {
 	Module py.Object
 }
 
-// NewModule returns the tracker of a module the caller has guarded by identity.
+// NewModule returns the tracker of a module that the caller has guarded by identity.
 func NewModule(m py.Object, src guards.Source) *ModuleVariable {
 	return &ModuleVariable{Base: Base{Src: src}, Module: m}
 }
@@ -636,8 +635,8 @@ func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return tx.Build(v, guards.NewModuleAttrSource(src, name)), nil
 }
 
-// dynamicAttr is an attribute that the module computes, by PEP 562 or by a descriptor of its class. Only torch's
-// modules are read. Flags are guarded; other objects are the same every time.
+// dynamicAttr returns an attribute that the module computes, by PEP 562 or by a descriptor of its class. Only torch's
+// modules are read. Flags are guarded; other objects do not change.
 func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	module, _ := s.InstanceAttr(m.Module, "__name__")

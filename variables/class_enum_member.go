@@ -7,23 +7,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Members of enum classes are constants, and CPython computes what the enum module defines for them. What the user's
-// class defines is user code and is inlined.
+// Members of enum classes are constants. CPython runs the operations that the enum module defines; those that the
+// user's class defines are inlined.
 
-// enumMember is the constant that v is where that is a member of an enum class.
+// enumMember returns v as a constant if it is a member of an enum class.
 func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
 	c, ok := v.(*ConstantVariable)
 	return c, ok && tx.World().IsEnum(tx.Scope(), c.Value)
 }
 
-// byEnum recognizes functions of module enum.
+// byEnum reports whether fn is a function of module enum.
 func byEnum(tx Translator, fn py.Object) bool {
 	module, ok := py.Answered(tx.Scope().GetAttr(fn, "__module__"))
 	return ok && module.Kind() == py.Str && py.GoString(module) == "enum"
 }
 
-// memberMethod is a special method, bound to an enum member, that is Python code; nil for others, and for those of the
-// enum module unless requested.
+// memberMethod returns a special method written in Python, bound to an enum member. It is nil for other values and
+// methods, and, unless enums is true, for methods of the enum module.
 func memberMethod(tx Translator, v VariableTracker, name string, enums bool) VariableTracker {
 	c, ok := enumMember(tx, v)
 	if !ok {
@@ -37,7 +37,7 @@ func memberMethod(tx Translator, v VariableTracker, name string, enums bool) Var
 	return NewMethod(tx.Build(d, guards.NewTypeAttrSource(classSource(tx, class), name)), c, nil)
 }
 
-// readsMember guards what the text of an enum member is made of: its name, its value and its class's name.
+// readsMember guards the parts of an enum member's text: its name, its value and its class's name.
 func readsMember(tx Translator, o py.Object) error {
 	typeName(tx, o.Type())
 	for _, name := range []string{"_name_", "_value_"} {
@@ -52,8 +52,7 @@ func readsMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// foundMember guards that a member of an enum class, which CPython has computed, is the one that its class finds by its
-// value.
+// foundMember guards that the class of an enum member that CPython computed still maps its value to this member.
 func foundMember(tx Translator, o py.Object) error {
 	w, s := tx.World(), tx.Scope()
 	if !w.IsEnum(s, o) {
@@ -79,9 +78,9 @@ func foundMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// findsMember returns the member that an enum class has under a value, and guards that; nil for none. It refuses values
-// without a hash, for which Enum.__new__ compares with all members. Where the class has special methods, it also
-// refuses values without a member, for which Flag makes one.
+// findsMember returns the member that an enum class has for a value and guards it; nil for none. It refuses values
+// without a hash, which Enum.__new__ compares with all members. If the class has special methods, it also refuses
+// values without a member, for which Flag creates one.
 func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	v, err := Realize(tx, v)
@@ -118,7 +117,7 @@ func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTra
 	key := tx.Output().Const(value)
 	found, ok := s.DictGet(table, value)
 	if guarded {
-		if ok { // a key that only equals it may have code of its own
+		if ok { // a key of another type that equals it may run user code
 			if own, has := s.InstanceAttr(found, "_value_"); !has || own.Type() != value.Type() {
 				return nil, refused
 			}
@@ -138,7 +137,7 @@ func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTra
 	return nil, nil
 }
 
-// memberText is what a member's own __str__, __repr__ or __format__ returns.
+// memberText calls __str__, __repr__ or __format__ of a member and returns the text.
 func memberText(tx Translator, method VariableTracker, args ...VariableTracker) (VariableTracker, error) {
 	r, err := Call(tx, method, args, nil)
 	if err != nil {
@@ -153,20 +152,20 @@ func memberText(tx Translator, method VariableTracker, args ...VariableTracker) 
 	return r, nil
 }
 
-// memberFormat is format() of a member whose class says what its text is; nil for others.
+// memberFormat implements format() for a member whose class defines __format__ or __str__; nil for others.
 func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, error) {
 	if memberMethod(tx, v, "__format__", false) == nil && memberMethod(tx, v, "__str__", false) == nil {
 		return nil, nil
 	}
 	m := memberMethod(tx, v, "__format__", true)
 	if m == nil {
-		return nil, nil // of the type that the class has mixed in
+		return nil, nil // the method of a mixed-in type
 	}
 	return memberText(tx, m, spec)
 }
 
-// memberOperand refuses a binary operator that the class of an enum member defines; ownText: text % member, where the
-// member's class defines its text.
+// memberOperand refuses a binary operator that the class of an enum member defines. ownText reports text % member where
+// the member's class defines its text.
 func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownText bool, err error) {
 	if memberMethod(tx, a, n.Method(), false) != nil || memberMethod(tx, a, n.InplaceMethod(), false) != nil ||
 		memberMethod(tx, b, n.Reflected(), false) != nil {
@@ -175,7 +174,7 @@ func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownT
 	return n == opcode.NB_REMAINDER && hasOwnText(tx, b), nil
 }
 
-// hasOwnText recognizes members of enum classes that define their own text.
+// hasOwnText reports whether v is a member of an enum class that defines __str__ or __repr__.
 func hasOwnText(tx Translator, v VariableTracker) bool {
 	return memberMethod(tx, v, "__str__", false) != nil || memberMethod(tx, v, "__repr__", false) != nil
 }
@@ -188,7 +187,7 @@ func readsFlag(tx Translator, v VariableTracker, name string) error {
 	return nil
 }
 
-// memberLen is len() of a member whose class defines it; ok is false for others.
+// memberLen implements len() for a member whose class defines it; ok is false for others.
 func memberLen(tx Translator, v VariableTracker) (n int, ok bool, err error) {
 	m := memberMethod(tx, v, "__len__", false)
 	if m == nil {
@@ -209,7 +208,7 @@ func memberLen(tx Translator, v VariableTracker) (n int, ok bool, err error) {
 	return int(size), true, nil
 }
 
-// memberTruth is bool() of a member whose class defines it; ok is false for others.
+// memberTruth implements bool() for a member whose class defines it; ok is false for others.
 func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
 	m := memberMethod(tx, v, "__bool__", false)
 	if m == nil {
@@ -237,7 +236,8 @@ func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
 	return truth, true, err
 }
 
-// computedAttr is an attribute of an enum member that user code computes: a property is inlined; nil for all others.
+// computedAttr returns an attribute of an enum member that a descriptor computes: a property is inlined. It is nil for
+// all others.
 func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracker, error) {
 	c, ok := enumMember(tx, v)
 	if !ok {
@@ -255,7 +255,7 @@ func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracke
 	if get, _ := isDescriptor(tx, d); !get || !py.Is(d.Type(), py.HeapType) {
 		return nil, nil
 	}
-	// enum.property is what every member's name and value are read by: functions of module enum, or none.
+	// enum.property reads every member's name and value, by functions of module enum or by none.
 	if fn, ok := py.Answered(s.GetAttr(d, "fget")); ok && (fn == pyNone || fn.Kind() == py.Function && byEnum(tx, fn)) {
 		if name == "name" || name == "value" {
 			return memberAttr(tx, c.Value, "_"+name+"_")

@@ -80,7 +80,7 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 		_, _, err := step(tx, func() (VariableTracker, error) { return nil, o.SetAttr(tx, "__orig_class__", v) },
 			"AttributeError", "TypeError")
 		return made, true, err
-	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable: // they take no attributes
+	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable: // no attributes can be set on them
 		return made, true, nil
 	}
 	return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))

@@ -9,9 +9,8 @@ import (
 )
 
 // Every look-up of a name along a class's MRO passes World.Looked (py.Scope.OnTypeLookup), which guards the kind of
-// object it found: a value that is used has its own guards. Which classes a class derives from, its metaclass and its
-// name are guarded where they are read. The memo of a guard program compares one version tag per class for all of
-// these.
+// object found; a value that is used has its own guards. The MRO, metaclass and name of a class are guarded where they
+// are read. The memo of a guard program compares one version tag per class for all of these.
 
 // classLookup is one question about a class: a name looked up, or one of the facts "bases", "type" and "name".
 type classLookup struct {
@@ -20,8 +19,8 @@ type classLookup struct {
 	fact  string
 }
 
-// Looked guards the result of looking up a name along a class's MRO: nothing, this very object (a C object or a
-// function), else an object of this type. Values and functions get more guards where they are used.
+// Looked guards the result of looking up a name along a class's MRO: nothing, the same object (if it is a C object or a
+// function), else an object of the same type. Values and functions get more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
 	if _, ok := storedClassAttr(tx, class, name); ok && w.overlooked == nil {
 		w.overlooked = unsupported(exc.AttrUnsupported, "%s of class %s, which was just stored", name,
@@ -42,7 +41,7 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	switch found.Kind() {
 	case py.GetSet:
 		if i := tx.Scope().MroIndex(class, name); i < 0 || py.Is(tx.Scope().Mro(class)[i], py.HeapType) {
-			return // __dict__ of a class statement: it takes no weak reference, and holding it would hold the class
+			return // __dict__ of a class statement has no weak references, and a strong one would keep the class alive
 		}
 		fallthrough
 	case py.WrapperDescr, py.MethodDescr, py.ClassMethodDescr, py.NoneKind, py.Function:
@@ -54,9 +53,9 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	}
 }
 
-// Overlooked is the break for a look-up that found a class's old value although the frame has stored another: the store
-// is an effect that has not run. It is nil if there was no such look-up. The translator calls it after each instruction
-// and, if it breaks, drops the instruction's result.
+// Overlooked returns the graph break for a look-up that found a class's old value although the frame has stored
+// another, in an effect that has not run yet. It is nil if there was no such look-up. The translator calls it after
+// each instruction and, if it breaks, drops the instruction's result.
 func (w *World) Overlooked() error { return w.overlooked }
 
 // Metaclass returns type(class). It is guarded where it can be assigned.
@@ -71,7 +70,7 @@ func (w *World) Metaclass(tx Translator, class py.Object) py.Object {
 	return meta
 }
 
-// typeName is the name of a class as CPython's messages print it. It is guarded where it can be assigned.
+// typeName returns the name of a class as CPython's messages print it. It is guarded where it can be assigned.
 func typeName(tx Translator, class py.Object) string {
 	w, name, key := tx.World(), py.TypeName(class), classLookup{class: class, fact: "name"}
 	if !w.looked[key] && py.Is(class, py.HeapType) && !strings.Contains(name, ".") {
@@ -83,7 +82,7 @@ func typeName(tx Translator, class py.Object) string {
 	return name
 }
 
-// RestsOnBases guards the MRO of a class: __bases__ can be assigned.
+// RestsOnBases guards the MRO of a class, since __bases__ can be assigned.
 func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	key := classLookup{class: class, fact: "bases"}
 	if w.looked[key] || !py.Is(class, py.HeapType) {
@@ -101,7 +100,8 @@ func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	}
 }
 
-// mayChange reports whether a program may change the class: nobody changes torch's or godynamo's.
+// mayChange reports whether a program may change the class. Those of torch and godynamo do not change, and nn.Module
+// classes may only if modules are guarded.
 func (w *World) mayChange(tx Translator, class py.Object) bool {
 	known, ok := w.fixed[class]
 	if !ok {
@@ -133,7 +133,8 @@ func isDescriptor(tx Translator, d py.Object) (get, data bool) {
 	return get, data
 }
 
-// looksFor says that an answer rests on whether a class has these methods, for answers that are read off its slots.
+// looksFor records look-ups of these methods, for results that are read from the class's slots and depend on the
+// methods.
 func looksFor(tx Translator, class py.Object, names ...string) {
 	for _, n := range names {
 		tx.Scope().TypeLookup(class, n)

@@ -9,7 +9,7 @@ import (
 // Special methods of a metaclass written in Python define the operations on its classes. They are inlined where
 // metaMethod finds them, and CPython computes nothing on such classes while translating.
 
-// metaSpecials are the special methods that a C function may call on a class which it is given.
+// metaSpecials are the special methods that a C function may call on a class passed to it.
 var metaSpecials = []string{
 	"__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
 	"__ge__", "__hash__",
@@ -21,8 +21,8 @@ var metaSpecials = []string{
 	"__fspath__", "__missing__", "keys",
 }
 
-// plainMetaclass reports whether CPython may compute on a class: none of these methods (all of metaSpecials by default)
-// is the user's.
+// plainMetaclass reports whether CPython may compute with a class: the user defines none of these methods (by default
+// metaSpecials) in its metaclass.
 func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
 	meta := w.Metaclass(tx, class)
 	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) ||
@@ -40,8 +40,9 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 	return true
 }
 
-// computable refuses objs whose operations run user code, and containers of such, before CPython computes with these
-// special methods (all of heldSpecials by default): classes by their metaclass, members of enum classes by their class.
+// computable returns an error if one of objs, or an object inside a container among them, defines one of these special
+// methods in user code, so that CPython may not compute with it: a class by its metaclass (by default metaSpecials), a
+// member of an enum class by its class (by default heldSpecials).
 func (w *World) computable(tx Translator, objs []py.Object, names ...string) error {
 	return w.eachWithin(tx, objs, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -52,7 +53,7 @@ func (w *World) computable(tx Translator, objs []py.Object, names ...string) err
 			if !plainMember(tx, o, names...) {
 				return unsupported(exc.CallUnsupported, "a member of %s, which overrides this", py.TypeName(o.Type()))
 			}
-			if len(names) == 0 || readsValue(tx, o, names) { // a function reads what it likes
+			if len(names) == 0 || readsValue(tx, o, names) { // a function may read anything
 				return readsMember(tx, o)
 			}
 		}
@@ -60,8 +61,8 @@ func (w *World) computable(tx Translator, objs []py.Object, names ...string) err
 	})
 }
 
-// printable is computable for CPython's text of obj, and guards what the texts of classes and members in it are made
-// of.
+// printable is computable for CPython's text of obj. It also guards the parts of the texts of classes and members in
+// it.
 func (w *World) printable(tx Translator, obj py.Object) error {
 	return w.eachWithin(tx, []py.Object{obj}, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -71,10 +72,10 @@ func (w *World) printable(tx Translator, obj py.Object) error {
 	})
 }
 
-// maxNested bounds the depth to which containers are looked into.
+// maxNested bounds the depth to which containers are searched.
 const maxNested = 20
 
-// eachWithin calls do for all objects, and for what lies in containers among them.
+// eachWithin calls do for all objects and for the contents of containers among them.
 func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(py.Object) error) error {
 	s := tx.Scope()
 	for _, o := range objs {
@@ -116,8 +117,7 @@ func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(p
 	return nil
 }
 
-// readsValue reports whether one of a member's special methods is Python code of module enum, which reads the member's
-// value.
+// readsValue reports whether one of a member's special methods is a Python function, which may read the member's value.
 func readsValue(tx Translator, o py.Object, names []string) bool {
 	for _, name := range names {
 		if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok && d.Kind() == py.Function {
@@ -127,7 +127,7 @@ func readsValue(tx Translator, o py.Object, names []string) bool {
 	return false
 }
 
-// plainMember reports whether a member of an enum class has none of these special methods from the user.
+// plainMember reports whether the user defines none of these special methods for a member of an enum class.
 func plainMember(tx Translator, o py.Object, names ...string) bool {
 	return plainMemberClass(tx, o.Type(), names...)
 }
@@ -155,7 +155,8 @@ func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 	return true
 }
 
-// fact guards what __module__, __qualname__ or __doc__ of a class is. value is a str or None.
+// fact guards that __module__, __qualname__ or __doc__ of a class equals value. It refuses a value that is neither a
+// str nor None.
 func (w *World) fact(tx Translator, class py.Object, name string, value py.Object) error {
 	key := classLookup{class: class, fact: name}
 	if w.looked[key] || !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
@@ -174,8 +175,8 @@ func (w *World) fact(tx Translator, class py.Object, name string, value py.Objec
 	return nil
 }
 
-// Matches reports whether sequence patterns (else mapping patterns) of match statements take instances of a class, and
-// guards that: an abstract class may come to have it registered.
+// Matches reports whether sequence patterns (else mapping patterns) of match statements accept instances of a class. It
+// guards the result, since the class may be registered with an abstract class later.
 func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, error) {
 	name, fact, flag := "matches mappings", py.MatchesMapping, 1<<6
 	if sequence {
@@ -197,7 +198,7 @@ func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, er
 	return matches, nil
 }
 
-// readsText guards what the text of a class is made of.
+// readsText guards the parts of a class's text.
 func (w *World) readsText(tx Translator, class py.Object) error {
 	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.HeapType) {
 		return err
@@ -206,7 +207,7 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass overrides this",
 			py.TypeName(class))
 	}
-	if w.IsEnumClass(tx.Scope(), class) { // "<flag 'Color'>": EnumType asks for the base
+	if w.IsEnumClass(tx.Scope(), class) { // "<flag 'Color'>": EnumType checks the bases
 		typeName(tx, class)
 		w.RestsOnBases(tx, class)
 	}
@@ -222,8 +223,8 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 	return nil
 }
 
-// opaqueClass reports whether reading a class's attributes, or keeping it in a dict, runs code of its metaclass. An
-// enum class that has been given another metaclass is opaque also.
+// opaqueClass reports whether reading a class's attributes, or using it as a dict key, runs code of its metaclass. An
+// enum class whose metaclass was replaced is opaque also.
 func opaqueClass(tx Translator, class py.Object) bool {
 	if w := tx.World(); w.IsEnumClass(tx.Scope(), class) && !py.IsSubtype(class.Type(), w.EnumMeta) {
 		return true
@@ -251,8 +252,8 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside guards that a class is not a subclass of cls, if it could be registered with one of the abstract classes
-// later. A registration is never undone.
+// staysOutside guards that a class is not a subclass of cls if one of the classes asked is abstract: it could be
+// registered later. A registration is never undone.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
 	if !asksAbstract(tx, asked) {
 		return nil

@@ -12,7 +12,7 @@ type SuperVariable struct {
 	cls, self VariableTracker
 }
 
-// newSuper is super(cls, self): super_init_impl and supercheck of CPython 3.11, Objects/typeobject.c.
+// newSuper implements super(cls, self): super_init_impl and supercheck of CPython 3.11, Objects/typeobject.c.
 func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error) {
 	cls, err := Realize(tx, cls)
 	if err != nil {
@@ -43,7 +43,7 @@ func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error)
 	if err != nil {
 		return nil, err
 	}
-	if yes, _ := Truth(tx, claims); yes || class == py.None().Type() { // for None it is unbound
+	if yes, _ := Truth(tx, claims); yes || class == py.None().Type() { // super(cls, None) is unbound
 		return nil, unsupported(exc.CallUnsupported, "super(%s, %s)", Describe(tx, cls), Describe(tx, self))
 	}
 	return nil, RaiseText(tx, "TypeError", "super(type, obj): obj must be an instance or subtype of type")
@@ -100,7 +100,7 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }
 
-// superOrigin is where a super object looks: the classes of class's __mro__ after one of them.
+// superOrigin is where a super object looks names up: in class's __mro__, after behind.
 type superOrigin struct {
 	self    VariableTracker
 	class   py.Object
@@ -131,7 +131,7 @@ func (s *SuperVariable) origin(tx Translator) (*superOrigin, error) {
 	return &superOrigin{self, class, c, false}, nil
 }
 
-// bind is d, which the i-th class of the __mro__, owner, has under name, bound as super() binds it.
+// bind binds d, the attribute name of owner, the i-th class of the __mro__, as super() does.
 func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d py.Object) (VariableTracker, error) {
 	switch d.Kind() {
 	case py.WrapperDescr, py.MethodDescr:
@@ -145,7 +145,7 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 	case py.Builtin: // __new__
 		return wrapKnown(tx, d), nil
 	case py.ClassMethodDescr:
-		// the class defines its own, which reads this one
+		// the class overrides this method
 		if own, _ := tx.Scope().TypeLookup(o.class, name); own != d {
 			return nil, unsupported(exc.AttrUnsupported, "%s of super()", name)
 		}

@@ -7,14 +7,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ConstantVariable is a value known wholly and immutable: numbers, text, None, dtypes, enum members. CPython computes
+// ConstantVariable is a fully known, immutable value: a number, text, None, a dtype, an enum member. CPython computes
 // with it.
 type ConstantVariable struct {
 	Base
 	Value py.Object
 }
 
-// NewConstant returns the tracker of a constant; src nil when the program wrote or computed it.
+// NewConstant returns the tracker of a constant. src is nil if the constant is in the code or was computed.
 func NewConstant(value py.Object, src guards.Source) *ConstantVariable {
 	return &ConstantVariable{Base: Base{Src: src}, Value: value}
 }
@@ -49,7 +49,7 @@ func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	if tx.World().isNumpyBool(value) {
 		return nil, unsupported(exc.CallUnsupported, "%s as an operand of the graph", Describe(tx, c))
 	}
-	if tx.World().isNumpy(value) { // what takes it for more than its value does not get here: HoldsNumpy
+	if tx.World().isNumpy(value) { // operations that use more than its value do not get here, see HoldsNumpy
 		plain, err := tx.Scope().CallMethod(value, "item")
 		if err != nil {
 			return nil, observed(err)
@@ -66,23 +66,23 @@ func (c *ConstantVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// NoneConst, BoolConst, IntConst and StrConst are constants the translator makes.
+// NoneConst returns None.
 func NoneConst() *ConstantVariable { return NewConstant(py.None(), nil) }
 
-// BoolConst is True or False.
+// BoolConst returns True or False.
 func BoolConst(b bool) *ConstantVariable { return NewConstant(py.Bool(b), nil) }
 
-// IntConst is an int.
+// IntConst returns an int.
 func IntConst(tx Translator, v int) *ConstantVariable {
 	return NewConstant(tx.Scope().Int(int64(v)), nil)
 }
 
-// StrConst is a str; a name is interned, as CPython has names.
+// StrConst returns a str. A name is interned, as in CPython.
 func StrConst(tx Translator, s string) *ConstantVariable {
 	return NewConstant(InternedName(tx.Scope(), s), nil)
 }
 
-// InternedName is the str of a text, the interned one where it looks like a name.
+// InternedName returns the str of a text, interned if CPython's compiler would intern it.
 func InternedName(s *py.Scope, text string) py.Object {
 	o := s.Name(text)
 	if py.CodeInterns(o) {
@@ -91,7 +91,7 @@ func InternedName(s *py.Scope, text string) py.Object {
 	return o
 }
 
-// AsConstant returns v's real object if all of it is known and immutable, or is a container of such objects.
+// AsConstant returns v's real object if it is fully known and immutable, or a container of such objects.
 func AsConstant(tx Translator, v VariableTracker) (py.Object, bool) {
 	if l, ok := v.(*LazyVariable); ok {
 		if l.real == nil {
@@ -122,7 +122,7 @@ func constants(tx Translator, vs []VariableTracker) ([]py.Object, bool) {
 	return out, true
 }
 
-// ConstInt is the value of an int (or bool) constant.
+// ConstInt returns the value of an int (or bool) constant.
 func ConstInt(tx Translator, v VariableTracker) (int, bool) {
 	o, ok := AsConstant(tx, v)
 	if !ok || (o.Kind() != py.Int && o.Kind() != py.BoolKind) {
@@ -132,7 +132,7 @@ func ConstInt(tx Translator, v VariableTracker) (int, bool) {
 	return int(i), ok
 }
 
-// ConstStr is the text of a str constant.
+// ConstStr returns the text of a str constant.
 func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 	o, ok := AsConstant(tx, v)
 	if !ok || o.Kind() != py.Str {
@@ -141,8 +141,8 @@ func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 	return py.GoString(o), true
 }
 
-// immutableResult wraps what CPython computed from constants. Containers become trackers of objects that the program
-// made, so that it may change them.
+// immutableResult wraps a result that CPython computed from constants. Containers become trackers of objects that the
+// program made and may change.
 func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	convert := func(o py.Object) (VariableTracker, error) { return immutableResult(tx, o) }
 	if v, err := ownContainer(tx, o, convert); v != nil || err != nil {
@@ -163,7 +163,7 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
 }
 
-// ownContainer is a container that the program made, with the items of a list, tuple or dict as convert returns them;
+// ownContainer returns the tracker of a list, tuple or dict that the program made, with its items converted by convert;
 // nil for other objects.
 func ownContainer(tx Translator, o py.Object,
 	convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
@@ -199,7 +199,7 @@ func ownContainer(tx Translator, o py.Object,
 	return nil, nil
 }
 
-// isImmutable recognizes objects that a ConstantVariable may represent.
+// isImmutable reports whether a ConstantVariable may represent o.
 func isImmutable(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind,
@@ -227,11 +227,11 @@ func deepImmutable(tx Translator, o py.Object) bool {
 	return true
 }
 
-// Observe turns an exception that CPython raised into one of the program.
+// Observe turns an exception that CPython raised into an exception of the program.
 func Observe(err error) error { return observed(err) }
 
-// observed turns an exception that CPython raised into one of the program: the graph breaks there and CPython raises
-// it.
+// observed turns an exception that CPython raised into an exception of the program: the graph breaks there and CPython
+// raises it.
 func observed(err error) error {
 	if e, ok := err.(*py.Error); ok {
 		return &exc.Observed{TypeName: py.TypeName(e.Type), Text: e.Text, Real: e.Value}

@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// isNumpy recognizes numpy scalars, see python/godynamo/_translator/numpy.py.
+// isNumpy reports whether o is a numpy scalar, see python/godynamo/_translator/numpy.py.
 func (w *World) isNumpy(o py.Object) bool {
 	return o.Kind() == py.Other && dictHasType(w.numpyScalars, o.Type())
 }
@@ -35,9 +35,9 @@ func holdsNumpy(tx Translator, v VariableTracker, seen map[VariableTracker]bool)
 	return ok && slices.ContainsFunc(c.Children(), func(it VariableTracker) bool { return holdsNumpy(tx, it, seen) })
 }
 
-// isNumpyFunction recognizes numpy functions that return numbers for numbers and lists of numbers.
+// isNumpyFunction reports whether o is a numpy function that returns numbers for numbers and lists of numbers.
 func (w *World) isNumpyFunction(o py.Object) bool {
-	// The type first: looking for a program's object would call its __hash__.
+	// The type first: looking up a user's object would call its __hash__.
 	return o.Kind() == py.Other && dictHasType(w.numpyCallables, o.Type()) && dictHasType(w.numpyFunctions, o)
 }
 
@@ -50,7 +50,7 @@ func (w *World) anyNumpy(objs []py.Object) bool {
 	return false
 }
 
-// computeKnown computes an operator on known operands: "binary", "unary" or "compare" with its number.
+// computeKnown computes an operator on known operands. kind is "binary", "unary" or "compare", op its number.
 func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
 	defer func() { namesTypes(tx, err, objs) }()
@@ -70,7 +70,7 @@ func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.O
 	return s.Binary(opcode.BinaryOp(op), objs[0], objs[1])
 }
 
-// namesTypes guards the names of the user's classes that an error's text may have.
+// namesTypes guards the names of the user's classes that an error's text may contain.
 func namesTypes(tx Translator, err error, objs []py.Object) {
 	if err == nil {
 		return
@@ -98,7 +98,7 @@ func operatorSpecials(kind string, op int) []string {
 	if n := opcode.BinaryOp(op).Plain(); n != opcode.NB_REMAINDER {
 		return []string{n.Method(), n.Reflected(), n.InplaceMethod(), "__index__"}
 	}
-	return nil // text % v prints
+	return nil // text % v may call any of them
 }
 
 // callKnown calls a function on known values.
