@@ -10,16 +10,16 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ComputedVariable is a plain Python value computed at run time, of which the translation knows only the exact type: a
-// random number, and what the program computes from it. It can be stored, returned, printed, computed with, and it may
-// be an operand of the graph; control flow that depends on it breaks the graph.
+// ComputedVariable is a plain Python value computed at run time, such as a random number and results computed from it.
+// The translation knows only its exact type. It can be stored, returned, printed, computed with, and it may be an
+// operand of the graph; control flow that depends on it breaks the graph.
 //
 // An event computes it (Output.Compute). For a backend that takes whole graphs these events precede the graph, and the
 // numbers are its inputs.
 type ComputedVariable struct {
 	Base
 	Type py.Object
-	// limit bounds an int: at most this in size; 0 where nothing is known.
+	// limit bounds the absolute value of an int; 0: unknown.
 	limit int64
 	// input is the tensor that represents the number in a whole graph, made when first needed.
 	input *TensorVariable
@@ -34,7 +34,7 @@ func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 // PythonType implements Typed.
 func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
 
-// Truth implements Truther: the program's control flow depends on the value, and the graph breaks.
+// Truth implements Truther: control flow that depends on the value breaks the graph.
 func (v *ComputedVariable) Truth(Translator) (bool, error) {
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) +
 		" that each call computes", DataDependent: true}
@@ -52,7 +52,8 @@ func compute(tx Translator, class py.Object, operands []VariableTracker,
 	return v, nil
 }
 
-// ComputedBefore is a value that the piece of the frame before this one has computed; nil if it is not of a plain type.
+// ComputedBefore returns the tracker of a value that the previous piece of the frame computed; nil if it is not of a
+// plain type.
 func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTracker {
 	v := &ComputedVariable{Base: Base{Src: src}, Type: obj.Type()}
 	if !IsComputedPlain(tx, v) {
@@ -62,7 +63,7 @@ func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTra
 	return v
 }
 
-// IsComputedPlain recognizes computed numbers and texts.
+// IsComputedPlain reports whether v is a computed number or text.
 func IsComputedPlain(tx Translator, v VariableTracker) bool {
 	x, ok := v.(*ComputedVariable)
 	if !ok {
@@ -72,19 +73,19 @@ func IsComputedPlain(tx Translator, v VariableTracker) bool {
 	return number || x.Type == tx.World().Builtin("str")
 }
 
-// isComputed recognizes values of ComputedVariable.
+// isComputed reports whether v is a ComputedVariable.
 func isComputed(v VariableTracker) bool {
 	_, ok := v.(*ComputedVariable)
 	return ok
 }
 
-// isComputedNumber recognizes those of them that arithmetic takes.
+// isComputedNumber reports whether v is a computed or known float, int or bool.
 func isComputedNumber(tx Translator, v VariableTracker) bool {
 	_, ok := numberLetter(tx, v)
 	return ok
 }
 
-// numberLetter is f, i or b for a float, an int or a bool that is known, or computed.
+// numberLetter returns f, i or b for a known or computed float, int or bool.
 func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 	var t py.Object
 	switch x := v.(type) {
@@ -106,8 +107,8 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 	return 0, false
 }
 
-// computedOperator is an arithmetic operator with a computed operand; false for others. Only operations that cannot
-// raise are computed: the exception would come before earlier effects of the program.
+// computedOperator computes an arithmetic operator with a computed operand; false for others. Only operations that
+// cannot raise are computed: an exception would precede earlier effects of the program.
 func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -156,7 +157,8 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// limited is a limit, or 0 if there is none any more: la and lb may have exceeded it.
+// limited returns the limit of a result whose operands have limits la and lb, or 0 if it exceeds exactInt or may
+// overflow.
 func limited(limit, la, lb int64) int64 {
 	if la > 1<<30 && lb > 1<<30 || limit > exactInt {
 		return 0
@@ -164,7 +166,7 @@ func limited(limit, la, lb int64) int64 {
 	return limit
 }
 
-// limitOf bounds an int that is known, or computed; 0: it may be of any size.
+// limitOf bounds a known or computed int; 0: it may have any size.
 func limitOf(v VariableTracker) int64 {
 	switch x := v.(type) {
 	case *ComputedVariable:
@@ -182,7 +184,7 @@ func isZero(tx Translator, k *ConstantVariable) bool {
 	return !ok || !t
 }
 
-// computedComparison is a comparison of numbers of which one is computed; false for others.
+// computedComparison compares two numbers of which one is computed; false for others.
 func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -203,7 +205,7 @@ func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker
 	return nil, true, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
 }
 
-// computedUnary is + (0) or - (1) of a computed number.
+// computedUnary computes + (0) or - (1) of a computed number.
 func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker, error) {
 	if k, ok := numberLetter(tx, v); !ok || k == 'b' || op > 1 {
 		return nil, unsupported(exc.OperatorUnsupported, "%s %s", unaryNames[op], Describe(tx, v))
@@ -221,10 +223,11 @@ func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker,
 	return r, err
 }
 
-// computedBuiltins: what they make of a computed number; "": its own type. None of them raises.
+// computedBuiltins maps a builtin to the type of its result for a computed number; "": the number's type. None of them
+// raises.
 var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "str", "repr": "str", "bool": "bool"}
 
-// computedCall is a call of a builtin on a computed number; false for others.
+// computedCall calls a builtin on a computed number; false for others.
 func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	gives, known := computedBuiltins[name]
@@ -264,7 +267,7 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 	return r, true, err
 }
 
-// computedFormat is format(v, spec) after a conversion ("", "str", "repr"), where that raises for no value.
+// computedFormat implements format(v, spec) after a conversion ("", "str", "repr"), if that raises for no value.
 func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	if conversion != "" {
@@ -301,7 +304,7 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 	})
 }
 
-// JoinComputed joins texts of which one is computed; false where none is.
+// JoinComputed joins texts of which one is computed; false if none is.
 func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool, error) {
 	found := false
 	parts = append([]VariableTracker(nil), parts...)
@@ -334,14 +337,14 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	return v, true, err
 }
 
-// wholeGraphOperators are operators with bitwise the same result for a 0-dimensional tensor as for a Python number, as
-// long as the other operand has dimensions and a dtype that the number does not change.
+// wholeGraphOperators are operators whose result is bitwise the same for a 0-dimensional tensor as for a Python number
+// if the other operand has dimensions and a dtype that the number does not change.
 var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true,
 	"le": true, "eq": true,
 	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
 
-// numberOperands replaces computed numbers among the operands of an operator on tensors by graph inputs that a whole
-// graph takes: tensors without dimensions. A backend compiles a Python number among its inputs as a constant.
+// numberOperands replaces computed numbers among the operands of an operator on tensors by 0-dimensional tensors,
+// inputs of a whole graph. A backend would compile a Python number among its inputs as a constant.
 func numberOperands(tx Translator, name string, operands []VariableTracker) error {
 	for i, v := range operands {
 		x, ok := v.(*ComputedVariable)
@@ -376,7 +379,7 @@ func numberOperands(tx Translator, name string, operands []VariableTracker) erro
 	return nil
 }
 
-// tensorOf is the graph input that represents a computed number.
+// tensorOf returns the graph input that represents a computed number.
 func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	fn, example, err := computedModule(tx, "as_tensor", x.Type)
 	if err != nil {
@@ -397,7 +400,7 @@ func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	return tx.Output().ComputedInput(slot, example), nil
 }
 
-// computedModule is a function of _called/computed.py, and its result for an example of a type.
+// computedModule returns a function of _called/computed.py and its result for an example of a type.
 func computedModule(tx Translator, name string, class py.Object) (fn, example py.Object, err error) {
 	s := tx.Scope()
 	m, err := s.Import("godynamo._called.computed")
@@ -416,8 +419,8 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 	return fn, example, err
 }
 
-// TakesNumber recognizes operations of a graph written inline that may take a computed number: its value decides
-// nothing about the result's metadata.
+// TakesNumber reports whether an operation of an inline graph may take a computed number: the number's value does not
+// affect the result's metadata.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {

@@ -7,16 +7,16 @@ import (
 )
 
 // Python's random numbers: the transformed function calls the method of a random.Random at its place on each call, and
-// the result is a ComputedVariable. Its type is found by calling the method on a generator of godynamo's.
+// the result is a ComputedVariable. Calling the method on a generator of godynamo yields its type.
 
-// drawing is what a method of random.Random does with the generator.
+// drawing is the kind of result of a method of random.Random.
 type drawing int
 
 const (
 	drawsPlain drawing = iota // it returns a plain value
-	drawsItem                 // one of the items it is given
+	drawsItem                 // one of the given items
 	drawsItems                // a new list of such
-	shuffles                  // nothing; it changes the list it is given
+	shuffles                  // None; it changes the given list
 	keepsState                // a value that setstate takes
 )
 
@@ -34,12 +34,12 @@ var drawings = map[string]drawing{
 // maxDrawn bounds the items of a list of computed values.
 const maxDrawn = 256
 
-// isRandom tells the classes of generators.
+// isRandom reports whether class is random.Random or random.SystemRandom.
 func (w *World) isRandom(class py.Object) bool {
 	return class == w.randomType || class == w.systemRandom
 }
 
-// drawn is the call of a method of a generator; false for other methods. method: the function found under the name.
+// drawn calls a method of a generator; false for other methods. method is the function found under the name.
 func drawn(tx Translator, generator VariableTracker, class, method py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	how, known := drawings[name]
@@ -62,7 +62,7 @@ func drawn(tx Translator, generator VariableTracker, class, method py.Object, na
 	return v, true, err
 }
 
-// drawingFunction is a call of a method that random.Random has in Python; false for other functions.
+// drawingFunction calls a method of random.Random that is written in Python; false for other functions.
 func drawingFunction(tx Translator, f *FunctionVariable, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if len(args) == 0 || f.Fn.IsNull() {
@@ -84,13 +84,13 @@ func drawingFunction(tx Translator, f *FunctionVariable, args []VariableTracker,
 	return drawn(tx, o, o.Class, f.Fn, py.GoString(name), args[1:], kwargs)
 }
 
-// draw is one call.
+// draw is one call of a generator's method.
 type draw struct {
 	tx        Translator
 	generator VariableTracker
 	method    py.Object
 	name      string
-	args      []VariableTracker // those by keyword last
+	args      []VariableTracker // keyword arguments last
 	kwargs    []Kw
 }
 
@@ -139,7 +139,7 @@ func (d *draw) call(how drawing) (VariableTracker, error) {
 	return v, err
 }
 
-// state is getstate, setstate or seed.
+// state implements getstate, setstate and seed.
 func (d *draw) state(operands []VariableTracker, known []py.Object) (VariableTracker, error) {
 	if d.name == "getstate" {
 		v, err := d.event(d.tx.Scope().Tuple().Type(), operands)
@@ -178,8 +178,8 @@ func (d *draw) several(example py.Object, operands []VariableTracker, known []py
 	return d.items(list, n, class, limit)
 }
 
-// largest is the largest absolute value of an int that these arguments allow; 0: more than exactInt. limit: the
-// example's.
+// largest returns the largest absolute value of an int that these arguments allow; 0: more than exactInt. limit is that
+// of the example.
 func (d *draw) largest(limit int64, known []py.Object) int64 {
 	for _, k := range known {
 		i, ok := py.AsInt(k)
@@ -197,7 +197,7 @@ func (d *draw) largest(limit int64, known []py.Object) int64 {
 	return limit
 }
 
-// operands are the arguments as the event loads them, and the real objects of those that are known.
+// operands returns the arguments as the event loads them, and the real objects of the known ones.
 func (d *draw) operands() (operands []VariableTracker, known []py.Object, err error) {
 	for _, a := range d.args {
 		if isComputed(a) {
@@ -208,7 +208,7 @@ func (d *draw) operands() (operands []VariableTracker, known []py.Object, err er
 		if !ok {
 			return nil, nil, d.no("of " + Describe(d.tx, a))
 		}
-		if o.Kind() == py.List { // the event's own: the generator only looks at it
+		if o.Kind() == py.List { // a copy for the event: the generator only reads it
 			o = d.tx.Scope().Tuple(d.tx.Scope().Items(o)...)
 		}
 		if !isImmutable(d.tx, o) && o.Kind() != py.Range {
@@ -219,7 +219,7 @@ func (d *draw) operands() (operands []VariableTracker, known []py.Object, err er
 	return operands, known, nil
 }
 
-// tryOut calls the method on a generator of godynamo's; the zero Object if it raises.
+// tryOut calls the method on a generator of godynamo; the zero Object if it raises.
 func (d *draw) tryOut(known []py.Object) py.Object {
 	s := d.tx.Scope()
 	generator, ok := py.Answered(s.Call(d.tx.World().randomType))
@@ -233,7 +233,7 @@ func (d *draw) tryOut(known []py.Object) py.Object {
 	return r
 }
 
-// event calls the method at its place.
+// event adds the event that calls the method.
 func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVariable, error) {
 	names := KwNames(d.kwargs)
 	v := &ComputedVariable{Type: class}
@@ -254,7 +254,7 @@ func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVari
 	return v, nil
 }
 
-// items are those of a list that an event has made.
+// items returns a list of the items of a list that an event computed.
 func (d *draw) items(list *ComputedVariable, n int, class py.Object, limit int64) (VariableTracker, error) {
 	out := make([]VariableTracker, n)
 	for i := range out {
@@ -275,7 +275,7 @@ func (d *draw) items(list *ComputedVariable, n int, class py.Object, limit int64
 	return NewList(out, nil), nil
 }
 
-// shuffle permutes a list that the program made.
+// shuffle permutes a list of constants that the program made.
 func (d *draw) shuffle() (VariableTracker, error) {
 	if len(d.args) != 1 {
 		return nil, d.no("with other arguments")
@@ -329,7 +329,7 @@ func (d *draw) shuffle() (VariableTracker, error) {
 	return NoneConst(), nil
 }
 
-// population is what choice, choices and sample choose from: of a long range its ends alone.
+// population returns the items that choice, choices and sample choose from; for a long range, only its first and last.
 func (d *draw) population(known []py.Object) ([]py.Object, error) {
 	if len(d.kwargs) >= len(d.args) || known[0].Kind() == py.Dict {
 		return nil, d.no("with other arguments")
@@ -352,7 +352,7 @@ func (d *draw) population(known []py.Object) ([]py.Object, error) {
 	return s.Items(list), nil
 }
 
-// oneType is the plain type of all values, and the limit of ints; the zero Object for others.
+// oneType returns the plain type that all values have and the limit of ints; the zero Object if there is no such type.
 func oneType(tx Translator, values []py.Object) (class py.Object, limit int64) {
 	limit = 1
 	for _, v := range values {
@@ -377,7 +377,7 @@ func oneType(tx Translator, values []py.Object) (class py.Object, limit int64) {
 	return class, limit
 }
 
-// newRandom is random.Random(seed).
+// newRandom implements random.Random(seed).
 func newRandom(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	no := unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 	if len(args) > 1 || len(kwargs) > 0 {
@@ -424,7 +424,7 @@ func (v *ComputedVariable) CallMethod(tx Translator, name string, args []Variabl
 	return nil, unsupported(exc.CallUnsupported, "%s.%s of %s", py.TypeName(v.Type), name, Describe(tx, v))
 }
 
-// wrapDrawing is a C method bound to a generator, as the random module has them; nil for others.
+// wrapDrawing wraps a C method bound to a generator, as the random module has them; nil for others.
 func wrapDrawing(tx Translator, obj, self py.Object, src guards.Source) (VariableTracker, []guards.Guard) {
 	if !tx.World().isRandom(self.Type()) {
 		return nil, nil
@@ -433,7 +433,7 @@ func wrapDrawing(tx Translator, obj, self py.Object, src guards.Source) (Variabl
 	if !ok {
 		return nil, nil
 	}
-	// The function behind it is its class's, unless that has another by now.
+	// The bound function is the one of the generator's class, unless the class has changed.
 	method, _ := tx.Scope().TypeLookup(self.Type(), py.GoString(name))
 	if method.Kind() != py.MethodDescr {
 		return nil, nil

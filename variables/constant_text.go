@@ -10,8 +10,8 @@ import (
 
 var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.Complex, "Str": py.Str}
 
-// knownCopy is a real object equal to v when all of it is known: lists, dicts and sets of constants become real ones of
-// CPython, for calls that keep and change nothing. A member of an enum class that says what its text is has none.
+// knownCopy returns a real object equal to v if v is fully known: lists, dicts and sets of constants become real ones,
+// for calls that neither keep nor change them. It returns false for an enum member whose class defines its text.
 func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -66,10 +66,10 @@ func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// strText is str(v).
+// strText implements str(v).
 func strText(tx Translator, v VariableTracker) (string, error) { return textBy(tx, v, "__str__") }
 
-// reprText is repr(v).
+// reprText implements repr(v).
 func reprText(tx Translator, v VariableTracker) (string, error) { return textBy(tx, v, "__repr__") }
 
 func textBy(tx Translator, v VariableTracker, method string) (string, error) {
@@ -162,11 +162,11 @@ func reprItems(tx Translator, items []VariableTracker) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-// valueText is the builtin type's own str or repr of an instance of a subclass.
+// valueText implements str or repr of the builtin type for an instance of a subclass.
 func (o *ObjectVariable) valueText(tx Translator, method string) (string, error) {
 	text, err := textBy(tx, o.value, method)
-	if s, ok := o.value.(*SetVariable); ok && err == nil { // which alone prints its class, and lists itself by __iter__
-		if o.overrides(tx, "__iter__", "__len__", "__length_hint__") { // it makes a list of itself
+	if s, ok := o.value.(*SetVariable); ok && err == nil { // only a set's repr has the class's name and calls __iter__
+		if o.overrides(tx, "__iter__", "__len__", "__length_hint__") { // repr makes a list of the set
 			return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
 		}
 		if len(s.history) == 0 {
@@ -177,7 +177,7 @@ func (o *ObjectVariable) valueText(tx Translator, method string) (string, error)
 	return text, err
 }
 
-// text is str or repr of an instance: by its class's own method, or by the builtin type's it extends.
+// text implements str or repr of an instance, by a method of its class or of the builtin type that the class extends.
 func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	m, err := o.slotMethod(tx, method)
 	if err != nil {
@@ -207,7 +207,7 @@ func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	return s, nil
 }
 
-// Format is format(v, spec) after a conversion ("", "str", "repr", "ascii").
+// Format implements format(v, spec) after a conversion ("", "str", "repr", "ascii").
 func Format(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -255,7 +255,7 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	return NewConstant(s.Str(text), nil), err
 }
 
-// afterConversion is v after the conversion of a format: str, repr or ascii; "": v itself.
+// afterConversion converts v for a format by str, repr or ascii; "": v itself.
 func afterConversion(tx Translator, v VariableTracker, conversion string) (VariableTracker, error) {
 	if conversion == "" {
 		return v, nil
@@ -270,8 +270,8 @@ func afterConversion(tx Translator, v VariableTracker, conversion string) (Varia
 	return NewConstant(tx.Scope().Str(text), nil), nil
 }
 
-// format is the text by the instance's own __format__, or by that of the builtin type it derives from; nil if it has
-// neither.
+// format implements format() by the class's __format__, or by that of the builtin type that the class extends; nil if
+// there is neither.
 func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) (VariableTracker, error) {
 	m, err := o.slotMethod(tx, "__format__")
 	if err != nil {
@@ -299,13 +299,13 @@ func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) 
 		return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
 	}
 	r, err := onHeld(o, func() (VariableTracker, error) { return Format(tx, o.value, "", spec) })
-	if e, ok := err.(*exc.Observed); ok && e.TypeName == "ValueError" { // its text names the type
+	if e, ok := err.(*exc.Observed); ok && e.TypeName == "ValueError" { // the error's text names the type
 		err = unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(o.Class))
 	}
 	return r, err
 }
 
-// textGuards guards what the text of a class or of a member of an enum rests on.
+// textGuards guards the parts of the text of a class or an enum member.
 func textGuards(tx Translator, v VariableTracker) error {
 	if c, class := v.(*ClassVariable); class {
 		if err := tx.World().readsText(tx, c.Class); err != nil {
@@ -331,8 +331,8 @@ func asciiOf(tx Translator, text string) (VariableTracker, error) {
 	return NewConstant(o, nil), observed(err)
 }
 
-// percentFormat is text % values where a value is no constant: its text is put in as a constant. ok false: a is no
-// text.
+// percentFormat implements text % values where a value is not a constant: its text is inserted as a constant. It
+// returns false if a is not a text.
 func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, error) {
 	format, ok := AsConstant(tx, valueOf(a))
 	if !ok || format.Kind() != py.Str {
@@ -389,7 +389,7 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 		}
 		texts = append(texts, o)
 	}
-	for ; at < len(items); at++ { // CPython says whether they are too many
+	for ; at < len(items); at++ { // CPython raises if they are too many
 		texts = append(texts, py.None())
 	}
 	real := s.Tuple(texts...)
@@ -406,7 +406,7 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	if err != nil {
 		return nil, true, observed(err)
 	}
-	// Nothing was printed: the text itself, also of a subclass.
+	// No value was inserted: the result is the text itself, even of a subclass.
 	if n, ok := py.Answered(s.Len(format)); ok && n > 0 && r == format {
 		return a, true, nil
 	}
@@ -429,8 +429,8 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// isMapping reports whether str % v takes v for a mapping, of which nothing need be printed: v has the subscription of
-// a mapping, and is neither a tuple nor a text.
+// isMapping reports whether str % v treats v as a mapping, whose items may stay unused: v has the subscription of a
+// mapping and is neither a tuple nor a text.
 func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	switch x := valueOf(v).(type) {
 	case *TupleVariable:
@@ -454,7 +454,7 @@ func keyedNames(s *py.Scope, d py.Object) []py.Object {
 	return keys
 }
 
-// percentOperand is a constant that prints as v does under a conversion.
+// percentOperand returns a constant that prints as v does under a conversion.
 func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -491,12 +491,12 @@ func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Obj
 	return py.Object{}, unsupported(exc.OperatorUnsupported, "%%%s of %s", conversion, Describe(tx, v))
 }
 
-// formatMethod is text.format(...) where a value is no constant; ok false where the fields are not plain names.
+// formatMethod implements text.format(...) where a value is not a constant; false if the fields are not plain names.
 func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s := tx.Scope()
 	fields, ok := py.Answered(s.Call(tx.World().formatFields, format))
 	if !ok || fields == py.None() {
-		for _, v := range append(KwValues(kwargs), args...) { // whose attributes may be read
+		for _, v := range append(KwValues(kwargs), args...) { // their attributes may be read
 			v, err := Realize(tx, v)
 			if err != nil {
 				return nil, true, err
@@ -512,7 +512,7 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 	}
 	flat := s.Items(fields) // literal, key or None, conversion, spec, ...
 	out, computed := "", false
-	var parts []VariableTracker // the text in front of out, where some of it is computed by each call
+	var parts []VariableTracker // the text before out, if parts of it are computed at run time
 	for i := 0; i+3 < len(flat); i += 4 {
 		out += py.GoString(flat[i])
 		if flat[i+1] == py.None() {

@@ -46,7 +46,7 @@ func (d *DequeVariable) scratch(tx Translator, n int) (py.Object, error) {
 	return tx.Scope().Call(tx.World().DequeType, tx.Scope().Tuple(positions(tx, 0, n)...), d.maxlen)
 }
 
-// newDeque is deque(iterable, maxlen).
+// newDeque implements deque(iterable, maxlen).
 func newDeque(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	d := &DequeVariable{maxlen: py.None()}
 	for _, kw := range kwargs {
@@ -80,7 +80,7 @@ func newDeque(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTrack
 	return d, err
 }
 
-// wrapDeque guards the type, the items and maxlen of a deque of the frame.
+// wrapDeque wraps a deque of the frame and guards its type, items and maxlen.
 func wrapDeque(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
 	items, err := listOf(tx, obj)

@@ -8,7 +8,7 @@ import (
 )
 
 // DictVariable is a dict, or an OrderedDict or defaultdict (class), whose keys are known. Go keeps keys and values in
-// the dict's order; which key is which CPython decides, in a real dict of stand-ins (keyring).
+// the dict's order; CPython finds a key's position in a real dict of stand-ins (keyring).
 type DictVariable struct {
 	Base
 	keyring
@@ -22,7 +22,7 @@ type DictVariable struct {
 	class      py.Object       // zero: exact dict
 	factory    VariableTracker // of a defaultdict; nil: none
 	owner      *ObjectVariable // the instance whose __dict__ this is
-	ordered    py.Object       // an OrderedDict of the frame, which may have attributes of its own
+	ordered    py.Object       // an OrderedDict of the frame, which may have instance attributes
 }
 
 // NewDict returns an empty dict.
@@ -30,7 +30,7 @@ func NewDict(src guards.Source) *DictVariable {
 	return &DictVariable{Base: Base{Src: src}, at: map[int64]int{}}
 }
 
-// NewDictOf returns a dict that the program makes of keys and their values.
+// NewDictOf returns a dict that the program makes from keys and their values.
 func NewDictOf(tx Translator, keys, values []VariableTracker) (*DictVariable, error) {
 	d := NewDict(nil)
 	for i, k := range keys {
@@ -41,13 +41,13 @@ func NewDictOf(tx Translator, keys, values []VariableTracker) (*DictVariable, er
 	return d, nil
 }
 
-// Keys are the dict's keys, in its order.
+// Keys returns the dict's keys, in its order.
 func (d *DictVariable) Keys() []VariableTracker { return capped(d.keys) }
 
-// Values are the dict's values, in its order.
+// Values returns the dict's values, in its order.
 func (d *DictVariable) Values() []VariableTracker { return capped(d.values) }
 
-// Plain reports whether the dict is an exact one.
+// Plain reports whether the dict is an exact dict.
 func (d *DictVariable) Plain() bool { return d.class.IsNull() && d.factory == nil }
 
 // Swap replaces the i-th value until another Swap restores it. It is not an effect of the program.
@@ -71,7 +71,7 @@ func (d *DictVariable) Children() []VariableTracker {
 	return out
 }
 
-// entry finds a key's position; -1 when it is absent. It raises what hash(key) raises.
+// entry returns a key's position, -1 if it is absent. An error of hash(key) is returned.
 func (d *DictVariable) entry(tx Translator, key VariableTracker) (int, py.Object, error) {
 	k, err := d.keyObject(tx, key)
 	if err != nil {
@@ -158,7 +158,7 @@ func (d *DictVariable) remove(tx Translator, key VariableTracker) (VariableTrack
 	return v, true, nil
 }
 
-// without is a new list lacking item i.
+// without returns a new list without item i.
 func without(vs []VariableTracker, i int) []VariableTracker {
 	return append(append([]VariableTracker(nil), vs[:i]...), vs[i+1:]...)
 }
@@ -169,7 +169,7 @@ func (d *DictVariable) clear() {
 	d.version++
 }
 
-// duplicate is a new dict of the same items and class.
+// duplicate returns a new dict with the same items and class.
 func (d *DictVariable) duplicate(tx Translator) (*DictVariable, error) {
 	c := NewDict(nil)
 	c.class, c.factory = d.class, d.factory
@@ -181,7 +181,7 @@ func (d *DictVariable) duplicate(tx Translator) (*DictVariable, error) {
 	return c, nil
 }
 
-// isOrdered tells OrderedDicts: they keep their own order and compare by it.
+// isOrdered reports whether d is an OrderedDict, which keeps a separate order and compares by it.
 func (d *DictVariable) isOrdered(tx Translator) bool {
 	return !d.class.IsNull() && py.IsSubtype(d.class, tx.World().OrderedDictType)
 }
@@ -235,7 +235,7 @@ func (d *DictVariable) GetAttr(tx Translator, name string) (VariableTracker, err
 	return methodAttr(tx, d, name)
 }
 
-// lacksOwn guards that an OrderedDict of the frame has no attribute of this name in its own __dict__.
+// lacksOwn guards that an OrderedDict of the frame has no instance attribute of this name.
 func (d *DictVariable) lacksOwn(tx Translator, name string) error {
 	if d.ordered.IsNull() || d.Src == nil {
 		return nil
@@ -262,9 +262,9 @@ func (d *DictVariable) GetItem(tx Translator, key VariableTracker) (VariableTrac
 	return v, d.SetItem(tx, key, v)
 }
 
-// keyError is KeyError(key): its text is the key's repr.
+// keyError returns KeyError(key), whose text is the key's repr.
 func keyError(tx Translator, key VariableTracker) error {
-	o := &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)} // str() of the error asks the key for its text
+	o := &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)} // str() of the error calls repr() of the key
 	v, err := newException(tx, tx.World().Builtin("KeyError"), []VariableTracker{key}, nil)
 	if err == nil {
 		o.Value = v
@@ -337,7 +337,7 @@ func (d *DictVariable) Reconstruct(e Emitter) error {
 
 func isDefaultDict(class py.Object) bool { return py.TypeName(class) == "collections.defaultdict" }
 
-// DictViewVariable is d.keys(), d.values() or d.items() of a tracked dict: it shows the dict's later changes.
+// DictViewVariable is d.keys(), d.values() or d.items() of a tracked dict. It reflects the dict's later changes.
 type DictViewVariable struct {
 	Base
 	dict *DictVariable
@@ -392,7 +392,7 @@ func (v *DictViewVariable) PythonType(tx Translator) (py.Object, error) {
 	return view.Type(), nil
 }
 
-// classOrDict is OrderedDict for OrderedDicts, whose views have their own types, else dict.
+// classOrDict returns OrderedDict for OrderedDicts, whose views have their own types, else dict.
 func (d *DictVariable) classOrDict(tx Translator) py.Object {
 	if d.isOrdered(tx) {
 		return tx.World().OrderedDictType

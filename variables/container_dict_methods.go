@@ -10,10 +10,10 @@ type dictMethod struct {
 	run    func(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 }
 
-// dictMethods: name → what it does. Filled in init since methods reach Call again.
+// dictMethods maps a name to the method. Filled in init since methods reach Call again.
 var dictMethods map[string]dictMethod
 
-// orderedMethods are those that OrderedDict defines itself.
+// orderedMethods are the methods that OrderedDict overrides or adds.
 var orderedMethods map[string]dictMethod
 
 func init() {
@@ -114,7 +114,7 @@ func dictPopItem(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (V
 	return d.popAt(tx, len(d.keys)-1, nil)
 }
 
-// popAt is popitem() of the item at a position.
+// popAt implements popitem() for the item at a position.
 func (d *DictVariable) popAt(tx Translator, i int, args []VariableTracker) (VariableTracker, error) {
 	if len(d.keys) == 0 {
 		text := "popitem(): dictionary is empty"
@@ -138,7 +138,7 @@ func dictFromKeys(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw
 	return fromKeys(tx, d.class, args)
 }
 
-// fromKeys is class.fromkeys(iterable, value); class zero: dict.
+// fromKeys implements class.fromkeys(iterable, value); class zero: dict.
 func fromKeys(tx Translator, class py.Object, args []VariableTracker) (VariableTracker, error) {
 	keys, err := Unpack(tx, args[0])
 	if err != nil {
@@ -154,7 +154,7 @@ func fromKeys(tx Translator, class py.Object, args []VariableTracker) (VariableT
 	return d, nil
 }
 
-// lastArgument is the flag `last` of OrderedDict's own methods.
+// lastArgument returns the argument `last` of OrderedDict's methods.
 func lastArgument(tx Translator, args []VariableTracker, at int, kwargs []Kw) (bool, error) {
 	if len(kwargs) > 0 {
 		kw := kwargs[0]
@@ -246,7 +246,7 @@ func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) 
 	return out, nil
 }
 
-// HasKeys reports whether {**v} takes v for a mapping: its type has keys().
+// HasKeys reports whether {**v} accepts v as a mapping: its type has keys().
 func HasKeys(tx Translator, v VariableTracker) bool {
 	t, err := PythonType(tx, v)
 	if err != nil {
@@ -256,7 +256,7 @@ func HasKeys(tx Translator, v VariableTracker) bool {
 	return ok
 }
 
-// mappingPairs are the items of a dict, of an object with keys(), or of an iterable of pairs.
+// mappingPairs returns the items of a dict, of an object with keys(), or of an iterable of pairs.
 func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -319,14 +319,15 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 			}
 			return nil, err
 		}
-		if len(kv) != 2 { // the words are the class's own, and the pairs before stay in the dict
+		if len(kv) != 2 { // the error's text depends on the class, and earlier pairs stay in the dict
 			return nil, unsupported(exc.CallUnsupported, "element %d of a dict's pairs, of %d items", i, len(kv))
 		}
 		out = append(out, [2]VariableTracker{kv[0], kv[1]})
 	}
 }
 
-// pairAt is the i-th item of a sequence, or the next one of an iterator. An item that is not a pair ends the walk.
+// pairAt returns the i-th item of a sequence, or the next one of an iterator. An item that is not a pair ends the
+// iteration.
 func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, error) {
 	s, ok := v.(Sequence)
 	if !ok {
@@ -342,8 +343,8 @@ func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, err
 	return items[i], true, nil
 }
 
-// plainDict is the dict whose items CPython copies without asking its methods: a dict, or an instance of a subclass
-// that leaves iteration and look-up alone.
+// plainDict returns the dict whose items CPython copies without calling its methods: a dict, or that of an instance of
+// a subclass that does not override __iter__.
 func plainDict(tx Translator, v VariableTracker) (*DictVariable, bool) {
 	switch x := v.(type) {
 	case *DictVariable:
