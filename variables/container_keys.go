@@ -8,8 +8,8 @@ import (
 
 // keyring gives the members of a dict or a set stand-ins that CPython hashes and compares. A wholly known value is its
 // own stand-in; a tensor or another value compared by identity has one bare object() for the whole translation; a tuple
-// is the tuple of its items' stand-ins. So equality of keys, order of iteration and the errors of unhashable values are
-// CPython's.
+// is the tuple of its items' stand-ins. So CPython decides equality of keys, order of iteration and the errors of
+// unhashable values.
 type keyring struct {
 	members map[py.Object]VariableTracker // stand-ins of members that are not constants
 	users   []userKey
@@ -22,7 +22,7 @@ type userKey struct {
 	instance *ObjectVariable
 }
 
-// keyObject returns what v is as a key. It raises (Observed) what hash(v) raises.
+// keyObject returns the stand-in of v as a key. An exception of hash(v) is returned as Observed.
 func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 	return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
 }
 
-// constant is a key known wholly: hashed by CPython, now.
+// constant returns the stand-in of a fully known key, which CPython hashes now.
 func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Object, error) {
 	if err := tx.World().computable(tx, []py.Object{o}, "__hash__", "__eq__"); err != nil {
 		return py.Object{}, err
@@ -146,7 +146,8 @@ func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, er
 	return f.Fn, nil
 }
 
-// identity is the stand-in of a value compared by identity. Two values of the frame are kept apart by a guard.
+// identity returns the stand-in of a value compared by identity. A guard ensures that two values of the frame are
+// distinct.
 func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) {
 	if o, ok := tx.World().identities[v]; ok {
 		return o, nil
@@ -292,7 +293,7 @@ func (r *keyring) dropped(standIn py.Object) {
 	}
 }
 
-// usersIn are the instances with their own comparison in a key: the key itself, or items of a tuple.
+// usersIn returns the instances with their own comparison in a key: the key itself, or items of a tuple.
 func usersIn(tx Translator, standIn py.Object) []userKey {
 	if u, ok := tx.World().userHash[standIn]; ok {
 		return []userKey{u}
@@ -336,7 +337,7 @@ func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Objec
 	return nil
 }
 
-// member is the tracker of a stand-in.
+// member returns the tracker of a stand-in.
 func (r *keyring) member(standIn py.Object) VariableTracker {
 	if v, ok := r.members[standIn]; ok {
 		return v
@@ -344,7 +345,7 @@ func (r *keyring) member(standIn py.Object) VariableTracker {
 	return NewConstant(standIn, nil)
 }
 
-// clone is another keyring with the same members.
+// clone returns another keyring with the same members.
 func (r *keyring) clone() keyring {
 	c := keyring{users: append([]userKey(nil), r.users...)}
 	if r.members != nil {
@@ -356,7 +357,7 @@ func (r *keyring) clone() keyring {
 	return c
 }
 
-// guardIdentity makes a function's identity part of the translation; its code alone is guarded else.
+// guardIdentity guards a function's identity; otherwise only its code is guarded.
 func guardIdentity(tx Translator, f *FunctionVariable) {
 	if _, constant := f.Src.(*guards.ConstSource); f.Src != nil && !constant && !f.Fn.IsNull() {
 		tx.Output().AddGuards(guards.IDMatch(f.Src, tx.Output().Const(f.Fn), guards.KeepWeak))
