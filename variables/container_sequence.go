@@ -336,7 +336,7 @@ func (r *RangeVariable) Len(tx Translator) (int, error) {
 	return n, observed(err)
 }
 
-// Reconstruct implements Reconstructer: ranges are no constants of marshal's, so range(...) is called.
+// Reconstruct implements Reconstructer: a range is immutable, so it is loaded as a constant.
 func (r *RangeVariable) Reconstruct(e Emitter) error {
 	e.LoadConst(r.Value)
 	return nil

@@ -60,7 +60,7 @@ func (f *FunctionVariable) PythonType(tx Translator) (py.Object, error) {
 	return tx.World().FunctionType, nil
 }
 
-// AsConstant implements Constant: an existing function without state of the frame.
+// AsConstant implements Constant: false, since a function compares by identity and may have state of the frame.
 func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
 	return py.Object{}, false
 }
