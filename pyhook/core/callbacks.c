@@ -1,12 +1,12 @@
-/* Calls into godynamo's Python modules, internal errors, graphs that raise: see callbacks.h. What Python calls returns
- * new references, NULL with an exception. */
+/* Calls into godynamo's Python modules, internal errors, graphs that raise: see callbacks.h. Functions for
+ * Python return new references, NULL with an exception. */
 #include "callbacks.h"
 
 #include "calls/other_hook.h"
 #include "interrupt.h"
 
-/* Where each callback is found unless set_callback names another. Looked up at each use: all are cold, and a module
- * that is replaced or reloaded must not leave a stale function here. */
+/* The module of each callback, unless set_callback replaces it. Callbacks are looked up at each use: none is
+ * hot, and a module that is replaced or reloaded must not leave a stale function here. */
 static struct {
     const char *name, *module;
     PyObject *override; /* strong or NULL */

@@ -1,22 +1,22 @@
-/* Calls from the core into godynamo's Python modules, and the errors that go there: bugs of ours, and compiled graphs
- * that raise where the program does not. */
+/* Calls from the core into godynamo's Python modules, and the errors reported there: internal errors, and
+ * compiled graphs that raise although the program does not. */
 #ifndef GD_CALLBACKS_H
 #define GD_CALLBACKS_H
 
 #include "runtime.h"
 
-/* Calls one of Python's callbacks: `name` as in the table of callbacks.c, e.g. "limit_reached", with one argument
- * (borrowed). new result, or NULL with an exception. Nothing is translated while it runs. */
+/* Calls one of Python's callbacks. `name` is from the table in callbacks.c, e.g. "limit_reached"; arg is
+ * borrowed. new result, or NULL with an exception. Nothing is translated while it runs. */
 PyObject *gd_call_python(const char *name, PyObject *arg);
 
-/* Reports a bug of ours: takes the pending exception, if any, counts, and tells Python. The code that was being
- * translated gets no further attempts (gd_serve_miss). Leaves no exception. where: a short phrase; function: borrowed
- * or NULL. */
+/* Reports an internal error: takes the pending exception, if any, counts it, and calls Python. There is no
+ * further attempt to translate the code in question (gd_serve_miss). Leaves no exception. where: a short
+ * phrase; function: borrowed or NULL. */
 void gd_internal_error(const char *where, PyObject *function);
 
-/* Takes the current exception, a compiled graph's, off the error indicator: the user's own code is run instead. */
+/* Takes a compiled graph's exception from the error indicator and keeps it: the user's own code runs instead. */
 void gd_keep_graph_error(void);
-/* What gd_keep_graph_error left on this thread, given up to the caller: new reference or NULL. */
+/* Takes what gd_keep_graph_error kept on this thread: new reference or NULL. */
 static inline PyObject *
 gd_take_graph_error(void)
 {
@@ -24,10 +24,11 @@ gd_take_graph_error(void)
     gd_thread.graph_error = NULL;
     return error;
 }
-/* After the user's own code ran instead: a graph that raised where the program does not is reported. Steals error. */
+/* Ends a run of the user's own code in place of a graph that raised: the graph's error is reported if the
+ * code did not raise. Steals error. */
 void gd_graph_error_done(PyObject *error, PyObject *function, PyObject *result);
 
-/* Adds set_callback, set_translate_callback, report_internal_error to the module. 0 or -1 */
+/* Adds set_callback, set_translate_callback, report_internal_error to the module. Returns 0 or -1. */
 int gd_callbacks_init(PyObject *module);
 
 #endif

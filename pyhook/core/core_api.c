@@ -1,4 +1,4 @@
-/* The function table the Go library is given (golib.h), and its capsule for embedding tests. */
+/* The function table passed to the Go library (golib.h), and its capsule for embedding tests. */
 #include "cache/code.h"
 #include "cache/entry.h"
 #include "calls/callable.h"
@@ -9,7 +9,7 @@
 #include "torch/tensor_layout.h"
 #include "torch/torch_state.h"
 
-/* -> gd_core_api.entry_check */
+/* Implements gd_core_api.entry_check. */
 static int
 entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
             int32_t *failed_node)

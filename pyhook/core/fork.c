@@ -1,13 +1,12 @@
-/* Fork: the Go runtime does not survive it. In the child its threads are gone: a call that reaches its garbage
- * collector hangs for good, and only SIGKILL helps. So nothing of the old copy is ever called again there.
+/* The Go runtime does not survive a fork. In the child its threads are gone: a call that reaches its garbage
+ * collector hangs until SIGKILL. So the child never calls the old copy of the library again.
  *
- * That holds inside of a translation too: a backend forks, and the child returns out of it. The way back would lead
- * through Go, which may not even let a C call return (the processor it ran on is with a thread that is gone). So such a
- * child jumps from C to C, over the Go frames between: what the translation held is lost to it, one translation's
- * memory.
+ * This also holds inside a translation, if a backend forks and the child returns from it. The way back would
+ * lead through Go, which may not even let a C call return, since the thread that has its processor is gone.
+ * So such a child jumps from C to C, over the Go frames between, and leaks the memory of one translation.
  *
- * The handler only counts. Whatever carries an older count is out of date in the child: the loaded library (golib.c),
- * and the translation marks of threads that do not exist there (calls/miss.c).
+ * The atfork handler only counts. State with an older count is stale in the child: the loaded library
+ * (golib_load.c), and the translation marks of threads that do not exist there (calls/miss.c).
  */
 #include "callbacks.h"
 #include "golib_load.h"
@@ -19,11 +18,11 @@
 
 struct gd_escape {
     jmp_buf place; /* in gd_golib_translate */
-    int generation; /* of forks, when the Go library was called */
+    int generation; /* fork generation when the Go library was called */
 };
 
-/* Runs in the child between fork() and its return, perhaps without the GIL (a C library may fork from any thread): no
- * Python, no malloc, no lock. */
+/* Runs in the child before fork() returns, perhaps without the GIL, since a C library may fork on any thread:
+ * no Python, no malloc, no lock. */
 static void
 in_child(void)
 {
@@ -42,7 +41,8 @@ gd_python_returned(void)
     }
 }
 
-/* Whether the pending exception ends the user's call; if not, it is a translation's own and cleared. */
+/* Reports whether the pending exception ends the user's call. If not, it belongs to the translation and is
+ * cleared. */
 static int
 users_exception(void)
 {
@@ -85,7 +85,7 @@ gd_golib_translate(const gd_golib_api *api, const gd_request *request, gd_reply 
     return 0;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 fork_generation(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

@@ -1,7 +1,8 @@
-/* The contract between the C core (`_C`) and the Go library: flat structs and two function tables, nothing else.
+/* The contract between the C core (`_C`) and the Go library: only flat structs and two function tables.
  *
- * Both sides are compiled from this header. `_C` opens libgodynamo.so at the first miss, hands it a gd_core_api and
- * gets a gd_golib_api back. Nothing here needs libtorch; PyObject is the only CPython type named.
+ * Both sides are compiled from this header. `_C` opens libgodynamo.so at the first miss, passes it a
+ * gd_core_api and gets a gd_golib_api back. Nothing here needs libtorch; PyObject is the only CPython type
+ * named.
  *
  * Ownership words used below: borrowed (the callee must not release it), new (the receiver must release it),
  * stolen (the callee releases it, also on failure).
@@ -21,9 +22,9 @@ typedef struct _object PyObject;
 #define GD_ABI_VERSION 4
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
- * A program is an array of nodes run in order over an array of registers that hold borrowed references.
+ * A program is an array of nodes, run in order over an array of registers that hold borrowed references.
  * Registers 0 .. nslots-1 are the frame's slots (see gd_request), nslots is the globals dict, nslots+1 the builtins
- * dict; an access node reads register `src` and writes register `dst`; a check node looks at register `src`.
+ * dict. An access node reads register `src` and writes register `dst`; a check node checks register `src`.
  * The opcodes are generated from guards/kinds.table into guards/ops_gen.h. */
 typedef struct {
     uint8_t op;    /* GD_OP_*, guards/ops_gen.h */
@@ -31,7 +32,7 @@ typedef struct {
     uint16_t reserved;
     uint32_t dst;  /* register written by an access node */
     uint32_t src;  /* register read */
-    uint32_t part; /* index of the text part this node belongs to: the recompile reason when it fails */
+    uint32_t part; /* index of the text part this node belongs to: the recompile reason if the node fails */
     uint32_t a;    /* operand: constant index, position, first tensor check, ... (per op) */
     uint32_t b;    /* second operand: index of an inline cache, count, ... (per op) */
 } gd_node_spec;
@@ -42,14 +43,14 @@ typedef struct {
     uint16_t reserved;
     uint64_t static_sizes;   /* bit i: size of dimension i is compared */
     uint64_t static_strides; /* bit i: stride of dimension i is compared */
-    PyObject *example;       /* borrowed; the metadata is read from it when the entry is made, no reference is kept */
+    PyObject *example;       /* borrowed; its metadata is read when the entry is made, no reference is kept */
 } gd_tensor_spec;
 
 /* How an entry keeps the objects its program names (gd_const_spec.keep). */
 enum {
-    GD_KEEP_STRONG = 0, /* the entry holds a reference: immutable or immortal things only */
+    GD_KEEP_STRONG = 0, /* the entry holds a reference: for immutable or immortal objects only */
     GD_KEEP_WEAK = 1,   /* a weak reference whose callback clears .valid and unlinks the entry */
-    GD_KEEP_NONE = 2    /* kept alive by an owner named in an earlier check; only its address is compared */
+    GD_KEEP_NONE = 2    /* an owner named in an earlier check keeps it alive; only its address is compared */
 };
 
 typedef struct {
@@ -58,40 +59,41 @@ typedef struct {
     int32_t reserved;
 } gd_const_spec;
 
-/* Which user frames an instruction of the transformed code stands for. Rows are sorted by `start` (code unit index). A
- * row covers code units start .. end-1. `chain` indexes gd_entry_spec.chains. */
+/* The user frames that an instruction of the transformed code represents. Rows are sorted by `start` (code
+ * unit index). A row covers code units start .. end-1. `chain` indexes gd_entry_spec.chains. */
 typedef struct {
     uint32_t start, end;
     uint32_t chain;
-    /* another chain: where the user's own code raises what came from outside while this ran (calls/rerun.h). Of a
-     * graph: an operation of it, for exceptions that do not say which one they ended */
+    /* another chain: where the user's own code raises an exception from outside that arrived during this
+     * instruction (calls/rerun.h). For a graph: one of its operations, for exceptions that do not show which
+     * operation they ended */
     uint32_t place;
-    uint32_t flags; /* GD_TB_DROP: the call of a resume function; its own entry takes this one's place in a traceback */
+    uint32_t flags; /* GD_TB_DROP: the call of a resume function, whose own entry replaces this one in a traceback */
 } gd_tb_row;
 enum {
     GD_TB_DROP = 1,
     GD_TB_GRAPH = 2, /* the call of a compiled graph */
-    GD_TB_PROTECTED = 4, /* an operation whose exception has a handler in the user's code: that code runs again */
+    GD_TB_PROTECTED = 4, /* the user's code handles this operation's exception: it runs instead of this code */
 };
 
 /* gd_entry_spec.flags */
 enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
-    GD_ENTRY_NEEDS_HOOK = 2, /* it calls Python that was not inlined: install the eval-frame hook around the call */
+    GD_ENTRY_NEEDS_HOOK = 2, /* calls Python code that is not inlined: install the eval-frame hook around the call */
     GD_ENTRY_HANDS_OVER =
-        8, /* the rest of a frame, which takes over the references to its arguments (calls/tail_call.h) */
+        8, /* the rest of a frame; it takes over the references to its arguments (calls/tail_call.h) */
     GD_ENTRY_CATCHES =
-        16, /* hands what its native instruction raises to a resume function: a tail call's last argument */
+        16, /* passes its native instruction's exception to a resume function, as a tail call's last argument */
     GD_ENTRY_WATCHES =
-        32, /* with RUN_ORIGINAL: the code looks at the interpreter itself. With NEEDS_HOOK what it calls is
-                              translated only once it has come often; without, no hook is installed while it runs */
-    GD_ENTRY_RERUN = 4, /* its graph changes nothing outside itself: when the graph raises, the user's own code runs
-                                  instead, from its start, and raises (or not) as CPython does, effects included */
+        32, /* with RUN_ORIGINAL: the code examines the interpreter itself. With NEEDS_HOOK, what it calls is
+             * translated only after many calls; without, no hook is installed while it runs */
+    GD_ENTRY_RERUN = 4, /* its graph changes nothing outside itself. If the graph raises, the user's own code runs
+                         * from its start instead, and raises (or not) as in CPython, effects included */
 };
 
 typedef struct {
-    PyObject *function; /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL.
-                                      Its parameters, all positional: slots 0 .. nslots-1, then extra_regs in order */
+    PyObject *function; /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL. Its parameters,
+                         * all positional: slots 0 .. nslots-1, then extra_regs in order */
     const gd_node_spec *nodes;
     uint32_t nnodes;
     uint32_t nregs; /* slots + 2 + written registers */
@@ -101,26 +103,27 @@ typedef struct {
     uint32_t nconsts;
     uint32_t ntensors;
     const gd_tensor_spec *tensors;
-    const uint32_t *extra_regs; /* registers handed to `function` after the slots */
+    const uint32_t *extra_regs; /* registers passed to `function` after the slots */
     uint32_t nextra;
     uint32_t flags;
     const gd_tb_row *tb_rows;
     uint32_t ntb_rows;
     uint32_t reserved;
-    /* borrowed tuple of tuples of (code, globals, lasti, line), outermost first, innermost last. The outermost one is
-     * the transformed frame itself, and may have a fifth item: its variables, a tuple of (index in localsplus, index of
-     * the transformed frame's variable that has the value) and (index, -1, value). A sixth item: how often its
-     * instruction runs before it is this operation's; its complement where an exception from outside is raised in place
-     * of the operation. NULL: no rows */
+    /* borrowed tuple of chains. A chain is a tuple of (code, globals, lasti, line), outermost first. The
+     * outermost one is the transformed frame itself and may have two more items. The fifth lists its
+     * variables: a tuple of (index in localsplus, index of the transformed frame's variable that has the
+     * value) and (index, -1, value). The sixth says how often the operation's instruction runs before
+     * this run of it; it is complemented (~) if an exception from outside is raised in place of the
+     * operation. NULL: no rows */
     PyObject *chains;
     PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
-    PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: who installed it */
-    /* borrowed tuple of (name, chain), one per operation of the compiled graph, or NULL: a traceback out of the graph
-     * is given the failed one's chain (GD_TB_GRAPH). After them (name, chain, number of levels that are not the
-     * function's) of the graphs of functions that operations are given */
+    PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: what installed the guard */
+    /* borrowed tuple of (name, chain), one per operation of the compiled graph, or NULL. A traceback from the
+     * graph gets the failed operation's chain (GD_TB_GRAPH). Then (name, chain, number of levels outside the
+     * function) for the graphs of functions that operations receive */
     PyObject *operations;
     PyObject *info; /* borrowed dict: what explain() shows */
-    PyObject *orig_code; /* borrowed: the user's code object this entry stands for */
+    PyObject *orig_code; /* borrowed: the user's code object that this entry replaces */
 } gd_entry_spec;
 
 /* ---- code objects ------------------------------------------------------------------------------------------------ */
@@ -165,29 +168,30 @@ typedef struct {
 /* ---- a miss ------------------------------------------------------------------------------------------------------ */
 enum { GD_FRAME_DIRECT = 0, GD_FRAME_HOOK = 1, GD_FRAME_RESUME = 2 };
 
-/* A frame to translate. Slots: the argument slots in localsplus order (positional, keyword-only, *args tuple, **kwargs
- * dict), then the cells of function.__closure__. All borrowed, alive during the call. For RESUME the function takes all
- * it needs as positional parameters: some slots then hold cells (see Go's resume table). */
+/* A frame to translate. Its slots are the argument slots in localsplus order (positional, keyword-only, *args
+ * tuple, **kwargs dict), then the cells of function.__closure__. All are borrowed and alive during the call.
+ * A RESUME function takes everything as positional parameters, so some of its slots hold cells (see Go's
+ * resume table). */
 typedef struct {
-    PyObject *owner; /* the W whose list gets the entry */
-    PyObject *options; /* godynamo._user.options.Options of that W */
+    PyObject *owner; /* the Callable or Root that gets the entry */
+    PyObject *options; /* godynamo._user.options.Options of the owner */
     PyObject *function; /* PyFunctionObject: code, globals, closure */
-    PyObject *cache; /* gd_FrameCache (Python object) the entry will hang on */
+    PyObject *cache; /* gd_FrameCache (Python object) that will own the entry */
     PyObject *const *slots;
     uint32_t nslots;
     uint32_t nargs; /* slots that are arguments; the rest are cells */
     int32_t kind; /* GD_FRAME_* */
-    int32_t nentries; /* entries this frame has already */
-    PyObject *failures; /* borrowed list of str, reasons why each present entry did not serve; or NULL */
+    int32_t nentries; /* entries this frame already has */
+    PyObject *failures; /* borrowed list of str, the reasons why each existing entry did not serve; or NULL */
 } gd_request;
 
 enum {
-    GD_OK = 0, /* entry is new and goes on the list */
+    GD_OK = 0, /* entry is new and is added to the list */
     GD_SKIP = 1, /* this code can never be translated: mark it */
-    GD_PASS = 2, /* run this one call in CPython, and all that it calls; say nothing about others */
+    GD_PASS = 2, /* run this one call, and everything it calls, in CPython; later calls may be translated */
     GD_RAISE = 3, /* a Python exception is set: nopython, a backend that failed, KeyboardInterrupt */
-    GD_SKIP_HERE = 4, /* no more attempts for this callable: another's frame of the code may fare better */
-    GD_LEAVE = 5 /* GD_PASS for the frame alone: what it calls is served, as it is with both verdicts above */
+    GD_SKIP_HERE = 4, /* no more attempts for this callable; other frames of the code may do better */
+    GD_LEAVE = 5 /* GD_PASS for the frame alone: what it calls is served, as with GD_SKIP and GD_SKIP_HERE */
 };
 typedef struct {
     int32_t status;
@@ -195,7 +199,7 @@ typedef struct {
     PyObject *entry; /* new reference with GD_OK: a gd_GuardedCode */
 } gd_reply;
 
-/* What the core offers. Every function needs the GIL. On failure: NULL or -1 with a Python exception set. */
+/* The functions of the core. All need the GIL. On failure: NULL or -1 with a Python exception. */
 typedef struct {
     uint32_t abi;
     uint32_t size; /* sizeof(gd_core_api) */
@@ -203,38 +207,40 @@ typedef struct {
     void (*code_view_release)(gd_code_view *view);
     PyObject *(*code_new)(const gd_code_spec *spec); /* new */
     PyObject *(*entry_new)(const gd_entry_spec *spec); /* new gd_GuardedCode */
-    /* Runs the entry's program on slots: 1 holds, 0 fails (*failed_node set), -1 error. */
+    /* Runs the entry's program on slots. Returns 1 if it holds, 0 if it fails (*failed_node set), -1 on error. */
     int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
                        int32_t *failed_node);
-    /* A callable for the rest of a frame: a W of kind RESUME over `function`, in the family of `owner` (same options,
-     * limit and hook extent). new */
+    /* Returns a callable for the rest of a frame: a Callable of kind RESUME around `function`, in the family
+     * of `owner` (same options, limit and hook extent). new */
     PyObject *(*resume_new)(PyObject *owner, PyObject *function);
-    /* 1: filled; 0: not a plain dense tensor whose layout is known (use Python attributes); never raises. */
+    /* Returns 1: filled; 0: not a plain dense tensor with a known layout (use Python attributes). Never raises. */
     int (*tensor_view)(PyObject *tensor, gd_tensor_view *out);
-    /* What a W wraps. borrowed; NULL without an exception when `obj` is no W. *self gets the bound object or NULL. */
+    /* Returns the function that a Callable wraps. borrowed; NULL without an exception if `obj` is not a
+     * Callable. *self gets the bound object or NULL. */
     PyObject *(*callable_function)(PyObject *obj, PyObject **self);
-    /* To be called after whatever may have run Python, before going back into Go. In a process forked meanwhile, whose
-     * Go runtime is dead, it does not return: it goes on behind the call of translate(), whose frames are given up. */
+    /* Must be called after anything that may have run Python, before returning to Go. In a process forked
+     * meanwhile, whose Go runtime is dead, it does not return: it jumps to the caller of translate() and
+     * abandons the frames between. */
     void (*python_returned)(void);
-    /* Handlers of signals that have arrived run: 0, or -1 with an exception. They are held back otherwise while a
-     * translation runs (interrupt.h). */
+    /* Runs the handlers of signals that have arrived. Returns 0, or -1 with an exception. While a translation
+     * runs, they are otherwise held back (interrupt.h). */
     int (*check_signals)(void);
-    /* Whether an exception from outside has been noted, which the call raises whatever the reply, or that memory is
-     * out: the reply does not count then either. */
+    /* Reports whether the reply will be ignored: an exception from outside has been noted, which the call
+     * then raises, or memory is out. */
     int (*interrupted)(void);
-    /* Whether a mode is in force that records or transforms operators. */
+    /* Reports whether a mode that records or transforms operators is active. */
     int (*mode_active)(void);
-    /* New tuple: the remaining fields may grow; check `size`. */
+    /* New fields may be added at the end; check `size`. */
 } gd_core_api;
 
-/* What the Go library offers. */
+/* The functions of the Go library. */
 typedef struct {
     uint32_t abi;
     uint32_t size;
-    int (*translate)(const gd_request *request, gd_reply *reply); /* 0; fills reply */
+    int (*translate)(const gd_request *request, gd_reply *reply); /* returns 0 and fills reply */
 } gd_golib_api;
 
-/* The one symbol _C looks up: returns 0 and fills *out, or -1 (ABI mismatch). */
+/* The only symbol that _C looks up: returns 0 and fills *out, or -1 on an ABI mismatch. */
 typedef int (*gd_golib_init_fn)(const gd_core_api *core, gd_golib_api *out);
 #define GD_GOLIB_INIT "gdInit"
 

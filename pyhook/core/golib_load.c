@@ -1,4 +1,4 @@
-/* Opens the Go library: see golib_load.h. */
+/* Loads the Go library: see golib_load.h. */
 #include "golib_load.h"
 
 #include <dlfcn.h>
@@ -14,17 +14,18 @@
 
 #define LIBRARY_NAME "libgodynamo.so"
 
-/* A handle is never closed: a Go runtime cannot be unloaded. */
+/* A handle is never closed, since a Go runtime cannot be unloaded. */
 static struct {
     int tried;              /* a load was tried in this generation */
-    int generation;         /* of the process the fields below are of */
-    int ever;               /* some process up the line has loaded the library: only a copy may run now */
+    int generation;         /* fork generation of the fields below */
+    int ever;               /* this process or an ancestor has loaded the library: only a copy may be loaded now */
     int usable;
     gd_golib_init_fn init;  /* of the copy loaded last */
     gd_golib_api api;
 } lib;
 
-/* Path of the library: GODYNAMO_GOLIB, else beside this extension. 0, or -1 when it does not fit. */
+/* Writes the path of the library: GODYNAMO_GOLIB, else next to this extension. Returns 0, or -1 if it does
+ * not fit. */
 static int
 library_path(char *path, size_t size)
 {
@@ -41,8 +42,8 @@ library_path(char *path, size_t size)
     return (size_t)snprintf(path, size, "%.*s%s", dir, info.dli_fname, LIBRARY_NAME) < size ? 0 : -1;
 }
 
-/* Copies a file into a new memfd. The descriptor stays open for good: the loader knows libraries by path, and a second
- * one under the same /proc path would be taken for the first. -1 with errno. */
+/* Copies a file to a new memfd. The descriptor is never closed: the loader identifies libraries by path, and
+ * would take a second one with the same /proc path for the first. Returns -1 with errno on failure. */
 static int
 copy_to_memfd(const char *path)
 {
@@ -87,7 +88,7 @@ copy_to_memfd(const char *path)
     return out;
 }
 
-/* Loads path and runs its init. NULL, or the reason why not (static or dlerror's). */
+/* Loads path and runs its init. Returns NULL, or the reason for the failure (static or dlerror's). */
 static const char *
 load(const char *path)
 {
@@ -114,7 +115,7 @@ load(const char *path)
     return NULL;
 }
 
-/* One warning a process. Where warnings are errors, the user's call must not fail for want of our library. */
+/* Gives one warning per process. Even where warnings are errors, a missing library must not fail the user's call. */
 static void
 warn(const char *path, const char *why)
 {
@@ -129,7 +130,7 @@ const gd_golib_api *
 gd_golib_get(void)
 {
     if (lib.generation != gd_runtime.fork_generation) {
-        /* Forked since: the old copy is dead. */
+        /* A fork since the load: the old copy is dead. */
         lib.generation = gd_runtime.fork_generation;
         lib.usable = 0;
         lib.tried = 0;
@@ -138,7 +139,7 @@ gd_golib_get(void)
         return lib.usable ? &lib.api : NULL;
     }
     if (lib.ever && !gd_runtime.fork_reload) {
-        return NULL; /* not tried: the setting may change */
+        return NULL; /* not marked as tried, since the setting may change */
     }
     lib.tried = 1;
     char path[4096];
@@ -156,7 +157,7 @@ gd_golib_get(void)
             why = strerror(errno);
         }
         else {
-            /* By pid, not "self": a grandchild may get the same descriptor number. */
+            /* Name the pid, not "self", since a grandchild may get the same descriptor number. */
             char copy[64];
             snprintf(copy, sizeof(copy), "/proc/%ld/fd/%d", (long)getpid(), fd);
             why = load(copy);
@@ -169,7 +170,7 @@ gd_golib_get(void)
     return lib.usable ? &lib.api : NULL;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 golib_loaded(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

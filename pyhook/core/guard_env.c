@@ -1,5 +1,5 @@
-/* See guard_env.h. Nothing here is on the hot path. What Python calls returns new references, NULL
- * with an exception. */
+/* See guard_env.h. Nothing here is on the hot path. Functions for Python return new references, NULL with an
+ * exception. */
 #include "guard_env.h"
 
 #include "cache/entry.h"
@@ -16,7 +16,7 @@
 
 /* ---- running an entry's program from Python ---- */
 
-/* The builtins a frame with these globals would use. borrowed */
+/* Returns the builtins of a frame with these globals. borrowed */
 static PyObject *
 builtins_of(PyObject *globals)
 {
@@ -27,8 +27,8 @@ builtins_of(PyObject *globals)
     return builtins != NULL && PyDict_Check(builtins) ? builtins : PyEval_GetBuiltins();
 }
 
-/* Registers for one evaluation; the caller frees them. slots: a tuple; globals: dict, or None for the function's. NULL
- * with an exception. */
+/* Returns registers for one evaluation; the caller frees them. slots: a tuple; globals: a dict, or None for
+ * the function's. NULL with an exception. */
 static PyObject **
 registers_for(gd_GuardedCode *e, PyObject *slots, PyObject *globals)
 {
@@ -54,7 +54,8 @@ registers_for(gd_GuardedCode *e, PyObject *slots, PyObject *globals)
     return regs;
 }
 
-/* Evaluates; *failed is the node or -1. *text, when asked for, gets a new str. 0 or -1 with an exception. */
+/* Evaluates the guards. *failed is the failing node or -1. *text, if requested, gets a new str. Returns 0, or
+ * -1 with an exception. */
 static int
 evaluate(gd_GuardedCode *e, PyObject *slots, PyObject *globals, int *failed, PyObject **text)
 {
@@ -115,7 +116,8 @@ guard_check(PyObject *module, PyObject *args)
     return Py_BuildValue("(Oi)", Py_False, (int)((gd_GuardedCode *)entry)->node_parts[failed]);
 }
 
-/* Nanoseconds per evaluation over `count` of them: the figure without Python's own call. */
+/* Returns nanoseconds per evaluation, averaged over `count` of them without the overhead of Python calls:
+ * new, with the number of failures. */
 static PyObject *
 guard_time(PyObject *module, PyObject *args)
 {
@@ -139,7 +141,7 @@ guard_time(PyObject *module, PyObject *args)
     return Py_BuildValue("(di)", ns, failures);
 }
 
-/* Tests: calls a Python function and treats its exception as the call path treats one of the entry's function. */
+/* For tests: calls a Python function and handles its exception as the call path does for an entry's function. */
 static PyObject *
 entry_call(PyObject *module, PyObject *args)
 {
@@ -155,7 +157,7 @@ entry_call(PyObject *module, PyObject *args)
     return result;
 }
 
-/* ---- what the text needs to know of an entry ---- */
+/* ---- what the guard text reads of an entry ---- */
 
 static PyObject *
 entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
@@ -177,7 +179,7 @@ entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
             alive = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(e->weakrefs, j)) == object;
         }
         if (!alive) {
-            break; /* neither held nor watched: kept by an owner, which may have gone */
+            break; /* kept alive by an owner, which may be gone: neither held nor watched here */
         }
         return Py_NewRef(object);
     }
@@ -185,7 +187,7 @@ entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
     return NULL;
 }
 
-/* new tuple, or NULL with an exception */
+/* Returns a new tuple, or NULL with an exception. */
 static PyObject *
 dims_tuple(const int64_t *dims, int n)
 {
@@ -288,7 +290,7 @@ static PyMethodDef entry_methods[] = {
 
 /* ---- making an entry from a dict ---- */
 
-/* What a spec points to while an entry is made. */
+/* The memory that a spec points to while an entry is made. */
 typedef struct {
     gd_node_spec *nodes;
     gd_const_spec *consts;
@@ -298,8 +300,8 @@ typedef struct {
     PyObject *held; /* sequences whose items are borrowed */
 } spec_memory;
 
-/* Item of the dict as a fast sequence, kept in memory->held; an empty tuple when absent. borrowed, NULL with an
- * exception */
+/* Returns an item of the dict as a tuple, kept in memory->held; an empty tuple if absent. borrowed, NULL with
+ * an exception */
 static PyObject *
 sequence_of(PyObject *dict, const char *name, spec_memory *memory)
 {
@@ -322,7 +324,7 @@ array_for(PyObject *sequence, size_t size)
     return array;
 }
 
-/* An operation by number or by name. */
+/* Returns the number of an operation given by number or name, or -1. */
 static int
 op_number(PyObject *op)
 {
@@ -434,7 +436,7 @@ number_of(PyObject *dict, const char *name)
     return item != NULL ? (uint32_t)PyLong_AsUnsignedLongMask(item) : 0;
 }
 
-/* borrowed, or NULL where absent or None */
+/* Returns an item of the dict: borrowed, NULL if absent or None. */
 static PyObject *
 object_of(PyObject *dict, const char *name)
 {
@@ -479,9 +481,9 @@ make_entry(PyObject *module, PyObject *dict)
     return entry;
 }
 
-/* ---- helpers of the text that only C can do without making or running anything ---- */
+/* ---- helpers of the guard text that only C can implement without creating objects or running code ---- */
 
-/* The instance attribute; borrowed, NULL when absent. name: str */
+/* Returns the instance attribute; borrowed, NULL if absent. name: str */
 static PyObject *
 own_attribute(PyObject *object, PyObject *name)
 {
@@ -516,8 +518,8 @@ ends_in_code_at(PyObject *Py_UNUSED(module), PyObject *args)
     return ends < 0 ? NULL : PyBool_FromLong(ends);
 }
 
-/* What an evaluation of the guard text holds of a variable (_guard_env.eval_text), beside what is there as well when C
- * evaluates. */
+/* The references to a variable that an evaluation of the guard text (_called/guard_env.py: eval_text) holds,
+ * beyond those that also exist when C evaluates. */
 enum { TEXT_HOLDS = 6 };
 
 static PyObject *
@@ -646,7 +648,7 @@ static PyMethodDef functions[] = {
 int
 gd_guard_env_init(PyObject *module)
 {
-    gd_GuardedCode_Type.tp_methods = entry_methods; /* the type is the entries', which know nothing of this file */
+    gd_GuardedCode_Type.tp_methods = entry_methods; /* the file that defines the type does not depend on this one */
     if (gd_pycompat_guard_check() < 0 || PyModule_AddType(module, &gd_GuardedCode_Type) < 0
         || PyModule_AddFunctions(module, functions) < 0) {
         return -1;

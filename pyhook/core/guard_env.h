@@ -1,11 +1,10 @@
-/* Guards as Python sees them: entries made and checked from tests, and the helpers that make the guard text
- * executable. */
+/* Guards for Python: entries made and checked by tests, and the helpers that make the guard text executable. */
 #ifndef GD_GUARD_ENV_H
 #define GD_GUARD_ENV_H
 
 #include "pycompat.h"
 
-/* Adds the GuardedCode type, make_entry, guard_check and the helpers to the module. 0 or -1 */
+/* Adds the GuardedCode type, make_entry, guard_check and the helpers to the module. Returns 0 or -1. */
 int gd_guard_env_init(PyObject *module);
 
 #endif

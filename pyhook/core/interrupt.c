@@ -4,9 +4,9 @@
 #include <opcode.h>
 #include <signal.h>
 
-static PyObject *look; /* strong: a Python function that does nothing. CPython looks for requests where it begins. */
+static PyObject *look; /* strong: a Python function that does nothing. CPython looks for requests when it starts. */
 
-/* Ends a hold for a while; what it returns goes to hold_again. */
+/* Suspends a hold. Pass the result to hold_again. */
 static int
 let_through(void)
 {
@@ -53,14 +53,14 @@ gd_look_code(void)
 int
 gd_look_for_requests(void)
 {
-    if (PyErr_CheckSignals() < 0) { /* before `look`: a signal's handler is given the frame that runs now */
+    if (PyErr_CheckSignals() < 0) { /* before `look`, since a signal handler receives the frame that runs now */
         return -1;
     }
     PyObject *none = PyObject_CallNoArgs(look);
     if (none == NULL) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
-        Py_CLEAR(traceback); /* one frame: that of `look` */
+        Py_CLEAR(traceback); /* it has one entry: the frame of `look` */
         PyErr_Restore(type, value, traceback);
         return -1;
     }
@@ -78,8 +78,8 @@ is_signal_number(PyObject *value)
     return n > 0 && n < NSIG;
 }
 
-/* Whether this code may be that of the signal's handler: a function's own, any where another kind of object is
- * called. */
+/* Reports whether this code may be the signal handler's. For a handler that is a function, it must be its
+ * code; for another kind of callable, any code may be. */
 static int
 may_handle(PyObject *number, PyCodeObject *code)
 {
@@ -96,7 +96,7 @@ may_handle(PyObject *number, PyCodeObject *code)
     if (PyFunction_Check(fn)) {
         may = PyFunction_GET_CODE(fn) == (PyObject *)code;
     }
-    else { /* SIG_DFL, SIG_IGN, no handler of Python's, default_int_handler: none of them has a frame */
+    else { /* SIG_DFL, SIG_IGN, a handler not set by Python, default_int_handler: none of these has a frame */
         may = fn != Py_None && !PyLong_Check(fn) && !PyCFunction_Check(fn);
     }
     Py_DECREF(handler);
@@ -115,7 +115,7 @@ gd_is_signal_handler(PyFrameObject *frame)
     int flags = code->co_flags, n = code->co_argcount + code->co_kwonlyargcount;
     for (int i = 0; i < n; i++) {
         PyObject *value = gd_py_frame_value(frame, i);
-        /* Some handlers drop the frame, and our tracebacks replace frames: the signal's number still precedes it. */
+        /* Some handlers drop the frame, and our tracebacks replace frames. The signal's number still precedes it. */
         int other = i > 0 && (value == NULL || value == Py_None || PyFrame_Check(value))
                     && is_signal_number(gd_py_frame_value(frame, i - 1));
         if (value == caller || (other && may_handle(gd_py_frame_value(frame, i - 1), code))) {
@@ -139,8 +139,8 @@ has_arguments(PyObject *value)
            && PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) > 0;
 }
 
-/* Whether C raises exceptions of this class by itself: CPython's own, and those of the libraries that operations are
- * written in. */
+/* Reports whether C code raises exceptions of this class by itself: CPython's own classes, and those of the
+ * libraries that implement operations. */
 static int
 raised_by_libraries(PyTypeObject *type)
 {
@@ -163,7 +163,7 @@ raised_by_libraries(PyTypeObject *type)
     return 0;
 }
 
-/* Whether the innermost frame of the traceback raised the exception itself. */
+/* Reports whether the innermost frame of the traceback raised the exception itself. */
 static int
 raised_by_python(PyObject *traceback)
 {
@@ -209,8 +209,9 @@ gd_interrupted(void)
     return gd_thread.interruption != NULL || gd_thread.no_memory;
 }
 
-/* gd_came_from_outside for calls that the translator makes: much is computed by CPython there, so that StopIteration
- * and its like come out of C without arguments. */
+/* Reports whether the exception of a call that the translator made came from outside. Unlike
+ * gd_came_from_outside it allows for exceptions that come out of C without arguments, such as StopIteration,
+ * since CPython computes much in such calls. */
 static int
 noteworthy(PyObject *type, PyObject *value, PyObject *traceback)
 {
@@ -240,7 +241,7 @@ gd_note_interruption(void)
     PyErr_Restore(type, value, traceback);
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
@@ -249,7 +250,8 @@ came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
         return PyErr_Format(PyExc_TypeError, "an exception is needed, not %s", Py_TYPE(error)->tp_name);
     }
     PyObject *traceback = PyException_GetTraceback(error);
-    /* Torch writes where it was into the arguments of what passes through, so a backend's are not looked at. */
+    /* Torch adds its position to the arguments of exceptions that pass through, so a backend's arguments are
+     * not considered. */
     int outside = noteworthy((PyObject *)Py_TYPE(error), NULL, traceback);
     Py_XDECREF(traceback);
     if (outside && gd_thread.translating > 0 && gd_thread.interruption == NULL) {

@@ -1,11 +1,12 @@
-/* The one door to CPython: every C file of the core includes this header and no other of CPython.
+/* The only header through which the C files of the core include CPython's headers.
  *
- * Public headers come first, then the internal ones of the running minor version through py3xx/internals.h, which also
- * gives the version's facts the names used elsewhere (gd_py_*). A version nobody has checked does not compile: field
- * offsets and calling conventions of internal structs change silently between minors.
+ * Public headers come first, then the internal ones of the running minor version, through py3xx/internals.h.
+ * That file also gives version-specific facts the names used elsewhere (gd_py_*). An unchecked version does
+ * not compile, since field offsets and calling conventions of internal structs change silently between minor
+ * versions.
  *
- * Ownership in the core: arguments are borrowed; the result is a new reference, NULL with an exception set on failure.
- * A comment says where a function differs; docs/style.md has the words.
+ * Ownership in the core: arguments are borrowed; the result is a new reference, NULL with an exception on
+ * failure. A comment says where a function differs; docs/style.md defines the words.
  */
 #ifndef GD_PYCOMPAT_H
 #define GD_PYCOMPAT_H

@@ -1,5 +1,5 @@
-/* Settings, modes, counters, headroom: see runtime.h. What Python calls returns new references,
- * NULL with an exception. */
+/* Settings, modes, counters, headroom: see runtime.h. Functions for Python return new references, NULL with
+ * an exception. */
 #include "runtime.h"
 
 #include <pthread.h>
@@ -42,7 +42,7 @@ void
 gd_update_special(int delta)
 {
     if (disabled_generation != gd_runtime.fork_generation) {
-        /* The other threads are not in this child; gd_thread.mode is the new one already. */
+        /* The other threads are not in this child; gd_thread.mode is already the new one. */
         disabled_generation = gd_runtime.fork_generation;
         disabled_threads = gd_thread.mode == GD_MODE_DISABLED;
     }
@@ -66,7 +66,7 @@ get_config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return out;
 }
 
-/* Checks every setting before the first is changed: all or none. */
+/* Checks every setting before changing any: all or none. Returns None (new), or NULL with an exception. */
 static PyObject *
 set_config(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 {
@@ -183,8 +183,8 @@ PyObject *
 gd_import(const char *name)
 {
     PyObject *text = PyUnicode_FromString(name);
-    /* It gives a dotted name's first part. A module that another thread is importing it waits for, which a look into
-     * sys.modules alone would not do; one that is there runs no Python. */
+    /* The import returns the first part of a dotted name. Unlike a lookup in sys.modules alone, it waits for
+     * a module that another thread is importing. If the module is there, no Python code runs. */
     PyObject *top = text != NULL ? PyImport_ImportModuleLevelObject(text, NULL, NULL, NULL, 0) : NULL;
     PyObject *module = top != NULL ? PyImport_GetModule(text) : NULL;
     if (top != NULL && module == NULL && !PyErr_Occurred()) {
@@ -220,7 +220,7 @@ gd_stack_headroom(void)
             }
             pthread_attr_destroy(&attr);
         }
-        /* Where the bounds cannot be had, an empty range: every address lies outside it. */
+        /* If the bounds are unavailable, use an empty range: every address is outside it. */
         t->stack_low = (char *)low + guard;
         t->stack_high = (char *)low + size;
         if (low == NULL) {

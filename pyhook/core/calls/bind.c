@@ -1,8 +1,9 @@
-/* Arguments of a call to the slots of a frame: see calls/bind.h. */
+/* Binding of call arguments to frame slots: see calls/bind.h. */
 #include "calls/bind.h"
 
-/* Index of the parameter named `key` among names[from .. to), or -1. Keywords are interned nearly always, so identity
- * is tried on all before text on any. Both sides are exact str: no user code runs. */
+/* Returns the index of the parameter named `key` among names[from .. to), or -1. Keywords are nearly always
+ * interned, so identity is tried on all names before equality. Both sides are exact str, so no user code
+ * runs. */
 static Py_ssize_t
 find_parameter(PyObject *names, Py_ssize_t from, Py_ssize_t to, PyObject *key)
 {
@@ -19,7 +20,7 @@ find_parameter(PyObject *names, Py_ssize_t from, Py_ssize_t to, PyObject *key)
     return -1;
 }
 
-/* Fills slots left empty from __defaults__ and __kwdefaults__. Same results as gd_bind. */
+/* Fills the empty slots from __defaults__ and __kwdefaults__. Returns the same values as gd_bind. */
 static int
 fill_defaults(PyFunctionObject *function, PyCodeObject *code, PyObject *names, Py_ssize_t given, PyObject **slots)
 {
@@ -43,7 +44,7 @@ fill_defaults(PyFunctionObject *function, PyCodeObject *code, PyObject *names, P
         PyObject *kwdefaults = function->func_kwdefaults;
         PyObject *value = kwdefaults != NULL ? PyDict_GetItemWithError(kwdefaults, PyTuple_GET_ITEM(names, i)) : NULL;
         if (value == NULL) {
-            PyErr_Clear(); /* whatever it was, CPython meets it again */
+            PyErr_Clear(); /* CPython raises the error again */
             return 0;
         }
         slots[i] = Py_NewRef(value);
@@ -87,7 +88,7 @@ bind_into(PyFunctionObject *function, PyCodeObject *code, PyObject *names, PyObj
     for (Py_ssize_t k = 0; k < nkw; k++) {
         PyObject *key = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
         if (!PyUnicode_CheckExact(key)) {
-            return 0; /* f(**{str_subclass: 1}): comparing may run its __eq__ */
+            return 0; /* f(**{str_subclass: 1}): the comparison may run the subclass's __eq__ */
         }
         Py_ssize_t i = find_parameter(names, code->co_posonlyargcount, total, key);
         if (i >= 0) {

@@ -1,20 +1,22 @@
-/* Attributes and methods of W: see calls/callable_attrs.h. Two tables say where each comes from.
+/* Attributes and methods of a Callable: see calls/callable_attrs.h. Two tables map each name to its getter or
+ * field.
  *
- * Getters and methods return a new reference, NULL with an exception set. */
+ * Getters and methods return a new reference, or NULL with an exception.
+ */
 #include "calls/callable_attrs.h"
 
 #include <stddef.h>
 
 #include "calls/callable.h"
 
-/* Borrowed from W: the object that was optimized, else W's function. */
+/* Returns the object that was optimized, else the Callable's function: borrowed. */
 static PyObject *
 wrapped_of(gd_Callable *w)
 {
     return w->wrapped != NULL ? w->wrapped : (PyObject *)w->function;
 }
 
-/* ---- names: W's own where set (functools.update_wrapper sets them), else those of what is wrapped ---- */
+/* ---- names: the Callable's own if set (functools.update_wrapper sets them), else the wrapped object's ---- */
 
 static PyObject *
 get_name(PyObject *op, void *name)
@@ -26,7 +28,7 @@ get_name(PyObject *op, void *name)
             return Py_NewRef(own);
         }
     }
-    PyObject *of = Py_NewRef(wrapped_of(w)); /* its hooks may set __wrapped__ */
+    PyObject *of = Py_NewRef(wrapped_of(w)); /* its hooks may replace __wrapped__ */
     PyObject *value = PyObject_GetAttrString(of, name);
     Py_DECREF(of);
     return value;
@@ -51,7 +53,7 @@ set_name(PyObject *op, PyObject *value, void *name)
     return 0;
 }
 
-/* ---- the function's own fields: read and written through ---- */
+/* ---- fields of the function, read and written through ---- */
 
 static PyObject *
 get_field(PyObject *op, void *name)
@@ -66,7 +68,7 @@ set_field(PyObject *op, PyObject *value, void *name)
     return value != NULL ? PyObject_SetAttrString(function, name, value) : PyObject_DelAttrString(function, name);
 }
 
-/* ---- W's own ---- */
+/* ---- fields of the Callable itself ---- */
 
 static PyObject *
 get_wrapped(PyObject *op, void *Py_UNUSED(closure))
@@ -151,7 +153,7 @@ gd_callable_repr(PyObject *op)
     return text;
 }
 
-/* ---- copying and pickling, as functions do ---- */
+/* ---- copying and pickling, as for functions ---- */
 
 static PyObject *
 callable_copy(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -159,8 +161,8 @@ callable_copy(PyObject *op, PyObject *Py_UNUSED(ignored))
     return Py_NewRef(op);
 }
 
-/* A string tells pickle to look the name up in __module__ and to insist that it finds this very object: importable
- * decorated functions pickle, others give PicklingError, both as plain functions. */
+/* Returns a str (new), which tells pickle to look the name up in __module__ and to insist on finding this
+ * very object. Importable decorated functions pickle and others raise PicklingError, as plain functions do. */
 static PyObject *
 callable_reduce(PyObject *op, PyObject *Py_UNUSED(ignored))
 {

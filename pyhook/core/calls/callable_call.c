@@ -1,4 +1,4 @@
-/* The calls of W: see calls/callable_call.h. */
+/* Calls of a Callable: see calls/callable_call.h. */
 #include "calls/callable_call.h"
 
 #include "callbacks.h"
@@ -13,13 +13,13 @@
 
 /* ---- the user's own function ---- */
 
-/* Calls the function as CPython would, with self before the arguments. new, or NULL with an exception, as from any
- * vectorcall */
+/* Calls the function as CPython would, with self before the arguments. new, or NULL with an exception, as for
+ * any vectorcall */
 static PyObject *
 call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     PyObject *function = (PyObject *)w->function, *self = w->self_object;
-    if (w->kind == GD_FRAME_RESUME) { /* its calls are positional */
+    if (w->kind == GD_FRAME_RESUME) { /* a resume function takes positional arguments only */
         return gd_call_handing_over(gd_py_thread_state(), w->function->vectorcall, function, args, nargsf);
     }
     if (self == NULL) {
@@ -27,7 +27,7 @@ call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kw
     }
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     if (nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) {
-        /* The caller lends the place before its arguments. */
+        /* PY_VECTORCALL_ARGUMENTS_OFFSET lends us the element before args. */
         PyObject **place = (PyObject **)args - 1, *lent = *place;
         *place = self;
         PyObject *result = w->function->vectorcall(function, place, (size_t)nargs + 1, kwnames);
@@ -51,8 +51,8 @@ call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kw
     return result;
 }
 
-/* The same inside an extent of the family: new. The frame of the function itself is not served again: its verdict is
- * known. */
+/* Calls the function inside an extent of its family: new. The hook does not serve the function's own frame,
+ * which has been judged already. */
 static PyObject *
 call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -66,12 +66,12 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
     return result;
 }
 
-/* A frame that cannot be translated says nothing of what it calls: that is served, as torch.compile serves it. Since
- * CPython runs calls slower under a hook, only one call in so many is made under it after that many that found nothing
- * to serve. */
+/* When a frame cannot be translated, the functions it calls may still be: they are served, as under
+ * torch.compile. But CPython runs calls slower under a hook, so after this many calls that served nothing,
+ * only one call in this many runs under the hook. */
 #define GD_IDLE_CALLS 64
 
-/* The user's own function of such a frame: new, or NULL with an exception */
+/* Calls the user's own function for a frame that cannot be translated. new, or NULL with an exception */
 static PyObject *
 call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -99,7 +99,8 @@ call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     return result;
 }
 
-/* Does with a call what gd_serve says in how. result: of a served call, stolen. new, or NULL with an exception */
+/* Finishes a call according to `how`, the result of gd_serve. result: of a served call, stolen. new, or NULL
+ * with an exception */
 static __attribute__((noinline)) PyObject *
 finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObject *const *args, size_t nargsf,
        PyObject *kwnames)
@@ -142,9 +143,9 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     return result;
 }
 
-/* ---- calls: their results are new references, NULL with an exception ---- */
+/* ---- calls: results are new references, NULL with an exception ---- */
 
-/* Makes the FrameCache fit the function's present code. 0, or -1 with an exception. */
+/* Replaces the FrameCache by one for the function's current code. Returns 0, or -1 with an exception. */
 static int
 renew_cache(gd_Callable *w)
 {
@@ -156,8 +157,8 @@ renew_cache(gd_Callable *w)
     return 0;
 }
 
-/* Slots by the general way: keywords, defaults, *args, **kwargs. Every slot is held during the call, since a default
- * may be replaced meanwhile. new, or NULL with an exception */
+/* Serves a call after binding its arguments in general: keywords, defaults, *args, **kwargs. Every slot is
+ * held during the call, since a default may be replaced meanwhile. new, or NULL with an exception */
 static PyObject *
 call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
            size_t nargsf, PyObject *kwnames)
@@ -188,7 +189,7 @@ call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject
         return call_original(w, args, nargsf, kwnames);
     }
     gd_copy_cells(cache, w->function, regs);
-    /* The registers after the slots are overwritten by the entry: what is released later is remembered apart. */
+    /* The entry overwrites the registers after the slots, so the references to release later are kept separately. */
     uint32_t nheld = cache->nargs;
     PyObject *small[GD_SMALL_REGS];
     PyObject **held = nheld > GD_SMALL_REGS ? PyMem_Malloc(nheld * sizeof(PyObject *)) : small;
@@ -210,11 +211,11 @@ call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject
     return finish(tstate, w, how, result, args, nargsf, kwnames);
 }
 
-/* An empty dict that nothing else refers to, kept for the next **kwargs; or NULL. Nearly every call of a module brings
- * no keywords, and a dict made for it is dropped unread. */
+/* An empty dict that nothing else refers to, kept for the next **kwargs, or NULL. Nearly every call of a
+ * module has no keywords, and drops its **kwargs dict unread. */
 static PyObject *spare_kwargs;
 
-/* new */
+/* Returns an empty dict: new, or NULL with an exception. */
 static inline PyObject *
 take_kwargs(void)
 {
@@ -223,7 +224,8 @@ take_kwargs(void)
     return dict != NULL ? dict : PyDict_New();
 }
 
-/* Steals the dict. One that was ever used is let go: its table and its tracking would show. */
+/* Takes back a dict from take_kwargs. Steals it. A dict that was ever used is freed, since its key table and
+ * GC tracking would be visible. */
 static inline void
 give_kwargs(PyObject *dict)
 {
@@ -235,9 +237,9 @@ give_kwargs(PyObject *dict)
     }
 }
 
-/* A call without keywords of code with *args or **kwargs that fills its other slots by position: how modules are
- * called. Those slots are held by the caller. new, or NULL with an exception; *done = 0 when the general way is to be
- * taken. */
+/* Serves a call without keywords of code that has *args or **kwargs, when all other slots are filled by
+ * position, as in calls of modules. The caller holds those slots. new, or NULL with an exception; *done = 0
+ * if call_bound must be used instead. */
 static inline PyObject *
 call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
           size_t nargsf, int *done)
@@ -283,8 +285,8 @@ call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject 
     return GD_LIKELY(how == GD_SERVED) ? result : finish(tstate, w, how, result, args, nargsf, NULL);
 }
 
-/* A call whose register array does not fit the stack frame, or that binds arguments: new, or NULL with an exception.
- * Kept out of the hot path's stack frame. */
+/* Serves a call that binds arguments, or whose register array does not fit the C stack frame: new, or NULL
+ * with an exception. Kept out of line to keep the hot path's stack frame small. */
 static __attribute__((noinline)) PyObject *
 call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject *const *args, size_t nargsf,
              PyObject *kwnames)
@@ -308,8 +310,8 @@ call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObje
     return result;
 }
 
-/* The slow door: everything the hot path has no time to ask. The result of the call: new, or NULL with an exception;
- * *done = 0 when the call may go on (w->cache then fits the function's code). */
+/* Makes the checks that the hot path skips. Returns the result of the call: new, or NULL with an exception;
+ * *done = 0 if the hot path may continue (w->cache then matches the function's code). */
 static __attribute__((noinline)) PyObject *
 slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames, int *done)
 {
@@ -325,10 +327,10 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
         return call_original(w, args, nargsf, kwnames);
     }
     if (gd_runtime.special) {
-        gd_update_special(0); /* the thread that asked for it may not be in this forked child */
+        gd_update_special(0); /* the thread that set it may not exist in this forked child */
     }
-    /* Calls through W use C stack where CPython's would not: under a raised recursion limit they must not run off its
-     * end. */
+    /* Calls through a Callable use C stack where CPython's would not. Under a raised recursion limit they
+     * must not overflow it. */
     if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_MIN) {
         PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is used up");
         return NULL;
@@ -349,7 +351,8 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     return NULL;
 }
 
-/* The hot path: arguments to registers, programs, the function of the entry that holds. new; NULL with an exception */
+/* The hot path: copies the arguments to registers, runs the guard programs, and calls the function of the
+ * first entry whose guards hold. new; NULL with an exception */
 static inline __attribute__((always_inline)) PyObject *
 call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -368,7 +371,7 @@ call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     Py_ssize_t nself = w->self_object != NULL;
     PyObject *result = NULL;
-    Py_INCREF(cache); /* a guard in Python or a translation may replace it */
+    Py_INCREF(cache); /* a Python guard or a translation may replace w->cache */
     if (GD_UNLIKELY(kwnames != NULL || nargs + nself != cache->positional || cache->max_regs > GD_SMALL_REGS)) {
         result = call_general(tstate, w, cache, args, nargsf, kwnames);
     }
@@ -405,8 +408,8 @@ gd_cleared_vectorcall(PyObject *Py_UNUSED(op), PyObject *const *Py_UNUSED(args),
 
 /* ---- tail calls ---- */
 
-/* Calls a W of any kind to its end or its next tail call: what the vectorcall of a DIRECT one does before it follows
- * tail calls. new, or NULL with an exception */
+/* Calls a Callable of any kind until it returns a value or its next tail call. It is the vectorcall of a
+ * DIRECT one without the loop that follows tail calls. new, or NULL with an exception */
 static PyObject *
 call_once(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -416,7 +419,8 @@ call_once(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     return call(op, args, nargsf, kwnames);
 }
 
-/* The user's frame goes on in another: what the one that has ended holds is not its any more. */
+/* Clears the frame object that made the tail call. The user's frame continues in another one, which now owns
+ * the variables. */
 static void
 clear_frame(gd_TailCall *t)
 {
@@ -438,11 +442,11 @@ gd_run_tail_calls(PyObject *result)
         if (GD_UNLIKELY(t->frame != NULL)) {
             clear_frame(t);
         }
-        /* The rest of the frame has not begun, so its own code can raise what arrives now: at the first place where
-         * CPython looks. */
+        /* The rest of the frame has not started. If a request is pending (a signal, an asynchronous
+         * exception), the frame's own code runs and raises the exception at CPython's first check. */
         if (GD_UNLIKELY(gd_py_has_requests(tstate)) && !gd_thread.holds && gd_look_for_requests() < 0) {
             gd_rerun_prepare(NULL, 1);
-            gd_thread.tail = t; /* its frame takes the variables over here, too */
+            gd_thread.tail = t; /* the frame started below takes over the variables as well */
             result = finish(tstate, t->w, GD_RUN_ORIGINAL_AGAIN, NULL, t->args, (size_t)Py_SIZE(t), NULL);
             Py_DECREF(t);
             continue;

@@ -1,5 +1,5 @@
-/* W, the callable behind optimize(): its making and its type. Its calls are in calls/callable_call.c, its attributes in
- * calls/callable_attrs.c. */
+/* The Callable type that optimize() returns, and its constructors. calls/callable_call.c has its calls,
+ * calls/callable_attrs.c its attributes. */
 #include <stddef.h>
 
 #include "calls/callable.h"
@@ -7,7 +7,7 @@
 #include "calls/callable_call.h"
 #include "calls/tail_call.h"
 
-/* new W; borrows all. self and wrapped may be NULL. */
+/* Returns a new Callable. Borrows all arguments; self and wrapped may be NULL. */
 static PyObject *
 make(PyFunctionObject *function, PyObject *self, gd_Root *root, PyObject *wrapped, int kind)
 {
@@ -34,7 +34,7 @@ make(PyFunctionObject *function, PyObject *self, gd_Root *root, PyObject *wrappe
     return (PyObject *)w;
 }
 
-/* tp_new: new W, or NULL with an exception */
+/* Implements tp_new: new Callable, or NULL with an exception */
 static PyObject *
 callable_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
 {
@@ -71,7 +71,7 @@ callable_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
         }
     }
     PyObject *w = make(function, self, family, wrapped, GD_FRAME_DIRECT);
-    /* What functools.update_wrapper does: the attributes a user put on the function are the wrapper's too. */
+    /* As functools.update_wrapper does, copy the attributes that the user set on the function. */
     if (w != NULL && (wrapped == NULL || method != NULL) && function->func_dict != NULL
         && PyDict_GET_SIZE(function->func_dict) > 0) {
         ((gd_Callable *)w)->dict = PyDict_Copy(function->func_dict);
@@ -117,7 +117,7 @@ gd_resume_new(PyObject *owner, PyObject *function)
     return make((PyFunctionObject *)function, NULL, root, NULL, GD_FRAME_RESUME);
 }
 
-/* ---- the type: its slots return new references, NULL with an exception ---- */
+/* ---- the type: slots return new references, NULL with an exception ---- */
 
 static int
 callable_traverse(gd_Callable *w, visitproc visit, void *arg)
@@ -131,7 +131,7 @@ callable_traverse(gd_Callable *w, visitproc visit, void *arg)
     return 0;
 }
 
-/* The function stays: names and repr read it, and it breaks its own cycles. */
+/* Keeps the function: names and repr read it, and it breaks its own reference cycles. */
 static int
 callable_clear(gd_Callable *w)
 {
@@ -148,7 +148,8 @@ static void
 callable_dealloc(gd_Callable *w)
 {
     PyObject_GC_UnTrack(w);
-    /* A chain of W, each in the closure of the one before, must not use C stack by its length. */
+    /* In a chain of Callables, each is in the closure of the one before: freeing it must not recurse to the
+     * chain's length. */
     Py_TRASHCAN_BEGIN(w, callable_dealloc) if (w->weakreflist != NULL)
     {
         PyObject_ClearWeakRefs((PyObject *)w);
@@ -159,7 +160,7 @@ callable_dealloc(gd_Callable *w)
     Py_TRASHCAN_END
 }
 
-/* As a function's: unbound in a class, a bound method on an instance. */
+/* Binds as a function does: not in a class, to a method on an instance. new, or NULL with an exception */
 static PyObject *
 callable_descr_get(PyObject *op, PyObject *instance, PyObject *Py_UNUSED(owner))
 {

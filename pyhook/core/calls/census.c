@@ -1,4 +1,4 @@
-/* The census of what CPython runs: see calls/census.h. */
+/* The census of the instructions that CPython runs: see calls/census.h. */
 #include "calls/census.h"
 
 #include "cache/extra_state.h"
@@ -7,74 +7,75 @@
 
 #include <opcode.h>
 
-/* What the `ask` callback is asked; see _explain/census.py. */
+/* Questions to the `ask` callback; see _explain/census.py. */
 enum { ASK_CODE, ASK_FUNCTION, ASK_CALLEE };
-/* Its answers about code ... */
+/* Answers about code ... */
 enum { OF_LIBRARY, OF_USER, HIDDEN };
-/* ... and about C functions: whether a call is one of torch. */
+/* ... and about C functions: whether a call of it counts as a torch call. */
 enum { NOT_TORCH, TORCH, TORCH_WITH_TENSOR };
 
-/* How deep the arguments of a builtin such as sum() are searched for tensors. */
+/* Items of a list or tuple argument, as of sum(), that are searched for tensors. */
 #define MAX_SEARCHED 64
 
-/* One code object. */
+/* What is known of one code object. */
 typedef struct tally tally;
 typedef struct {
     PyCodeObject *code; /* strong */
-    PyObject *bytes;    /* strong: its instructions, not specialised */
+    PyObject *bytes;    /* strong: its instructions, not specialized */
     int kind;           /* OF_* */
     int ours;           /* made by a translation */
     tally *tallies;
-    PyObject *callees;  /* strong dict or NULL: unit of a call → what was called there first, as text */
+    PyObject *callees;  /* strong dict or NULL: unit of a call → text for the first callee there */
 } seen;
 
-/* Why frames are CPython's: their own reason, noted by the core, or the instruction of the transformed function beneath
- * which they run. Of transformed functions: the instruction that called them. */
+/* Why CPython runs a frame: a reason noted by the core, or the instruction of the transformed function that
+ * called it. For a transformed function itself: the instruction that called it. */
 typedef struct {
     seen *by;
-    int unit;   /* of the transformed function (of who called it), or -1 */
+    int unit;   /* code unit of the call in `by`, or -1 */
     int reason; /* GD_COUNT_*, or -1 */
 } cause;
 
-/* What was run of one code object for one cause, by code unit. */
+/* Counts of what ran of one code object for one cause, by code unit. */
 struct tally {
     tally *next;
     seen *of;
     int cause;
-    unsigned long starts; /* frames; of generators, each time they go on */
+    unsigned long starts; /* frames started; for generators, each resumption */
     Py_ssize_t n;
-    uint32_t *runs, *torch; /* n each */
+    uint32_t *runs, *torch; /* arrays of n */
 };
 
-/* A running frame. */
+/* A running frame. A library frame called by counted code counts for its site, the calling instruction there. */
 typedef struct {
-    _PyInterpreterFrame *frame; /* compared only */
-    tally *tally; /* of library frames under a site: the site's; NULL: nothing is counted */
-    int unit;     /* the instruction that is running; of library frames under a site: the site's */
-    int counted;  /* not a library frame under a site */
-    int hidden;   /* nor is what runs below */
+    _PyInterpreterFrame *frame; /* compared only, never dereferenced */
+    tally *tally; /* of library frames with a site: the site's; NULL: nothing is counted */
+    int unit;     /* the current instruction; of library frames with a site: the site's */
+    int counted;  /* not a library frame with a site */
+    int hidden;   /* neither this frame nor its callees count */
 } running;
 
 typedef struct gd_census {
     PyObject *ask;          /* strong */
     PyTypeObject *tensor;   /* strong */
-    PyObject *properties;   /* strong frozenset of str: what is read of a tensor by an operation */
-    seen **table;           /* by code object, open addressing */
+    PyObject *properties;   /* strong frozenset of str: tensor attributes whose reads count as operations */
+    seen **table;           /* open-addressing hash table by code object */
     size_t size, used;      /* size: a power of two */
     cause *causes;
     int ncauses, max_causes;
     running *stack;
     int depth, max_depth;
-    PyCodeObject *noted; /* borrowed, compared only: a frame of it was left to CPython */
+    PyCodeObject *noted; /* borrowed, compared only: code of which the next frame was left to CPython */
     int reason;
     PyObject *functions; /* strong dict: address of a PyMethodDef → answer */
     PyMethodDef *settrace; /* sys.settrace */
-    int incomplete;        /* out of memory, or the trace function was taken away */
+    int incomplete;        /* out of memory, or the trace function was removed */
 } census;
 
-/* ---- questions to Python ---- */
+/* ---- questions to the Python callback ---- */
 
-/* new, or NULL without an exception. The call is none of the user: nothing is translated or counted meanwhile. */
+/* Calls the callback: new, or NULL without an exception. It is not the user's code: nothing is translated or
+ * counted meanwhile. */
 static PyObject *
 ask(census *c, int what, PyObject *about)
 {
@@ -95,7 +96,7 @@ ask(census *c, int what, PyObject *about)
     return answer;
 }
 
-/* Steals the answer. */
+/* Converts an answer to an int, 0 if it is not one. Steals the answer. */
 static int
 number(PyObject *answer)
 {
@@ -140,7 +141,7 @@ grow_table(census *c)
     return 0;
 }
 
-/* borrowed; NULL without memory */
+/* Returns the entry of a code object, added on first use: borrowed; NULL without memory. */
 static seen *
 look_up(census *c, PyCodeObject *code)
 {
@@ -169,7 +170,7 @@ look_up(census *c, PyCodeObject *code)
     s->code = (PyCodeObject *)Py_NewRef(code);
     gd_ExtraState *extra = gd_extra_get(code);
     s->ours = extra != NULL && (extra->flags & GD_CODE_OURS);
-    c->table[slot_of(c, code)] = s; /* before Python is asked: that may come by here again */
+    c->table[slot_of(c, code)] = s; /* added before the callback runs, which may call look_up again */
     c->used++;
     s->kind = s->ours ? OF_USER : number(ask(c, ASK_CODE, (PyObject *)code));
     return s;
@@ -225,7 +226,8 @@ void
 gd_census_note(PyCodeObject *code, int reason)
 {
     census *c = gd_thread.census;
-    /* The first reason is the most telling one: the doors that hand a frame on say it again, in general. */
+    /* Keep the first reason, the most specific one: the later steps that pass the frame on report it again in
+     * general terms. */
     if (c->noted != code) {
         c->noted = code;
         c->reason = reason;
@@ -270,7 +272,7 @@ frame_starts(census *c, _PyInterpreterFrame *frame)
         else if (parent == NULL || parent->tally == NULL) {
             why = cause_of(c, s, -1, -1);
         }
-        else if (s->ours) { /* it is captured: its reader wants to know where it was called */
+        else if (s->ours) { /* it is captured: report where it was called */
             why = cause_of(c, parent->tally->of, parent->unit, -1);
         }
         else {
@@ -306,7 +308,7 @@ is_tensor(const census *c, PyObject *v)
     return v != NULL && PyType_IsSubtype(Py_TYPE(v), c->tensor);
 }
 
-/* A tensor, or a list or tuple that has one among its first items. */
+/* Reports whether v is a tensor, or a list or tuple with one among its first items. */
 static int
 holds_tensor(const census *c, PyObject *v)
 {
@@ -324,7 +326,7 @@ holds_tensor(const census *c, PyObject *v)
     return 0;
 }
 
-/* What C function a callable is: the address of its definition, which outlives every bound method. */
+/* Returns the definition of the C function that a callable is. It outlives every bound method. */
 static PyMethodDef *
 definition(PyObject *callable)
 {
@@ -337,8 +339,8 @@ definition(PyObject *callable)
     return NULL;
 }
 
-/* The program sets a trace function of its own: it gets the events that it asks for, and no opcodes of frames that
- * run. */
+/* Removes the census's trace function, since the program is about to set its own: that one must get only the
+ * events it requests, and no opcode events from frames already running. */
 static void
 make_way(census *c)
 {
@@ -365,7 +367,7 @@ call_of(census *c, PyObject *callable)
         return NOT_TORCH;
     }
     if (key == NULL) {
-        /* Python code is seen as a frame of its own. */
+        /* Python code is counted as a frame of its own. */
         int frames = PyFunction_Check(callable) || PyMethod_Check(callable) || PyType_Check(callable);
         return frames ? NOT_TORCH : number(ask(c, ASK_FUNCTION, callable));
     }
@@ -387,7 +389,7 @@ call_of(census *c, PyObject *callable)
     return answer;
 }
 
-/* What was called first at a call of a transformed function, which may be a frame's native instruction. */
+/* Records the first callee of each call in a transformed function: the call may be a frame's native instruction. */
 static void
 name_callee(census *c, seen *s, int unit, PyObject *callable)
 {
@@ -409,13 +411,13 @@ name_callee(census *c, seen *s, int unit, PyObject *callable)
     PyErr_Clear();
 }
 
-/* Whether the instruction is a torch call. sp: behind the topmost value. */
+/* Reports whether the instruction is a torch call. sp points past the top of the stack. */
 static int
 is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
 {
     switch (op) {
     case BINARY_OP:
-    case COMPARE_OP: /* a class of Python's on the left is asked first, and computes itself */
+    case COMPARE_OP: /* a Python class on the left is tried first, and computes the result itself */
         return is_tensor(c, sp[-2])
                || (is_tensor(c, sp[-1]) && !PyType_HasFeature(Py_TYPE(sp[-2]), Py_TPFLAGS_HEAPTYPE));
     case UNARY_NEGATIVE:
@@ -457,7 +459,7 @@ instruction_runs(census *c, _PyInterpreterFrame *frame)
 {
     running *r = c->depth > 0 ? &c->stack[c->depth - 1] : NULL;
     if (r == NULL || r->frame != frame || r->tally == NULL) {
-        return; /* it had begun before the census */
+        return; /* the frame started before the census */
     }
     seen *s = r->counted ? r->tally->of : look_up(c, frame->f_code);
     if (s == NULL) {
@@ -496,7 +498,7 @@ gd_census_trace(PyObject *Py_UNUSED(obj), PyFrameObject *frame, int what, PyObje
         frame_starts(c, frame->f_frame);
         break;
     case PyTrace_RETURN:
-        frame->f_trace_opcodes = 0; /* a generator may live on */
+        frame->f_trace_opcodes = 0; /* a generator may outlive the census */
         frame_ends(c, frame->f_frame);
         break;
     case PyTrace_OPCODE:
@@ -508,7 +510,7 @@ gd_census_trace(PyObject *Py_UNUSED(obj), PyFrameObject *frame, int what, PyObje
     return 0;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
 static void
 census_free(census *c)
@@ -568,7 +570,7 @@ census_start(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_TRUE;
 }
 
-/* [(unit, runs, torch calls), ...] of what was run: new */
+/* Returns [(unit, runs, torch calls), ...] for what was run: new, or NULL with an exception */
 static PyObject *
 counts_of(const tally *t)
 {
@@ -586,7 +588,7 @@ counts_of(const tally *t)
     return out;
 }
 
-/* new: one row of what census_stop returns; NULL with an exception */
+/* Returns one row of census_stop's result: new; NULL with an exception */
 static PyObject *
 row_of(const census *c, const tally *t)
 {
@@ -610,7 +612,7 @@ census_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
         PyEval_SetTrace(NULL, NULL);
     }
     else {
-        c->incomplete = 1; /* the user's code set or removed a trace function; its own stays */
+        c->incomplete = 1; /* the user's code set or removed a trace function; one it has set stays */
     }
     PyObject *rows = PyList_New(0);
     for (size_t i = 0; rows != NULL && i < c->size; i++) {

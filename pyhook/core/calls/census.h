@@ -1,17 +1,17 @@
-/* The census: which instructions CPython itself runs beneath one call, and why. For explain() alone.
+/* The census counts the instructions that CPython itself runs during one call, and says why. Only explain()
+ * uses it.
  *
- * While a thread takes one, CPython's own opcode events (a C trace function) name each instruction of each Python
- * frame, whether the eval-frame hook is in force or not, and the core says why it leaves a frame to CPython. What is
- * captured stays the same: sys.gettrace() shows nothing, and the tests for a trace function (gd_observed) see through
- * this one.
+ * While a thread takes one, CPython's opcode events (a C trace function) report each instruction of each
+ * Python frame, whether or not the eval-frame hook is installed. The core notes why it leaves a frame to
+ * CPython. The same code is captured as without a census: sys.gettrace() shows nothing, and gd_observed does
+ * not count this trace function.
  *
- * What CPython has specialized is the one thing the program could ask for that differs: nothing is, while events are
- * taken.
+ * The program could observe one difference: CPython specializes no bytecode while events are taken.
  *
  *   frame of ...            what is counted
- *   the user's code         every instruction; those that call torch or are an operator on a tensor
- *   a transformed function  the same: its reader knows which few instructions stand for the user's own
- *   a library               its torch calls, at the instruction of the user that led there
+ *   the user's code         every instruction; torch calls and operators on tensors also count as torch
+ *   a transformed function  the same; _explain/census.py knows which of its few instructions represent the user's
+ *   a library               its torch calls, at the user's instruction that led there
  */
 #ifndef GD_CENSUS_H
 #define GD_CENSUS_H
@@ -19,13 +19,13 @@
 #include "pycompat.h"
 #include "runtime.h"
 
-/* The trace function; compared by address only. */
+/* The census's trace function; others compare its address only. */
 int gd_census_trace(PyObject *obj, PyFrameObject *frame, int what, PyObject *arg);
 
-/* Notes why a frame of this code, the next of its code to start, is CPython's. Borrows code. */
+/* Notes why the next frame of this code runs in CPython. Borrows code. */
 void gd_census_note(PyCodeObject *code, int reason);
 
-/* reason: a GD_COUNT_*. Nothing outside explain(). */
+/* Calls gd_census_note if a census is under way. reason: a GD_COUNT_*. */
 static inline void
 gd_census_left(PyCodeObject *code, int reason)
 {
@@ -34,14 +34,14 @@ gd_census_left(PyCodeObject *code, int reason)
     }
 }
 
-/* Whether somebody else's trace or profile function is active here. */
+/* Reports whether a trace or profile function other than the census's is active on this thread. */
 static inline int
 gd_observed(PyThreadState *tstate)
 {
     return gd_py_tracing(tstate) && !(gd_thread.census != NULL && gd_py_traced_by(tstate, gd_census_trace));
 }
 
-/* Adds census_start and census_stop to the module. 0 or -1 */
+/* Adds census_start and census_stop to the module. Returns 0 or -1. */
 int gd_census_init(PyObject *module);
 
 #endif

@@ -1,6 +1,5 @@
-/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a look at the frame's entries. It
- * is in force while some thread is inside an extent (calls/extent.h).
- */
+/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a lookup among the
+ * frame's entries. It is installed while some thread is inside an extent (calls/extent.h). */
 #include "calls/eval_frame.h"
 
 #include "cache/extra_state.h"
@@ -14,8 +13,8 @@
 #include "calls/tail_call.h"
 #include "runtime.h"
 
-/* Runs the frame as it would run without us: new, or NULL with an exception. A foreign hook may hand the frame back to
- * ours (it was installed while ours was): seen again, the frame goes to CPython. */
+/* Runs the frame as without our hook: new, or NULL with an exception. A foreign hook that was installed over
+ * ours may pass the frame back to ours. A frame that comes back runs in CPython. */
 static PyObject *
 pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -30,9 +29,9 @@ pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* The same with no extent in force: what the frame calls is another compiler's business. Serving the frames that
- * torch.compile hands on, its own translation of them included, made the two translate each other's work without end.
- * new */
+/* Runs the frame with no extent in force, since another compiler handles the frame's calls. When frames that
+ * torch.compile passes on were served, its own translation included, the two compilers translated each
+ * other's work without end. new */
 static PyObject *
 pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -44,8 +43,8 @@ pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* Asks Python once whether code is left alone by its kind of file (torch's, the standard library's, ours). The state of
- * the code: borrowed, NULL without an exception where nothing can be asked. */
+/* Asks Python, once for each code object, whether to skip code from its file (torch, the standard library,
+ * ours). Returns the code's state: borrowed, NULL without an exception if Python cannot be asked. */
 static gd_ExtraState *
 ask_trace_rules(PyCodeObject *code)
 {
@@ -58,14 +57,15 @@ ask_trace_rules(PyCodeObject *code)
         return extra;
     }
     if (gd_is_finalizing()) {
-        return NULL; /* whom to ask is gone */
+        return NULL; /* the Python function is gone */
     }
     PyObject *verdict = gd_call_python("skip_code", (PyObject *)code);
     int skip = verdict != NULL ? PyObject_IsTrue(verdict) : -1;
     int tree = skip > 0 && PyLong_CheckExact(verdict) && PyLong_AsLong(verdict) == 2;
     Py_XDECREF(verdict);
     if (skip < 0) {
-        /* Every frame would say the same: the first failure is shown, and what cannot be judged is left alone. */
+        /* Every frame would report the same error, so only the first is shown. Code that cannot be judged is
+         * skipped. */
         static int shown;
         if (shown++) {
             PyErr_Clear();
@@ -76,7 +76,8 @@ ask_trace_rules(PyCodeObject *code)
     return extra;
 }
 
-/* The counter of the reason why this frame goes to CPython, or -1; then *extra is its code's state, borrowed. */
+/* Returns the counter of the reason why this frame runs in CPython, or -1; then *extra is its code's state,
+ * borrowed. */
 static int
 early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_ExtraState **extra)
 {
@@ -86,13 +87,12 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
         return GD_COUNT_hook_no_extent;
     }
     if (t->passing == frame) {
-        return GD_COUNT_hook_own_frame; /* back from the hook that it was passed on to */
+        return GD_COUNT_hook_own_frame; /* a foreign hook has passed it back */
     }
     if (throwflag) {
         return GD_COUNT_hook_throw;
     }
-    /* Not the next frame whichever it is: a finalizer or a signal's handler may run before the one that is meant
-     * begins. */
+    /* Not simply the next frame: a finalizer or a signal handler may run before the intended one starts. */
     if (t->skip_once == code) {
         t->skip_once = NULL;
         return GD_COUNT_hook_own_frame;
@@ -106,7 +106,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) {
         return GD_COUNT_hook_generator;
     }
-    /* Module and class bodies keep their names in a dict; what has no slots for its variables is not translated. */
+    /* Module and class bodies keep their names in a dict: without slots for variables, a frame is not translated. */
     if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS) || frame->f_locals != NULL) {
         return GD_COUNT_hook_not_function;
     }
@@ -118,7 +118,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
         PyErr_Clear();
     }
     else if ((*extra)->count == 0 && gd_watched_call(*extra)) {
-        return GD_COUNT_watched; /* even the FrameCache would be counted, and what the rules' first answer imports */
+        return GD_COUNT_watched; /* a new FrameCache, or what skip_code imports, would be visible */
     }
     if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_OURS))) {
         *extra = ask_trace_rules(code);
@@ -132,8 +132,8 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     return -1;
 }
 
-/* Slots of a frame that has not started: MAKE_CELL and COPY_FREE_VARS have not run, so arguments are bare and the free
- * variables' cells are still the function's. */
+/* Serves a frame that has not started. MAKE_CELL and COPY_FREE_VARS have not run: arguments are not in cells
+ * yet, and the free variables' cells are read from the function. */
 static int
 serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd_FrameCache *cache, PyObject **result)
 {
@@ -155,7 +155,7 @@ serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd
     return how;
 }
 
-/* Runs a frame that is not worth a translation yet; see calls/heat.h. new, or NULL with an exception */
+/* Runs a frame that is not worth a translation yet (calls/heat.h). new, or NULL with an exception */
 static PyObject *
 run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int heat)
 {
@@ -173,7 +173,7 @@ run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int h
     return result;
 }
 
-/* The eval-frame function: serves the frame or runs it. new, or NULL with an exception */
+/* Serves the frame or runs it in CPython: the eval-frame function. new, or NULL with an exception */
 static PyObject *
 eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -182,13 +182,13 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     int reason = early_exit(tstate, frame, throwflag, &extra);
     if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_TRANSLATE
         && gd_hook_set_aside(tstate)) {
-        /* Out of the way: without a hook CPython runs Python calls without C stack. */
+        /* Without a hook, CPython makes Python calls without C stack. */
         reason = GD_COUNT_hook_no_headroom;
     }
     if (reason >= 0) {
         gd_runtime.counters[reason]++;
         if (reason != GD_COUNT_hook_mode && reason != GD_COUNT_hook_no_extent && reason != GD_COUNT_hook_own_frame
-            && reason != GD_COUNT_hook_ours) { /* those leave no frame for a reason of its own */
+            && reason != GD_COUNT_hook_ours) { /* in these cases another step has noted the reason, or there is none */
             gd_census_left(frame->f_code, reason);
         }
         gd_hook_leave_unused(tstate);
@@ -213,8 +213,8 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         gd_census_left(frame->f_code, GD_COUNT_hook_inner_limit);
         return pass_on(tstate, frame, throwflag);
     }
-    /* The result is all that the caller asks of us: for a frame that is not a generator's, _PyEval_Vector
-     * (Python/ceval.c, 3.11) itself clears and pops it, whether it ran or not. */
+    /* The caller needs only the result. _PyEval_Vector (Python/ceval.c, 3.11) clears and pops a frame that is
+     * not a generator's, whether it ran or not. */
     PyObject *result = NULL;
     Py_INCREF(root);
     Py_INCREF(cache);
@@ -254,16 +254,16 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     if (graph_error == NULL) {
         return pass_on(tstate, frame, throwflag);
     }
-    Py_INCREF(function); /* the frame's reference goes with it */
+    Py_INCREF(function); /* the frame's reference is released when it ends */
     result = pass_on(tstate, frame, throwflag);
     gd_graph_error_done(graph_error, (PyObject *)function, result);
     Py_DECREF(function);
     return result;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
-/* An extent entered from Python, on a list of its thread. */
+/* An extent entered from Python, in a list of its thread. */
 typedef struct gd_py_extent {
     gd_extent extent;
     struct gd_py_extent *next;

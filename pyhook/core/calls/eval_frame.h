@@ -4,7 +4,8 @@
 
 #include "pycompat.h"
 
-/* Hands the function to calls/extent.c; adds enter_extent, exit_extent, hook_installed, ... to the module. 0 or -1 */
+/* Sets gd_hook.ours (calls/extent.h); adds enter_extent, exit_extent, hook_installed, ... to the module.
+ * Returns 0 or -1. */
 int gd_eval_frame_init(PyObject *module);
 
 #endif

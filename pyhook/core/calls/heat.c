@@ -1,6 +1,6 @@
-/* Which frames are worth a translation: see calls/heat.h. A suite of short tests runs thousands of functions a few
- * times each; to translate one costs as much as hundreds of its calls, and where it meets no tensor nothing is gained
- * by it. */
+/* Which frames are worth translating: see calls/heat.h. A suite of short tests runs thousands of functions a
+ * few times each. Translating one costs as much as hundreds of its calls, and gains nothing if it meets no
+ * tensor. */
 #include "calls/heat.h"
 
 #include <time.h>
@@ -8,10 +8,10 @@
 #include "callbacks.h"
 #include "runtime.h"
 
-/* Items of a container that are looked at, and how deep. */
+/* How many items of a container are examined, and how deep. */
 enum { LOOK_ITEMS = 4, LOOK_DEEP = 2 };
 
-/* torch.Tensor and torch.nn.Module, once they are known; strong. */
+/* torch.Tensor and torch.nn.Module, once imported; strong. */
 static PyTypeObject *torch_types[2];
 
 static int
@@ -32,7 +32,8 @@ know_torch_types(void)
     return torch_types[0] != NULL;
 }
 
-/* Whether v is a tensor or a module, or a builtin container that begins with one. Runs no user code. */
+/* Reports whether v is a tensor or a module, or a builtin container with one among its first items. Runs no
+ * user code. */
 static int
 holds_tensor(PyObject *v, int deep)
 {
@@ -67,7 +68,7 @@ holds_tensor(PyObject *v, int deep)
     return 0;
 }
 
-/* Whether the function's code names torch, asked of Python once for each code object. */
+/* Reports whether the function's code names torch. Python is asked once for each code object. */
 static int
 names_torch(gd_ExtraState *extra, PyFunctionObject *function)
 {
@@ -84,10 +85,12 @@ names_torch(gd_ExtraState *extra, PyFunctionObject *function)
     return (extra->flags & GD_CODE_NAMES_TORCH) != 0;
 }
 
-/* Frames of the process that met a tensor or were hot: what runs below a frame is worth the hook while this grows. */
+/* Frames of the process that met a tensor or were hot. If this grows while a frame runs, its callees are
+ * worth the hook. */
 static uint64_t seen;
 
-/* After so many calls below which nothing was seen the hook is taken out for a call, but for one in LOOK_AGAIN. */
+/* After IDLE_CALLS calls that did not change `seen`, calls run without the hook, except one in LOOK_AGAIN.
+ * MOST_VAIN limits gd_ExtraState.vain. */
 enum { IDLE_CALLS = 8, LOOK_AGAIN = 64, MOST_VAIN = 16 };
 
 static uint64_t

@@ -1,5 +1,5 @@
-/* Which frames are worth a translation where a whole program is served, and not what the user has named: those that a
- * tensor or a module comes into, those whose code names torch, and those that run often. */
+/* Decides which frames are worth translating when a whole program is served, rather than named functions:
+ * frames that receive a tensor or module, frames whose code names torch, and frames that run often. */
 #ifndef GD_HEAT_H
 #define GD_HEAT_H
 
@@ -7,37 +7,37 @@
 #include "cache/extra_state.h"
 #include "cache/frame_cache.h"
 
-/* What becomes of a frame that the hook could serve. */
+/* How a frame that the hook could serve is run. */
 enum {
-    GD_HEAT_HOT = 0, /* it is served, or translated */
-    GD_HEAT_COLD = 1, /* CPython runs it, as one of too few calls */
+    GD_HEAT_HOT = 0, /* it is served or translated */
+    GD_HEAT_COLD = 1, /* CPython runs it: it has not been called often enough */
     GD_HEAT_ALONE =
-        2, /* CPython runs it and what it calls without the hook: nothing below it has met a tensor for long */
+        2, /* CPython runs it and its callees without the hook, after many calls with no tensor below them */
 };
 
-/* Judges a call of the frame's code and counts it. extra belongs to code, root has hot_calls above 0, slots begin with
- * the frame's arguments (borrowed, NULL for none). Raises nothing. */
+/* Classifies a call of the frame's code and counts it. extra belongs to code, root->hot_calls is above 0,
+ * slots start with the frame's arguments (borrowed, NULL for none). Raises nothing. */
 int gd_heat(const gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyFunctionObject *function,
             PyObject *const *slots);
 
-/* What translations have cost so far is no more than this part of the process's CPU time: code that meets tensors is
- * translated at once, so that short programs are served too; else after hot_tensor_calls. */
+/* While translations have taken at most 1/GD_HEAT_BUDGET of the process's CPU time, code that meets tensors
+ * is translated at once, so that short programs benefit too. After that it waits for hot_tensor_calls calls. */
 enum { GD_HEAT_BUDGET = 8 };
 
-/* CPU time of this thread, in nanoseconds. */
+/* Returns the CPU time of this thread, in nanoseconds. */
 uint64_t gd_heat_clock(void);
-/* Adds what a translation has taken, since gd_heat_clock gave begun. */
+/* Adds the time of a translation that began at `begun`, by gd_heat_clock. */
 void gd_heat_spent(uint64_t begun);
 
-/* Something was met that the hook is for: a frame below which that happens keeps it. */
+/* Notes that a frame worth serving ran: the frames above keep the hook. */
 void gd_heat_met(void);
-/* For gd_heat_below: taken before a cold frame runs. */
+/* Returns the count for gd_heat_below, before a cold frame runs. */
 uint64_t gd_heat_seen(void);
-/* A cold frame has run: takes note of whether something below it met a tensor. seen: what gd_heat_seen gave. The code
- * is held. */
+/* Notes, after a cold frame has run, whether anything below it met a tensor. seen: what gd_heat_seen
+ * returned. The caller holds code. */
 void gd_heat_below(PyCodeObject *code, uint64_t seen);
 
-/* A hot frame was not served: where no tensor was met, twice as many calls go by before the next attempt. */
+/* Notes that a hot frame was not served. If it meets no tensor, the next attempt comes after twice as many calls. */
 void gd_heat_vain(gd_ExtraState *extra);
 
 #endif

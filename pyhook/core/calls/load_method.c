@@ -1,8 +1,8 @@
 #include "calls/load_method.h"
 
-/* load_method(object, name): what LOAD_METHOD leaves, as one value. A C method of another type is refused by the call,
- * behind its arguments, and by a look-up at once; here it becomes a method that refuses. Returns a new reference, NULL
- * with an exception set. */
+/* load_method(object, name) does a LOAD_METHOD and returns the result as one value. A C method of another
+ * type must be refused by the call, after its arguments are evaluated; binding it would refuse at once, so it
+ * is wrapped in a method object, which refuses when called. Returns a new reference, NULL with an exception. */
 static PyObject *
 load_method(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {

@@ -1,5 +1,5 @@
-/* LOAD_METHOD as a function. The instruction leaves two values on the stack, or one and NULL; a resume function's
- * arguments take neither. */
+/* LOAD_METHOD as a function. The instruction pushes two values, or one and NULL, and a resume function's
+ * arguments can hold neither form. */
 #ifndef GD_LOAD_METHOD_H
 #define GD_LOAD_METHOD_H
 

@@ -1,4 +1,4 @@
-/* The call that no entry serves: see calls/miss.h. */
+/* Calls that no entry serves: see calls/miss.h. */
 #include "calls/miss.h"
 
 #include "callbacks.h"
@@ -15,11 +15,10 @@
 #include "torch/leave_modes.h"
 #include "torch/torch_state.h"
 
-/* A frame cache whose frames were left to CPython this often, each time after an attempt to translate, gets no new
- * entries. */
+/* After this many attempts to translate that left the frame to CPython, a FrameCache gets no new entries. */
 #define GD_MAX_PASSES 16
 
-/* What is said to the translator and about it. */
+/* What the translator and the callbacks about it receive. */
 typedef struct {
     gd_FrameCache *cache;
     gd_Root *root;
@@ -28,9 +27,9 @@ typedef struct {
     PyObject *const *slots;
     PyObject *failures; /* strong list or NULL */
     int kind;
-    int others; /* another thread ran Python when the translation began; it may have ended meanwhile */
-    int held; /* signals are held back by this miss: until the entry runs, or the user's own code */
-    int interrupted; /* what is to be raised came from outside */
+    int others; /* another thread ran Python when the translation began; it may have ended since */
+    int held; /* this miss holds signals back, until the entry or the user's own code runs */
+    int interrupted; /* the exception to raise came from outside */
 } miss;
 
 static void
@@ -56,7 +55,7 @@ raising(const miss *m, PyObject **result)
 
 /* ---- registers ---- */
 
-/* A register array for `entry` with the call's slots; NULL with an exception without memory. */
+/* Returns a register array for `entry`, filled with the call's slots; NULL without memory, with an exception. */
 static PyObject **
 new_regs(const miss *m, gd_GuardedCode *entry)
 {
@@ -71,7 +70,8 @@ new_regs(const miss *m, gd_GuardedCode *entry)
     return regs;
 }
 
-/* The reasons why the present entries did not serve, newest entry first: new list. Kept in the FrameCache too. */
+/* Collects the reasons why the entries did not serve, newest entry first: new list or NULL. The FrameCache
+ * keeps them too. */
 static PyObject *
 collect_failures(const miss *m)
 {
@@ -99,7 +99,7 @@ collect_failures(const miss *m)
 
 /* ---- may this call be translated? ---- */
 
-/* The counter of the reason against it, or -1. */
+/* Returns the counter of the reason not to translate this call, or -1. */
 static int
 refusal(PyThreadState *tstate, const miss *m)
 {
@@ -108,7 +108,7 @@ refusal(PyThreadState *tstate, const miss *m)
         m->cache->skip = 1;
         return GD_COUNT_skipped;
     }
-    /* While the interpreter ends nothing can be imported any more; what is cached goes on being served. */
+    /* While the interpreter finalizes nothing can be imported, but cached entries still serve. */
     if (gd_switched_off() || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED || gd_is_finalizing()) {
         return GD_COUNT_disabled;
     }
@@ -127,9 +127,9 @@ refusal(PyThreadState *tstate, const miss *m)
     if (m->kind == GD_FRAME_HOOK && gd_watched_call(extra)) {
         return GD_COUNT_watched;
     }
-    /* A mode sees every operation and attribute, in order: neither may a translation add its own, nor may what it folds
-     * be missing. Under a transform of torch.func tensors are wrappers that no backend takes. torch.compile leaves both
-     * too. */
+    /* A mode sees every operation and attribute in order: a translation must neither add its own nor fold any
+     * away. Under a torch.func transform, tensors are wrappers that no backend accepts. torch.compile does
+     * not compile under either. */
     if (gd_torch_mode_active()) {
         return GD_COUNT_torch_mode;
     }
@@ -142,7 +142,7 @@ refusal(PyThreadState *tstate, const miss *m)
     return -1;
 }
 
-/* What one of Python's callbacks answers when it is told of this miss: new reference, or NULL with an exception. */
+/* Calls one of Python's callbacks about this miss: new reference, or NULL with an exception. */
 static PyObject *
 tell(const miss *m, const char *callback, int limit)
 {
@@ -158,8 +158,8 @@ tell(const miss *m, const char *callback, int limit)
     return result;
 }
 
-/* Has Python raise what the user has asked for in the place of a translation: exc.RecompileError, or with a limit
- * exc.FailOnRecompileLimitHit. */
+/* Has Python raise the exception that the user chose in place of a translation: exc.RecompileError, or with a
+ * limit exc.FailOnRecompileLimitHit. */
 static int
 refused(const miss *m, int limit, PyObject **result)
 {
@@ -172,7 +172,7 @@ refused(const miss *m, int limit, PyObject **result)
     return GD_RUN_ORIGINAL;
 }
 
-/* The same as tell() where the answer does not matter and no failure may reach the user's call. */
+/* Calls tell() where the answer does not matter and no failure may reach the user's call. */
 static void
 tell_only(const miss *m, const char *callback, int limit)
 {
@@ -183,8 +183,8 @@ tell_only(const miss *m, const char *callback, int limit)
     Py_XDECREF(result);
 }
 
-/* tell_only for the user's own callbacks. -1 with the exception where that is none of Exception's: an interrupt,
- * SystemExit. */
+/* Calls tell() for the user's own callbacks. An Exception is reported as unraisable. Returns -1 with any
+ * other exception, such as KeyboardInterrupt or SystemExit. */
 static int
 tell_user(const miss *m, const char *callback)
 {
@@ -199,8 +199,8 @@ tell_user(const miss *m, const char *callback)
     return 0;
 }
 
-/* Whether one more entry is allowed; makes room where the settings say so. The reasons of all entries are taken down
- * first, those of the evicted ones too. */
+/* Reports whether one more entry is allowed; evicts entries if the settings say so. The failure reasons of
+ * all entries, evicted ones included, are collected first. */
 static int
 room_for_entry(miss *m)
 {
@@ -228,8 +228,8 @@ room_for_entry(miss *m)
 
 /* ---- translation ---- */
 
-/* The Python translator in place of Go's (set_translate_callback): the request as a dict; what it returns is the
- * verdict. */
+/* Calls the Python translator that replaces Go's (set_translate_callback) with the request as a dict; its
+ * result is the verdict. */
 static void
 translate_by_callback(const gd_request *q, gd_reply *reply)
 {
@@ -266,7 +266,7 @@ translate_by_callback(const gd_request *q, gd_reply *reply)
     Py_XDECREF(answer);
 }
 
-/* Fills reply; a failure of the library itself is an internal error and ends as GD_PASS. */
+/* Fills reply. A failure of the Go library itself is an internal error and becomes GD_PASS. */
 static void
 translate(const miss *m, gd_reply *reply)
 {
@@ -301,8 +301,8 @@ translate(const miss *m, gd_reply *reply)
     }
 }
 
-/* Holds the mark that this code is in translation. It carries the fork generation: a child finds the marks of threads
- * it does not have out of date. */
+/* Translates with the code marked as in translation. The mark holds the fork generation, so a child ignores
+ * the marks of threads that it does not have. */
 static void
 translate_marked(miss *m, gd_reply *reply)
 {
@@ -317,20 +317,21 @@ translate_marked(miss *m, gd_reply *reply)
     m->cache->in_progress = 0;
     PyObject *interruption = gd_take_interruption();
     gd_leave_modes();
-    if (gd_thread.no_memory) { /* an answer may rest on it */
+    if (gd_thread.no_memory) { /* the reply may depend on it */
         gd_thread.no_memory = 0;
         PyErr_Clear();
         Py_CLEAR(reply->entry);
         reply->status = GD_PASS;
     }
-    if (interruption != NULL) { /* whatever became of it on the way here */
+    if (interruption != NULL) { /* even if the code in between has caught it */
         PyErr_Clear();
         PyErr_Restore(Py_NewRef(Py_TYPE(interruption)), interruption, PyException_GetTraceback(interruption));
         Py_CLEAR(reply->entry);
         reply->status = GD_RAISE;
         m->interrupted = 1;
     }
-    /* An answer and the error state must fit together: a pending exception in a good answer would surface anywhere. */
+    /* The reply and the error indicator must agree: an exception left pending by a good reply would surface
+     * anywhere. */
     if (reply->status != GD_RAISE && PyErr_Occurred()) {
         gd_internal_error("translation left an exception behind", (PyObject *)m->function);
     }
@@ -351,8 +352,9 @@ translate_marked(miss *m, gd_reply *reply)
 
 /* ---- the fresh entry ---- */
 
-/* Puts the entry on the list and runs it. Its program is evaluated although it was made for these very values: that
- * fills the registers its function takes, and proves the guards true on the frame they were built from. */
+/* Adds the entry to the list and runs it. Its program is evaluated although it was made for these very
+ * values: this fills the registers that its function takes, and proves that the guards hold on the frame they
+ * were built from. */
 static int
 run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **result)
 {
@@ -383,7 +385,7 @@ run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **resu
         if (!m->others && !gd_py_others_run(tstate)) {
             gd_internal_error("guards fail on the frame they were made from", (PyObject *)m->function);
         }
-        PyErr_Clear(); /* with other threads about: one of them may have changed what the guards look at */
+        PyErr_Clear(); /* another thread may have changed what the guards check */
     }
     PyMem_Free(regs);
     return how;
@@ -398,7 +400,7 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
     int reason = refusal(tstate, m);
     if (reason >= 0) {
         gd_runtime.counters[reason]++;
-        if (reason != GD_COUNT_disabled) { /* the mark that disables is the reason, and it is on the caller */
+        if (reason != GD_COUNT_disabled) { /* the caller that disabled translation is the reason, not this code */
             gd_census_left(cache->code, reason);
         }
         return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
@@ -449,7 +451,7 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         }
         how = GD_RUN_ORIGINAL_LEFT;
         break;
-    /* modules share the code of Module.__call__: one that is too large says nothing about the others */
+    /* modules share the code of Module.__call__: if one is too large, others may not be */
     case GD_SKIP_HERE:
         GD_COUNT(skipped);
         gd_census_left(cache->code, GD_COUNT_skipped);
@@ -461,7 +463,8 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         how = raising(m, result);
         break;
     default:
-        /* The next call may fare better, and most do not: a loop over such a function would spend its time here. */
+        /* The next call might be translated, but most are not, and a loop over such a function would spend
+         * its time here. */
         GD_COUNT(passed);
         gd_census_left(cache->code, GD_COUNT_passed);
         cache->passes++;
@@ -469,7 +472,7 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         break;
     }
     if (GD_UNLIKELY(gd_thread.internal_errors != errors)) {
-        cache->skip = 1; /* a bug of ours concerns this code alone; what it calls is served */
+        cache->skip = 1; /* a bug of ours concerns this code only: what it calls is served */
     }
     return how;
 }

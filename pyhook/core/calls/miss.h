@@ -1,5 +1,5 @@
-/* One call: the entries of its FrameCache are tried, else the frame is translated. Shared by the callable and the hook.
- */
+/* Serves one call: tries the entries of its FrameCache, else translates the frame. Shared by the Callable and
+ * the hook. */
 #ifndef GD_MISS_H
 #define GD_MISS_H
 
@@ -11,26 +11,26 @@
 #include "guards/eval.h"
 #include "calls/traceback.h"
 
-/* Register arrays up to this size lie on the C stack. */
+/* Register arrays of up to this size are on the C stack. */
 #define GD_SMALL_REGS 64
 
-/* What becomes of the call. */
+/* How a call is finished. */
 enum {
     GD_SERVED = 0, /* *result is new, or NULL with an exception set */
-    GD_RUN_ORIGINAL = 1, /* the caller runs the user's own code */
-    GD_RUN_ORIGINAL_HOOKED = 2, /* the same, inside an extent of the family: what it calls is served */
+    GD_RUN_ORIGINAL = 1, /* the caller must run the user's own code */
+    GD_RUN_ORIGINAL_HOOKED = 2, /* the same inside an extent of the family, which serves its calls */
     GD_RUN_ORIGINAL_WATCHING = 3, /* the same, with gd_thread.watching raised */
-    GD_RUN_ORIGINAL_ALONE = 4, /* the caller runs the user's own code with the hook set aside */
-    GD_RUN_ORIGINAL_AGAIN = 6, /* the same, between gd_rerun_begin and gd_rerun_end */
-    GD_RUN_ORIGINAL_LEFT = 5, /* as with HOOKED, while that pays: nothing is known of what it calls */
+    GD_RUN_ORIGINAL_ALONE = 4, /* the same with the hook uninstalled */
+    GD_RUN_ORIGINAL_AGAIN = 6, /* the same between gd_rerun_begin and gd_rerun_end */
+    GD_RUN_ORIGINAL_LEFT = 5, /* as HOOKED while that serves calls, else for few calls only */
 };
 
-/* While code runs that looks at the interpreter itself, a frame the hook could serve is the user's own for so many
- * calls. What one measurement sees is CPython's doing then, and a loop that takes one each turn is captured
- * nonetheless. */
+/* While code that examines the interpreter itself runs, a frame that the hook could serve runs in CPython for
+ * this many calls. So a single measurement sees CPython's behavior, but a loop that takes one in each
+ * iteration is still captured. */
 #define GD_WATCHED_CALLS 32
 
-/* Whether this is such a call of the code that extra belongs to; counts it. extra may be NULL. */
+/* Reports whether this is such a call of the code that extra belongs to, and counts it. extra may be NULL. */
 static inline int
 gd_watched_call(gd_ExtraState *extra)
 {
@@ -38,18 +38,18 @@ gd_watched_call(gd_ExtraState *extra)
            && ++extra->watched;
 }
 
-/* The call that no entry serves: decides whether to translate, does, and runs the new entry. slots: the frame's slots,
- * kept alive by the caller. Arguments are borrowed. */
+/* Handles a call that no entry serves: decides whether to translate, translates, and runs the new entry.
+ * slots: the frame's slots, kept alive by the caller. Arguments are borrowed. */
 int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,
                   PyFunctionObject *function, int kind, PyObject *const *slots, PyObject **result);
 
-/* Calls the function of an entry that needs the hook around it, or that takes over references. new, or NULL with an
+/* Calls the function of an entry that needs the hook, or that takes over references. new, or NULL with an
  * exception */
 PyObject *gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs,
                                   size_t n);
 
-/* Registers that are not slots: what every program may read. A function half taken apart by the collector has
- * neither. */
+/* Fills the two registers after the slots: globals and builtins, which any program may read. Returns 0 if the
+ * collector has cleared the function. */
 static inline int
 gd_fill_globals(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
 {
@@ -58,7 +58,7 @@ gd_fill_globals(gd_FrameCache *cache, PyFunctionObject *function, PyObject **reg
     return function->func_globals != NULL && function->func_builtins != NULL;
 }
 
-/* The cells of the function's closure, after the arguments. */
+/* Copies the cells of the function's closure to the slots after the arguments. */
 static inline void
 gd_copy_cells(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
 {
@@ -67,7 +67,7 @@ gd_copy_cells(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
     }
 }
 
-/* Runs an entry whose program has just held on regs. The reference to entry is stolen. *result as with GD_SERVED. */
+/* Runs an entry whose program has just held on regs. Steals the reference to entry. *result as with GD_SERVED. */
 static inline int
 gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, PyObject **result)
 {
@@ -107,8 +107,8 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
     return GD_SERVED;
 }
 
-/* Copies n references, borrowed. A call has a handful: the barrier keeps the compiler from making a call of memcpy of
- * it, which costs more than the copy. */
+/* Copies n borrowed references. There are few, and the barrier keeps the compiler from making this a call of
+ * memcpy, which costs more than the copy. */
 static inline void
 gd_copy_refs(PyObject **to, PyObject *const *from, Py_ssize_t n)
 {
@@ -118,7 +118,7 @@ gd_copy_refs(PyObject **to, PyObject *const *from, Py_ssize_t n)
     }
 }
 
-/* Serves a call. regs: room for cache->max_regs, its slots filled; cache, root and function are held by the caller. */
+/* Serves a call. regs: room for cache->max_regs, its slots filled; the caller holds cache, root and function. */
 static inline __attribute__((always_inline)) int
 gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
          int kind, PyObject **regs, PyObject **result)
@@ -128,7 +128,7 @@ gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *o
     }
     uint32_t version = cache->version, n = cache->nentries, guess = n > 1 ? gd_frame_cache_guess(cache) : 0;
     for (uint32_t k = 0; k < n; k++) {
-        /* The guess first, then the others in their order. */
+        /* Try the guess first, then the others in order. */
         uint32_t i = k == 0 ? guess : k - (k <= guess);
         gd_GuardedCode *entry = cache->entries[i];
         if (GD_UNLIKELY(!entry->valid)) {
@@ -145,7 +145,7 @@ gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *o
         }
         Py_DECREF(entry);
         if (GD_UNLIKELY(cache->version != version)) {
-            /* a Python predicate among the guards changed the list, and regs may be too small now */
+            /* a Python guard has changed the list, and regs may be too small now */
             return GD_RUN_ORIGINAL;
         }
     }

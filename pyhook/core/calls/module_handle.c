@@ -6,7 +6,7 @@
 
 #include "calls/callable.h"
 
-/* tp_call of handle classes. */
+/* Implements tp_call of handle classes. */
 static PyObject *
 handle_call(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -24,11 +24,12 @@ static PyObject *
 handle_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     PyObject *call = ((gd_ModuleHandle *)op)->call;
-    /* Once a program has set `__call__` of the handle class, tp_call is CPython's own again and finds what was set. */
+    /* If a program sets `__call__` of the handle class, tp_call becomes CPython's own again, which finds the
+     * new one. */
     if (GD_UNLIKELY(call == NULL || Py_TYPE(op)->tp_call != handle_call)) {
         return _PyObject_MakeTpCall(PyThreadState_Get(), op, args, PyVectorcall_NARGS(nargsf), kwnames);
     }
-    Py_INCREF(call); /* the call may give the handle another one */
+    Py_INCREF(call); /* the call may replace it */
     PyObject *result = gd_callable_check(call) ? ((gd_Callable *)call)->vectorcall(call, args, nargsf, kwnames)
                                                : PyObject_Vectorcall(call, args, nargsf, kwnames);
     Py_DECREF(call);
@@ -80,8 +81,9 @@ PyTypeObject gd_ModuleHandle_Type = {
     .tp_members = handle_members,
 };
 
-/* Heap classes do not inherit the vectorcall of a base, since they may define __call__: a handle class does, as
- * ModuleHandle's own member, which is what both functions above read. */
+/* Makes a heap class a handle class. Heap classes do not inherit vectorcall, since they may define __call__.
+ * A handle class gets it here, with ModuleHandle's member as its __call__, which the two functions above
+ * read. */
 static PyObject *
 set_handle_class(PyObject *Py_UNUSED(module), PyObject *op)
 {
@@ -93,7 +95,7 @@ set_handle_class(PyObject *Py_UNUSED(module), PyObject *op)
     }
     PyObject *name = PyUnicode_InternFromString("__call__");
     PyObject *member = PyObject_GetAttrString((PyObject *)&gd_ModuleHandle_Type, "_godynamo_call");
-    /* type's own: a metaclass's __setattr__ is the user's code. */
+    /* Use type's own __setattr__, since a metaclass's is user code. */
     int failed = name != NULL && member != NULL ? PyType_Type.tp_setattro(op, name, member) : -1;
     Py_XDECREF(name);
     Py_XDECREF(member);
@@ -132,7 +134,7 @@ static PyMethodDef functions[] = {
 int
 gd_module_handle_init(PyObject *module)
 {
-    /* Not inherited by a static type: a handle is made by object.__new__, past the user's own. */
+    /* A static type does not inherit tp_new. object.__new__ creates handles without calling the user's __new__. */
     gd_ModuleHandle_Type.tp_new = PyBaseObject_Type.tp_new;
     return PyModule_AddType(module, &gd_ModuleHandle_Type) < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -1,9 +1,10 @@
-/* What a handle of an nn.Module is made of in C, so that calling it finds the instance's callable without a look-up.
+/* The C part of an nn.Module handle: calling a handle finds the instance's callable without a lookup.
  *
- * A handle class (python/godynamo/_user/modules.py) has ModuleHandle among its bases: three object fields and the
- * vectorcall function. A call that came through the slots of a Python class would pack its arguments into a tuple, look
- * `__call__` up in the class, bind it, and unpack the tuple again: a third of what a call of an optimized nn.Identity
- * took. */
+ * A handle class (python/godynamo/_user/modules.py) has ModuleHandle among its bases, which has three object
+ * fields and a vectorcall function. A call through the slots of a Python class would pack the arguments into
+ * a tuple, look `__call__` up in the class, bind it, and unpack the tuple again. That was a third of the time
+ * of a call of an optimized nn.Identity.
+ */
 #ifndef GD_MODULE_HANDLE_H
 #define GD_MODULE_HANDLE_H
 
@@ -11,9 +12,9 @@
 
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall; /* NULL until set_module_handle */
-    PyObject *call; /* strong: what a call goes to, a W as a rule; or NULL, as the other two */
-    PyObject *module; /* strong: the original */
-    PyObject *again; /* strong: what optimizes a copy */
+    PyObject *call; /* strong: called by a call of the handle, usually a Callable; or NULL, as may be the other two */
+    PyObject *module; /* strong: the original module */
+    PyObject *again; /* strong: optimizes a copy of the module */
 } gd_ModuleHandle;
 
 extern PyTypeObject gd_ModuleHandle_Type;

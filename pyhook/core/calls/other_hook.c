@@ -1,6 +1,6 @@
-/* torch.compile's callback of this thread, by the functions of torch._C._dynamo.eval_frame: None, off; False, serve
- * only; a callable, translate. They are there without torch._dynamo being imported; where they are missing nothing is
- * done. */
+/* torch.compile's callback of this thread, through torch._C._dynamo.eval_frame: None (off), False (serve
+ * only) or a callable (compile). The functions exist without torch._dynamo being imported; if they are
+ * missing, nothing is done. */
 #include "calls/other_hook.h"
 
 static PyObject *get_callback, *set_callback; /* strong once found, for the life of the process */

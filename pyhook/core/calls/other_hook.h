@@ -1,15 +1,15 @@
-/* torch.compile's own hook, which sees the Python that a translation of ours runs. */
+/* torch.compile's own hook, which would see the Python code that our translation runs. */
 #ifndef GD_OTHER_HOOK_H
 #define GD_OTHER_HOOK_H
 
 #include "pycompat.h"
 
-/* While torch.compile is in force on this thread: has it serve what it has translated and translate nothing more.
- * Without this it would hand our own Python to the user's backend. new reference for gd_torch_resume; NULL when there
- * is nothing to put back. Raises nothing; call it with no exception set. */
+/* If torch.compile is active on this thread, restricts it to serving what it has compiled: it would otherwise
+ * pass our own Python code to the user's backend. Returns a new reference for gd_torch_resume, or NULL when
+ * there is nothing to restore. Raises nothing; call it with no exception set. */
 PyObject *gd_torch_quiet(void);
 
-/* Puts back what gd_torch_quiet took. callback: stolen, or NULL. Keeps the current exception. */
+/* Restores what gd_torch_quiet replaced. callback: stolen, or NULL. Keeps the current exception. */
 void gd_torch_resume(PyObject *callback);
 
 #endif

@@ -39,7 +39,7 @@ static PyTypeObject keywords_type = {
     .tp_dealloc = (destructor)keywords_dealloc,
 };
 
-/* new, or NULL with an exception: the call that the items stand for */
+/* Makes the call that the items of key describe: new, or NULL with an exception */
 static PyObject *
 call_items(PyObject *key)
 {

@@ -1,16 +1,16 @@
-/* Calls after which CPython looks for no request.
+/* Calls after which CPython does not check for signals.
  *
- * CPython looks for signals, and for exceptions that other threads have set, after each CALL: one that has done its
- * work may raise what was not its own. Where transformed code has done something that cannot be done again, inside of a
- * block of the user, no handler of the user's would see it. There calls are written as subscripts, which are followed
- * by no such look:
+ * After each CALL, CPython checks for signals and for exceptions that other threads have set, so a call that
+ * has done its work may raise a foreign exception. When transformed code has done something inside a block of
+ * the user's code that cannot be done again, no handler of the user's would see such an exception. There
+ * calls are written as subscripts, which no check follows:
  *
  *     quiet_calls[f, a, b]                    f(a, b)
  *     quiet_calls[f, a, b, keywords(("k",))]  f(a, k=b)
- *     held_calls[f, a, b]                     the same with signals held back while f runs, which may be Python: what
- *                                             puts state back
+ *     held_calls[f, a, b]                     the same with signals held back while f runs; f may be Python code that
+ *                                             restores state
  *
- * The next CALL, jump back or frame of the user's looks again.
+ * The next CALL, backward jump or frame of the user's code checks again.
  */
 #ifndef GD_QUIET_CALL_H
 #define GD_QUIET_CALL_H

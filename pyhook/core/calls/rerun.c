@@ -1,4 +1,4 @@
-/* The user's own code in the place of transformed code: see calls/rerun.h. */
+/* Runs of the user's own code in place of transformed code: see calls/rerun.h. */
 #include "calls/rerun.h"
 
 #include "cache/extra_state.h"
@@ -25,7 +25,7 @@ gd_rerun_prepare(PyObject *place, int throws)
 
 /* ---- places ---- */
 
-/* The code of a level of the place, borrowed, and the offset of its instruction there. */
+/* Returns the code of one level of the place, borrowed, and sets the offset of its instruction. */
 static PyCodeObject *
 level_at(const gd_rerun *r, Py_ssize_t level, int *offset)
 {
@@ -46,7 +46,8 @@ same_source(PyCodeObject *a, int offset_a, PyCodeObject *b, int offset_b)
            && PyCode_Addr2Location(b, offset_b, &y[0], &y[1], &y[2], &y[3]) && memcmp(x, y, sizeof x) == 0;
 }
 
-/* The offset of a resume function's body. Its prologue ends in a jump. bytes: its instructions */
+/* Returns the offset of a resume function's body, which follows the jump at the end of its prologue. bytes:
+ * its instructions */
 static int
 body_of(PyObject *bytes)
 {
@@ -58,8 +59,8 @@ body_of(PyObject *bytes)
     return (int)at + 2;
 }
 
-/* Where a resume function has the instruction at `offset` of the user's code, which its body is a copy of: instructions
- * keep their opcodes and positions, and their order. -1 where it has none. Raises nothing. */
+/* Returns where a resume function has the instruction at `offset` of the user's code, or -1. Its body is a
+ * copy of that code: instructions keep their opcodes, positions and order. Raises nothing. */
 static int
 offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
 {
@@ -85,7 +86,7 @@ offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
     return found;
 }
 
-/* A number of an exception table (Objects/exception_handling_notes.txt of 3.11). */
+/* Reads a number of an exception table (Objects/exception_handling_notes.txt of 3.11). */
 static int
 read_varint(const unsigned char **p)
 {
@@ -97,7 +98,7 @@ read_varint(const unsigned char **p)
     return value;
 }
 
-/* Where an exception raised at `offset` is handled, as a code unit; -1 without a handler. */
+/* Returns the handler of an exception raised at `offset`, as a code unit, or -1. */
 static int
 handler_of(PyCodeObject *code, int offset)
 {
@@ -114,8 +115,8 @@ handler_of(PyCodeObject *code, int offset)
     return -1;
 }
 
-/* Whether CPython, before the instruction at `offset`, may have found a signal whose exception goes to the same
- * handler. */
+/* Reports whether CPython may check for signals just before the instruction at `offset`, with the same
+ * exception handler. */
 static int
 after_a_check(PyCodeObject *code, int offset)
 {
@@ -147,7 +148,7 @@ after_a_check(PyCodeObject *code, int offset)
     return found;
 }
 
-/* Whether the frame calls the next level of the place. It is at the call or at one of its caches. */
+/* Reports whether the frame is at its call of the next level of the place, or at a cache of that call. */
 static int
 calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
 {
@@ -156,8 +157,8 @@ calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
     return frame->f_code == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
 }
 
-/* Whether what is raised in the frame, or passes through it, comes from the place: perhaps in another form than in
- * transformed code. */
+/* Reports whether an exception raised in the frame, or passing through it, comes from the place. It may take
+ * another form than in transformed code. */
 static int
 passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
 {
@@ -169,8 +170,9 @@ passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
     return 0;
 }
 
-/* Whether the running frame is at the place's instruction, or with `block` at any inside of the same block, and those
- * that called it at its calls. Frames between its levels are of functions that the translation did not run as such. */
+/* Reports whether the running frame is at the place's instruction (with `block`: at any instruction of the
+ * same block), and its callers are at their calls. There may be frames between the levels, of functions that
+ * the translation did not execute as frames. */
 static int
 at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
 {
@@ -196,7 +198,7 @@ at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
     return 1;
 }
 
-/* Whether the frame is not in a resume function's prologue: nothing of the user's runs there. */
+/* Reports whether the frame is past a resume function's prologue, which runs no user code. */
 static int
 in_body(const gd_rerun *r, const _PyInterpreterFrame *frame)
 {
@@ -215,7 +217,7 @@ stop_tracing(gd_rerun *r)
     }
 }
 
-/* Sets the exception as if it were raised now: the one that is being handled is its context. Always -1. */
+/* Sets the exception as if it were raised now: the exception being handled becomes its context. Returns -1. */
 static int
 raise_now(gd_rerun *r)
 {
@@ -232,8 +234,8 @@ raise_now(gd_rerun *r)
     return -1;
 }
 
-/* What the transformed code had done when it was ended may have taken long. This much of it is done again before the
- * exception is raised anywhere in the block: Ctrl-C should not take twice as long as the program. */
+/* The transformed code may have run long before it ended, and Ctrl-C should not take twice as long as the
+ * program. After this time, the exception is raised anywhere in the block. */
 #define LONGEST 100000000 /* ns */
 
 static int64_t
@@ -244,7 +246,8 @@ now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Whether the exception is raised at the frame's instruction: the first check at the place or after it. */
+/* Reports whether to raise the exception at the frame's instruction: at the first check for signals at or
+ * after the place. */
 static int
 is_due(gd_rerun *r, const _PyInterpreterFrame *frame)
 {
@@ -272,7 +275,7 @@ trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg
         frame->f_trace_opcodes = r->throws;
         break;
     case PyTrace_RETURN:
-        frame->f_trace_lines = 1; /* a generator may live on */
+        frame->f_trace_lines = 1; /* a generator may run on */
         frame->f_trace_opcodes = 0;
         break;
     case PyTrace_OPCODE:
@@ -346,12 +349,12 @@ gd_rerun_end(gd_rerun *r, PyObject *result)
     if (r->traced && gd_py_traced_by(gd_py_thread_state(), trace)) {
         stop_tracing(r);
     }
-    Py_CLEAR(r->previous_object); /* the program has set a trace function of its own */
+    Py_CLEAR(r->previous_object); /* the program has set its own trace function */
     Py_CLEAR(r->place);
     if (r->error == NULL) {
         return result;
     }
-    /* Not raised so far: as if it arrived when the code had ended. */
+    /* Not raised so far: raise it as if it arrived when the code had ended. */
     if (result != NULL) {
         Py_DECREF(result);
     }

@@ -1,4 +1,4 @@
-/* TailCall and the references it hands over: see calls/tail_call.h. */
+/* TailCall, and how it hands its references over: see calls/tail_call.h. */
 #include "calls/tail_call.h"
 
 #include "runtime.h"
@@ -13,8 +13,8 @@ drop_args(gd_TailCall *t)
     }
 }
 
-/* The eval-frame function for one frame: the rest of the user's function, which has taken references of its own to its
- * arguments. new, or NULL with an exception */
+/* The eval-frame function for one frame, the rest of the user's function, which has its own references to its
+ * arguments: drops the TailCall's. new, or NULL with an exception */
 static PyObject *
 eval_handed_over(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -92,7 +92,7 @@ PyTypeObject gd_TailCall_Type = {
     .tp_dealloc = (destructor)tail_call_dealloc,
 };
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 hand_over(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

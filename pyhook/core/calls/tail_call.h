@@ -1,14 +1,16 @@
-/* TailCall: how a transformed function goes on in a resume function without nesting.
+/* TailCall: how a transformed function continues in a resume function without nesting.
  *
- * The code before a graph break ends with `return resume(values)`. Calling a W of kind RESUME does not run it: it returns
- * a TailCall with the W and the arguments. The transformed function returns that, and its caller
- * (calls/callable_call.c, calls/eval_frame.c) runs it. So a loop with a graph break in its body uses no more stack on
- * each turn, and a traceback shows the frame that raised alone. Nobody else ever sees one: only transformed functions
- * hold a W of kind RESUME.
+ * The code before a graph break ends with `return resume(values)`. Calling a Callable of kind RESUME does not
+ * run it, but returns a TailCall with the Callable and the arguments. The transformed function returns that,
+ * and its caller (calls/callable_call.c, calls/eval_frame.c) runs it. So a loop with a graph break in its
+ * body uses no more stack in each iteration, and a traceback shows only the frame that raised. No other code
+ * ever sees a TailCall, since only transformed functions hold a Callable of kind RESUME.
  *
- * The frame that a TailCall runs is the only owner of its variables, as in CPython: with its start the TailCall gives
- * up its own references. CPython's call takes new ones before it starts the frame, so for that moment the eval-frame
- * function is ours. An entry that may run again from its start (GD_ENTRY_RERUN) keeps them. */
+ * The frame that a TailCall runs is the only owner of its variables, as in CPython: when it starts, the
+ * TailCall drops its references. CPython's call takes new ones before it starts the frame, so a special
+ * eval-frame function is installed for that moment. An entry that may run again from its start
+ * (GD_ENTRY_RERUN) keeps the references.
+ */
 #ifndef GD_TAIL_CALL_H
 #define GD_TAIL_CALL_H
 
@@ -17,24 +19,26 @@
 typedef struct gd_TailCall {
     PyObject_VAR_HEAD gd_Callable *w; /* strong */
     PyObject *
-        frame; /* strong: of the function that made it, where something holds its frame object (a traceback); or NULL */
-    PyObject *args[1]; /* strong, ob_size of them until they are handed over */
+        frame; /* strong: the frame object of the function that made it, if something else (a traceback) holds that;
+                * or NULL */
+    PyObject *args[1]; /* strong: ob_size of them, until they are handed over */
 } gd_TailCall;
 
 extern PyTypeObject gd_TailCall_Type;
 
-/* vectorcall of a W of kind RESUME: new TailCall, or NULL with an exception (keywords, no memory). */
+/* The vectorcall of a Callable of kind RESUME: new TailCall, or NULL with an exception (keywords, no memory). */
 PyObject *gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
-/* Calls the Python function of a tail call's W with positional arguments; the first frame to start takes the references
- * over. An ordinary call where none is under way. new reference or NULL with an exception */
+/* Calls the Python function of a tail call's Callable with positional arguments; the first frame to start
+ * takes over the references. Without a tail call, makes an ordinary call. new reference or NULL with an
+ * exception */
 PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
                                size_t n);
-/* The last argument of a tail call, borrowed; NULL without an exception for anything else. */
+/* Returns the last argument of a tail call, borrowed; NULL without an exception for anything else. */
 PyObject *gd_tail_call_last(PyObject *value);
 
-/* What a transformed function returned, made final. One comparison where there is no tail call. Steals `result`; new,
- * or NULL with an exception. */
+/* Returns what a transformed function returned, after running any tail calls. One comparison if there is
+ * none. Steals `result`; new, or NULL with an exception. */
 static inline PyObject *
 gd_finish_tail(PyObject *result)
 {

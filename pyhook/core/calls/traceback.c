@@ -1,4 +1,4 @@
-/* Gives an exception that left transformed code the traceback the user's own code would have given it. */
+/* Gives an exception raised in transformed code the traceback that the user's own code would have given it. */
 #include "calls/traceback.h"
 
 #include "callbacks.h"
@@ -10,12 +10,12 @@
 #include "runtime.h"
 #include "torch/leave_modes.h"
 
-/* The last row that covers the code unit, or NULL: rows are sorted by `start`. */
+/* Returns the last row that covers the code unit, or NULL. Rows are sorted by `start`. */
 static const gd_tb_row *
 row_at(const gd_GuardedCode *e, uint32_t unit)
 {
     uint32_t low = 0, high = e->ntb_rows;
-    while (low < high) { /* first row that starts after the unit */
+    while (low < high) { /* find the first row that starts after the unit */
         uint32_t middle = low + (high - low) / 2;
         if (e->tb_rows[middle].start <= unit) {
             low = middle + 1;
@@ -32,16 +32,16 @@ row_at(const gd_GuardedCode *e, uint32_t unit)
     return NULL;
 }
 
-/* The frame that a user's frame stands for in a traceback. */
+/* The frame that ran, for the user's frame that a traceback shows. */
 typedef struct {
     PyFrameObject *frame; /* borrowed: the one that ran */
-    int holds; /* its values are shown; without, constants alone */
+    int holds; /* its values are shown; otherwise only constants */
 } shown_frame;
 
-/* A traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code, globals, lasti, line)
- * and, for the frame that the one that ran stands for, which of its variables that has (see gd_entry_spec.chains). new,
- * or NULL with an exception. The frame is a fresh one of the user's code: it never ran. It takes the place of the one
- * that ran in the next one's f_back, too. */
+/* Returns a traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code,
+ * globals, lasti, line), and for the transformed frame itself which of its variables the frame that ran has
+ * (see gd_entry_spec.chains). new, or NULL with an exception. The entry's frame is a new one of the user's
+ * code, which never ran. It also replaces the frame that ran in the next frame's f_back. */
 static PyObject *
 user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
 {
@@ -66,8 +66,8 @@ user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
     return entry;
 }
 
-/* The entries of one chain, outermost first, before `next` (stolen). ran: the transformed frame. new, or NULL with an
- * exception */
+/* Returns the entries of one chain, outermost first, before `next` (stolen). ran: the transformed frame. new,
+ * or NULL with an exception */
 static PyObject *
 user_entries(PyObject *chain, shown_frame ran, PyObject *next)
 {
@@ -86,7 +86,7 @@ user_entries(PyObject *chain, shown_frame ran, PyObject *next)
     return next;
 }
 
-/* The entry again, before `next` (stolen). new, or NULL with an exception */
+/* Copies an entry, before `next` (stolen). new, or NULL with an exception */
 static PyObject *
 copy_entry(PyTracebackObject *tb, PyObject *next)
 {
@@ -96,8 +96,8 @@ copy_entry(PyTracebackObject *tb, PyObject *next)
     return copy;
 }
 
-/* The traceback of parts: entries, and (chain, the frame that ran) for the user frames that stand for one. new (NULL
- * without an exception when there are none), or NULL with an exception */
+/* Builds a traceback from parts: entries, and pairs of a chain and the frame that ran, for user frames. new
+ * (NULL without an exception if there are no parts), or NULL with an exception */
 static PyObject *
 assembled(PyObject *parts)
 {
@@ -124,9 +124,9 @@ assembled(PyObject *parts)
     return next;
 }
 
-/* Where an operation raised that the entry knows: *chain its user frames, for the call of a graph (else, and where that
- * is not known, it stays NULL), and *rest, the entries inward of the transformed frame, without those of graphs. Both
- * new; *rest is let go of when it changes. */
+/* Finds the operation of the entry that raised. Sets *chain to its user frames, if a graph raised and the
+ * operation is known, and removes the frames of graphs from *rest, the entries inward of the transformed
+ * frame. Both are new; a replaced *rest is released. */
 static void
 known_operation(const gd_GuardedCode *e, int graph, PyObject **chain, PyObject **rest)
 {
@@ -146,10 +146,10 @@ known_operation(const gd_GuardedCode *e, int graph, PyObject **chain, PyObject *
     PyErr_Clear();
 }
 
-/* Entries looked at from the outermost on. The transformed frame is the first or nearly so when this is called. */
+/* Entries examined, from the outermost. The transformed frame is among the first. */
 enum { MAX_ENTRIES = 64 };
 
-/* The first n entries before `rest` (stolen). new, or NULL with an exception */
+/* Returns the first n entries before `rest` (stolen). new, or NULL with an exception */
 static PyObject *
 before(PyTracebackObject **entries, int n, PyObject *rest)
 {
@@ -159,9 +159,9 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
     return rest;
 }
 
-/* new traceback with the entries of e's code replaced; NULL without an exception when there is none. goes_on: the
- * user's frame is not at its end, so that what it holds is not the traceback's to keep; constants are shown all the
- * same. */
+/* Returns a new traceback with the entries of e's code replaced; NULL without an exception if there are none.
+ * goes_on: the user's frame has not ended, so the traceback must not keep what it holds; constants are shown
+ * all the same. */
 static PyObject *
 rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
 {
@@ -218,7 +218,7 @@ gd_fix_traceback(gd_GuardedCode *e)
                 PyException_SetTraceback(value, traceback);
             }
         }
-        PyErr_Clear(); /* without memory for it the traceback stays as it is */
+        PyErr_Clear(); /* without memory the traceback stays as it is */
     }
     PyErr_Restore(type, value, traceback);
 }
@@ -240,9 +240,9 @@ gd_fix_caught(gd_GuardedCode *e, PyObject *result)
     Py_XDECREF(traceback);
 }
 
-/* ---- resume functions that ran as they are ---- */
+/* ---- resume functions that ran untransformed ---- */
 
-/* The byte offset of the first instruction of code at the same place of the source; -1 where there is none. */
+/* Returns the byte offset of the first instruction of code at the same source position; -1 if there is none. */
 static int
 same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
 {
@@ -260,8 +260,7 @@ same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
     return -1;
 }
 
-/* Which variables of the copy have the values of the user's code's: those of one name. new tuple or NULL with an
- * exception */
+/* Pairs the variables of the user's code with those of the copy, by name. new tuple or NULL with an exception */
 static PyObject *
 by_name(PyCodeObject *code, PyCodeObject *copy)
 {
@@ -284,8 +283,8 @@ by_name(PyCodeObject *code, PyCodeObject *copy)
     return out;
 }
 
-/* new traceback with the outermost entry, a resume function's, replaced; NULL, perhaps with an exception, where it is
- * not one's. */
+/* Returns a new traceback whose outermost entry, the resume function's, is replaced; NULL, perhaps with an
+ * exception, if the entry is not a resume function's. */
 static PyObject *
 rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
 {
@@ -330,8 +329,9 @@ gd_fix_resumed(PyFunctionObject *function)
     PyErr_Restore(type, value, traceback);
 }
 
-/* What of the traceback is inward of the transformed frame and the user's: a signal handler's frames. borrowed, or
- * NULL. Frames of compiled code are not shown: the user's own code is about to run instead. */
+/* Returns the part of the traceback inward of the transformed frame that is the user's: a signal handler's
+ * frames. borrowed, or NULL. Frames of compiled code are not shown, since the user's own code is about to run
+ * instead. */
 static PyObject *
 handlers_part(PyObject *traceback)
 {
@@ -344,8 +344,8 @@ handlers_part(PyObject *traceback)
     return NULL;
 }
 
-/* A signal handler has been given the frame it interrupted: what that and compiled code's frames hold is the user's
- * frame's again. */
+/* Clears the interrupted frame, which a signal handler may have kept, and those of compiled code: the user's
+ * own frame is to hold their values. */
 static void
 clear_frames(PyObject *traceback, PyObject *until)
 {
@@ -359,8 +359,8 @@ clear_frames(PyObject *traceback, PyObject *until)
     }
 }
 
-/* The user frames of the graph's operation that the traceback leads through: new; NULL without an exception where none
- * is known. */
+/* Returns the user frames of the graph's operation in the traceback: new; NULL without an exception if it is
+ * unknown. */
 static PyObject *
 graph_place(const gd_GuardedCode *e, PyObject *traceback)
 {
@@ -371,15 +371,15 @@ graph_place(const gd_GuardedCode *e, PyObject *traceback)
     Py_XDECREF(rest);
     for (Py_ssize_t i = 0; chain != NULL && i < PyTuple_GET_SIZE(chain); i++) {
         if (PyLong_AsLong(PyTuple_GET_ITEM(PyTuple_GET_ITEM(chain, i), 2))
-            < 0) { /* one of several operations in the line */
+            < 0) { /* one of several operations on the line */
             Py_CLEAR(chain);
         }
     }
     return chain;
 }
 
-/* Prepares the run of the user's own code that raises the exception, which came from outside, at the row's place.
- * Steals all. */
+/* Prepares a run of the user's own code that raises the exception, which came from outside, at the row's
+ * place. Steals all. */
 static void
 raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObject *value, PyObject *traceback)
 {
@@ -432,7 +432,7 @@ gd_graph_raised(gd_GuardedCode *e)
         return GD_RAISED_PROTECTED;
     }
     PyObject *answer = gd_call_python("may_run_again", value != NULL ? value : Py_None);
-    int blameless = answer == Py_None, again = answer == Py_True; /* the backend is at fault, not the graph */
+    int blameless = answer == Py_None, again = answer == Py_True; /* the backend failed, not the graph */
     Py_XDECREF(answer);
     PyErr_Clear();
     if (!blameless && row->flags & GD_TB_PROTECTED) {
@@ -445,8 +445,8 @@ gd_graph_raised(gd_GuardedCode *e)
     return again ? GD_RAISED_GRAPH : 0;
 }
 
-/* Gives the frame of a traceback the variables of the calling frame, by their names. code: of the former. 0, or -1 with
- * an exception. */
+/* Gives the frame of a traceback the variables of the calling frame, by name. code: of the shown frame.
+ * Returns 0, or -1 with an exception. */
 static int
 keep_all(PyFrameObject *shown, PyObject *code)
 {
@@ -466,11 +466,11 @@ keep_all(PyFrameObject *shown, PyObject *code)
     return kept;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
-/* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception again
- * (None: the one that is being handled), for which CPython adds no entry. The entry that the frame has already, the
- * outermost one, is given what the frame still holds: these variables, or all that it has where none are named. */
+/* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception
+ * again (None: the one being handled), for which CPython adds no entry. The frame's existing entry, the
+ * outermost one, gets what the frame still holds: these variables, or all of them if none are given. */
 static PyObject *
 keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
@@ -487,7 +487,7 @@ keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t
             kept = gd_py_show_value(frame, (int)PyLong_AsLong(args[i]), args[i + 1]);
         }
         if (kept < 0) {
-            PyErr_Clear(); /* without memory what is left dies with the frame */
+            PyErr_Clear(); /* without memory, the frame's variables die with it */
         }
     }
     Py_XDECREF(traceback);

@@ -1,12 +1,12 @@
-/* CPython 3.11: dict probing that calls no user code, inline values, tuple iterators. Facts of Objects/dictobject.c and
- * Objects/tupleobject.c of 3.11. */
+/* CPython 3.11: dict probing that calls no user code, inline values, tuple iterators. Follows
+ * Objects/dictobject.c and Objects/tupleobject.c of 3.11. */
 #include "py311/guard.h"
 #include "guards/pure.h"
 
-/* The bits of the hash that come in at each further probe, as PERTURB_SHIFT of Objects/dictobject.c. */
+/* Hash bits mixed in at each further probe: PERTURB_SHIFT of Objects/dictobject.c. */
 enum { PERTURB = 5 };
 
-/* Entry number at place i of the hash table, or a negative DKIX_*. */
+/* Returns the entry number at index i of the hash table, or a negative DKIX_*. */
 static inline Py_ssize_t
 table_at(const PyDictKeysObject *keys, size_t i)
 {
@@ -76,8 +76,8 @@ gd_inline_position(const gd_instance_view *view, PyObject *name, uint64_t hint)
     return -1;
 }
 
-/* tupleiterobject of Objects/tupleobject.c, which no header declares; gd_pycompat_guard_check compares it with what a
- * real iterator does. */
+/* tupleiterobject of Objects/tupleobject.c, which no header declares; gd_pycompat_guard_check compares it
+ * with a real iterator. */
 typedef struct {
     PyObject_HEAD Py_ssize_t index;
     PyObject *seq; /* NULL once exhausted */
@@ -94,8 +94,9 @@ gd_tuple_iter_look(PyObject *v, PyObject **seq, Py_ssize_t *first)
     return 1;
 }
 
-/* Gives a shown frame one of its variables: (index, place) names the variable of the source frame that has the value,
- * (index, -1, value) has it. from NULL: only the latter are shown. 0, or -1 with an exception. */
+/* Sets one variable of a shown frame. item: (index, place), where place is the source frame's variable that
+ * has the value, or (index, -1, value). from NULL: only the second form is shown. Returns 0, or -1 with an
+ * exception. */
 static int
 show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *from, PyObject *item)
 {
@@ -130,8 +131,8 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
         return NULL;
     }
     _PyInterpreterFrame *inner = frame->f_frame;
-    /* PyFrame_New makes a function without a closure. A frame past its first instruction is taken to have its free
-     * variables' cells in place: f_locals reads them without a look (_PyFrame_FastToLocalsWithError of
+    /* PyFrame_New makes a function without a closure. For a frame past its first instruction, f_locals
+     * assumes that the cells of the free variables exist (_PyFrame_FastToLocalsWithError of
      * Objects/frameobject.c). */
     int first = code->co_nlocals + code->co_nplaincellvars;
     for (int i = 0; i < code->co_nfreevars; i++) {

@@ -1,4 +1,4 @@
-/* CPython 3.11: what needs more than a line. */
+/* CPython 3.11: functions too long for internals.h. */
 #include "pycompat.h"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000

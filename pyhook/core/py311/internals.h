@@ -1,14 +1,14 @@
-/* CPython 3.11: its internal headers and its facts. Included by pycompat.h only. */
+/* CPython 3.11: its internal headers, and facts about them. Included by pycompat.h only. */
 #ifndef GD_PYCOMPAT_311_H
 #define GD_PYCOMPAT_311_H
 
-/* The internal headers ask for this macro. It is defined after Python.h on purpose: before it, it would change what the
- * public headers declare. */
+/* The internal headers require this macro. It is defined after Python.h on purpose: defined earlier, it would
+ * change what the public headers declare. */
 #ifndef Py_BUILD_CORE
 #    define Py_BUILD_CORE 1
 #    define GD_DEFINED_PY_BUILD_CORE
 #endif
-/* Two names that the public headers of 3.11 define as other macros than the internal ones. */
+/* The public headers of 3.11 define these two macros differently from the internal ones. */
 #undef _PyGC_FINALIZED
 #undef _PyObject_LookupSpecial
 #include <internal/pycore_code.h>
@@ -25,28 +25,28 @@
 
 typedef _PyFrameEvalFunction gd_py_eval_function;
 
-/* The calling thread's state; the GIL is held. borrowed */
+/* Returns the calling thread's state; the GIL is held. borrowed */
 static inline PyThreadState *
 gd_py_thread_state(void)
 {
     return _PyThreadState_GET();
 }
 
-/* Whether a trace or profile function is active here: events must then be CPython's own. */
+/* Reports whether a trace or profile function is active on this thread: events must then come from CPython itself. */
 static inline int
 gd_py_tracing(PyThreadState *tstate)
 {
     return tstate->cframe->use_tracing != 0;
 }
 
-/* Whether trace events go to this C trace function, and no profile function is active. */
+/* Reports whether trace events go to this C trace function and no profile function is active. */
 static inline int
 gd_py_traced_by(PyThreadState *tstate, Py_tracefunc function)
 {
     return tstate->c_tracefunc == function && tstate->c_profilefunc == NULL;
 }
 
-/* The frame object of the Python function that is running; NULL where none has been made for it. new */
+/* Returns the frame object of the running Python function; NULL if none has been created. new */
 static inline PyObject *
 gd_py_running_frame(PyThreadState *tstate)
 {
@@ -54,7 +54,7 @@ gd_py_running_frame(PyThreadState *tstate)
     return frame != NULL ? Py_XNewRef((PyObject *)frame->frame_obj) : NULL;
 }
 
-/* Whether another thread of the interpreter is inside a Python frame. */
+/* Reports whether another thread of the interpreter is inside a Python frame. */
 static inline int
 gd_py_others_run(PyThreadState *tstate)
 {
@@ -66,10 +66,10 @@ gd_py_others_run(PyThreadState *tstate)
     return 0;
 }
 
-/* Keeps signal handlers and pending calls from running on this thread until gd_py_release_signals: CPython runs both on
- * the thread that its runtime names as the main one (_Py_ThreadCanHandleSignals in pycore_pystate.h), and meanwhile
- * names none. What arrives is kept by CPython as for a long call of C. 1 when this call began to hold them; 0 on other
- * threads, and where they are held already. */
+/* Keeps signal handlers and pending calls from running until gd_py_release_signals. CPython runs both on the
+ * thread that its runtime records as the main thread (_Py_ThreadCanHandleSignals in pycore_pystate.h), and
+ * meanwhile none is recorded. Signals that arrive stay pending, as during a long C call. Returns 1 if this
+ * call began the hold; 0 on other threads, and if they are held already. */
 static inline int
 gd_py_hold_signals(void)
 {
@@ -80,8 +80,8 @@ gd_py_hold_signals(void)
     return 1;
 }
 
-/* Only on the thread where gd_py_hold_signals returned 1. The eval loop is told to look at its requests again: it may
- * have found them not to be its own meanwhile. */
+/* Ends the hold, only on the thread where gd_py_hold_signals returned 1. Makes the eval loop check its
+ * requests again, since during the hold it may have found that it could not handle them. */
 static inline void
 gd_py_release_signals(PyThreadState *tstate)
 {
@@ -92,16 +92,16 @@ gd_py_release_signals(PyThreadState *tstate)
     }
 }
 
-/* Whether CPython's eval loop would look at requests now: a signal, a pending call, another thread's exception, or its
- * wish for the GIL. */
+/* Reports whether CPython's eval loop would look at requests now: a signal, a pending call, an exception or
+ * GIL request of another thread. */
 static inline int
 gd_py_has_requests(PyThreadState *tstate)
 {
     return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
 }
 
-/* gd_py_release_signals for the main thread, by another one that holds nothing of CPython: three stores that CPython
- * reads whole. main_thread: its ident; interp: its interpreter */
+/* Does gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. CPython
+ * reads each stored value as a whole. main_thread: its ident; interp: its interpreter */
 static inline void
 gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
 {
@@ -109,14 +109,14 @@ gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
     _Py_atomic_store_relaxed(&interp->ceval.eval_breaker, 1);
 }
 
-/* The code that the frame object runs or ran. borrowed */
+/* Returns the code that the frame object runs or ran. borrowed */
 static inline PyCodeObject *
 gd_py_frame_code_of(PyFrameObject *frame)
 {
     return frame->f_frame->f_code;
 }
 
-/* The i-th of a frame's variables, out of its cell; borrowed, NULL where it has no value. */
+/* Returns the i-th variable of a frame, read from its cell if it has one; borrowed, NULL if it has no value. */
 static inline PyObject *
 gd_py_frame_value(PyFrameObject *frame, int i)
 {
@@ -124,7 +124,7 @@ gd_py_frame_value(PyFrameObject *frame, int i)
     return value != NULL && PyCell_Check(value) ? PyCell_GET(value) : value;
 }
 
-/* The opcode at a byte offset, as it is now: specialized or not. -1 outside of the code. */
+/* Returns the opcode at a byte offset in its current form, specialized or not. -1 outside the code. */
 static inline int
 gd_py_opcode_at(PyCodeObject *code, int offset)
 {
@@ -133,15 +133,15 @@ gd_py_opcode_at(PyCodeObject *code, int offset)
                : -1;
 }
 
-/* Where a frame is: its code and the byte offset of its instruction. A frame that calls another may be at the caches of
- * its CALL. */
+/* Returns the byte offset of a frame's current instruction. A frame that calls another may be at the caches
+ * of its CALL. */
 static inline int
 gd_py_frame_offset(const _PyInterpreterFrame *frame)
 {
     return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
-/* The frame that called this one, past those that have not begun; NULL at the end. */
+/* Returns the frame that called this one, skipping incomplete ones; NULL at the end. */
 static inline _PyInterpreterFrame *
 gd_py_caller(const _PyInterpreterFrame *frame)
 {
@@ -152,7 +152,7 @@ gd_py_caller(const _PyInterpreterFrame *frame)
     return back;
 }
 
-/* Python frames in use on this thread, as the recursion limit counts them. */
+/* Returns the number of Python frames in use on this thread, as the recursion limit counts them. */
 static inline int
 gd_py_depth(PyThreadState *tstate)
 {
@@ -165,7 +165,7 @@ gd_py_depth_left(PyThreadState *tstate)
     return tstate->recursion_remaining;
 }
 
-/* The eval-frame function in force; never NULL. */
+/* Returns the current eval-frame function; never NULL. */
 static inline gd_py_eval_function
 gd_py_get_eval(PyThreadState *tstate)
 {
@@ -173,15 +173,16 @@ gd_py_get_eval(PyThreadState *tstate)
     return f != NULL ? f : _PyEval_EvalFrameDefault;
 }
 
-/* What _PyInterpreterState_SetEvalFrameFunc does in Python/pystate.c of 3.11: the default is stored as NULL, which is
- * what the specialised calls test before they push a frame without a C call. */
+/* Does what _PyInterpreterState_SetEvalFrameFunc in Python/pystate.c of 3.11 does: the default is stored as
+ * NULL, which specialized calls test before they push a frame without a C call. */
 static inline void
 gd_py_set_eval(PyThreadState *tstate, gd_py_eval_function f)
 {
     tstate->interp->eval_frame = f == _PyEval_EvalFrameDefault ? NULL : f;
 }
 
-/* Whether the dict is as PyDict_New made it: empty, with the table all empty dicts share, unknown to the collector. */
+/* Reports whether the dict is as PyDict_New made it: empty, with the table that all empty dicts share,
+ * untracked by the collector. */
 static inline int
 gd_dict_is_fresh(PyObject *dict)
 {
@@ -190,7 +191,7 @@ gd_dict_is_fresh(PyObject *dict)
            && !_PyObject_GC_IS_TRACKED(dict);
 }
 
-/* What a code object is made of, in CPython's own objects; all borrowed. */
+/* The parts of a code object, as CPython objects; all borrowed. */
 typedef struct {
     PyObject *name, *qualname, *filename;       /* str */
     PyObject *code, *linetable, *exceptiontable; /* bytes */
@@ -199,14 +200,15 @@ typedef struct {
     int flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
 } gd_py_code_parts;
 
-/* new code object; NULL with an exception when the parts do not fit together */
+/* Returns a new code object; NULL with an exception if the parts do not fit together. */
 PyObject *gd_py_code_new(const gd_py_code_parts *parts);
 
-/* Reads what has no public accessor. borrowed from code */
+/* Reads fields that have no public accessor. borrowed from code */
 void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,
                        PyObject **localspluskinds);
 
-/* Whether the interpreter has begun to end: modules go, imports fail. Public under another name from 3.13 on. */
+/* Reports whether the interpreter is finalizing: modules are torn down, imports fail. Public under another
+ * name from 3.13 on. */
 #define gd_is_finalizing() _Py_IsFinalizing()
 
 #endif

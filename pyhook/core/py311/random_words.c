@@ -1,10 +1,10 @@
-/* Random.getstate() makes 625 ints, which costs more than most graphs: a call that may have to put a generator back
- * copies its words. */
+/* Saves and restores a random generator by copying its words. Random.getstate() creates 625 ints, which costs
+ * more than most graphs. */
 #include "random_words.h"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 
-/* RandomObject of Modules/_randommodule.c; _called/computed.py checks at import that a copy does what it is to. */
+/* RandomObject of Modules/_randommodule.c; _called/computed.py checks at import that a copy works. */
 typedef struct {
     PyObject_HEAD int index;
     uint32_t state[624];
@@ -12,8 +12,8 @@ typedef struct {
 
 #    define WORDS_SIZE ((Py_ssize_t)(sizeof(random_object) - offsetof(random_object, index)))
 
-/* object: borrowed. Its words, or NULL with TypeError for what is too small to hold them. The caller knows that it is a
- * generator. */
+/* Returns the words of a generator (borrowed), or NULL with TypeError if the object is too small to hold
+ * them. The caller knows that it is a generator. */
 static char *
 words_of(PyObject *object)
 {
@@ -24,7 +24,7 @@ words_of(PyObject *object)
     return (char *)&((random_object *)object)->index;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: new references, NULL with an exception ---- */
 
 static PyObject *
 random_words(PyObject *Py_UNUSED(module), PyObject *object)

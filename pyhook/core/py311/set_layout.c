@@ -1,11 +1,11 @@
-/* CPython 3.11: the table inside a set, as Objects/setobject.c of 3.11 keeps it. */
+/* CPython 3.11: the hash table of a set, as in Objects/setobject.c of 3.11. */
 #include "set_layout.h"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 
 #    include <string.h>
 
-/* 0 and NULL for what is no set; the set: borrowed. */
+/* Returns the object as a set: borrowed, NULL with TypeError if it is not one. */
 static PySetObject *
 as_set(PyObject *object)
 {
@@ -16,7 +16,8 @@ as_set(PyObject *object)
     return NULL;
 }
 
-/* new set: the same keys at the same places, with the same gaps; no key is hashed or compared */
+/* Returns a new set with the same keys at the same positions and the same gaps; no key is hashed or compared.
+ * NULL with an exception */
 static PyObject *
 set_clone(PyObject *module, PyObject *object)
 {
@@ -48,8 +49,8 @@ set_clone(PyObject *module, PyObject *object)
     return (PyObject *)to;
 }
 
-/* new tuple: where pop() looks next, what each place holds (a byte each: 0 nothing, 1 a gap, 2 a key), the keys in
- * order */
+/* Returns a new tuple: where pop() searches next, the state of each position (a byte each: 0 empty, 1 a gap,
+ * 2 a key), the keys in order. NULL with an exception */
 static PyObject *
 set_layout(PyObject *module, PyObject *object)
 {
@@ -59,7 +60,7 @@ set_layout(PyObject *module, PyObject *object)
         return NULL;
     }
     PyObject *keys = NULL;
-    do { /* a finalizer that this runs may change the set; nothing does after it */
+    do { /* this may run a finalizer that changes the set; the code after it runs none */
         Py_XSETREF(keys, PyTuple_New(set->used));
     } while (keys != NULL && PyTuple_GET_SIZE(keys) != set->used);
     PyObject *places = keys != NULL ? PyBytes_FromStringAndSize(NULL, set->mask + 1) : NULL;
