@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kindCase is one kind of guard: the text it gives and a frame that passes and one that fails. One slot, x.
+// kindCase is one kind of guard: its text, a frame that passes and a frame that fails. The frame has one slot, x.
 type kindCase struct {
 	name   string
 	guards func(w *world, x Source) []Guard

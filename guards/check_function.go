@@ -128,13 +128,13 @@ func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
 	m.kinds = append(b, '\n')
 }
 
-// Program is the verified program.
+// Program returns the verified program.
 func (m *CheckFunctionManager) Program() *Program { return m.program }
 
-// CodeParts are the conditions of the text in order.
+// CodeParts returns the conditions of the text in order.
 func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
 
-// Text is the whole condition: executable Python in the environment of godynamo._called.guard_env.
+// Text returns the whole condition: executable Python in the environment of godynamo._called.guard_env.
 func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
 
 // sortedGuards returns the guards in Guard.Compare's order. It sorts pointers because a Guard is many words
@@ -354,7 +354,7 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	return out, nil
 }
 
-// cost is a part's rank plus the cost of fetching its value; a later stage raises it.
+// cost returns a part's rank plus the cost of fetching its value; a later stage raises it.
 func cost(p *part) int {
 	depth := 0
 	if p.guard.Origin != nil {
@@ -365,8 +365,8 @@ func cost(p *part) int {
 	return kindTable[p.guard.CreateFn].rank + p.stage + 2*depth
 }
 
-// prerequisites are the parts that must hold before p's value is read: earlier stages on the same place, and
-// the parts on the nearest base place that has any (which in turn wait for theirs).
+// prerequisites returns the parts that must hold before p's value is read: earlier stages on the same
+// place, and the parts on the nearest base place that has any (which in turn wait for theirs).
 func prerequisites(p *part, at map[string][]*part) []*part {
 	if p.guard.Origin == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 const idOfInt = 94367738391392
 
-// seedGuards are those of the seed's example: y = 2, a tensor x.
+// seedGuards returns the guards of the seed's example: y = 2, a tensor x.
 func seedGuards() []Guard {
 	y, x := NewLocalSource("y", 0), NewLocalSource("x", 1)
 	gs := EqualsMatch(y, Const{Index: 0, Text: "<class 'int'>", ID: idOfInt}, Const{Index: 1, Text: "2"})

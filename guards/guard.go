@@ -24,7 +24,7 @@ import (
 type Const struct {
 	Index int    // in the pool
 	Text  string // repr of a literal value, or another printed form; a truncated repr must not read as a literal
-	ID    uint64 // address, as id() gives it
+	ID    uint64 // address, as returned by id()
 }
 
 // UserLine is the line of the user's program that was being translated when a guard was made. The zero value
@@ -45,7 +45,7 @@ const (
 	SourceGlobalNNModule
 	SourceConstant
 	SourceRandomValue
-	SourcePolyfill // inside godynamo's own replacements for C code: nobody changes it, nothing in it is guarded
+	SourcePolyfill // inside godynamo's own replacements for C code: nobody changes it, so nothing in it is guarded
 )
 
 var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT",
@@ -136,7 +136,7 @@ type GuardID struct {
 	Key      string
 }
 
-// ID is the guard's identity.
+// ID returns the guard's identity.
 func (g Guard) ID() GuardID { return g.id() }
 
 func (g *Guard) id() GuardID { return GuardID{g.Name, g.Source, g.CreateFn, g.Key} }

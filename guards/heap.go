@@ -9,7 +9,7 @@ type Heap interface {
 	Globals() Value
 	Builtins() Value
 	Valid() bool               // the entry's own flag
-	Const(i int) (Value, bool) // constant of the program; false once it died
+	Const(i int) (Value, bool) // constant of the program; false once it has died
 	None() Value
 	Type(v Value) Value // exact type
 	InstanceAttr(v Value, name Value) (Value, bool)
@@ -26,15 +26,15 @@ type Heap interface {
 	TupleIter(v Value) ([]Value, bool) // items a tuple iterator has left
 	FuncField(v Value, field FuncField) (Value, bool)
 	Cell(v Value) (contents Value, empty, isCell bool)
-	Referent(v Value) (Value, bool) // of a weak reference: None once it died
+	Referent(v Value) (Value, bool) // of a weak reference; None once it has died
 	Watched(v Value) bool           // whether destroying it may run code
-	EndsInCode(v, at Value) bool    // the same for what only v holds at a name, a key or, if an int, an index
+	EndsInCode(v, at Value) bool    // the same for an object that only v holds, at a name, key or (int) index
 	IsName(v, name Value) bool      // whether __name__ of a function, class or module is name
 	Equal(a, b Value) bool          // part by part, types included
 	ParamNames(v Value) ([]Value, bool)
 	Unchanged(v Value) bool // since the entry was made
 	GradEnabled() bool
-	StateEqual() bool              // torch's global state is that of the entry
+	StateEqual() bool              // torch's global state equals the entry's
 	Tensor(v Value, spec int) bool // v matches the program's tensor row spec
 	Call(predicate, v Value) bool
 }

@@ -2,8 +2,8 @@ package guards
 
 import "slices"
 
-// The heap the tests run programs on: a toy of Python's object model. Handles are pointers, so that equal values can be
-// different objects.
+// The heap that the tests run programs on: a toy version of Python's object model. Handles are pointers,
+// so that equal values can be different objects.
 
 type pyType struct {
 	name  string

@@ -110,8 +110,8 @@ func isLiteral(text string) bool {
 	return s.value(0) && s.at == len(text)
 }
 
-// literalScanner reads one literal by recursive descent. Depth is bounded, since the texts come from the user's
-// values.
+// literalScanner reads one literal by recursive descent. The depth is bounded, since the texts come from
+// the user's values.
 type literalScanner struct {
 	text string
 	at   int
@@ -191,15 +191,15 @@ func (s *literalScanner) str() bool {
 	return false
 }
 
-// numberText is repr() of an int, a float or an imaginary number; sumText is the parenthesized form of other
-// complex numbers.
+// numberText matches repr() of an int, a float or an imaginary number; sumText matches the parenthesized
+// form of other complex numbers.
 var (
 	realText   = `(?:inf|nan|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-][0-9]+)?)`
 	numberText = regexp.MustCompile(`^-?` + realText + `j?`)
 	sumText    = regexp.MustCompile(`^\(-?` + realText + `[+-]` + realText + `j\)`)
 )
 
-// match consumes the text that the expression matches here.
+// match consumes the text that the expression matches at the current position.
 func (s *literalScanner) match(re *regexp.Regexp) bool {
 	found := re.FindString(s.text[s.at:])
 	s.at += len(found)

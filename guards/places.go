@@ -13,8 +13,8 @@ type Places struct {
 
 // place is a node of the tree of places. Its numbers are indices plus one, so that 0 means none.
 type place struct {
-	below, beside int32 // first of the places read from it, next place read from the same base
-	guards, reads int32 // last of its sayings (see saying)
+	below, beside int32 // first of the places read from it; next place read from the same base
+	guards, reads int32 // last guard and last read on it, as numbers in said
 }
 
 type saying struct{ entry, before int32 }

@@ -29,7 +29,7 @@ type opInfo struct {
 	failure string
 }
 
-// String is the operation's spelling in kinds.table.
+// String returns the operation's spelling in kinds.table.
 func (o Op) String() string {
 	if o >= numOps {
 		return fmt.Sprintf("OP_%d", uint8(o))
@@ -45,9 +45,9 @@ func (o Op) IsAccess() bool { return o < numOps && opTable[o].access }
 type Node struct {
 	Op    Op
 	Flags uint8
-	Dst   uint32 // register an access writes
+	Dst   uint32 // register that an access node writes
 	Src   uint32 // register read
-	Part  uint32 // text part it belongs to
+	Part  uint32 // text part that the node belongs to
 	A, B  uint32
 }
 
@@ -82,17 +82,17 @@ type Program struct {
 	Tensors   []TensorSpec
 	Parts     []string
 	PartLines []UserLine
-	// a line for each guard: number of its part, kind, family and name of the place, and with a tensor its line and
-	// file
+	// one line per guard: number of its part, kind, family and name of the place; for a tensor also the
+	// user's line and file
 	Kinds string
-	// registers handed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
+	// registers passed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
 	Extra []uint32
 }
 
 // Limits that keep every operand inside its field with room to spare; a translation that exceeds them is left
 // to CPython. An nn.Module takes some 8 to 20 registers and twice as many parts.
 const (
-	maxRegs  = 1 << 22 // C has 24 bits
+	maxRegs  = 1 << 22 // C has 24 bits for a register
 	maxParts = 1 << 24
 )
 

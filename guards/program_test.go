@@ -94,8 +94,8 @@ func TestOperationsAreNamedAsInTheTable(t *testing.T) {
 	}
 }
 
-// FuzzGuardProgram: Verify and Eval take any bytes as a program without a panic, and what Verify accepts runs on any
-// frame.
+// FuzzGuardProgram checks that Verify and Eval take any bytes as a program without a panic, and that a
+// program that Verify accepts runs on any frame.
 func FuzzGuardProgram(f *testing.F) {
 	encode := func(p *Program) []byte {
 		var out []byte

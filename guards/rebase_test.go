@@ -22,7 +22,7 @@ func TestRebaseMovesWhatIsReadFromAPlace(t *testing.T) {
 	}
 }
 
-// Each kind of source that is read from another one can be read from a third.
+// TestRebaseKnowsEveryKindOfSource rebases each kind of source that is read from another one.
 func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 	from, to := NewLocalSource("a", 0), NewLocalSource("b", 1)
 	for _, s := range []Source{

@@ -42,8 +42,8 @@ func (s Set) Union(others ...Set) Set {
 	return s
 }
 
-// Collector gathers the guards of a translation: thousands, most of them repeated many times. A repeated guard
-// is found by its identity, without an allocation. The zero value is empty.
+// Collector gathers the guards of a translation. There are thousands, most of them repeated many times; a
+// repeated guard is found by its identity, without an allocation. The zero value is empty.
 type Collector struct {
 	flat    []Guard
 	index   map[GuardID]int
@@ -67,7 +67,7 @@ func (c *Collector) Add(gs ...Guard) {
 	}
 }
 
-// Set returns the set of what has been added so far; it is valid until the next Add.
+// Set returns the set of the guards added so far; it is valid until the next Add.
 func (c *Collector) Set() Set {
 	if c.index == nil {
 		return Set{}
@@ -86,7 +86,7 @@ func (c *Collector) Set() Set {
 // caller must not change the slice.
 func (c *Collector) Said() []Guard { return c.flat }
 
-// Len is the number of distinct guards.
+// Len returns the number of distinct guards.
 func (s Set) Len() int { return len(s.Guards()) }
 
 // Each calls f for every guard, in the order of adding.
@@ -126,7 +126,7 @@ func (n *setNode) flatten() {
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if top.guard == nil { // a leaf reached twice is a guard found twice
+		if top.guard == nil { // not for leaves: a repeated guard is found by its ID
 			if seen[top] {
 				continue
 			}

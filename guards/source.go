@@ -43,7 +43,7 @@ func printed(s Source, p *printer) string {
 	return text
 }
 
-// origin holds what every Source has. The printed name is made once.
+// origin holds the fields that every Source has. The printed name is made once.
 type origin struct {
 	base   Source
 	name   string

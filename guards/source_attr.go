@@ -162,7 +162,7 @@ func (s *MroClassSource) text(p *printer) string {
 // __kwdefaults__, __closure__, __doc__, __module__ or exception field reads as None.
 type FuncField int
 
-// String is the attribute's name.
+// String returns the attribute's name.
 func (f FuncField) String() string {
 	if f < 0 || f >= numFuncFields {
 		return "unknown"

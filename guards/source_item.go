@@ -86,7 +86,7 @@ func (s *TupleIteratorGetItemSource) text(p *printer) string {
 	return "___tuple_iterator_getitem(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
-// GlobalWeakRefSource is the referent of a weak reference kept in a global; None once it died.
+// GlobalWeakRefSource is the referent of a weak reference kept in a global; None once it has died.
 type GlobalWeakRefSource struct {
 	origin
 	Global string
@@ -101,7 +101,7 @@ func NewGlobalWeakRefSource(name string) *GlobalWeakRefSource {
 
 func (s *GlobalWeakRefSource) text(p *printer) string { return printed(s.base, p) + "()" }
 
-// ReferentSource is the referent of a weak reference; None once it died.
+// ReferentSource is the referent of a weak reference; None once it has died.
 type ReferentSource struct{ origin }
 
 // NewReferentSource returns the referent of the weak reference at base; a subclass's __call__ is ignored.

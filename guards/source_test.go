@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script is a Reconstructor that writes down what it is asked for.
+// script is a Reconstructor that records the loads it is asked to emit.
 type script struct{ lines []string }
 
 func (s *script) add(format string, args ...any) error {
@@ -37,7 +37,7 @@ var (
 	typeT  = Const{Index: 6, Text: "<class 'T'>", ID: 60}
 )
 
-// sourceCases: each class, its name, family and the loads that give the value again.
+// sourceCases lists each class with its name, its family and the loads that yield the value again.
 // Row: S002-79
 // Row: S002-80
 var sourceCases = []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// The artefacts of GODYNAMO_LOGS, in the order of godynamo._observe.logging.ARTIFACTS, as bits of watched's result.
+// The artifacts of GODYNAMO_LOGS, in the order of godynamo._observe.logging.ARTIFACTS, as bits of watched's result.
 const (
 	showGraph = 1 << (iota + 8)
 	showGraphCode
@@ -31,7 +31,7 @@ const (
 	showAny = -1 << 8
 )
 
-// artifact logs one artefact, under a logger of its name.
+// artifact logs one artifact to the logger of its name.
 func (t *translation) artifact(name, text string) {
 	logger(t.scope).Named(name).Debug(strings.TrimRight(text, "\n"))
 }
@@ -49,7 +49,7 @@ func (t *translation) ask(name string, args ...py.Object) string {
 	return py.GoString(v)
 }
 
-// showSteps has the translation log its steps if trace_source, trace_call or trace_bytecode is enabled.
+// showSteps makes the translation log its steps if trace_source, trace_call or trace_bytecode is enabled.
 func (t *translation) showSteps() {
 	wanted, s := t.settings.watched, t.scope
 	if wanted&(showTraceSource|showTraceCall|showTraceBytecode) == 0 {
@@ -86,7 +86,7 @@ func depthText(depth int) string {
 	return fmt.Sprintf(" (inline depth: %d)", depth)
 }
 
-// show logs the artefacts of a translation that has ended, where they are wanted.
+// show logs the enabled artifacts of a finished translation.
 func (t *translation) show(why error) {
 	wanted := t.settings.watched
 	if wanted&showAny == 0 {
@@ -155,7 +155,7 @@ func listed(head string, texts []py.Object) string {
 	return head
 }
 
-// allFailures evaluates every guard of every entry there was.
+// allFailures evaluates every guard of every entry and lists the failures.
 func (t *translation) allFailures() string {
 	s := t.scope
 	slots := make([]py.Object, len(t.frame.Slots))

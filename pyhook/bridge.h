@@ -1,4 +1,4 @@
-/* Calls through the core's function table, for cgo: it cannot call function pointers itself. */
+/* Calls through the core's function table, for cgo, which cannot call function pointers itself. */
 #ifndef GD_BRIDGE_H
 #define GD_BRIDGE_H
 
@@ -7,7 +7,7 @@
 
 extern const gd_core_api *gd_core; /* set once by gdInit */
 
-/* As in gd_core_api: objects that they return are new. */
+/* As in gd_core_api; returned objects are new. */
 int gdb_code_view(PyObject *code, gd_code_view *out);
 void gdb_code_view_release(gd_code_view *view);
 PyObject *gdb_code_new(const gd_code_spec *spec);

@@ -12,8 +12,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// gdEmbed runs CPython's own command line, argv[0] being the interpreter whose environment is meant, and returns its
-// exit code. The launcher calls it in a process that has no Python yet; 127 where it cannot be started.
+// gdEmbed runs CPython's own command line and returns its exit code, or 127 if CPython cannot be started.
+// argv[0] is the interpreter whose environment is used. The launcher calls gdEmbed in a process that has no
+// Python yet.
 //
 //export gdEmbed
 func gdEmbed(argc C.int, argv **C.char) (code C.int) {

@@ -129,7 +129,7 @@ logger.addHandler(Kept())
 logger.setLevel(logging.DEBUG)
 `, func(t *testing.T, s *py.Scope, run func(string) py.Object) {
 		l := logger(s).With(zap.String("code", "f"))
-		for range 20 { // the fields' order is not that of a map
+		for range 20 { // repeated, to see that the fields' order is not that of a map
 			l.Debug("translated", zap.Int("ops", 3), zap.Float64("seconds", 0.5), zap.Error(errors.New("none")))
 		}
 		l.Named("guards").Warn("failed")

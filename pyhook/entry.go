@@ -1,8 +1,8 @@
-// Package pyhook is the boundary with CPython on the Go side: the exported functions that the C core calls, and the
-// making of code objects, functions and guarded entries from what a translation yields.
+// Package pyhook is the Go side of the boundary with CPython: the exported functions that the C core
+// calls, and the creation of code objects, functions and guarded entries from a translation's result.
 //
-// Each exported function opens a scope and recovers first thing. Nothing is kept between two calls but the facts of
-// package variables; no goroutine is started.
+// Each exported function opens a scope and defers a recover first. Between two calls only the facts in
+// package variables are kept; no goroutine is started.
 package pyhook
 
 // #cgo CFLAGS: -I${SRCDIR}/py/compat -I${SRCDIR} -Wno-deprecated-declarations
@@ -25,7 +25,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// gdInit is what _C looks up: it takes the core's functions and hands out ours. 0, or -1 on an ABI mismatch.
+// gdInit is the symbol that _C looks up. It stores the core's functions and returns ours in out. 0, or -1 on an ABI
+// mismatch.
 //
 //export gdInit
 func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
@@ -45,9 +46,9 @@ func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
 	return 0
 }
 
-// collectAt lets Go's heap grow to 16 MB before the first collection (Go's minimum is 4 MB at 100 %). A translation
-// leaves almost nothing but garbage, so collecting early is time lost: `make bench BENCH_ARGS="--only capture"` under
-// GOGC=100 shows it.
+// collectAt lets Go's heap grow to 16 MB before the first collection (Go's minimum is 4 MB at 100 %). Almost
+// all that a translation allocates is garbage at its end, so collecting early wastes time:
+// `make bench BENCH_ARGS="--only capture"` under GOGC=100 shows it.
 const collectAt = 400
 
 // gdTranslate translates one frame; see gd_request and gd_reply.
@@ -72,7 +73,7 @@ func gdTranslate(req *C.gd_request, reply *C.gd_reply) {
 
 func object(p *C.PyObject) py.Object { return py.At(unsafe.Pointer(p)) }
 
-// translateRequest does one miss from end to end. The entry is a new reference.
+// translateRequest handles one miss from end to end. The entry is a new reference.
 func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	function := object(req.function)
 	code, _ := s.FunctionField(function, py.FuncCode)
@@ -110,7 +111,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	var entry py.Object
 	for attempt := 0; attempt < 2; attempt++ {
 		result, err = convert(s, f, int(req.nentries))
-		// none was when it began: an exception from outside has left torch's own entered
+		// no mode was active at the start: an exception from outside has interrupted torch's code inside a mode
 		if err == nil && C.gdb_mode_active() != 0 {
 			err = &exc.SkipFrame{Reason: "a mode of torch's was left entered", Later: true}
 		}
@@ -123,7 +124,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 			settings.Clock.End()
 		}
 		if !errors.Is(err, cache.ErrGuardFails) {
-			break // else another thread may have changed what was looked at: once more
+			break // otherwise another thread may have changed the objects that were examined: try once more
 		}
 	}
 	t.result = result
@@ -140,7 +141,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	return t.failed(err), nil
 }
 
-// codeName is a code object's qualified name, for logs.
+// codeName returns a code object's qualified name, for logs.
 func codeName(s *py.Scope, code py.Object) string {
 	v, ok := py.Answered(s.GetAttr(code, "co_qualname"))
 	if !ok {
@@ -149,14 +150,14 @@ func codeName(s *py.Scope, code py.Object) string {
 	return py.GoString(v)
 }
 
-// failed maps an error of the translation to what C is to do.
+// failed maps an error of the translation to the status that tells C how to continue.
 func (t *translation) failed(err error) int {
 	var unsupported *exc.Unsupported
 	var skip *exc.SkipFrame
 	var raised *exc.Raised
 	var python *py.Error
 	switch {
-	case C.gdb_interrupted() != 0: // no fault of the translation; the core knows what to do
+	case C.gdb_interrupted() != 0: // not a failure of the translation; the core knows how to continue
 		t.endTrace("raised", err)
 		return C.GD_RAISE
 	case errors.As(err, &skip) && skip.Later:
@@ -195,7 +196,7 @@ func (t *translation) failed(err error) int {
 	return C.GD_PASS
 }
 
-// report counts and logs a bug of godynamo; the frame runs in CPython.
+// report counts and logs an internal error; the frame runs in CPython.
 func report(s *py.Scope, err error) {
 	if C.gdb_interrupted() != 0 {
 		return

@@ -11,19 +11,19 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// translation is one miss, as reported to Python afterwards.
+// translation is one miss, whose outcome is reported to Python.
 type translation struct {
 	scope    *py.Scope
 	settings *settings
 	frame    *translate.Frame
 	request  *C.gd_request
 	result   *translate.Result
-	entry    py.Object // what was installed; null where nothing was
-	trace    py.Object // its number in the trace; null: nothing is traced
+	entry    py.Object // the installed entry; null if there is none
+	trace    py.Object // the translation's number in the trace; null if no trace is written
 	started  time.Time
 }
 
-// infoDict is an entry's record of its translation, for explain(): counts, breaks, inlined callees, graph text.
+// infoDict returns an entry's record of its translation, for explain(): counts, breaks, inlined callees, graph text.
 func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	names := func(list []string) py.Object {
 		out := make([]py.Object, len(list))
@@ -66,7 +66,7 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	)
 }
 
-// guardKinds has the guards of the program's parts, as godynamo._explain.guard_objects reads them.
+// guardKinds returns the guards of the program's parts, in the form that godynamo._explain.guard_objects reads.
 func guardKinds(r *translate.Result) string {
 	if r.Program == nil {
 		return ""
@@ -74,13 +74,13 @@ func guardKinds(r *translate.Result) string {
 	return r.Program.Kinds
 }
 
-// breakTuple is (code, reason, hint, ((name, file, line), ...)), innermost frame first.
+// breakTuple returns (code, reason, hint, ((name, file, line), ...)), innermost frame first.
 func breakTuple(s *py.Scope, u *exc.Unsupported) py.Object {
 	row := u.Code.Entry()
 	return s.Tuple(s.Name(row.ID), s.Str(u.Reason()), s.Name(row.Hint), framesTuple(s, u.Stack))
 }
 
-// framesTuple is ((name, file, line), ...), innermost frame first.
+// framesTuple returns ((name, file, line), ...), innermost frame first.
 func framesTuple(s *py.Scope, stack []exc.Frame) py.Object {
 	out := make([]py.Object, len(stack))
 	for i, f := range stack {
@@ -89,8 +89,8 @@ func framesTuple(s *py.Scope, stack []exc.Frame) py.Object {
 	return s.Tuple(out...)
 }
 
-// positionsTuple says of each break and frame which part of the line it is: (((end line, column, end column) or None,
-// ...), ...).
+// positionsTuple returns, for each break and frame, which part of the line it is: (((end line, column,
+// end column) or None, ...), ...).
 func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
 	out := make([]py.Object, len(breaks))
 	for i, u := range breaks {
@@ -123,7 +123,7 @@ func (t *translation) tell(status string, why error) {
 	t.endTrace(status, why)
 }
 
-// brokenBy are the breaks of a translation; the one that ended it comes last.
+// brokenBy returns the breaks of a translation; the one that ended it comes last.
 func (t *translation) brokenBy(why error) []*exc.Unsupported {
 	var all []*exc.Unsupported
 	if t.result != nil {
@@ -135,7 +135,7 @@ func (t *translation) brokenBy(why error) []*exc.Unsupported {
 	return all
 }
 
-// ended is the report of a finished translation; see godynamo._called.runtime.translated.
+// ended returns the report of a finished translation; see godynamo._called.runtime.translated.
 func (t *translation) ended(status string, why error) (py.Object, error) {
 	s := t.scope
 	reason := ""
@@ -187,8 +187,8 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 	)
 }
 
-// firstType is the type of the frame's first variable, or None: the class of a method's object, by which Python names a
-// frame of torch's wrapper around a module's forward.
+// firstType returns the type of the frame's first variable, or None. For a method this is the class of
+// its object; Python uses it to name frames of torch's wrapper around a module's forward.
 func (t *translation) firstType() py.Object {
 	if len(t.frame.Slots) == 0 || t.frame.Slots[0].IsNull() {
 		return py.None()
@@ -196,7 +196,7 @@ func (t *translation) firstType() py.Object {
 	return t.frame.Slots[0].Type()
 }
 
-// raiseUnsupported sets exc.Unsupported for nopython=True, with the report explain prints.
+// raiseUnsupported sets the exception exc.Unsupported, for nopython=True, with the report that explain prints.
 func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	s := t.scope
 	m, ok := py.Answered(s.Import("godynamo._called.runtime"))
@@ -225,7 +225,7 @@ func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	return C.GD_PASS
 }
 
-// userError reports whether a Python exception is meant for the user: a backend failed, Ctrl-C.
+// userError reports whether a Python exception is meant for the user: a backend failed, or Ctrl-C.
 func (t *translation) userError(e *py.Error) bool {
 	m, ok := py.Answered(t.scope.Import("godynamo._called.runtime"))
 	if !ok {

@@ -19,9 +19,9 @@ import (
 
 // installer makes CPython objects from a translation's result, through the C core (translate.Installer).
 type installer struct {
-	owner             py.Object // the callable that gets the entry
+	owner             py.Object // the callable that receives the entry
 	globals, builtins py.Object // of the frame
-	trace             py.Object // the number of the translation in the trace; null: there is none
+	trace             py.Object // the translation's number in the trace; null if there is none
 }
 
 func goBytes(b C.gd_bytes) []byte { return C.GoBytes(unsafe.Pointer(b.data), C.int(b.len)) }
@@ -59,7 +59,7 @@ func (*installer) Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Objec
 	return raw, consts, nil
 }
 
-// arena keeps Go memory still while C reads it, and frees the C arrays it made.
+// arena pins Go memory while C reads it, and frees the C arrays it allocated.
 type arena struct {
 	pin  runtime.Pinner
 	free []unsafe.Pointer
@@ -118,11 +118,11 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 	return s.Adopt(object(p)), nil
 }
 
-// originAttr is where a resume function says what it represents (translate.Origin).
+// originAttr is the attribute in which a resume function stores its translate.Origin.
 const originAttr = "__godynamo_origin__"
 
-// Resume implements translate.Installer: resume callables are kept by the family (by code, globals, builtins, place,
-// stack and locals), so that every graph break of a frame at one place resumes in the same one.
+// Resume implements translate.Installer. The family keeps resume callables by code, globals, builtins,
+// place, stack and locals, so that all graph breaks of a frame at one place share a resume callable.
 func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Object, error)) (py.Object, error) {
 	table, err := s.GetAttr(i.root(s), "resumes")
 	if err != nil {
@@ -161,7 +161,7 @@ func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Ob
 	return w, err
 }
 
-// root is the family the owner belongs to: a callable's, or the owner itself for frames the hook serves.
+// root returns the family the owner belongs to: a callable's, or the owner itself for frames the hook serves.
 func (i *installer) root(s *py.Scope) py.Object {
 	if r, ok := py.Answered(s.GetAttr(i.owner, "root")); ok {
 		return r
@@ -169,7 +169,7 @@ func (i *installer) root(s *py.Scope) py.Object {
 	return i.owner
 }
 
-// readOrigin is what a resume function represents; nil for other functions.
+// readOrigin returns the Origin of a resume function; nil for other functions.
 func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 	v, ok := py.Answered(s.GetAttr(function, originAttr))
 	if !ok {
@@ -189,7 +189,7 @@ func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 	return o
 }
 
-// guarded is the cache's form of a finished translation.
+// guarded converts a finished translation to the cache's form.
 func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.GuardedCode, error) {
 	if r.Program == nil {
 		m, err := guards.NewCheckFunctionManager(len(f.Slots), guards.Set{}, nil, guards.Options{})
@@ -298,7 +298,7 @@ func (i *installer) NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (
 	return &check{i, s.Adopt(entry)}, nil
 }
 
-// check is an entry's guards alone.
+// check evaluates an entry's guards without running a function.
 type check struct {
 	installer *installer
 	entry     py.Object
@@ -310,7 +310,7 @@ func (c *check) Holds(s *py.Scope, slots []py.Object, globals py.Object) (bool, 
 	return failed < 0 && err == nil, err
 }
 
-// constObject is a constant of the program: an object of the translation's pool, or a name made for the program.
+// constObject returns a constant of the program: an object of the translation's pool, or a name made for the program.
 func constObject(s *py.Scope, g *cache.GuardedCode, c guards.ConstUse) py.Object {
 	if c.Index < 0 {
 		return s.Interned(c.Name)
@@ -372,7 +372,7 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(g.Rows))
 	chains := make([]py.Object, len(g.Chains))
-	made := map[cache.Level]py.Object{} // operations of one inlined callee have their outer frames in common
+	made := map[cache.Level]py.Object{} // operations of one inlined callee share their outer frames
 	locals := shownLocals{s: s, lists: map[string]py.Object{}, pairs: map[[2]int]py.Object{}}
 	for k, ch := range g.Chains {
 		var levels []py.Object
@@ -409,8 +409,8 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 }
 
-// shownLocals makes the tuples of (index, place) and (index, -1, value) that a traceback's level has, the same ones for
-// levels that show the same: 600 operations on two variables have a few of them.
+// shownLocals makes the tuples of (index, place) and (index, -1, value) of a traceback's levels. Equal
+// levels share their tuples: 600 operations on two variables need only a few.
 type shownLocals struct {
 	s     *py.Scope
 	lists map[string]py.Object

@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// logger returns the zap logger of one translation. Its core hands records to Python's logger "godynamo" while the
-// scope is open; nothing is buffered, so a forked child or an ended process loses none. A named one's go to the Python
-// logger "godynamo.<name>".
+// logger returns the zap logger of one translation. Its core passes records to Python's logger "godynamo"
+// while the scope is open; a named logger's records go to "godynamo.<name>". Nothing is buffered, so a
+// fork or the end of the process loses no record.
 func logger(s *py.Scope) *zap.Logger {
 	return zap.New(&pythonCore{scope: s, LevelEnabler: zapcore.DebugLevel})
 }
@@ -31,7 +31,7 @@ func (c *pythonCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.C
 	return ce.AddCore(e, c)
 }
 
-// levels are logging's numbers.
+// levels are the numbers of Python's logging module.
 var levels = map[zapcore.Level]int64{
 	zapcore.DebugLevel: 10, zapcore.InfoLevel: 20, zapcore.WarnLevel: 30, zapcore.ErrorLevel: 40,
 }
@@ -41,7 +41,7 @@ func (c *pythonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	s := c.scope
 	var pairs [][2]py.Object
 	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
-		enc := zapcore.NewMapObjectEncoder() // one a field: a map would lose their order
+		enc := zapcore.NewMapObjectEncoder() // one per field: a map would lose their order
 		f.AddTo(enc)
 		switch x := enc.Fields[f.Key].(type) {
 		case string:

@@ -6,17 +6,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// settings are what one optimize() call and godynamo.config say about a translation.
+// settings are the options that one optimize() call and godynamo.config set for a translation.
 type settings struct {
 	translate.Options
 	backend translate.Backend
-	watched int64 // who wants to hear of the translation: the bits of watched*
+	watched int64 // which observers need records of the translation: the watched* bits
 }
 
-// The bits of godynamo._called.runtime.watched, which has the same numbers.
+// The bits returned by godynamo._called.runtime.watched, which uses the same numbers.
 const (
-	watchedDebug   = 1 << iota // Python's logger takes debug records
-	watchedExplain             // an explanation counts what is captured, instruction by instruction
+	watchedDebug   = 1 << iota // Python's logger accepts debug records
+	watchedExplain             // an explanation counts captured instructions
 	watchedTrace               // GODYNAMO_TRACE
 	watchedBisect              // GODYNAMO_BISECT leaves code objects to CPython
 )
@@ -79,14 +79,14 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 		if out.Allowed, err = s.GetAttr(m, "allowed"); err != nil {
 			return nil, err
 		}
-		out.NoPython = false // what is left out must not end the program
+		out.NoPython = false // excluded code must not end the program
 	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
 }
 
-// watched asks godynamo._called.runtime, once per translation, which records of it have a reader, so that no others are
-// made.
+// watched asks godynamo._called.runtime, once per translation, which records have a reader, so that only
+// these are made.
 func watched(s *py.Scope) (int64, error) {
 	m, err := s.Import("godynamo._called.runtime")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// madeByAttr is where a resume function says which translation of the trace made it.
+// madeByAttr is the attribute in which a resume function stores the number of the translation that made it.
 const madeByAttr = "__godynamo_made_by__"
 
 // beginTrace gets the translation's number from godynamo._observe.trace and starts measuring, if a trace is written.
@@ -86,19 +86,19 @@ func (t *translation) endTrace(status string, why error) {
 	untold(s, err)
 }
 
-// untold logs why an event could not be written. It does not fail the translation.
+// untold logs the reason why an event could not be written. It does not fail the translation.
 func untold(s *py.Scope, err error) {
 	if err != nil {
 		logger(s).Debug("an event could not be told", zap.Error(err))
 	}
 }
 
-// microseconds is the unit of reported times.
+// microseconds converts a duration to the unit of reported times.
 func microseconds(s *py.Scope, d time.Duration) py.Object {
 	return s.Float(float64(d.Nanoseconds()) / 1e3)
 }
 
-// phaseTimes is ((phase, µs), ...).
+// phaseTimes returns ((phase, µs), ...).
 func phaseTimes(s *py.Scope, c *translate.Clock) py.Object {
 	var rows []py.Object
 	for p, d := range c.Phases() {
@@ -107,7 +107,7 @@ func phaseTimes(s *py.Scope, c *translate.Clock) py.Object {
 	return s.Tuple(rows...)
 }
 
-// callTimes is ((parent, name, file, line, count, µs), ...), a caller before its callees.
+// callTimes returns ((parent, name, file, line, count, µs), ...), a caller before its callees.
 func callTimes(s *py.Scope, c *translate.Clock) py.Object {
 	var rows []py.Object
 	for _, call := range c.Calls {

@@ -1,27 +1,29 @@
-/* arrivals: lets a signal, an exception of another thread or a failing allocation arrive at a chosen point of one call.
+/* arrivals: delivers a signal, an exception of another thread or a failing allocation at a chosen point
+ * of one call.
  *
- * call(cell, fn, args, how, at, signum, exc) calls fn(*args), appends the result to cell and lets one thing arrive:
+ * call(cell, fn, args, how, at, signum, exc) calls fn(*args), appends the result to cell and delivers one
+ * arrival:
  *
  *   how     at                      what arrives
  *   POINT   the at-th point         a point is a place where CPython may handle a signal: an instruction that is not
  *                                   known to check for none, or the return of a C function. Frames are traced.
- *   HOOKED  the at-th point         the same where a hook evaluates frames (PEP 523): CPython looks after calls of
- *           Python functions too
- *   RAISED  the at-th operation     an instruction such as x + y, which types of C may end with what arrived. Traced
- *           too.
+ *   HOOKED  the at-th point         the same with a frame evaluation hook (PEP 523): CPython then also checks after
+ *                                   calls of Python functions
+ *   RAISED  the at-th operation     an instruction such as x + y, which a C type may end by raising what arrived.
+ *                                   Frames are traced.
  *   TICK    the at-th tick()        programs call tick() in operations and effects
  *   ALLOC   the at-th allocation    of Python objects and memory by this thread
  *   THREAD  at nanoseconds later    another thread sends it
- *   FAIL    the at-th allocation    fails, alone
- *   FAIL_ON the at-th allocation    fails, and those after it, but no more than MOST_FAILURES: a handler of CPython
- *                                   that
- *                                   keeps its place as an int (a with block's, from instruction 257 on) tries for ever
+ *   FAIL    the at-th allocation    only this allocation fails
+ *   FAIL_ON the at-th allocation    it and the following ones fail, at most MOST_FAILURES: a CPython exception handler
+ *                                   that stores its position as an int (as a with block does from instruction 257 on)
+ *                                   would otherwise retry forever
  *
- * at is counted from 1; 0 is the start of the call, what is negative never comes.
+ * at counts from 1; 0 is the start of the call; nothing arrives if it is negative.
  *
- * An arrival sets what CPython sets when a signal is caught, nothing is raised here: CPython, or code under test,
- * decides when to handle it. exc is None for signals, else the class for PyThreadState_SetAsyncExc. info() describes
- * the last call.
+ * An arrival sets the state that CPython sets when it catches a signal. Nothing is raised here: CPython,
+ * or the code under test, decides when to handle it. exc is None for signals, else the class for
+ * PyThreadState_SetAsyncExc. info() describes the last call.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -41,7 +43,7 @@ static struct {
     int signum;
     PyObject *exc; /* borrowed from the caller of call(); NULL for a signal */
     unsigned long ident; /* the thread of the call */
-    pthread_t main; /* the same */
+    pthread_t main; /* the same thread */
     long points, ticks, blocks, spared;
     long long nanoseconds;
     volatile int fired, over;
@@ -72,8 +74,8 @@ arrive(void)
 
 /* ---- points ---- */
 
-/* Instructions after and during which CPython 3.11 never checks for signals. What may end an object's life is none of
- * them: its __del__ would run. */
+/* Instructions after and during which CPython 3.11 never checks for signals. Instructions that may end an
+ * object's life are not listed, since its __del__ would run. */
 static int
 is_quiet(int opcode)
 {
@@ -104,8 +106,8 @@ is_quiet(int opcode)
     }
 }
 
-/* Whether torch or its tensors have a function of this name: what is called then may look for signals before it does
- * anything. */
+/* Whether torch or its tensors have a function of this name. Such a function may check for signals before
+ * it does anything. */
 static int
 is_torch_name(PyObject *name)
 {
@@ -118,7 +120,7 @@ is_torch_name(PyObject *name)
     return tensor != NULL && (PyObject_HasAttr(tensor, name) || PyObject_HasAttr(torch, name));
 }
 
-/* Instructions that are operations of their operands' types, or lead to the call of one. */
+/* Whether the instruction is an operation of its operands' types, or leads to a call of one. */
 static int
 is_operation(PyCodeObject *code, const unsigned char *instruction)
 {
@@ -142,7 +144,7 @@ is_operation(PyCodeObject *code, const unsigned char *instruction)
     }
 }
 
-/* Counts an operation. Returns -1 with what arrives at this one. */
+/* Counts an operation. Returns -1 with the exception that arrives at this one. */
 static int
 at_operation(void)
 {
@@ -196,7 +198,8 @@ on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py
     return 0;
 }
 
-/* CPython's evaluation, as a hook: CALL does not enter Python functions by itself then. Returns a new reference. */
+/* CPython's own evaluation, installed as a hook: CALL then no longer runs Python functions inline.
+ * Returns a new reference. */
 static PyObject *
 evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *frame, int throwflag)
 {
@@ -219,7 +222,7 @@ static struct hooked {
     PyMemAllocatorEx old;
 } hooked[] = {{PYMEM_DOMAIN_RAW, {0}}, {PYMEM_DOMAIN_MEM, {0}}, {PYMEM_DOMAIN_OBJ, {0}}};
 
-/* Counts an allocation. Returns 1 when it has to fail. */
+/* Counts an allocation. Returns 1 if it must fail. */
 static int
 is_failing(void)
 {
@@ -311,7 +314,8 @@ send_later(void *Py_UNUSED(arg))
 
 /* ---- the module ---- */
 
-/* cell, fn, args, exc: borrowed. Returns a new reference to None, or NULL with what fn or an arrival raised. */
+/* cell, fn, args, exc: borrowed. Returns a new reference to None, or NULL with the exception of fn or of
+ * the arrival. */
 static PyObject *
 call(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -378,7 +382,7 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Returns a new reference: a copy of the tensor that is given, or None. The exception is the copy's. */
+/* Returns a new reference: a copy of the given tensor, or None. An exception comes from the copy. */
 static PyObject *
 tick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
@@ -389,7 +393,7 @@ tick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
     return n == 0 ? Py_NewRef(Py_None) : PyObject_CallMethod(args[0], "clone", NULL);
 }
 
-/* Allocations between spare(1) and spare(-1) neither fail nor count. Returns a new reference to None. */
+/* Allocations between spare(1) and spare(-1) do not fail and are not counted. Returns a new reference to None. */
 static PyObject *
 spare(PyObject *Py_UNUSED(module), PyObject *by)
 {

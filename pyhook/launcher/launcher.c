@@ -1,12 +1,14 @@
-/* godynamo-embed: starts CPython inside of a process that is Go's, for `godynamo dis` and `godynamo doctor`.
+/* godynamo-embed: starts CPython and godynamo's Go library in one process, for `godynamo dis` and
+ * `godynamo doctor`.
  *
  *     godynamo-embed LIBPYTHON LIBGODYNAMO PYTHON ARGUMENTS...
  *
- * libpython is found at run time and opened first, for all to see: the Go library leaves Python's symbols to the
- * process it is in, as in a plain Python. A Go program of its own would need them when it is linked (its data symbols
- * are bound when it starts), and would bring a second Go runtime beside the library's.
+ * libpython is found at run time and opened first, with its symbols global: the Go library leaves
+ * Python's symbols to its process, as in a plain Python. A separate Go program would need these symbols
+ * when it is linked (data symbols are bound at start), and would bring a second Go runtime besides the
+ * library's.
  *
- * Exit code: Python's; 127 where a library cannot be opened, with the reason in one line.
+ * Exit code: Python's; 127 if a library cannot be opened, with the reason in one line.
  */
 #include <dlfcn.h>
 #include <locale.h>
@@ -15,8 +17,8 @@
 
 typedef int (*embed_fn)(int argc, char **argv);
 
-/* Arguments are decoded before Python has begun: in the user's locale, or where that is C in UTF-8, which Python takes
- * in its place. */
+/* Sets the locale in which arguments are decoded before Python starts: the user's, or UTF-8 if that is C,
+ * as Python does. */
 static void
 take_locale(void)
 {
@@ -35,7 +37,7 @@ main(int argc, char **argv)
     }
     void *library = NULL;
     for (int i = 1; i <= 2; i++) {
-        /* Never closed: neither runtime can be unloaded. The Go library by the very path that _C opens it by. */
+        /* Never closed: neither runtime can be unloaded. The Go library's path must be the one by which _C opens it. */
         library = dlopen(argv[i], RTLD_NOW | (i == 1 ? RTLD_GLOBAL : RTLD_LOCAL));
         if (library == NULL) {
             fprintf(stderr, "godynamo: %s\n", dlerror());

@@ -34,13 +34,13 @@ func (s *Scope) Str(text string) Object {
 	return s.made(wrapC(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate)))
 }
 
-// CodeInterns recognizes strings that a code object replaces by the interned one of the same text when they are among
-// its constants.
+// CodeInterns reports whether a code object that has the string among its constants replaces it by the
+// interned string of the same text.
 func CodeInterns(o Object) bool { return C.gdpy_code_interns(o.c()) != 0 }
 
 var errorsSurrogate = C.CString("surrogatepass")
 
-// Interned is the interned str of a name, as code objects and dicts of attributes hold it.
+// Interned returns the interned str of a name, the form in which code objects and attribute dicts hold it.
 func (s *Scope) Interned(text string) Object {
 	c := C.CString(text)
 	defer C.free(unsafe.Pointer(c))
@@ -74,7 +74,7 @@ func (s *Scope) Tuple(items ...Object) Object {
 	return s.made(wrapC(C.gdpy_tuple(cArray(items), C.Py_ssize_t(len(items)))))
 }
 
-// ObjectsInts is the tuple (a, b, i, j), followed by last unless it is the zero Object.
+// ObjectsInts makes the tuple (a, b, i, j), followed by last unless it is the zero Object.
 func (s *Scope) ObjectsInts(a, b Object, i, j int, last Object) Object {
 	return s.made(wrapC(C.gdpy_objects_ints(a.c(), b.c(), C.long(i), C.long(j), last.c())))
 }
@@ -95,7 +95,7 @@ func (s *Scope) Dict(pairs ...[2]Object) (Object, error) {
 	return d, nil
 }
 
-// result turns a new reference or NULL into an Object or the Python error.
+// result returns a new reference as an Object, or the Python error for NULL.
 func (s *Scope) result(p *C.PyObject) (Object, error) {
 	if p == nil {
 		return Object{}, s.Err()
@@ -129,12 +129,13 @@ func (s *Scope) CallMethod(o Object, name string, args ...Object) (Object, error
 	return s.Call(m, args...)
 }
 
-// GetAttr is getattr(o, name): it may run the user's code, so only for our own modules and for types known to be plain.
+// GetAttr returns getattr(o, name). It may run the user's code, so it is only for our own modules and for
+// types known to be plain.
 func (s *Scope) GetAttr(o Object, name string) (Object, error) {
 	return s.result(C.gdpy_getattr(o.c(), s.Name(name).c()))
 }
 
-// SetAttr is setattr(o, name, v).
+// SetAttr executes setattr(o, name, v).
 func (s *Scope) SetAttr(o Object, name string, v Object) error {
 	if C.gdpy_setattr(o.c(), s.Name(name).c(), v.c()) != 0 {
 		return s.Err()
@@ -149,25 +150,26 @@ func (s *Scope) Import(name string) (Object, error) {
 	return s.result(C.gdpy_import(c))
 }
 
-// InstanceAttr reads an attribute from the instance's own storage; never runs user code, never makes a __dict__.
+// InstanceAttr reads an attribute from the instance's own storage; it never runs user code and never
+// creates a __dict__.
 func (s *Scope) InstanceAttr(o Object, name string) (Object, bool) {
 	v := s.take(C.gdpy_instance_attr(o.c(), s.Name(name).c()))
 	return v, !v.IsNull()
 }
 
-// OddKeys recognizes dicts that have something else than plain strings among their keys.
+// OddKeys reports whether the dict has a key that is not an exact str.
 func OddKeys(dict Object) bool { return C.gdpy_odd_keys(dict.c()) != 0 }
 
-// OddAttributes recognizes instances that have something else than plain strings among the keys of their dict.
+// OddAttributes reports whether the instance's __dict__ has a key that is not an exact str.
 func OddAttributes(o Object) bool { return C.gdpy_odd_attributes(o.c()) != 0 }
 
-// InstanceDict is the instance's __dict__ where one exists already.
+// InstanceDict returns the instance's __dict__ if it exists already.
 func (s *Scope) InstanceDict(o Object) (Object, bool) {
 	v := s.take(C.gdpy_instance_dict(o.c()))
 	return v, !v.IsNull()
 }
 
-// MadeDict is the instance's __dict__, created if necessary; false if its type has none.
+// MadeDict returns the instance's __dict__, created if necessary; false if its type has none.
 func (s *Scope) MadeDict(o Object) (Object, bool) {
 	v := s.take(C.gdpy_made_dict(o.c()))
 	return v, !v.IsNull()
@@ -176,7 +178,7 @@ func (s *Scope) MadeDict(o Object) (Object, bool) {
 // HasInstanceStorage reports whether instances like o can have instance attributes.
 func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c()) != 0 }
 
-// TypeLookup is _PyType_Lookup: the raw value along the MRO, descriptors not called.
+// TypeLookup calls _PyType_Lookup: it returns the raw value found along the MRO, without calling descriptors.
 func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
 	v := s.take(C.gdpy_type_lookup(typ.c(), s.Name(name).c()))
 	if s.OnTypeLookup != nil && Is(typ, HeapType) {
@@ -185,7 +187,8 @@ func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// Mro is typ.__mro__ as CPython keeps it; the metaclass is not involved. Empty while the class is being made.
+// Mro returns typ.__mro__ as CPython stores it; the metaclass is not involved. It is empty while the
+// class is being made.
 func (s *Scope) Mro(typ Object) []Object {
 	mro := s.take(C.gdpy_mro(typ.c()))
 	if mro.IsNull() {
@@ -194,7 +197,7 @@ func (s *Scope) Mro(typ Object) []Object {
 	return s.Items(mro)
 }
 
-// MadeOfObject reports whether the classes of typ's MRO that are written in C are object alone.
+// MadeOfObject reports whether object is the only class written in C in typ's MRO.
 func (s *Scope) MadeOfObject(typ Object) bool {
 	mro := s.Mro(typ)
 	for i, base := range mro {
@@ -205,12 +208,12 @@ func (s *Scope) MadeOfObject(typ Object) bool {
 	return true
 }
 
-// MroIndex is the index in typ.__mro__ of the class that defines name, or -1.
+// MroIndex returns the index in typ.__mro__ of the class that defines name, or -1.
 func (s *Scope) MroIndex(typ Object, name string) int {
 	return int(C.gdpy_mro_index(typ.c(), s.Name(name).c()))
 }
 
-// Items returns the items of a list or tuple (or of a subclass, by storage).
+// Items returns the items of a list or tuple, read from storage; for an instance of a subclass as well.
 func (s *Scope) Items(o Object) []Object {
 	n := int(C.gdpy_seq_size(o.c()))
 	if n == 0 {
@@ -224,13 +227,13 @@ func (s *Scope) Items(o Object) []Object {
 	return out
 }
 
-// SeqLen is the length of a list or tuple.
+// SeqLen returns the length of a list or tuple.
 func SeqLen(o Object) int { return int(C.gdpy_seq_size(o.c())) }
 
-// DictLen is the length of a dict.
+// DictLen returns the length of a dict.
 func DictLen(o Object) int { return int(C.PyDict_Size(o.c())) }
 
-// DictItems returns keys and values in order, by storage.
+// DictItems returns keys and values in order, read from storage.
 func (s *Scope) DictItems(d Object) (keys, values []Object) {
 	n := DictLen(d)
 	if n == 0 {
@@ -246,7 +249,7 @@ func (s *Scope) DictItems(d Object) (keys, values []Object) {
 	return keys, values
 }
 
-// DictGet looks a key up by storage; the key's hash and equality must be pure.
+// DictGet looks up a key in the dict's storage; the key's hash and equality must run no user code.
 func (s *Scope) DictGet(d, key Object) (Object, bool) {
 	p := C.PyDict_GetItemWithError(d.c(), key.c())
 	if p == nil {
@@ -256,7 +259,7 @@ func (s *Scope) DictGet(d, key Object) (Object, bool) {
 	return s.Hold(wrapC(p)), true
 }
 
-// DictGetName looks a str key up.
+// DictGetName looks up a str key.
 func (s *Scope) DictGetName(d Object, name string) (Object, bool) { return s.DictGet(d, s.Name(name)) }
 
 // DictSet stores into a dict that godynamo made.
@@ -266,7 +269,7 @@ func (s *Scope) DictSet(d Object, key string, v Object) {
 	}
 }
 
-// Binary evaluates an operator by CPython.
+// Binary evaluates an operator in CPython.
 func (s *Scope) Binary(op opcode.BinaryOp, a, b Object) (Object, error) {
 	return s.result(C.gdpy_binary(C.int(op), a.c(), b.c()))
 }
@@ -281,7 +284,7 @@ func (s *Scope) Compare(op opcode.CompareOp, a, b Object) (Object, error) {
 	return s.result(C.gdpy_compare(C.int(op), a.c(), b.c()))
 }
 
-// Contains is v in o.
+// Contains returns v in o.
 func (s *Scope) Contains(o, v Object) (bool, error) {
 	r := C.gdpy_contains(o.c(), v.c())
 	if r < 0 {
@@ -290,7 +293,7 @@ func (s *Scope) Contains(o, v Object) (bool, error) {
 	return r == 1, nil
 }
 
-// Truth is bool(o).
+// Truth returns bool(o).
 func (s *Scope) Truth(o Object) (bool, error) {
 	r := C.gdpy_truth(o.c())
 	if r < 0 {
@@ -299,7 +302,7 @@ func (s *Scope) Truth(o Object) (bool, error) {
 	return r == 1, nil
 }
 
-// Len is len(o).
+// Len returns len(o).
 func (s *Scope) Len(o Object) (int, error) {
 	r := int(C.gdpy_len(o.c()))
 	if r < 0 {
@@ -308,12 +311,12 @@ func (s *Scope) Len(o Object) (int, error) {
 	return r, nil
 }
 
-// GetItem is o[key].
+// GetItem returns o[key].
 func (s *Scope) GetItem(o, key Object) (Object, error) {
 	return s.result(C.gdpy_getitem(o.c(), key.c()))
 }
 
-// IsInstance is isinstance(o, cls).
+// IsInstance returns isinstance(o, cls).
 func (s *Scope) IsInstance(o, cls Object) (bool, error) {
 	r := C.gdpy_isinstance(o.c(), cls.c())
 	if r < 0 {
@@ -322,7 +325,7 @@ func (s *Scope) IsInstance(o, cls Object) (bool, error) {
 	return r == 1, nil
 }
 
-// IsSubclass is issubclass(o, cls).
+// IsSubclass returns issubclass(o, cls).
 func (s *Scope) IsSubclass(o, cls Object) (bool, error) {
 	r := C.gdpy_issubclass(o.c(), cls.c())
 	if r < 0 {
@@ -331,7 +334,7 @@ func (s *Scope) IsSubclass(o, cls Object) (bool, error) {
 	return r == 1, nil
 }
 
-// IsSubtype walks the MRO without calling anything.
+// IsSubtype reports whether a's MRO contains b, without calling anything.
 func IsSubtype(a, b Object) bool {
 	return C.PyType_IsSubtype((*C.PyTypeObject)(unsafe.Pointer(a.p)), (*C.PyTypeObject)(unsafe.Pointer(b.p))) != 0
 }
@@ -339,7 +342,7 @@ func IsSubtype(a, b Object) bool {
 // ReprFailed is Repr's result if repr raises.
 const ReprFailed = "<repr failed>"
 
-// Repr is repr(o), ReprFailed when that raises. Where that would run user code it names o's type alone.
+// Repr returns repr(o), or ReprFailed if that raises. If repr(o) would run user code, Repr only names o's type.
 func (s *Scope) Repr(o Object) string {
 	p := C.gdpy_repr(o.c())
 	if p == nil {
@@ -349,7 +352,7 @@ func (s *Scope) Repr(o Object) string {
 	return GoString(s.take(p))
 }
 
-// GoString is the text of a str, "" for other objects and texts that cannot be encoded.
+// GoString returns the text of a str, or "" for other objects and for texts that cannot be encoded.
 func GoString(o Object) string {
 	if o.IsNull() {
 		return ""
@@ -362,17 +365,17 @@ func GoString(o Object) string {
 	return C.GoStringN(p, C.int(n))
 }
 
-// AsInt is the value of an int that fits 64 bits.
+// AsInt returns the value of an int that fits 64 bits.
 func AsInt(o Object) (int64, bool) {
 	var over C.int
 	v := C.gdpy_int(o.c(), &over)
 	return int64(v), over == 0
 }
 
-// Index calls operator.index by CPython.
+// Index calls operator.index in CPython.
 func (s *Scope) Index(o Object) (Object, error) { return s.result(C.gdpy_index(o.c())) }
 
-// TypeName is type.__name__ without calling anything.
+// TypeName returns type.__name__ without calling anything.
 func TypeName(typ Object) string {
 	return C.GoString((*C.PyTypeObject)(unsafe.Pointer(typ.p)).tp_name)
 }

@@ -10,8 +10,8 @@ import (
 	python3 "github.com/DataDog/go-python3"
 )
 
-// Embed starts CPython inside a Go test binary; call it from TestMain, whose goroutine keeps the thread and the GIL.
-// The environment (PYTHONHOME, PYTHONPATH) is scripts/go_env.sh --embed's.
+// Embed starts CPython inside a Go test binary. Call it from TestMain, whose goroutine keeps the thread
+// and the GIL. The environment (PYTHONHOME, PYTHONPATH) comes from scripts/go_env.sh --embed.
 func Embed() {
 	runtime.LockOSThread()
 	python3.Py_Initialize()

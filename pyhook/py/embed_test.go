@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { embedtest.Main(m, Embed) }
 
-// with runs a test's body on the thread of the interpreter, in a namespace that Python source has made.
+// with runs a test's body on the interpreter's thread; get reads a name of the namespace that source has made.
 func with(t *testing.T, source string, body func(t *testing.T, s *Scope, get func(name string) Object)) {
 	t.Helper()
 	embedtest.On(func() {
@@ -53,7 +53,7 @@ count = lambda: sys.getrefcount(held)
 		assert.Equal(t, before+5, count())
 		kept := inner.Keep(held)
 		inner.Close()
-		inner.Close() // a second time is nothing
+		inner.Close() // closing twice is harmless
 		assert.Equal(t, before+1, count())
 		kept.Release()
 		assert.Equal(t, before, count())
@@ -78,7 +78,7 @@ def unprintable(): raise Unprintable
 		assert.True(t, r.IsNull())
 		_, err = s.Call(get("unprintable"))
 		assert.Equal(t, "Unprintable: ", err.Error())
-		_, err = s.Len(s.Str("abc")) // no error is left set
+		_, err = s.Len(s.Str("abc")) // no exception is left set
 		assert.NoError(t, err)
 	})
 }

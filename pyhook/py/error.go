@@ -13,7 +13,8 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", TypeName(e.Type), e.Text) }
 
-// Err takes the current Python exception. Without one it reports that, which is a bug of the caller's.
+// Err takes the current Python exception. If there is none, which is a bug of the caller, Err returns an
+// error that says so.
 func (s *Scope) Err() error {
 	var t, v *C.PyObject
 	if C.gdpy_take_error(&t, &v) == 0 {
@@ -28,20 +29,20 @@ func (s *Scope) Err() error {
 	return e
 }
 
-// Answered reports whether a call into Python returned a result, where an ordinary exception is a legitimate "no": a
-// missing attribute, no length, no hash. An exception from outside and MemoryError are different: the core notes them
-// when Err takes them (gd_note_interruption in pyhook/core/interrupt.h), and they end the translation at its boundary,
-// whatever the caller does.
+// Answered reports whether a call into Python returned a result. It is for calls where an ordinary
+// exception means "no": a missing attribute, no length, no hash. An exception from outside and
+// MemoryError are different: the core notes them when Err takes them (gd_note_interruption in
+// pyhook/core/interrupt.h), and they end the translation at its boundary, whatever the caller does.
 func Answered[T any](result T, err error) (T, bool) { return result, err == nil }
 
-// Restore sets a taken exception again, so that it reaches the caller of the exported function.
+// Restore sets an exception that was taken again, so that it reaches the caller of the exported function.
 func (s *Scope) Restore(e *Error) {
 	C.PyErr_SetObject(e.Type.c(), e.Value.c())
 }
 
-// CheckSignals runs the handlers of signals that have arrived; an error means that one raised. The core keeps that
-// exception: the call that is being translated raises it, whatever becomes of the error. While Go runs, signals are
-// held back everywhere else.
+// CheckSignals runs the handlers of signals that have arrived; an error means that one raised. The core
+// keeps that exception: the call being translated raises it even if the error is ignored. Everywhere
+// else, signals are held back while Go runs.
 func (s *Scope) CheckSignals() error {
 	if C.gdpy_check_signals() < 0 {
 		return s.Err()

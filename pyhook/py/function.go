@@ -21,7 +21,7 @@ const (
 	FuncName       FunctionPart = C.GDPY_FUNC_NAME
 )
 
-// FunctionField reads a field of an exact function; false when it is NULL.
+// FunctionField reads a field of an exact function; false if it is NULL.
 func (s *Scope) FunctionField(f Object, field FunctionPart) (Object, bool) {
 	v := s.take(C.gdpy_function_field(f.c(), C.int(field)))
 	return v, !v.IsNull()
@@ -33,8 +33,8 @@ func (s *Scope) MethodParts(m Object) (fn, self Object) {
 		s.take(C.gdpy_method_field(m.c(), C.GDPY_METHOD_SELF))
 }
 
-// NewFunction makes a function over code, globals and a dict of builtins; closure is a tuple of cells or the zero
-// Object.
+// NewFunction makes a function from code, globals and a dict of builtins; closure is a tuple of cells or
+// the zero Object.
 func (s *Scope) NewFunction(code, globals, builtins, closure Object, name, qualname string,
 	module Object) (Object, error) {
 	n, q := C.CString(name), C.CString(qualname)
@@ -46,14 +46,14 @@ func (s *Scope) NewFunction(code, globals, builtins, closure Object, name, qualn
 // NewCell makes a cell that holds v.
 func (s *Scope) NewCell(v Object) Object { return s.made(wrapC(C.gdpy_cell(v.c()))) }
 
-// CellContents returns what a cell holds; false when it is empty.
+// CellContents returns the contents of a cell; false if it is empty.
 func (s *Scope) CellContents(c Object) (Object, bool) {
 	v := s.take(C.gdpy_cell_get(c.c()))
 	return v, !v.IsNull()
 }
 
-// MemberValue reads a member that __slots__ or C has made: its value and byte offset; false when it is unset or no
-// object.
+// MemberValue reads a member defined by __slots__ or C code: its value and byte offset; false if it is
+// unset or not an object.
 func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 	var off C.Py_ssize_t
 	v = s.take(C.gdpy_member_value(descr.c(), o.c(), &off))
@@ -69,22 +69,23 @@ func Descriptor(o Object) (get, data bool) {
 	return r&1 != 0, r&2 != 0
 }
 
-// IsNative reports whether descr, which class typ has under a name, is the C method, class method or slot that typ's
-// own builtin base has under it. A C method taken from another class (C.__len__ = list.__len__) refuses typ's
+// IsNative reports whether descr is the C method, class method or slot that typ's own builtin base has
+// under this name. A C method copied from another class (C.__len__ = list.__len__) rejects typ's
 // instances.
 func IsNative(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)),
 		descr.c()) != 0
 }
 
-// IsOwnField is IsNative for members and for what C computes (the descriptors of slots, __dict__, args): one from
-// another class refuses typ's instances, and one under another name is a second name for the same place.
+// IsOwnField is IsNative for members and computed fields (the descriptors of slots, __dict__, args). A
+// descriptor copied from another class rejects typ's instances; one under another name is an alias of the
+// same field.
 func IsOwnField(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_own_field(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)),
 		descr.c()) != 0
 }
 
-// IsGeneratorCode recognizes code of generators, coroutines and async generators.
+// IsGeneratorCode reports whether the code is that of a generator, coroutine or async generator.
 func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(code.c()) != 0 }
 
 // TypeFact is a property of a type object's slots.
@@ -101,22 +102,22 @@ const (
 	IdentityHash     TypeFact = C.GDPY_TYPE_IDENTITY_HASH
 	IdentityCompare  TypeFact = C.GDPY_TYPE_IDENTITY_COMPARE
 	PlainMetaGetAttr TypeFact = C.GDPY_TYPE_PLAIN_META_GETATTR
-	// MatchesSequence, MatchesMapping and MatchesSelf are what match statements read from a type: sequence and mapping
-	// patterns, and the classes whose one positional pattern is the subject itself.
+	// MatchesSequence, MatchesMapping and MatchesSelf are the flags that match statements read: whether
+	// sequence and mapping patterns match, and whether a single positional pattern matches the subject
+	// itself.
 	MatchesSequence TypeFact = C.GDPY_TYPE_MATCHES_SEQUENCE
 	MatchesMapping  TypeFact = C.GDPY_TYPE_MATCHES_MAPPING
 	MatchesSelf     TypeFact = C.GDPY_TYPE_MATCHES_SELF
 	// ObjectNew and ObjectInit: the slot of __new__ or __init__ is object's.
 	ObjectNew  TypeFact = C.GDPY_TYPE_OBJECT_NEW
 	ObjectInit TypeFact = C.GDPY_TYPE_OBJECT_INIT
-	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is
-	// another.
+	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is not.
 	WrapsGenericGetAttr TypeFact = C.GDPY_TYPE_WRAPS_GENERIC_GETATTR
-	// IsAbstract: object.__new__ makes no instance of the class.
+	// IsAbstract: object.__new__ refuses to create an instance of the class.
 	IsAbstract TypeFact = C.GDPY_TYPE_IS_ABSTRACT
-	// HasSubscript: the type has the slot of a mapping's subscription, for which PyMapping_Check looks.
+	// HasSubscript: the type has the slot of a mapping's subscription, which PyMapping_Check tests.
 	HasSubscript TypeFact = C.GDPY_TYPE_HAS_SUBSCRIPT
 )
 
-// Is reports a fact about a type.
+// Is reports whether a fact holds for a type.
 func Is(typ Object, fact TypeFact) bool { return C.gdpy_type_is(typ.c(), C.int(fact)) != 0 }

@@ -190,8 +190,9 @@ gdpy_list(PyObject **items, Py_ssize_t n)
     return t;
 }
 
-/* Whether a code object that has o among its constants puts the interned string of that text in its place: the
- * compiler's constants are interned where they look like names, what the program computes is not. o: borrowed. */
+/* Whether a code object with o among its constants replaces it by the interned string of the same text.
+ * The compiler interns constants that look like names; strings that a program computes are not interned.
+ * o: borrowed. */
 int
 gdpy_code_interns(PyObject *o)
 {
@@ -232,7 +233,7 @@ gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *c
     if (f == NULL) {
         return NULL;
     }
-    if (builtins != NULL) { /* those of the globals may have been replaced since the user's function was made */
+    if (builtins != NULL) { /* the globals' builtins may have been replaced since the user's function was made */
         Py_INCREF(builtins);
         Py_XSETREF(((PyFunctionObject *)f)->func_builtins, builtins);
     }
@@ -333,9 +334,10 @@ gdpy_is_descriptor(PyObject *o)
     return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
-/* Whether a C descriptor that a type has under a name is what the type itself, or its builtin base, has under it. One
- * taken from elsewhere (C.__len__ = list.__len__) refuses the type's instances; C.__init__ = object.__repr__ does
- * another thing; so does C.update = dict.update of an OrderedDict. name: n bytes of UTF-8, not ended by 0. */
+/* Whether a type's C descriptor under a name is that of the type itself or of its builtin base. One
+ * copied from elsewhere behaves differently: C.__len__ = list.__len__ rejects the type's instances,
+ * C.__init__ = object.__repr__ does something else, and so does C.update = dict.update in a subclass of
+ * OrderedDict. name: n bytes of UTF-8, not terminated by 0. */
 static int
 is_own(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
 {
@@ -410,8 +412,8 @@ gdpy_cell_type(void)
     return (PyObject *)&PyCell_Type;
 }
 
-/* Whether __getattribute__ is a wrapper of PyObject_GenericGetAttr: object's, or one that a C type has made of the same
- * function. */
+/* Whether __getattribute__ is a wrapper of PyObject_GenericGetAttr: object's, or a C type's wrapper of
+ * the same function. */
 static int
 reads_generically(PyTypeObject *t)
 {

@@ -1,11 +1,12 @@
-// Package py has the translator's handles on CPython objects.
+// Package py provides the translator's handles on CPython objects.
 //
-// An Object is a handle that its Scope keeps alive: every call that yields an object takes the scope and leaves the new
-// reference with it, so results are never borrowed and arguments never stolen. One Scope lives for one translation;
-// having one in hand proves that the GIL is held. Nothing here starts a goroutine or keeps a Go pointer in C.
+// An Object is a handle that its Scope keeps alive. Every call that yields an object takes the scope, and
+// the scope owns the new reference; so results are never borrowed and arguments never stolen. A Scope
+// lives for one translation; whoever has one holds the GIL. Nothing here starts a goroutine or keeps a Go
+// pointer in C.
 //
-// It is the only importer of go-python3 (handles, calls, errors); what go-python3 would do in several cgo calls (52 ns
-// each) is batched in helpers.c.
+// It is the only importer of go-python3 (handles, calls, errors). Work that takes several cgo calls (52
+// ns each) with go-python3 is batched in helpers.c.
 package py
 
 // #cgo CFLAGS: -I${SRCDIR}/compat -Wno-deprecated-declarations
@@ -22,17 +23,17 @@ import (
 // Object is a handle on a Python object; the zero Object is NULL. Two handles are == when they name the same object.
 type Object struct{ p *python3.PyObject }
 
-// At makes a handle of a PyObject* that something else keeps alive for as long as the handle is used.
+// At makes a handle of a PyObject* that another owner keeps alive while the handle is used.
 func At(p unsafe.Pointer) Object { return Object{(*python3.PyObject)(p)} }
 
-// Ptr is the PyObject*.
+// Ptr returns the PyObject*.
 func (o Object) Ptr() unsafe.Pointer { return unsafe.Pointer(o.p) }
 func (o Object) c() *C.PyObject      { return (*C.PyObject)(unsafe.Pointer(o.p)) }
 
 // IsNull reports whether the handle is zero.
 func (o Object) IsNull() bool { return o.p == nil }
 
-// ID is the object's address, as id() returns it.
+// ID returns the object's address, as id() does.
 func (o Object) ID() uint64 { return uint64(uintptr(unsafe.Pointer(o.p))) }
 
 // Kind classifies the object by its exact type in one C call.
@@ -50,7 +51,7 @@ func False() Object    { return wrapC(C.gdpy_false()) }
 func Ellipsis() Object { return wrapC(C.gdpy_ellipsis()) }
 func CellType() Object { return wrapC(C.gdpy_cell_type()) }
 
-// Bool is True or False.
+// Bool returns True or False.
 func Bool(b bool) Object {
 	if b {
 		return True()

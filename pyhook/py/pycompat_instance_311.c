@@ -1,5 +1,5 @@
-/* Instance attributes by storage, on CPython 3.11: the one file of this package that includes internal headers.
- * Py_BUILD_CORE stands before Python.h, which must agree with them. */
+/* Instance attributes read from storage, on CPython 3.11: the only file of this package that includes
+ * internal headers. Py_BUILD_CORE must precede Python.h, which must agree with them. */
 #define Py_BUILD_CORE 1
 #include "helpers.h"
 
@@ -10,8 +10,9 @@
 #    error "inline values have been checked on CPython 3.11 only"
 #endif
 
-/* CPython 3.11 keeps the attributes of most instances in a values array beside a keys table shared by the type
- * (Objects/dictobject.c, _PyObject_GetInstanceAttribute): asking for __dict__ would convert it for good. new or NULL */
+/* CPython 3.11 keeps the attributes of most instances in a values array, with a keys table shared by the
+ * type (Objects/dictobject.c, _PyObject_GetInstanceAttribute). Reading __dict__ would convert it for
+ * good. new or NULL */
 static PyObject *
 inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
 {
@@ -31,7 +32,7 @@ inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
     return NULL;
 }
 
-/* borrowed, or NULL where there is no dict; *values: the inline values, or NULL. */
+/* borrowed, or NULL if there is no dict; *values: the inline values, or NULL. */
 static PyObject *
 existing_dict(PyObject *o, PyDictValues **values)
 {
@@ -72,7 +73,7 @@ gdpy_instance_attr(PyObject *o, PyObject *name)
     return v;
 }
 
-/* Whether a key of the dict is no plain string: looking a name up there may run the key's own __eq__. */
+/* Whether the dict has a key that is not an exact str: looking up a name may then run the key's own __eq__. */
 int
 gdpy_odd_keys(PyObject *d)
 {

@@ -1,9 +1,10 @@
-/* All that may run the user's Python on behalf of Go.
+/* Functions that may run the user's Python on behalf of Go.
  *
- * Such code may fork, and the child may return out of it. Go's runtime is dead there: even the way back into Go can
- * hang for good, where another thread's processor or the collector was at work at the moment of the fork. So each
- * function here asks, before it returns to Go, whether the process is still the one it was called in; in a child the
- * question does not return (gd_core_api.python_returned) and what Go had in hand is left behind.
+ * Such code may fork, and the child may return from it. Go's runtime is dead in the child: even the
+ * return into Go can hang forever, if another thread's processor or the collector was active during the
+ * fork. So each function here checks, before it returns to Go, whether the process is still the one in
+ * which it was called. In a child that check does not return (gd_core_api.python_returned), and Go's work
+ * is abandoned.
  */
 #include "helpers.h"
 
@@ -48,8 +49,8 @@ gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
     return object(PyObject_Vectorcall(f, args, (size_t)n, kwnames));
 }
 
-/* As the core's gd_import (runtime.c), for the same reasons: the frame that runs may have builtins without
- * __import__. */
+/* Imports as the core's gd_import (runtime.c) does, for the same reason: the running frame may have
+ * builtins without __import__. */
 PyObject *
 gdpy_import(const char *name)
 {
@@ -78,7 +79,7 @@ gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
 
 static int quiet_repr(PyObject *o, int depth);
 
-/* quiet_repr for all items of items, a list or tuple, which may be NULL. items: borrowed. */
+/* quiet_repr for all items of a list or tuple, which may be NULL. items: borrowed. */
 static int
 quiet_items(PyObject *items, int depth)
 {
@@ -90,7 +91,7 @@ quiet_items(PyObject *items, int depth)
     return items != NULL;
 }
 
-/* quiet_repr for what an exact set or deque holds. o: borrowed. */
+/* quiet_repr for the items of an exact set or deque. o: borrowed. */
 static int
 quiet_iterable(PyObject *o, int depth)
 {
@@ -100,7 +101,7 @@ quiet_iterable(PyObject *o, int depth)
     return quiet;
 }
 
-/* quiet_repr for what the C function owner.__repr__ iterates or prints within o. o, owner: borrowed. */
+/* quiet_repr for the objects in o that the C function owner.__repr__ iterates or prints. o, owner: borrowed. */
 static int
 quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
 {
@@ -120,14 +121,14 @@ quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
         }
         return 1;
     }
-    if (owner == &PySet_Type || owner == &PyFrozenSet_Type) { /* iterates an instance of a subclass */
+    if (owner == &PySet_Type || owner == &PyFrozenSet_Type) { /* this __repr__ iterates an instance of a subclass */
         return PyAnySet_CheckExact(o) && quiet_iterable(o, depth);
     }
     if (owner == &PySlice_Type) {
         PySliceObject *s = (PySliceObject *)o;
         return quiet_repr(s->start, depth) && quiet_repr(s->stop, depth) && quiet_repr(s->step, depth);
     }
-    if (owner == &Py_GenericAliasType) { /* looks attributes up on the classes that it names */
+    if (owner == &Py_GenericAliasType) { /* this __repr__ looks up attributes on the classes it names */
         PyObject *args = Py_IS_TYPE(o, owner) ? PyObject_GetAttrString(o, "__args__") : NULL;
         int plain = args != NULL && PyTuple_Check(args);
         for (Py_ssize_t i = 0; plain && i < PyTuple_GET_SIZE(args); i++) {
@@ -164,8 +165,8 @@ quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
     return 1;
 }
 
-/* Whether repr(o) runs no user code: a __repr__ in Python is torch's or numpy's, for all that o contains.
- * o: borrowed. */
+/* Whether repr(o) runs no user code. A __repr__ in Python must be torch's or numpy's; a C one is checked
+ * for all that o contains. o: borrowed. */
 static int
 quiet_repr(PyObject *o, int depth)
 {
@@ -189,7 +190,7 @@ quiet_repr(PyObject *o, int depth)
     return PyType_IsSubtype(Py_TYPE(o), owner) && quiet_inside(o, owner, depth + 1);
 }
 
-/* repr(o) for messages; the name of its type where repr(o) would run user code. */
+/* repr(o) for messages; the name of its type if repr(o) would run user code. */
 PyObject *
 gdpy_repr(PyObject *o)
 {
@@ -333,7 +334,7 @@ int
 gdpy_take_error(PyObject **type, PyObject **value)
 {
     PyObject *t, *v, *tb;
-    returned(); /* the core sees every exception that Go is given */
+    returned(); /* the core sees every exception that Go receives */
     PyErr_Fetch(&t, &v, &tb);
     if (t == NULL) {
         *type = *value = NULL;

@@ -9,13 +9,14 @@ import (
 	python3 "github.com/DataDog/go-python3"
 )
 
-// Scope keeps the objects of one translation alive. Not for use by two threads; must be closed with the GIL held.
+// Scope keeps the objects of one translation alive. Only one thread may use it, and it must be closed
+// with the GIL held.
 type Scope struct {
 	owned  []*python3.PyObject
 	names  map[string]Object
 	closed bool
-	// OnTypeLookup, if set, is called with the results of TypeLookup on classes that can change; the zero Object:
-	// nothing found.
+	// OnTypeLookup, if set, is called with the results of TypeLookup on classes that can change; the zero
+	// Object means that nothing was found.
 	OnTypeLookup func(typ Object, name string, found Object)
 }
 
@@ -28,23 +29,23 @@ func (s *Scope) Close() {
 		return
 	}
 	s.closed = true
-	if n := len(s.owned); n > 0 { // one call, not one each
+	if n := len(s.owned); n > 0 { // one call for all of them
 		C.gdpy_decref_all((**C.PyObject)(unsafe.Pointer(&s.owned[0])), C.Py_ssize_t(n))
 	}
 	s.owned = nil
 }
 
-// NoMemory is the panic of a function that cannot make a Python object. Exported functions recover from it: CPython
-// runs the frame.
+// NoMemory is the panic value of a function that cannot make a Python object. Exported functions recover
+// from it, and CPython runs the frame.
 type NoMemory struct{}
 
-// outOfMemory ends the call from C; the core knows the reason.
+// outOfMemory abandons the call from C; the core knows the reason.
 func (s *Scope) outOfMemory() {
 	C.gdpy_forget_error()
 	panic(NoMemory{})
 }
 
-// made leaves a new reference with the scope that is NULL for want of memory alone.
+// made gives the scope a new reference, which is NULL only without memory.
 func (s *Scope) made(o Object) Object {
 	if o.p == nil {
 		s.outOfMemory()
@@ -52,7 +53,7 @@ func (s *Scope) made(o Object) Object {
 	return s.Adopt(o)
 }
 
-// take leaves a new reference with the scope.
+// take gives the scope a new reference.
 func (s *Scope) take(p *C.PyObject) Object {
 	o := wrapC(p)
 	if o.p != nil {
@@ -61,7 +62,7 @@ func (s *Scope) take(p *C.PyObject) Object {
 	return o
 }
 
-// Adopt leaves a new reference, got from C, with the scope.
+// Adopt gives the scope a new reference that came from C.
 func (s *Scope) Adopt(o Object) Object {
 	if o.p != nil {
 		s.owned = append(s.owned, o.p)
@@ -69,7 +70,7 @@ func (s *Scope) Adopt(o Object) Object {
 	return o
 }
 
-// Hold takes a further reference to an object found elsewhere (a slot, a borrowed field).
+// Hold takes another reference to an object that the scope does not own (a slot, a borrowed field).
 func (s *Scope) Hold(o Object) Object {
 	if o.p != nil {
 		o.p.IncRef()

@@ -1,11 +1,11 @@
-/* Code objects read and made in one call each: see cache/code.h. */
+/* Reads and creates code objects, each in one call: see cache/code.h. */
 #include "cache/code.h"
 
 #include "cache/extra_state.h"
 
-/* What an open view owns. */
+/* The objects that an open view owns. */
 typedef struct {
-    PyObject *code;     /* strong: the code object; its strings and tables live as long */
+    PyObject *code;     /* strong: the code object, which keeps its strings and tables alive */
     PyObject *bytecode; /* strong: PyCode_GetCode, the unspecialised instructions */
     PyObject *encoded;  /* strong list: bytes of names that are not valid UTF-8 (lone surrogates) */
     gd_bytes *names;    /* one array for names and localsplusnames */
@@ -19,7 +19,7 @@ bytes_of(PyObject *bytes)
     return (gd_bytes){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
 }
 
-/* UTF-8 of a str, with lone surrogates passed through. 0 or -1 */
+/* UTF-8 of a str; lone surrogates are passed through. 0 or -1 */
 static int
 utf8_of(view_internal *in, PyObject *str, gd_bytes *out)
 {
@@ -134,14 +134,14 @@ gd_code_view_release(gd_code_view *view)
 
 /* ---- making ---- */
 
-/* new str of UTF-8, lone surrogates included; NULL with an exception */
+/* Returns a new str from UTF-8, lone surrogates included; NULL with an exception. */
 static PyObject *
 str_of(gd_bytes text)
 {
     return PyUnicode_DecodeUTF8(text.data != NULL ? text.data : "", (Py_ssize_t)text.len, "surrogatepass");
 }
 
-/* new tuple of interned str, or NULL with an exception */
+/* Returns a new tuple of interned str, or NULL with an exception. */
 static PyObject *
 tuple_of(const gd_bytes *texts, int32_t n)
 {
@@ -161,14 +161,14 @@ tuple_of(const gd_bytes *texts, int32_t n)
     return tuple;
 }
 
-/* new bytes, or NULL with an exception */
+/* Returns new bytes, or NULL with an exception. */
 static PyObject *
 raw_of(gd_bytes raw)
 {
     return PyBytes_FromStringAndSize(raw.data, (Py_ssize_t)raw.len);
 }
 
-/* new code object without the mark. */
+/* Returns a new code object without the mark. */
 static PyObject *
 assemble(const gd_code_spec *spec)
 {
@@ -222,7 +222,7 @@ gd_code_new(const gd_code_spec *spec)
 
 /* ---- for Python: new references, NULL with an exception ---- */
 
-/* Reads a code object and makes it again from what was read: an equal one, not marked as ours. */
+/* Reads a code object and creates an equal new one from the result, not marked as ours. */
 static PyObject *
 code_roundtrip(PyObject *Py_UNUSED(module), PyObject *code)
 {
@@ -275,14 +275,15 @@ mark_ours(PyObject *Py_UNUSED(module), PyObject *code)
     Py_RETURN_NONE;
 }
 
-/* new reference to a tuple or dict, NULL for an empty one */
+/* Returns a new reference to a tuple or dict, NULL for an empty one. */
 static PyObject *
 or_null(PyObject *items)
 {
     return PyObject_Size(items) > 0 ? Py_NewRef(items) : NULL;
 }
 
-/* In C, so that no exception from outside arrives inside it: the user's blocks would not see that. */
+/* Written in C, so that no signal or exception of another thread can interrupt it: the user's blocks
+ * could not handle that. */
 static PyObject *
 function_made(PyObject *Py_UNUSED(module), PyObject *args)
 {

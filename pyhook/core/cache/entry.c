@@ -1,5 +1,6 @@
-/* GuardedCode: made from a gd_entry_spec, which is verified here however it was made, since a wrong register or operand
- * would be read as an address. Its GC support is what lets a W that is reachable from what it guards be collected. */
+/* Creates a GuardedCode from a gd_entry_spec. Every spec is verified here, since a wrong register or
+ * operand would be read as an address. GuardedCode supports garbage collection, so a W that is reachable
+ * from the objects it guards can be collected. */
 #include "cache/entry.h"
 
 #include "guards/memo.h"
@@ -32,10 +33,10 @@ malformed(uint32_t node, const gd_node_spec *n, const char *what)
 typedef struct {
     const gd_entry_spec *spec;
     char *written; /* per register */
-    char *caches; /* per cache: another node uses it */
+    char *caches; /* per cache: a node uses it already */
 } verifier;
 
-/* What is wrong with an operand, or NULL. */
+/* Returns why an operand is wrong, or NULL. */
 static const char *
 bad_operand(verifier *v, const gd_node_spec *n, uint8_t class, uint32_t x)
 {
@@ -140,7 +141,7 @@ verify_extra(verifier *v)
     return 0;
 }
 
-/* 0, or -1 with an exception. */
+/* Verifies a spec. 0, or -1 with an exception. */
 static int
 verify(const gd_entry_spec *spec)
 {
@@ -199,7 +200,7 @@ takes_weakref(PyObject *object)
     return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object));
 }
 
-/* Static types outlive every entry: a weak reference to them would only lengthen a list. */
+/* Static types outlive every entry, so they need no weak reference. */
 static int
 is_static_type(PyObject *object)
 {
@@ -208,7 +209,7 @@ is_static_type(PyObject *object)
 
 typedef struct {
     PyObject *strong, *weak; /* lists */
-    PyObject *callback; /* made when first needed */
+    PyObject *callback; /* created on first use */
 } keepers;
 
 static int
@@ -223,7 +224,8 @@ keep_weakly(gd_GuardedCode *e, keepers *k, PyObject *object)
     return failed;
 }
 
-/* Keeps one object as asked. What takes no weak reference is held: the collector sees it through the entry. */
+/* Keeps one object as requested. An object that takes no weak reference is held strongly; the collector
+ * sees it through the entry. */
 static int
 keep(gd_GuardedCode *e, keepers *k, PyObject *object, int how)
 {
@@ -252,7 +254,7 @@ copy_consts(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     for (uint32_t i = 0; i < e->nnodes; i++) {
         const gd_guard_node *n = &e->nodes[i];
         if (op_table[n->op].a == GD_OPERAND_NAME) {
-            /* Names are found by their address then. The list takes the reference. */
+            /* Interned names are found by address. The list takes the reference. */
             PyObject *name = Py_NewRef(e->consts[n->a]);
             PyUnicode_InternInPlace(&name);
             int failed = PyList_Append(k->strong, name);
@@ -309,7 +311,7 @@ copy_tensors(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     return 0;
 }
 
-/* OBJECT_MUTATION compares with the state of now. */
+/* Records the present state, with which OBJECT_MUTATION compares. */
 static int
 note_mutations(gd_GuardedCode *e)
 {
@@ -343,7 +345,7 @@ copy_array(const void *from, size_t n, size_t size)
     return to;
 }
 
-/* new tuple: the lines of the parts, each None where the spec has none; NULL with an exception */
+/* Returns a new tuple: the line of each part, or None for each if the spec has no lines; NULL with an exception. */
 static PyObject *
 lines_or_nones(const gd_entry_spec *spec)
 {
@@ -380,7 +382,7 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
         const gd_node_spec *n = &spec->nodes[i];
         e->nodes[i] = (gd_guard_node){
             .op = n->op,
-            .src = n->src & 0xFFFFFF, /* both are below nregs where they are used */
+            .src = n->src & 0xFFFFFF, /* src and dst are below nregs where an operation uses them */
             .flags = n->flags,
             .dst = n->dst & 0xFFFFFF,
             .a = n->a,
@@ -451,7 +453,8 @@ entry_traverse(gd_GuardedCode *e, visitproc visit, void *arg)
     return 0;
 }
 
-/* What the evaluator dereferences is let go only together with the entry: it stays callable, and says no. */
+/* Fields that the evaluator dereferences are freed only together with the entry: a cleared entry can
+ * still be evaluated, and fails. */
 static int
 entry_clear(gd_GuardedCode *e)
 {
@@ -503,7 +506,7 @@ get_text(gd_GuardedCode *e, void *unused)
     return text;
 }
 
-/* The code that runs when the guards hold. */
+/* Returns the code that runs when the guards hold. */
 static PyObject *
 get_code(gd_GuardedCode *e, void *unused)
 {

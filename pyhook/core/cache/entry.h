@@ -1,10 +1,10 @@
-/* Making a GuardedCode. */
+/* Creating a GuardedCode. */
 #ifndef GD_ENTRY_H
 #define GD_ENTRY_H
 
 #include "guards/guarded_code.h"
 
-/* new; -> gd_core_api.entry_new */
+/* Returns a new entry; -> gd_core_api.entry_new */
 PyObject *gd_entry_new(const gd_entry_spec *spec);
 
 #endif

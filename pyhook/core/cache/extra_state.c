@@ -1,10 +1,11 @@
-/* What hangs on a code object: see cache/extra_state.h. */
+/* The data attached to a code object: see cache/extra_state.h. */
 #include "cache/extra_state.h"
 
 static Py_ssize_t extra_index = -1;
 
-/* Runs when a code object dies, possibly at interpreter exit or in a forked child: C only, never Go, no Python object.
- * The index is empty by then, since a FrameCache holds its code object. */
+/* Runs when a code object dies, possibly at interpreter exit or in a forked child. So it is C only: it
+ * calls no Go and uses no Python object. The index is empty by then, since a FrameCache holds its code
+ * object. */
 static void
 extra_free(void *p)
 {

@@ -1,4 +1,5 @@
-/* FrameCache and Root: see cache/frame_cache.h. What Python calls returns new references, NULL with an exception. */
+/* FrameCache and Root: see cache/frame_cache.h. Functions that Python calls return new references, NULL
+ * with an exception. */
 #include "cache/frame_cache.h"
 
 #include <stddef.h>
@@ -44,7 +45,7 @@ gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner)
     return c;
 }
 
-/* Takes the entries off before the first is released: their destructors may come back here. */
+/* Empties the list before the first entry is released: a destructor may call into this cache. */
 static void
 drop_entries(gd_FrameCache *c, int invalidate)
 {
@@ -74,9 +75,9 @@ cache_traverse(gd_FrameCache *c, visitproc visit, void *arg)
     return 0;
 }
 
-/* The code object and the globals stay until the end: a call may still come by while a cycle is taken apart. Neither
- * can keep a cycle alive by itself: code objects reach nothing the collector sees, a dict is emptied by its own
- * tp_clear. */
+/* The code object and the globals stay until deallocation: a call may still use the cache while a cycle
+ * is cleared. Neither can keep a cycle alive by itself: code objects reach nothing that the collector
+ * sees, and a dict is emptied by its own tp_clear. */
 static int
 cache_tp_clear(gd_FrameCache *c)
 {
@@ -89,7 +90,7 @@ static void
 cache_dealloc(gd_FrameCache *c)
 {
     PyObject_GC_UnTrack(c);
-    /* Out of the lists before a weak reference's callback runs, which must not find what is dying. */
+    /* Unlinked before weak reference callbacks run: they must not find a dying cache. */
     gd_extra_unlink(c->code, c);
     if (c->prev != NULL) {
         c->prev->next = c->next;
@@ -137,7 +138,7 @@ gd_frame_cache_add(gd_FrameCache *c, gd_GuardedCode *entry)
     return 0;
 }
 
-/* Removes the entry at index i. new: the reference of the list */
+/* Removes the entry at index i and returns the list's reference: new */
 static gd_GuardedCode *
 take_entry(gd_FrameCache *c, uint32_t i)
 {
@@ -191,7 +192,7 @@ gd_frame_cache_failed(gd_FrameCache *c, PyObject *text)
         c->failures = PyList_New(0);
     }
     if (c->failures == NULL || PyList_Append(c->failures, text) < 0) {
-        PyErr_Clear(); /* a reason lost for want of memory: nothing depends on it */
+        PyErr_Clear(); /* out of memory: the reason is lost, nothing depends on it */
         return;
     }
     Py_ssize_t n = PyList_GET_SIZE(c->failures);
@@ -205,7 +206,7 @@ cache_entries(gd_FrameCache *c, PyObject *Py_UNUSED(ignored))
 {
     Py_INCREF(c);
     gd_frame_cache_sweep(c);
-    PyObject *list = PyList_New(0); /* a finalizer that this runs may change the entries */
+    PyObject *list = PyList_New(0); /* a finalizer that this call runs may change the entries */
     for (uint32_t i = 0; list != NULL && i < c->nentries; i++) {
         if (PyList_Append(list, (PyObject *)c->entries[i]) < 0) {
             Py_CLEAR(list);
@@ -300,7 +301,7 @@ gd_root_new(PyObject *options)
     int limit = -1;
     PyObject *own = options != Py_None ? PyObject_GetAttrString(options, "cache_size_limit") : NULL;
     if (own != NULL && PyLong_Check(own)) {
-        int overflow; /* more than an int holds is no limit */
+        int overflow; /* a value above an int's range means no limit */
         long n = PyLong_AsLongAndOverflow(own, &overflow);
         limit = overflow > 0 || n > INT_MAX ? INT_MAX : overflow < 0 || n < 0 ? -1 : (int)n;
     }
@@ -371,8 +372,8 @@ root_traverse(gd_Root *root, visitproc visit, void *arg)
 static int
 root_tp_clear(gd_Root *root)
 {
-    /* A cache's owner is this address: one that somebody still holds must not be found by a later Root at the same
-     * place. */
+    /* A cache identifies its owner by address. If somebody still holds the cache, a later Root at the
+     * same address must not find it. */
     for (Py_ssize_t i = 0; root->inner != NULL && i < PyList_GET_SIZE(root->inner); i++) {
         ((gd_FrameCache *)PyList_GET_ITEM(root->inner, i))->owner = NULL;
     }
@@ -410,7 +411,7 @@ root_clear(gd_Root *root, PyObject *Py_UNUSED(ignored))
     root->inner = fresh;
     for (Py_ssize_t i = 0; old != NULL && i < PyList_GET_SIZE(old); i++) {
         gd_FrameCache *c = (gd_FrameCache *)PyList_GET_ITEM(old, i);
-        c->owner = NULL; /* somebody may still hold it: it must not be found again */
+        c->owner = NULL; /* somebody may still hold the cache: it must not be found again */
         gd_frame_cache_clear(c);
     }
     Py_XDECREF(old);
@@ -434,8 +435,8 @@ static PyMemberDef root_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-/* The family's resume callables, made when first asked for: every split of one frame at one place goes on in the same
- * one, however often a loop comes by. */
+/* Returns the family's resume callables, created on first use; new. All breaks of a frame at one place
+ * share a resume callable, even in a loop. */
 static PyObject *
 root_resumes(gd_Root *root, void *Py_UNUSED(closure))
 {
@@ -469,13 +470,14 @@ PyTypeObject gd_Root_Type = {
 
 /* ---- the process ---- */
 
-/* Each round clears one cache that still has something: clearing may free others, so the list is walked anew. */
+/* Each round clears one cache that has entries. That may free other caches, so the list is walked from
+ * its start again. */
 static PyObject *
 reset_caches(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     for (gd_FrameCache *c = all_caches; c != NULL;) {
         if (c->nentries == 0) {
-            gd_frame_cache_clear(c); /* releases strings at most */
+            gd_frame_cache_clear(c); /* releases only strings */
             c = c->next;
             continue;
         }
@@ -499,7 +501,7 @@ mark_skip(PyObject *Py_UNUSED(module), PyObject *args)
     if (state == NULL) {
         return NULL;
     }
-    /* Asked counts as settled either way: what the caller says stands above what skip_code would. */
+    /* ASKED is set in either case: the caller's choice overrides skip_code. */
     state->flags = (state->flags & ~(uint32_t)GD_CODE_SKIP) | GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
     for (uint32_t i = 0; i < state->count; i++) {
         state->caches[i]->skip = (char)skip;

@@ -1,4 +1,4 @@
-/* What access and check nodes read from objects, each without running user code. */
+/* How access and check nodes read objects, without running user code. */
 #include "guards/access.h"
 
 #include "guards/pure.h"
@@ -32,8 +32,8 @@ gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *c
     return cache->value;
 }
 
-/* new: an OrderedDict has an order beside its table's that only its iterator knows. NULL without an exception when that
- * could run a key's __hash__, or without memory. */
+/* Returns a new iterator: an OrderedDict's order is separate from the table's and only its iterator knows
+ * it. NULL without an exception when iterating could run a key's __hash__, or without memory. */
 static PyObject *
 odict_iterator(PyObject *dict)
 {
@@ -139,7 +139,7 @@ gd_dict_keys_tuple(PyObject *dict)
 int
 gd_is_deque(PyObject *v)
 {
-    /* A static type: immortal, its object starts with PyObject_VAR_HEAD and keeps its length there. */
+    /* A static type, so it is immortal. Its objects start with PyObject_VAR_HEAD, which holds their length. */
     static PyTypeObject *deque;
     if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0
         && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
@@ -201,7 +201,7 @@ gd_func_field(PyObject *v, uint32_t field)
     return values[field] != NULL ? values[field] : Py_None;
 }
 
-/* Whether the text after the last dot of a static type's name is this str. */
+/* Whether this str equals the part of a static type's name after its last dot. */
 static int
 short_name_is(const char *full, PyObject *name)
 {
@@ -237,13 +237,13 @@ gd_name_is(PyObject *v, PyObject *name)
 
 enum { MAX_MODULES = 2048, MAX_MODULE_DEPTH = 64, MAX_NAME = 1024, MAX_SHOWN = 64 };
 
-/* The walk of nn.Module.named_parameters: own parameters, then those of the children, each module and parameter
- * once. */
+/* The walk of nn.Module.named_parameters: a module's own parameters, then those of its children. Each
+ * module and parameter is visited once. */
 typedef struct {
     PyObject *names;
-    PyObject *found; /* a list to collect the names in, instead of comparing; or NULL */
-    Py_ssize_t next; /* the name expected next */
-    PyObject **seen; /* modules and parameters met; borrowed */
+    PyObject *found; /* a list that collects the names instead of comparing them; or NULL */
+    Py_ssize_t next; /* the next expected name */
+    PyObject **seen; /* modules and parameters visited; borrowed */
     Py_ssize_t nseen;
     char path[MAX_NAME];
 } name_walk;
@@ -262,7 +262,7 @@ first_time(name_walk *w, PyObject *v)
     return 1;
 }
 
-/* A dict among a module's attributes, borrowed; NULL when there is none. */
+/* A dict attribute of the module, borrowed; NULL when there is none. */
 static PyObject *
 module_dict(PyObject *module, const char *text)
 {
@@ -277,7 +277,7 @@ module_dict(PyObject *module, const char *text)
     return dict != NULL && PyDict_Check(dict) ? dict : NULL;
 }
 
-/* Appends ".name" to the path; the new length, or -1. */
+/* Appends ".name" to the path. Returns the new length, or -1. */
 static int
 extend(name_walk *w, int length, PyObject *key)
 {

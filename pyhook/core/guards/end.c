@@ -1,4 +1,4 @@
-/* What happens when a value that the program lets go of ends. */
+/* Whether dropping the program's references to a value can run code. */
 #include "guards/end.h"
 
 #include "guards/access.h"
@@ -6,26 +6,26 @@
 #include "py311/guard.h"
 #include "torch/tensor_layout.h"
 
-/* How many objects a look takes in, and how deep it goes. */
+/* How many objects the search visits, and how deep it goes. */
 enum { OBJECTS = 64, LEVELS = 16 };
 
 typedef struct {
-    int stores;       /* what a store replaces: beyond these bounds its end runs code */
-    Py_ssize_t spare; /* references that may go as well, but for the one that a visit came by */
+    int stores;       /* for a value that a store replaces: assume that code runs when the search reaches its bounds */
+    Py_ssize_t spare; /* references that are dropped as well, besides the one that led to the object */
     int objects, levels, nmet;
     struct {
         PyObject *object; /* borrowed */
         Py_ssize_t times;
-    } met[OBJECTS]; /* those with several references, and how many of them lie in what ends */
+    } met[OBJECTS]; /* objects with several references, and how many of these come from objects that end */
 } look;
 
-/* Counts a reference from what ends: whether it leaves none for others, and is the first that does. */
+/* Counts a reference from an object that ends. Returns 1 once: when no references from elsewhere remain. */
 static int
 is_last(PyObject *v, look *l)
 {
     Py_ssize_t others = Py_REFCNT(v) - 1, spare = l->spare;
     if (!l->stores) {
-        l->spare = 0; /* of the variable's value alone: what that holds was counted before a translation looked at it */
+        l->spare = 0; /* spare references are to the variable's value, not to what it holds */
     }
     if (others == 0) {
         return 1;
@@ -48,18 +48,18 @@ is_last(PyObject *v, look *l)
     return ++l->met[i].times == others - spare;
 }
 
-/* Whether the end of one reference to v may run code. */
+/* Whether dropping one reference to v may run code. */
 static int
 ends(PyObject *v, void *arg)
 {
     look *l = arg;
     PyTypeObject *type = Py_TYPE(v);
     if (PyType_Check(v) || PyModule_Check(v)) {
-        return 0; /* they outlive a call */
+        return 0; /* these outlive a call */
     }
     int runs = type->tp_finalize != NULL || type->tp_del != NULL;
     if (!runs && gd_tensor_layout.base != NULL && PyType_IsSubtype(type, gd_tensor_layout.base)) {
-        /* Its autograd nodes are not looked at, nor weak references: torch's own have callbacks. */
+        /* Its autograd nodes are skipped, and so are its weak references, since torch's own have callbacks. */
         PyObject **dict = _PyObject_GetDictPtr(v);
         return dict != NULL && *dict != NULL && PyDict_GET_SIZE(*dict) > 0 && is_last(v, l) && ends(*dict, l);
     }
@@ -104,7 +104,7 @@ gd_variable_ends_in_code(PyObject *v, int places)
     return look_from(v, places, 0);
 }
 
-/* What a translation holds, at most, of a value that it looks at, and of a variable's value. */
+/* How many references the translation holds at most: to a value that it examines, and to a variable's value. */
 enum { HELD = 6, ALL = 1 << 20 };
 
 int
@@ -129,7 +129,7 @@ gd_item_ends_in_code(PyObject *v, Py_ssize_t i, int places)
     if (PyList_Check(v) || PyTuple_Check(v)) {
         return gd_ends_in_code(PySequence_Fast_ITEMS(v)[i], places);
     }
-    int exact = gd_is_deque(v) && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE); /* its sq_item is C's */
+    int exact = gd_is_deque(v) && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE); /* sq_item is deque's own C function */
     PyObject *item = exact ? Py_TYPE(v)->tp_as_sequence->sq_item(v, i) : NULL;
     int found = item != NULL && gd_ends_in_code(item, places + 1);
     Py_XDECREF(item);

@@ -1,6 +1,6 @@
-/* Runs a guard program. Nodes are in order; the first that fails is the answer. Registers hold borrowed references,
- * which stay good because nothing here runs code that could drop them, but for the calls of Python described at
- * `evaluate`. */
+/* Runs a guard program. Nodes run in order, and the first that fails decides. Registers hold borrowed
+ * references. They stay valid because nothing here runs code that could drop them, except the Python
+ * calls described at gd_guard_eval. */
 #include "guards/eval.h"
 
 #include "guards/access.h"
@@ -15,7 +15,7 @@
 
 #define PRESENT(node) (((node)->flags & GD_FLAG_PRESENT) != 0)
 
-/* Look-up in a dict through the node's cache. borrowed or NULL */
+/* Looks up a key in a dict through the node's cache. borrowed or NULL */
 static inline PyObject *
 cached_get(PyObject *dict, PyObject *key, Py_hash_t hash, gd_inline_cache *cache)
 {
@@ -27,12 +27,13 @@ cached_get(PyObject *dict, PyObject *key, Py_hash_t hash, gd_inline_cache *cache
     return cache->value;
 }
 
-/* Any constant but None marks "the keys were right" in the cache of DICT_KEYS; it is never dereferenced. */
+/* Whether a DICT_KEYS node holds. Any non-NULL value in the cache means that the keys were right; it is
+ * never dereferenced. */
 static inline int
 keys_hold(PyObject *dict, PyObject *keys, gd_inline_cache *cache)
 {
     if (PyODict_Check(dict)) {
-        return gd_dict_keys_are(dict, keys); /* move_to_end() leaves the tag as it was */
+        return gd_dict_keys_are(dict, keys); /* move_to_end() does not change the tag */
     }
     uint64_t tag = gd_dict_tag(dict);
     if (cache->tag != tag) {
@@ -42,7 +43,7 @@ keys_hold(PyObject *dict, PyObject *keys, gd_inline_cache *cache)
     return cache->value != NULL;
 }
 
-/* The i-th item of a list or tuple, from the end where i < 0. borrowed or NULL */
+/* The i-th item of a list or tuple; negative i counts from the end. borrowed or NULL */
 static inline PyObject *
 item_at(PyObject *v, int32_t i)
 {
@@ -75,7 +76,7 @@ mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
     return dict != NULL ? gd_dict_lookup(dict, name, hash) : NULL;
 }
 
-/* The item that a tuple iterator yields after i others. borrowed or NULL */
+/* The item that a tuple iterator yields after i other items. borrowed or NULL */
 static inline PyObject *
 tuple_iter_item(PyObject *v, uint32_t i)
 {
@@ -98,8 +99,8 @@ tuple_iter_left(PyObject *v, uint32_t n)
     return (seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0) == (Py_ssize_t)n;
 }
 
-/* gd_instance_attr with its usual outcomes inline: the cache has the position among inline values, or the dict's tag.
- * borrowed or NULL */
+/* gd_instance_attr with its common cases inline: the cache holds the position among inline values, or the
+ * dict's tag. borrowed or NULL */
 static inline PyObject *
 attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
 {
@@ -119,10 +120,11 @@ attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
     return gd_instance_attr(v, name, hash, cache);
 }
 
-/* The two below are written as one function over all operations, and inlined once for each with `op` known. */
+/* Marks the next two functions: each covers all operations and is inlined once for each operation, with
+ * `op` constant. */
 #define ONCE_PER_OPERATION static inline __attribute__((always_inline))
 
-/* The value an access node fetches; NULL when there is none. borrowed */
+/* The value that an access node fetches; NULL when there is none. borrowed */
 ONCE_PER_OPERATION PyObject *
 fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
 {
@@ -168,7 +170,7 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
     }
 }
 
-/* Whether a check node holds; PY_CHECK and TENSORS are not among them. */
+/* Whether a check node holds, for all check nodes except PY_CHECK and TENSORS. */
 ONCE_PER_OPERATION int
 holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs, int op)
 {
@@ -246,7 +248,7 @@ predicate_holds(PyObject *predicate, PyObject *v)
 {
     Py_INCREF(v);
     int held = gd_hold_signals();
-    /* what a guard calls is not served: its own entry might be guarded by the same predicate */
+    /* the hook must not serve what a guard calls: the predicate might be a guard of its own entry */
     gd_thread.translating++;
     PyObject *result = PyObject_CallOneArg(predicate, v);
     Py_DECREF(v);
@@ -260,8 +262,9 @@ predicate_holds(PyObject *predicate, PyObject *v)
     return truth > 0;
 }
 
-/* The addresses of the last call were distinct, so only those that are others now are compared: none of a module's
- * parameters, most of the time. A guard for each pair would be 238,000 for a module of 690 parameters. */
+/* Whether the tensors are distinct. They were at the last call, so only tensors whose address has changed
+ * since are compared: usually none of a module's parameters. One guard for each pair would be 238,000
+ * guards for a module of 690 parameters. */
 static int
 tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
 {
@@ -287,8 +290,9 @@ tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **
 
 enum { TENSORS_HOLD, TENSORS_FAIL, TENSORS_CALLED };
 
-/* The final check. TENSORS_CALLED: all hold, but Python was called for some. Apart from gd_guard_eval, whose registers
- * its loop does not get: thirty tensors take 132 ns, inlined 158 (make bench, group guards). */
+/* The final check. TENSORS_CALLED: all tensors hold, but Python was called for some. Not inlined into
+ * gd_guard_eval, so that it does not take registers from that loop: thirty tensors take 132 ns, inlined
+ * 158 (make bench, group guards). */
 static __attribute__((noinline)) int
 tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int called_before)
 {
@@ -324,20 +328,21 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
     return TENSORS_CALLED;
 }
 
-/* A call of Python (PY_CHECK, a tensor only Python can read) can let anything happen: another thread run, the collector
- * call finalizers, an object in a register die. Each is therefore followed by a fresh start of the whole program, in
- * which it counts as done: what is returned in the end was found in one sweep without any such call. A slow tensor's
- * register is read right after a sweep, and only slots and constants are needed to survive the call. */
+/* A call of Python (for PY_CHECK, or for a tensor that only Python can read) can let anything happen:
+ * another thread runs, the collector calls finalizers, an object in a register dies. So the whole program
+ * starts again after each such call and counts the call as done. The final result comes from one sweep
+ * without any such call. A slow tensor's register is read right after a sweep; only slots and constants
+ * must survive the call. */
 int
 gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {
-    int done = -1; /* calls of the program's nodes up to this one have held */
+    int done = -1; /* calls at nodes up to this one have been made and held */
 restart:;
-    /* The ends of a program have their place: VALID is its first node and nowhere else, TENSORS may be its last. */
+    /* VALID is always the first node, and only the first; TENSORS can only be the last. */
     if (GD_UNLIKELY(!e->valid)) {
         return 0;
     }
-    const gd_guard_memo *memo = e->memo; /* a call may have put another in its place */
+    const gd_guard_memo *memo = e->memo; /* a call may have replaced it */
     const gd_guard_node *nodes = e->nodes;
     int first = 1, n = (int)e->nnodes, i;
     if (memo != NULL) {
@@ -374,7 +379,7 @@ restart:;
             GD_GUARD_OPS(X)
 #undef X
         default:
-            goto fails; /* no such operation: entries are verified when made */
+            goto fails; /* no such operation: gd_entry_new verifies programs */
         }
         continue;
     may_call:;
@@ -394,7 +399,7 @@ restart:;
             if (outcome == TENSORS_FAIL) {
                 goto fails;
             }
-            done = i; /* where tensors are checked so there is no memo */
+            done = i; /* a program whose tensors are checked by Python has no memo, so i is the node's own index */
             goto restart;
         }
     }

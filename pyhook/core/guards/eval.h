@@ -4,12 +4,12 @@
 
 #include "guards/guarded_code.h"
 
-/* Runs the program. regs: room for e->nregs pointers; the caller has filled registers 0 .. nslots-1 with the slots,
- * [nslots] with the globals dict, [nslots+1] with the builtins dict (all borrowed). Runs none of the user's code,
- * allocates nothing (PY_CHECK nodes and a new memo excepted), raises nothing. Returns -1 when the program holds, else
- * the index of the failed node. After success the caller may gather the values of extra_regs: they ascend, and
- * extra_regs[i] >= nslots + i, so they can be moved down to regs[nslots + i] in place, and regs is then the argument
- * array of `function`. */
+/* Runs the program. regs has room for e->nregs pointers. The caller has filled registers 0 .. nslots-1
+ * with the slots, [nslots] with the globals dict and [nslots+1] with the builtins dict (all borrowed).
+ * Runs none of the user's code, allocates nothing (except for PY_CHECK nodes and a new memo), raises
+ * nothing. Returns -1 when the program holds, else the index of the failed node. After success the caller
+ * may gather the values of extra_regs. They ascend and extra_regs[i] >= nslots + i, so the values can be
+ * moved down to regs[nslots + i] in place; regs is then the argument array of `function`. */
 int gd_guard_eval(gd_GuardedCode *e, PyObject **regs);
 
 #endif

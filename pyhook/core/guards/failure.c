@@ -1,4 +1,4 @@
-/* Why a guard failed, in words and with both values, for recompile logs. Texts are new str, NULL with an exception. */
+/* Explains a failed guard in words, with both values, for recompile logs. Texts are new str, NULL with an exception. */
 #include "guards/failure.h"
 
 #include "guards/access.h"
@@ -15,13 +15,13 @@ static const char *const failure_texts[] = {
 #undef X
 };
 
-/* What a failed guard says: the value found now, and what it was when the guard was made; either may be NULL. A
- * function that returns one gives its references to the caller. */
+/* The values of a failed guard: the one found now, and the one when the guard was made; either may be
+ * NULL. A function that returns this struct passes its references to the caller. */
 typedef struct {
     PyObject *found, *was; /* strong str or NULL */
 } both;
 
-/* Which tensor differs, as a place in the guard's text, and the name of the field that does. */
+/* The tensor that differs, as an expression of the guard's text, and the name of the field that differs. */
 typedef struct {
     PyObject *place; /* strong str or NULL */
     const char *field; /* static, or NULL */
@@ -41,7 +41,7 @@ text_of(const char *s)
     return PyUnicode_FromString(s);
 }
 
-/* What the constant of operand a was; a dead one is known by its address only. new */
+/* Describes the constant of operand a; a dead object is shown by its address. new */
 static PyObject *
 show_wanted(gd_GuardedCode *e, uint32_t a)
 {
@@ -49,7 +49,7 @@ show_wanted(gd_GuardedCode *e, uint32_t a)
     return constant != NULL ? gd_show_value(constant) : PyUnicode_FromFormat("the object at %p", e->consts[a]);
 }
 
-/* The name of a function, class, builtin or module, as NAME_MATCH reads it. new */
+/* Returns the name of a function, class, builtin or module, as NAME_MATCH reads it. new */
 static PyObject *
 name_of(PyObject *v)
 {
@@ -70,7 +70,7 @@ name_of(PyObject *v)
                                 : text_of("nothing");
 }
 
-/* The keys of a dict, or the object where it is none. new */
+/* Describes the keys of a dict, or the object itself if it is not a dict. new */
 static PyObject *
 keys_of(PyObject *v)
 {
@@ -81,7 +81,7 @@ keys_of(PyObject *v)
     return text;
 }
 
-/* How many items a tuple iterator has left. new */
+/* Returns how many items a tuple iterator has left. new */
 static PyObject *
 left_in(PyObject *v)
 {
@@ -93,15 +93,15 @@ left_in(PyObject *v)
     return PyUnicode_FromFormat("%zd", seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0);
 }
 
-/* The value of a check that looks whether something is there. new */
+/* Returns the value for a check of presence. new */
 static PyObject *
 presence(int there)
 {
     return text_of(there ? "there" : "missing");
 }
 
-/* The predicate's own words for what it wants: the second argument of ___object(address, 'words')(place). new; NULL
- * without an exception where the text has another form. */
+/* Returns the predicate's own words for what it accepts: the second argument of ___object(address,
+ * 'words')(place). new; NULL without an exception if the text has another form. */
 static PyObject *
 predicate_words(PyObject *part)
 {
@@ -117,7 +117,7 @@ predicate_words(PyObject *part)
     return PyUnicode_Substring(part, from + 3, to - 1);
 }
 
-/* Two objects of one text get their addresses. values: stolen. */
+/* Appends the addresses to two equal texts. values: stolen. */
 static both
 told_apart(both values, const void *found, const void *was)
 {
@@ -128,7 +128,7 @@ told_apart(both values, const void *found, const void *was)
     return values;
 }
 
-/* Both values of a node, by its operation; v is what stood in its source register, or NULL. */
+/* Returns both values of a node, by its operation; v is the value of its source register, or NULL. */
 static both
 both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
 {
@@ -192,12 +192,12 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
                       PyUnicode_FromFormat("item %d", (int)(int32_t)node->a)};
     case GD_OP_VALID:
         return (both){NULL, NULL};
-    default: /* what fetches a value */
+    default: /* nodes that fetch a value */
         return (both){presence(0), presence(1)};
     }
 }
 
-/* Fills in the template of the node's operation. v: what stood in its source register. new */
+/* Fills in the message template of the node's operation. v: the value of its source register. new */
 static PyObject *
 expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *values)
 {
@@ -240,8 +240,8 @@ expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *va
 
 /* ---- the final check ---- */
 
-/* The i-th argument of a part such as ___check_tensors(x, y[0]): its text, or the number where the text has another
- * form. new */
+/* Returns the text of the i-th argument of a part such as ___check_tensors(x, y[0]), or "a tensor" if the
+ * part has another form. new */
 static PyObject *
 argument_name(PyObject *part, Py_ssize_t wanted)
 {
@@ -280,7 +280,7 @@ argument_name(PyObject *part, Py_ssize_t wanted)
     return text_of("a tensor");
 }
 
-/* Sizes or strides as a tuple is written. new */
+/* Formats sizes or strides as a tuple. new */
 static PyObject *
 dims_text(const int64_t *dims, int n)
 {
@@ -294,7 +294,7 @@ dims_text(const int64_t *dims, int n)
     return text;
 }
 
-/* What is said of a field. */
+/* How each field is named. */
 static const struct {
     int field;
     int item; /* in tensor_state's tuple */
@@ -310,7 +310,7 @@ static const struct {
     {GD_TENSOR_STRIDES, 6, "strides"},
 };
 
-/* Both values of a field of a tensor whose layout is known. */
+/* Returns both values of a field, for a tensor whose layout is known. */
 static both
 field_of_plain(const gd_tensor_check *c, PyObject *v, int field)
 {
@@ -339,7 +339,7 @@ field_of_plain(const gd_tensor_check *c, PyObject *v, int field)
     }
 }
 
-/* The same of a tensor that only Python can read. */
+/* The same for a tensor that only Python can read. */
 static both
 field_by_python(const gd_tensor_check *c, PyObject *v, int field)
 {
@@ -360,7 +360,7 @@ field_by_python(const gd_tensor_check *c, PyObject *v, int field)
     return out;
 }
 
-/* The first tensor that differs, how, and both values: text, *out and *tensor are new. */
+/* Describes the first tensor that differs, the field, and both values. The text, *out and *tensor are new. */
 static PyObject *
 first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values, both *out, which *tensor)
 {
@@ -406,12 +406,12 @@ first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values
     return text_of(failure_texts[GD_OP_TENSORS]);
 }
 
-/* The tensor or the state that differs, found by looking again: text, *out and *tensor are new. */
+/* Checks again to find the tensor or the state that differs. The text, *out and *tensor are new. */
 static PyObject *
 tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *tensor)
 {
     const gd_guard_node *node = &e->nodes[at];
-    /* Held, since what follows calls Python; no collection may end one before it is. */
+    /* Keeps the tensors alive, since the following code calls Python. No collection may run before that. */
     int collects = PyGC_Disable();
     PyObject *values = PyTuple_New(node->b);
     for (uint32_t i = 0; values != NULL && i < node->b; i++) {
@@ -437,9 +437,9 @@ tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *
     return text;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole text ---- */
 
-/* str with what it is made of as attributes; made on first use. borrowed */
+/* Returns GuardFailure, a str with its details as attributes; created on first use. borrowed */
 static PyObject *
 failure_type(void)
 {
@@ -457,7 +457,7 @@ failure_type(void)
     return type;
 }
 
-/* new GuardFailure of the text, or NULL with an exception */
+/* Returns a new GuardFailure with this text, or NULL with an exception. */
 static PyObject *
 with_details(PyObject *text, PyObject *part, PyObject *reason, const both *values, const which *tensor, PyObject *line)
 {

@@ -4,7 +4,7 @@
 
 #include "guards/guarded_code.h"
 
-/* Text of the failed part with what was found there, for recompile logs: new str. */
+/* Returns a new str for recompile logs: the failed part, and the value found there. */
 PyObject *gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs);
 
 #endif

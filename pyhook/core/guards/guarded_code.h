@@ -1,8 +1,8 @@
-/* GuardedCode: one translation of one code object and the guard program that says when it serves.
+/* GuardedCode: one translation of one code object, and the guard program that decides when it applies.
  *
- * Made by gd_entry_new (cache/entry.c) from a gd_entry_spec, owned by the gd_FrameCache of a W, visible to the
- * garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable_call.c, calls/eval_frame.c) are
- * the readers.
+ * Made by gd_entry_new (cache/entry.c) from a gd_entry_spec, owned by the gd_FrameCache of a W, visible
+ * to the garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable_call.c,
+ * calls/eval_frame.c) read it.
  */
 #ifndef GD_GUARDED_CODE_H
 #define GD_GUARDED_CODE_H
@@ -15,8 +15,8 @@ typedef struct {
     PyObject *value; /* borrowed from that dict: valid exactly while the tag is unchanged */
 } gd_inline_cache;
 
-/* A node as it is run: gd_node_spec in 16 bytes. Its part is in gd_GuardedCode.node_parts, which only a failure
- * reads. */
+/* A node in the form that runs: gd_node_spec in 16 bytes. Its part is in gd_GuardedCode.node_parts, which
+ * is read only after a failure. */
 typedef struct {
     uint32_t op : 8, src : 24;
     uint32_t flags : 8, dst : 24;
@@ -24,45 +24,45 @@ typedef struct {
 } gd_guard_node;
 _Static_assert(sizeof(gd_guard_node) == 16, "a node is 16 bytes");
 
-/* Registers that fit a node, with room to spare; guards/program.go has the same. */
+/* The number of registers that a node can address, with room to spare; guards/program.go has the same constant. */
 #define GD_MAX_REGS (1u << 22)
 
 typedef struct gd_GuardedCode {
     PyObject_HEAD
-        /* the hot fields first */
+        /* fields of the hot path */
         char valid;                 /* cleared when a weakly held object dies or reset() runs; never set again */
-    uint8_t memo_wait;          /* successes until a memo is taken down; 0: none will be */
+    uint8_t memo_wait;          /* successes before a memo is made; 0: never */
     uint32_t nslots;            /* registers 0 .. nslots-1 */
     uint32_t nregs;
-    uint32_t nextra;            /* registers handed over after the slots, ascending */
+    uint32_t nextra;            /* registers passed to the function after the slots, ascending */
     uint32_t nnodes;
     uint32_t flags;             /* GD_ENTRY_* */
     struct gd_guard_memo *memo; /* guards/memo.h; NULL: the whole program runs */
     gd_guard_node *nodes;
     gd_inline_cache *caches;
-    PyObject **consts;          /* what is compared by address may be dead: only `strong` ones may be dereferenced */
+    PyObject **consts;          /* those compared by address may be dead: only dereference the ones in `strong` */
     Py_hash_t *hashes;          /* of the consts that are keys or names */
     struct gd_tensor_check *tensors; /* guards/tensor.h */
     uint32_t *extra_regs;
     PyObject *function;         /* strong or NULL (GD_ENTRY_RUN_ORIGINAL) */
     vectorcallfunc vectorcall;  /* of `function` */
     uint64_t hits;
-    struct gd_GuardedCode *follower; /* which entry served after this one last time: a guess, compared only */
-    /* the cold ones */
+    struct gd_GuardedCode *follower; /* the entry that served after this one last time: a guess, only compared */
+    /* the other fields */
     PyObject *strong;           /* tuple: consts kept by reference */
     PyObject *weakrefs;         /* tuple of weak references with the invalidating callback */
     PyObject *chains, *operations, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
     uint32_t *node_parts; /* per node: the part it belongs to */
     uint32_t ntb_rows, nconsts, ntensors, ncaches;
-    uint8_t *memo_stale; /* per register: how often a memo ended through what it holds; NULL before the first */
-    void *torch_state; /* snapshot compared by the state node; torch/torch_state.c */
+    uint8_t *memo_stale; /* per register: how many memos ended because its object changed; NULL before the first */
+    void *torch_state; /* snapshot that the TENSORS node compares; torch/torch_state.c */
     PyObject *weakreflist;
 } gd_GuardedCode;
 
 extern PyTypeObject gd_GuardedCode_Type;
 
-/* Marks the entry dead; its FrameCache unlinks it at the next look. */
+/* Marks the entry dead; its FrameCache removes it at the next sweep. */
 static inline void
 gd_entry_invalidate(gd_GuardedCode *e)
 {

@@ -1,17 +1,16 @@
-/* Takes down the memo of a guard program: see guards/memo.h.
+/* Makes the memo of a guard program: see guards/memo.h.
  *
- * Each node is looked at in order, with the objects the program has just found in the registers. What is known of a
- * register:
+ * Each node is examined in order, with the objects that the program has just found in the registers. The
+ * state of a register is one of these:
  *
- *   UNKNOWN   nothing: nodes that read it are run
- *   ADDRESS   the memo proves the address of its object, and that an object lives there: it may be another one than
- *             then, if the other took its place in memory and in its owner meanwhile. Words of it may be watched once
- *             its type is known to be the same type, which takes a type that cannot have died
- *   OBJECT    the memo proves that it is the object it was then: its owner is a dict whose version tag is unchanged,
- *             or a class whose version is (no two states of any dicts or classes share one), or the entry itself
+ *   UNKNOWN   nothing is proved: nodes that read the register run
+ *   ADDRESS   the memo proves the address of its object, and that an object lives there. It may be a different object,
+ *             which replaced the first one in its owner and at the same address. Its words may be watched once its
+ *             type is proved to be the same type, which requires a type that cannot have died
+ *   OBJECT    the memo proves that it is the same object: its owner is a dict whose version tag is unchanged, a class
+ *             whose version is (no two states of any dicts or classes share one), or the entry itself
  *
- * What follows from an address alone is what the node itself would find there: it reads the same words of the same
- * memory. */
+ * An address alone is enough to skip a node: the node would read the same words of the same memory. */
 #include "guards/memo.h"
 
 #include "guards/tensor.h"
@@ -28,8 +27,8 @@ typedef struct {
     uint32_t nwords;
     uint32_t *seen; /* hash table of positions in words, plus 1 */
     uint32_t mask;
-    uint32_t reg; /* of the node looked at */
-    PyObject **kept; /* hash table of what the entry keeps */
+    uint32_t reg; /* the register that the current node reads */
+    PyObject **kept; /* hash table of the objects that the entry keeps */
     uint32_t kept_mask;
 } learner;
 
@@ -39,7 +38,7 @@ static const uint8_t is_access[] = {
 #undef X
 };
 
-/* No node watches more words than this: an attribute among inline values. */
+/* The most words that one node watches: an attribute among inline values. */
 enum { WORDS_PER_NODE = 6 };
 
 static inline uint32_t
@@ -62,7 +61,7 @@ watch(learner *l, const void *at)
     l->seen[i] = ++l->nwords;
 }
 
-/* Where the object is in the table of what is kept, or would be. */
+/* The place of the object in the table of kept objects, or the free place where it belongs. */
 static uint32_t
 kept_place(const learner *l, const PyObject *v)
 {
@@ -73,8 +72,8 @@ kept_place(const learner *l, const PyObject *v)
     return i;
 }
 
-/* 0, or -1 without memory. A list would be gone through for each node: a model of thousands of modules keeps as many
- * objects. */
+/* Fills the table of kept objects. 0, or -1 without memory. Not a list, which would be searched for each
+ * node: a model of thousands of modules keeps as many objects. */
 static int
 find_kept(learner *l)
 {
@@ -99,7 +98,8 @@ find_kept(learner *l)
     return 0;
 }
 
-/* Whether the entry keeps the object, or is told of its death: its address then means it while the entry is valid. */
+/* Whether the entry keeps the object, or is notified of its death: while the entry is valid, no other
+ * object can have this address. */
 static inline int
 is_kept(const learner *l, const PyObject *v)
 {
@@ -112,7 +112,7 @@ is_static(const PyTypeObject *type)
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
 }
 
-/* What is known of an object whose address was proved. */
+/* The state of an object whose address is proved. */
 static known
 at_address(const learner *l, PyObject *v)
 {
@@ -121,13 +121,13 @@ at_address(const learner *l, PyObject *v)
     return eternal || is_kept(l, v) ? OBJECT : ADDRESS;
 }
 
-/* Makes sure that v has the type it has now, for reading words whose place the type decides. */
+/* Watches the words that prove v's type. 0 if that is not possible. */
 static int
 watch_type(learner *l, PyObject *v)
 {
     PyTypeObject *type = Py_TYPE(v);
     if (l->known[l->reg] == OBJECT) {
-        /* __class__ can be assigned between heap types and between module types. */
+        /* __class__ can be assigned between heap types, and between module types. */
         if (!(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) || PyModule_Check(v)) {
             watch(l, &v->ob_type);
         }
@@ -157,7 +157,7 @@ watch_class(learner *l, PyObject *type)
     return 1;
 }
 
-/* Where v keeps its attributes; *view is filled. What is at view->dict is watched by its address only. */
+/* Watches the place where v keeps its attributes, and fills *view. Only the address of view->dict is watched. */
 static int
 watch_instance(learner *l, PyObject *v, gd_instance_view *view)
 {
@@ -176,10 +176,10 @@ watch_instance(learner *l, PyObject *v, gd_instance_view *view)
     if (type->tp_dictoffset > 0) {
         watch(l, (char *)v + type->tp_dictoffset);
     }
-    return type->tp_dictoffset >= 0; /* no dict, or one counted from the end of an object of variable size */
+    return type->tp_dictoffset >= 0; /* 0 for a dict offset that counts from the end of an object of variable size */
 }
 
-/* The instance attribute of that name, present or not. UNKNOWN where it cannot be watched. */
+/* Watches the instance attribute of that name, present or not. UNKNOWN if it cannot be watched. */
 static known
 watch_attribute(learner *l, PyObject *v, PyObject *name, PyObject *value)
 {
@@ -194,7 +194,7 @@ watch_attribute(learner *l, PyObject *v, PyObject *name, PyObject *value)
         if (!PyDict_Check(view.dict)) {
             return UNKNOWN;
         }
-        /* What lies in an object's dict place is a dict, whatever its class: it has a tag. */
+        /* An object's dict is a dict or an instance of a subclass, so it has a tag. */
         watch(l, gd_dict_tag_place(view.dict));
         return OBJECT;
     }
@@ -214,10 +214,10 @@ watch_item(learner *l, PyObject *v, int32_t i, PyObject *value)
 {
     if (PyTuple_Check(v)) {
         if (l->known[l->reg] == OBJECT) {
-            return OBJECT; /* the tuple is the same, and so are its items */
+            return OBJECT; /* the tuple is the same object, so its items are the same */
         }
         if (l->reg < l->e->nslots || !watch_type(l, v)) {
-            return UNKNOWN; /* *args: another tuple on each call, though often at the same address */
+            return UNKNOWN; /* *args: a different tuple on each call, though often at the same address */
         }
         Py_ssize_t n = PyTuple_GET_SIZE(v);
         watch(l, &((PyVarObject *)v)->ob_size);
@@ -238,7 +238,7 @@ static known
 watch_func_field(learner *l, PyObject *v, uint32_t field, PyObject *value)
 {
     if (field >= GD_EXCEPTION_ARGS || !watch_type(l, v)) {
-        return UNKNOWN; /* an exception is a new one every time */
+        return UNKNOWN; /* an exception is a new object on every call */
     }
     if (field >= GD_METHOD_SELF) {
         PyMethodObject *m = (PyMethodObject *)v;
@@ -255,7 +255,7 @@ watch_func_field(learner *l, PyObject *v, uint32_t field, PyObject *value)
     return fixed && l->known[l->reg] == OBJECT ? OBJECT : at_address(l, value);
 }
 
-/* The length of a container as LENGTH reads it. */
+/* Watches the length of a container, as LENGTH reads it. */
 static known
 watch_length(learner *l, PyObject *v)
 {
@@ -277,7 +277,7 @@ watch_length(learner *l, PyObject *v)
     return OBJECT;
 }
 
-/* Whether the value of an exact builtin type can never change. Only asked of what equals a literal. */
+/* Whether a value of an exact builtin type can never change. Only called for a value that equals a literal. */
 static int
 is_frozen(PyObject *v, int depth)
 {
@@ -321,9 +321,10 @@ as_object(int watched)
     return watched ? OBJECT : UNKNOWN;
 }
 
-/* Watches what the node depends on. For an access node the answer is what is known of its value then; for a check node
- * anything but UNKNOWN says that it holds while the words do. UNKNOWN: the node is left over. Words watched in vain
- * then only cost a comparison. */
+/* Watches the words that the node depends on. UNKNOWN: the node must run each time. Otherwise the result
+ * is the state of the value that an access node fetches; for a check node it means that the check holds
+ * while the words are unchanged. Words that were watched before UNKNOWN is returned only cost a
+ * comparison. */
 static known
 watch_node(learner *l, const gd_guard_node *n)
 {
@@ -331,7 +332,7 @@ watch_node(learner *l, const gd_guard_node *n)
     PyObject *v = l->regs[n->src];
     known src = l->known[n->src];
     if (n->op == GD_OP_VALID) {
-        return OBJECT; /* asked before every memo */
+        return OBJECT; /* checked before every memo */
     }
     if (n->op == GD_OP_CONST) {
         return OBJECT;
@@ -348,7 +349,7 @@ watch_node(learner *l, const gd_guard_node *n)
     case GD_OP_DICT_CONTAINS:
         return as_object(watch_dict(l, v));
     case GD_OP_DICT_KEYS:
-        /* An OrderedDict's order is no part of its tag. */
+        /* An OrderedDict's order is not part of its tag. */
         return as_object(!PyODict_Check(v) && watch_dict(l, v));
     case GD_OP_ATTR:
         return watch_attribute(l, v, e->consts[n->a], l->regs[n->dst]);
@@ -396,7 +397,7 @@ watch_node(learner *l, const gd_guard_node *n)
         return OBJECT;
     case GD_OP_ID_MATCH:
     case GD_OP_NOT_NONE:
-        return OBJECT; /* questions about the address */
+        return OBJECT; /* these compare only the address */
     case GD_OP_SAME:
     case GD_OP_DIFFERENT:
         return l->known[n->a] != UNKNOWN ? OBJECT : UNKNOWN;
@@ -409,7 +410,8 @@ watch_node(learner *l, const gd_guard_node *n)
     }
 }
 
-/* Whether it pays to remember what a slot, the globals or the builtins hold: the node reads on from there. */
+/* Whether the node reads on from its register: only then is it worth remembering what a slot, the globals
+ * or the builtins hold. */
 static int
 reads_on(const gd_guard_node *n)
 {
@@ -452,8 +454,8 @@ carve(char **from, size_t n, size_t size)
     return at;
 }
 
-/* The memo in one block of memory; NULL without any. left: whether each node is left over; used: whether each register
- * is read after the memo. */
+/* Builds the memo in one block of memory; NULL without memory. left: per node, whether it must run each
+ * time; used: per register, whether it is read after the memo. */
 static gd_guard_memo *
 assemble(const learner *l, const uint8_t *left, const uint8_t *used)
 {
@@ -503,7 +505,7 @@ assemble(const learner *l, const uint8_t *left, const uint8_t *used)
     return m;
 }
 
-/* Registers read by what is left over and by the transformed function. */
+/* Marks the registers that the remaining nodes and the transformed function read. */
 static void
 mark_used(const gd_GuardedCode *e, const uint8_t *left, uint8_t *used)
 {
@@ -525,7 +527,7 @@ mark_used(const gd_GuardedCode *e, const uint8_t *left, uint8_t *used)
     }
 }
 
-/* NULL when there is no memory, or nothing to gain. */
+/* Makes the memo. NULL without memory, or when it saves too little. */
 static gd_guard_memo *
 take_down(gd_GuardedCode *e, PyObject **regs)
 {
@@ -533,7 +535,7 @@ take_down(gd_GuardedCode *e, PyObject **regs)
     while (size < 2 * capacity) {
         size *= 2;
     }
-    /* bytes: known and used per register, left per node */
+    /* one block of bytes: known and used per register, left per node */
     uint8_t *bytes = PyMem_Calloc(2u * e->nregs + e->nnodes, 1);
     learner l = {
         .e = e,
@@ -571,8 +573,8 @@ take_down(gd_GuardedCode *e, PyObject **regs)
     return memo;
 }
 
-/* Counts against the registers whose objects changed since the memo was taken down. Words after the first that differs
- * may lie in objects that are gone. */
+/* Counts a change for each register whose object has changed since the memo was made. Only words up to
+ * the first that differs are read: the later ones may be in objects that are gone. */
 static void
 blame(gd_GuardedCode *e, const gd_guard_memo *m, PyObject **regs)
 {
@@ -609,13 +611,13 @@ gd_memo_learn(gd_GuardedCode *e, PyObject **regs)
         return;
     }
     e->memo = take_down(e, regs);
-    e->memo_wait = e->memo != NULL; /* the next one is taken down as soon as this one is stale */
+    e->memo_wait = e->memo != NULL; /* the next memo is made as soon as this one is stale */
 }
 
 void
 gd_memo_prepare(gd_GuardedCode *e)
 {
-    /* A check that calls Python is among the nodes left over, and the memo is looked at again after it. */
+    /* A check that calls Python always runs, and the memo is checked again after it, so such a program has no memo. */
     int calls = 0;
     for (uint32_t i = 0; i < e->ntensors; i++) {
         calls |= e->tensors[i].state != NULL;

@@ -1,27 +1,27 @@
-/* The memo of a guard program: what of it need not be run again while nothing it read has changed.
+/* The memo of a guard program: which nodes can be skipped while nothing they read has changed.
  *
- * Most nodes of a module's program read objects that stay as they are from call to call: the module tree, globals,
- * classes, functions. After the program held, gd_memo_learn takes down each word of memory these nodes depended on (a
- * dict's version tag, a class's version, a pointer, a length) as a pair {address, value}. While every word has its
- * value, those nodes would hold again and fetch the same objects: only the others are run. Comparing a word takes 0.5
- * to 1 ns, a node 2 to 4.
+ * Most nodes of a module's program read objects that stay the same from call to call: the module tree,
+ * globals, classes, functions. After the program has held, gd_memo_learn records each word of memory
+ * these nodes depended on (a dict's version tag, a class's version, a pointer, a length) as a pair
+ * {address, value}. While every word has its value, those nodes would hold again and fetch the same
+ * objects, so only the other nodes run. Comparing a word takes 0.5 to 1 ns, a node 2 to 4.
  *
- *   roots    registers filled by the caller that must hold the object they held
- *   words    in the order the program read them: an address lies in an object that the roots and words before it prove
- *            alive
- *   values   registers that the nodes left over and the transformed function read, with the object each holds
- *   nodes    what is left over, in the program's order
+ *   roots    registers filled by the caller that must still hold the same object
+ *   words    in the order the program read them: each address is in an object that the roots and the words before it
+ *            prove alive
+ *   values   registers that the remaining nodes and the transformed function read, with the object each holds
+ *   nodes    the remaining nodes, in the program's order
  *
- * A memo never fails by itself. Where a word differs the whole program runs; if it holds, a new memo is taken down.
- * What keeps changing (a slot that holds another object on each call, a dict with a counter in it) is counted per
- * register, and after GD_MEMO_STALE_MAX times nothing is derived from that register any more.
+ * A memo never makes a program fail. If a word differs, the whole program runs; if it holds, a new memo
+ * is made. Changes (a slot that holds another object on each call, a dict with a counter in it) are
+ * counted per register. After GD_MEMO_STALE_MAX changes the memo no longer depends on that register.
  */
 #ifndef GD_GUARD_MEMO_H
 #define GD_GUARD_MEMO_H
 
 #include "guards/guarded_code.h"
 
-/* A word of any object's: what the compiler takes for another type may lie there. */
+/* A word of any object; it may alias an object of another type. */
 typedef uint64_t __attribute__((may_alias)) gd_word;
 
 typedef struct {
@@ -31,27 +31,27 @@ typedef struct {
 
 typedef struct {
     uint32_t reg;
-    PyObject *value; /* borrowed; alive when roots and words hold */
+    PyObject *value; /* borrowed; alive while roots and words hold */
 } gd_memo_value;
 
 typedef struct gd_guard_memo {
     uint32_t nroots, nwords, nvalues, nnodes;
-    uint64_t born; /* the entry's hits when this was taken down */
+    uint64_t born; /* the entry's hits when the memo was made */
     gd_memo_value *roots;
     gd_memo_word *words;
-    uint32_t *readers; /* per word: register whose node read it, to blame when it differs */
+    uint32_t *readers; /* per word: the register whose node read it, which is blamed when the word differs */
     gd_memo_value *values;
     gd_guard_node *nodes;
-    uint32_t *index; /* of each node in the program */
+    uint32_t *index; /* of each node in the whole program */
 } gd_guard_memo;
 
-/* Successes of the whole program before a memo is taken down: entries that serve once or twice pay nothing. */
+/* Successes of the whole program before a memo is made: an entry that serves once or twice pays nothing. */
 #define GD_MEMO_WAIT 2
 #define GD_MEMO_STALE_MAX 3
-/* A memo that served this many calls was worth its making: its end counts against nobody. */
+/* A memo that served this many calls has paid for itself: no register is blamed for its end. */
 #define GD_MEMO_WORTH 256
 
-/* Whether roots and words hold; values are in regs then. regs as for gd_guard_eval. */
+/* Whether roots and words hold; if so, stores the values in regs. regs as for gd_guard_eval. */
 static inline int
 gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
 {
@@ -71,17 +71,18 @@ gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
     return 1;
 }
 
-/* After the whole program held on regs, in one sweep that called no Python: drops a memo that did not hold, and takes
- * down a new one when it is time. Runs no user code, raises nothing; without memory there is no memo. */
+/* Called after the whole program held on regs in one sweep that called no Python. Drops a memo that did
+ * not hold, and makes a new one when it is time. Runs no user code, raises nothing; without memory there
+ * is no memo. */
 void gd_memo_learn(gd_GuardedCode *e, PyObject **regs);
 
-/* Sets up e->memo_wait of an entry just made: whether its program may have a memo. */
+/* Sets e->memo_wait of a new entry: whether its program may have a memo. */
 void gd_memo_prepare(gd_GuardedCode *e);
 
-/* Frees what belongs to the memo. */
+/* Frees the memo and its counts. */
 void gd_memo_drop(gd_GuardedCode *e);
 
-/* Adds guard_memo() to the module. 0 or -1 */
+/* Adds guard_memo() and guard_forget() to the module. 0 or -1 */
 int gd_guard_memo_init(PyObject *module);
 
 #endif

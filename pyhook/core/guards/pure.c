@@ -1,15 +1,15 @@
-/* See guards/pure.h. A comparison of CPython is called only where both operands are of one exact builtin type whose
- * comparison calls no other. */
+/* See guards/pure.h. CPython's comparisons are called only for two operands of the same exact builtin
+ * type, and only if that comparison calls no other. */
 #include "guards/pure.h"
 
 #include <math.h>
 
-/* Nested tuples deeper than this are unequal: a guard may fail, but not overflow the stack. */
+/* Tuples nested deeper than this are unequal: a guard may fail, but not overflow the stack. */
 enum { MAX_DEPTH = 100 };
 
 static int equals(PyObject *a, PyObject *b, int depth);
 
-/* == of two objects of one exact builtin type. */
+/* Compares two objects of one exact builtin type with ==. */
 static int
 plain_equal(PyObject *a, PyObject *b)
 {
@@ -43,8 +43,8 @@ tuple_equal(PyObject *a, PyObject *b, int depth)
     return 1;
 }
 
-/* Every item of a has an equal one in b. Compared pair by pair, hashes first: sets in guards are small, and their own
- * look-up would call __eq__. */
+/* Whether every item of a has an equal one in b. Items are compared pair by pair, hashes first. Sets in
+ * guards are small, and a set lookup would call __eq__. */
 static int
 set_within(PyObject *a, PyObject *b, int depth)
 {
@@ -53,7 +53,7 @@ set_within(PyObject *a, PyObject *b, int depth)
     for (Py_ssize_t i = 0; _PySet_NextEntry(a, &i, &x, &hx);) {
         int found = 0;
         for (Py_ssize_t j = 0; !found && _PySet_NextEntry(b, &j, &y, &hy);) {
-            /* Two nans have different hashes and are equal here. */
+            /* Two nans have different hashes, but are equal here. */
             found = (hx == hy || PyFloat_CheckExact(x)) && equals(x, y, depth);
         }
         if (!found) {
@@ -126,7 +126,7 @@ equals(PyObject *a, PyObject *b, int depth)
         return equals(x->start, y->start, depth + 1) && equals(x->stop, y->stop, depth + 1)
                && equals(x->step, y->step, depth + 1);
     }
-    /* torch.device and its like: written in C, compared in C. */
+    /* torch.device is written in C, and so is its comparison. */
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_richcompare != NULL
         && strcmp(type->tp_name, "torch.device") == 0) {
         return plain_equal(a, b);

@@ -1,17 +1,17 @@
-/* Equality as guards mean it, free of user code. */
+/* Equality as guards define it, without running user code. */
 #ifndef GD_GUARD_PURE_H
 #define GD_GUARD_PURE_H
 
 #include "pycompat.h"
 
-/* Whether two values are equal part by part, types included: 2, 2.0 and True differ, 0.0 and -0.0 differ, nan equals
- * nan. Known are None, Ellipsis, bool, int, float, complex, str, bytes, range, slice, tuples (subclasses without a
- * __dict__ or an equality of their own too), frozensets and torch's own static types (device); anything else equals
- * itself alone. Arguments are borrowed; raises nothing. */
+/* Whether two values are equal part by part, types included: 2, 2.0 and True differ, 0.0 and -0.0 differ,
+ * nan equals nan. Supported types: None, Ellipsis, bool, int, float, complex, str, bytes, range, slice,
+ * tuples (and subclasses without a __dict__ and without their own equality), frozensets and torch.device.
+ * Any other object equals only itself. Arguments are borrowed; raises nothing. */
 int gd_equals(PyObject *a, PyObject *b);
 
-/* Whether a dict takes the two for one key, both having one hash: as ==, where no user code is needed to tell (1, 1.0
- * and True are one key), by identity where it would be. */
+/* Whether a dict treats the two as one key, given equal hashes. Compares with == where that runs no user
+ * code (1, 1.0 and True are one key), otherwise by identity. */
 int gd_same_key(PyObject *a, PyObject *b);
 
 /* Whether hash() of the key runs no Python code. */

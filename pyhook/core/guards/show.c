@@ -1,10 +1,10 @@
-/* Values in the texts of failed guards. Showing one runs no user code: an exact builtin by its repr, a container by its
- * first items, anything else by its type or name. */
+/* Shows values in the messages of failed guards. This runs no user code: an exact builtin is shown by its
+ * repr, a container by its first items, any other object by its type or name. */
 #include "guards/show.h"
 
 enum { MAX_ITEMS = 8, MAX_TEXT = 160, KEPT_AT_END = 40 };
 
-/* The text, its middle left out where it is long. Steals it. new, or NULL with an exception */
+/* Cuts out the middle of a long text. Steals the text. new, or NULL with an exception */
 static PyObject *
 shortened(PyObject *text)
 {
@@ -21,7 +21,7 @@ shortened(PyObject *text)
     return out;
 }
 
-/* The repr of a builtin that is_plain accepts. new, or NULL with an exception */
+/* Returns the repr of a builtin that is_plain accepts. new, or NULL with an exception */
 static PyObject *
 show_plain(PyObject *v)
 {
@@ -68,8 +68,9 @@ brackets_of(PyObject *v)
     return PyTuple_CheckExact(v) ? "()" : PyList_CheckExact(v) ? "[]" : "{}";
 }
 
-/* An item of a container: one inside of it by its brackets alone, since how deep they go is the user's. v: borrowed,
- * and not held, since showing a value runs nothing that could drop it. new, or NULL with an exception */
+/* Shows an item of a container. A nested container is only shown by its brackets, since the nesting may
+ * be deep. v: borrowed; it stays alive, since showing a value runs nothing that could drop it. new, or
+ * NULL with an exception */
 static PyObject *
 show_item(PyObject *v)
 {
@@ -91,7 +92,7 @@ show_pair(PyObject *key, PyObject *value)
     return out;
 }
 
-/* The item at *at as text, *at moved on: new; NULL at the end, or with an exception. */
+/* Returns the item at *at as text and advances *at: new; NULL at the end, or with an exception. */
 static PyObject *
 next_item(PyObject *v, Py_ssize_t *at)
 {
@@ -107,7 +108,7 @@ next_item(PyObject *v, Py_ssize_t *at)
     return i < Py_SIZE(v) ? show_item(PySequence_Fast_GET_ITEM(v, i)) : NULL;
 }
 
-/* The first items in brackets. new, or NULL with an exception */
+/* Shows the first items in brackets. new, or NULL with an exception */
 static PyObject *
 show_container(PyObject *v)
 {
@@ -122,7 +123,7 @@ show_container(PyObject *v)
         if (i > 0) {
             PyUnicode_AppendAndDel(&text, PyUnicode_FromString(", "));
         }
-        PyUnicode_AppendAndDel(&text, item); /* which releases it also where text is NULL */
+        PyUnicode_AppendAndDel(&text, item); /* this releases item even if text is NULL */
     }
     if (text == NULL || PyErr_Occurred()) {
         Py_XDECREF(text);

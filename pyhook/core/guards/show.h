@@ -1,13 +1,13 @@
-/* Values in words. */
+/* Readable forms of values. */
 #ifndef GD_GUARD_SHOW_H
 #define GD_GUARD_SHOW_H
 
 #include "guards/guarded_code.h"
 
-/* A value for a person to read; NULL: "nothing". new, or NULL with an exception */
+/* Returns a value as a person reads it; "nothing" for NULL. new, or NULL with an exception */
 PyObject *gd_show_value(PyObject *v);
 
-/* A constant of the entry's that is alive for certain; borrowed; NULL for another */
+/* Returns a constant of the entry that is certainly alive; borrowed; NULL for any other */
 PyObject *gd_guard_constant(gd_GuardedCode *e, uint32_t a);
 
 #endif

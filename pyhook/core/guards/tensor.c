@@ -5,7 +5,7 @@
 #include "torch/tensor_layout.h"
 #include "torch/tensor_python.h"
 
-/* Bits for the dimensions that are compared, of those a tensor of ndim dimensions has. */
+/* Bits of the compared dimensions, limited to the ndim dimensions of a tensor. */
 static uint8_t
 dims_mask(uint64_t wanted, int ndim)
 {
@@ -59,7 +59,7 @@ dims_differ(const int64_t *actual, const int64_t *wanted, unsigned mask)
 int
 gd_tensor_check_field(const gd_tensor_check *c, PyObject *v)
 {
-    /* The layout belongs to tensors alone: nothing is read from another object. */
+    /* The layout is that of tensors: nothing is read from any other object. */
     if (Py_TYPE(v) != c->type && (c->fields & GD_TENSOR_TYPE || !PyObject_TypeCheck(v, gd_tensor_layout.base))) {
         return GD_TENSOR_TYPE;
     }
@@ -68,7 +68,7 @@ gd_tensor_check_field(const gd_tensor_check *c, PyObject *v)
         return GD_TENSOR_TYPE;
     }
     uint64_t keyset = GD_TENSOR_FIELD(uint64_t, impl, keyset);
-    /* Sizes and strides lie inline in dense tensors only. */
+    /* Only dense tensors store sizes and strides inline. */
     if (keyset != c->keyset && (c->fields & GD_TENSOR_KEYSET || keyset & ~gd_tensor_layout.plain_keys)) {
         return GD_TENSOR_KEYSET;
     }
@@ -97,7 +97,7 @@ gd_tensor_check_field(const gd_tensor_check *c, PyObject *v)
     return 0;
 }
 
-/* Items 5 and 6 of a state are tuples, one number a dimension. */
+/* Compares items 5 and 6 of a state, tuples with one number for each dimension. */
 static int
 state_dims_differ(PyObject *actual, PyObject *wanted, uint64_t mask)
 {
@@ -116,7 +116,7 @@ state_dims_differ(PyObject *actual, PyObject *wanted, uint64_t mask)
     return 0;
 }
 
-/* Order of tensor_state's tuple. */
+/* Position of each field in tensor_state's tuple. */
 static const struct {
     int field;
     int item;

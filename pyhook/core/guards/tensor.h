@@ -5,32 +5,33 @@
 #include "golib.h"
 #include "torch/tensor_layout.h"
 
-/* One tensor as it must be. Numbers are what the layout gives; `state` is set instead where only Python can tell. */
+/* The expected state of one tensor. The numbers come from the layout. If only Python can read the tensor,
+ * `state` is set instead. */
 typedef struct gd_tensor_check {
-    PyTypeObject *type; /* of the example; kept through the entry's weak references */
+    PyTypeObject *type; /* type of the example; kept through the entry's weak references */
     uint64_t keyset;
     uint32_t reg;
     uint16_t fields;
     uint16_t dtype;
-    uint16_t device;    /* type and index as they lie in memory */
+    uint16_t device;    /* type and index as in memory */
     uint8_t ndim;
     uint8_t requires_grad;
     uint8_t size_mask, stride_mask; /* dimensions compared */
-    uint8_t whole;      /* every field of every dimension is compared, and gd_tensor_check_whole may be used */
-    uint32_t dtype_device; /* the four bytes that hold both, when they lie side by side */
+    uint8_t whole;      /* every field and dimension is compared, so gd_tensor_check_whole may be used */
+    uint32_t dtype_device; /* the four bytes that hold both, if they are adjacent */
     int64_t sizes[GD_INLINE_DIMS], strides[GD_INLINE_DIMS];
     uint64_t static_sizes, static_strides;
-    PyObject *state;    /* strong or NULL: what tensor_state said of the example */
-    uintptr_t apart; /* the address of the last time, which no other of GD_TENSOR_DISTINCT had; 0 before the first */
+    PyObject *state;    /* strong or NULL: the result of tensor_state for the example */
+    uintptr_t apart; /* the last address; no other GD_TENSOR_DISTINCT check had it; 0 before the first */
 } gd_tensor_check;
 
-/* Reads the example; 0 or -1 with an exception. The check's `state` is then a reference of the entry's. */
+/* Reads the example; 0 or -1 with an exception. The entry owns the reference in `state`. */
 int gd_tensor_check_init(gd_tensor_check *check, const gd_tensor_spec *spec);
 
-/* Which field differs first (a GD_TENSOR_* bit), 0 when none does. Does not look at `state`. */
+/* The first field that differs (a GD_TENSOR_* bit), 0 when none does. Does not compare `state`. */
 int gd_tensor_check_field(const gd_tensor_check *check, PyObject *v);
 
-/* Whether a check with `whole` holds: the common case in as few compares as it takes. */
+/* Whether a check with `whole` holds: the common case with as few comparisons as possible. */
 static inline int
 gd_tensor_check_whole(const gd_tensor_check *c, PyObject *v)
 {
@@ -51,7 +52,7 @@ gd_tensor_check_whole(const gd_tensor_check *c, PyObject *v)
     return 1;
 }
 
-/* The same for a check with `state`: calls Python. */
+/* gd_tensor_check_field for a check with `state`: calls Python. */
 int gd_tensor_check_slow(const gd_tensor_check *check, PyObject *v);
 
 #endif

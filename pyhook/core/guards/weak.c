@@ -1,8 +1,8 @@
 /* Weak references of entries: see guards/weak.h. */
 #include "guards/weak.h"
 
-/* Weak reference callback, returns a new None; self is a weak reference to the entry, so that the callback does not
- * keep it. */
+/* Weak reference callback, returns a new None. self is a weak reference to the entry, so the callback
+ * does not keep the entry alive. */
 static PyObject *
 object_died(PyObject *self, PyObject *reference)
 {

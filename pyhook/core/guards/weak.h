@@ -1,4 +1,4 @@
-/* Weak references of entries to what they guard. */
+/* Weak references from entries to the objects they guard. */
 #ifndef GD_GUARD_WEAK_H
 #define GD_GUARD_WEAK_H
 
@@ -7,7 +7,7 @@
 /* The callback of an entry's weak references, which invalidates it: new, or NULL with an exception. */
 PyObject *gd_weak_callback(gd_GuardedCode *e);
 
-/* Whether a weak reference with a callback, other than an entry's, looks at the object. */
+/* Whether the object has a weak reference with a callback that is not godynamo's. */
 int gd_watched(PyObject *v);
 
 #endif

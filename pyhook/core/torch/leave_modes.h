@@ -2,9 +2,10 @@
 #ifndef GD_LEAVE_MODES_H
 #define GD_LEAVE_MODES_H
 
-/* Leaves the dispatch modes of torch that are still entered after a translation, or where an exception from outside has
- * ended transformed code: torch's own code was ended between the entry of a mode and the block that leaves it, or had
- * no memory to leave it. Neither begins under one. The pending exception stays. */
+/* Leaves torch's dispatch modes that are still active after a translation, or after an exception from
+ * outside has ended transformed code. Neither begins inside a mode, so these are left over: torch's own
+ * code was interrupted between entering a mode and the block that leaves it, or had no memory to leave
+ * it. The pending exception is kept. */
 void gd_leave_modes(void);
 
 #endif

@@ -1,6 +1,7 @@
-/* The probe. Tensors of known metadata come from godynamo._called.guard_env.layout_samples(); every offset must be the
- * only one that fits all of them, and then random tensors are read by the offsets found and compared with their Python
- * attributes, alone and in pairs. Whatever is not unique, or wrong once, gives the layout up. */
+/* The layout probe. godynamo._called.guard_env.layout_samples() makes tensors of known metadata. Each
+ * offset must be the only one that fits all of them. Then random tensors are read at these offsets and
+ * compared with their Python attributes, alone and in pairs. If an offset is not unique or a value is
+ * wrong, the layout stays unknown. */
 #define _GNU_SOURCE
 #include "interrupt.h"
 #include "runtime.h"
@@ -13,7 +14,7 @@
 
 gd_tensor_layout_t gd_tensor_layout;
 
-/* Bytes looked at, from the start of a C++ object. */
+/* Bytes examined from the start of a C++ object. */
 enum { WINDOW = 256 };
 
 typedef struct {
@@ -22,9 +23,9 @@ typedef struct {
 
 static int probed;
 
-/* Copies memory that may not be mapped: 1 when the page that it begins on is. What lies behind that page may be the end
- * of the heap, and reads as zero where it is not mapped (a transfer stops in front of an element that is not mapped
- * whole). */
+/* Copies memory that may not be mapped. Returns 1 if the page on which it begins is mapped. The next page
+ * may be past the end of the heap; its part reads as zero if it is not mapped (a transfer stops before an
+ * element that is not fully mapped). */
 static int
 read_memory(const void *address, void *out, size_t n)
 {
@@ -44,7 +45,7 @@ word_at(const window *w, uint32_t offset)
     return value;
 }
 
-/* The object that the word at `offset` of the Python object points to. 1 when it can be read. */
+/* Copies the object to which the word at `offset` of the Python object points. 1 if it can be read. */
 static int
 follow(PyObject *tensor, uint32_t offset, window *out)
 {
@@ -52,7 +53,7 @@ follow(PyObject *tensor, uint32_t offset, window *out)
     return target != NULL && ((uintptr_t)target & 7) == 0 && read_memory(target, out->bytes, WINDOW);
 }
 
-/* A list of the samples' dict, borrowed; NULL when absent. */
+/* Returns a list of the samples' dict, borrowed; NULL when absent. */
 static PyObject *
 samples_of(PyObject *samples, const char *name)
 {
@@ -60,7 +61,7 @@ samples_of(PyObject *samples, const char *name)
     return list != NULL && PyList_Check(list) && PyList_GET_SIZE(list) > 0 ? list : NULL;
 }
 
-/* Counts the offsets that `fits` accepts, in steps; the last one is left in *found. */
+/* Whether exactly one offset, in steps of `step`, fits; it is stored in *found. */
 typedef int (*fits_fn)(PyObject *samples, uint32_t offset);
 
 static int
@@ -78,7 +79,7 @@ unique(PyObject *samples, fits_fn fits, uint32_t step, uint32_t size, uint32_t *
 
 static const int64_t odd_sizes[] = {1237, 3, 7, 2, 5}, odd_strides[] = {210, 70, 10, 5, 1};
 
-/* impl, sizes, strides, ndim: the ten numbers stand side by side, the number of dimensions before them. */
+/* Finds impl, sizes, strides and ndim: the ten numbers are adjacent, preceded by the number of dimensions. */
 static int
 probe_sizes(PyObject *samples)
 {
@@ -105,7 +106,7 @@ probe_sizes(PyObject *samples)
     if (count != 1) {
         return 0;
     }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(dims); i++) { /* a tensor of i dimensions each */
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(dims); i++) { /* the i-th tensor has i dimensions */
         window w;
         if (!follow(PyList_GET_ITEM(dims, i), gd_tensor_layout.impl, &w)
             || word_at(&w, gd_tensor_layout.ndim) != (uint64_t)i) {
@@ -115,7 +116,7 @@ probe_sizes(PyObject *samples)
     return 1;
 }
 
-/* samples["dtypes"]: (tensor, ScalarType) pairs; ["devices"]: (tensor, DeviceType). */
+/* Reads an element of samples["dtypes"], (tensor, ScalarType), or samples["devices"], (tensor, DeviceType). */
 static int
 pair_at(PyObject *pair, window *w, long *number)
 {
@@ -142,7 +143,7 @@ fits_dtype(PyObject *samples, uint32_t offset)
     return 1;
 }
 
-/* optional<Device>: type, index, whether there is one. */
+/* optional<Device>: type, index, whether it is set. */
 static int
 fits_device(PyObject *samples, uint32_t offset)
 {
@@ -158,7 +159,7 @@ fits_device(PyObject *samples, uint32_t offset)
     return 1;
 }
 
-/* samples["keysets"]: (tensor, raw_repr) pairs. */
+/* samples["keysets"] holds (tensor, raw_repr) pairs. */
 static int
 fits_keyset(PyObject *samples, uint32_t offset)
 {
@@ -174,9 +175,10 @@ fits_keyset(PyObject *samples, uint32_t offset)
     return 1;
 }
 
-/* The window reaches beyond the C++ objects, into what the heap has there, and a few samples made in a row have
- * neighbours alike: four of each kind were taken in by them in one process of some dozens. Hence what only autograd
- * metadata is: each tensor's own, and all of one C++ class. */
+/* The window extends past the C++ objects into other heap memory, and samples made in a row may have
+ * similar neighbours. With four samples of each kind, this misled the probe in one of some dozens of
+ * processes. So properties are checked that only autograd metadata has: each tensor has its own, and all
+ * are of one C++ class. */
 
 /* Whether the word is zero in every tensor of the list. */
 static int
@@ -191,8 +193,8 @@ all_zero(PyObject *list, uint32_t offset)
     return 1;
 }
 
-/* Whether the word points, in every tensor of the list, to an object of its own whose first word (its C++ class) is
- * *class; where that is 0 it becomes the first one's. */
+/* Whether the word points, in every tensor of the list, to a separate object whose first word (its C++
+ * class) is *class. If *class is 0, it is set to that of the first object. */
 static int
 all_own(PyObject *list, uint32_t offset, uint64_t *class)
 {
@@ -225,7 +227,7 @@ fits_autograd_meta(PyObject *samples, uint32_t offset)
            && all_own(samples_of(samples, "computed"), offset, &class);
 }
 
-/* The autograd metadata of a tensor. */
+/* Copies the autograd metadata of a tensor. */
 static int
 follow_meta(PyObject *tensor, window *out)
 {
@@ -237,8 +239,7 @@ follow_meta(PyObject *tensor, window *out)
     return meta != NULL && read_memory(meta, out->bytes, WINDOW);
 }
 
-/* What stands at an offset of the autograd metadata of each tensor of a list: a byte of this value, or a word set or
- * not. */
+/* Whether the autograd metadata of each tensor of a list has this byte at the offset, or a word that is zero or not. */
 static int
 meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int wanted)
 {
@@ -253,8 +254,8 @@ meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int w
     return 1;
 }
 
-/* The same of the tensors of samples["random"] that have such metadata, by what Python says of them: the places 6 and 7
- * of a view are requires_grad and is_leaf. */
+/* The same for the tensors of samples["random"] that have such metadata; the expected values are what
+ * Python says. Items 6 and 7 of a view are requires_grad and is_leaf. */
 static int
 meta_of_random_is(PyObject *samples, uint32_t offset, int is_byte)
 {
@@ -289,7 +290,7 @@ fits_grad_fn(PyObject *samples, uint32_t offset)
            && meta_is(samples, "switched_off", offset, 0, 0) && meta_of_random_is(samples, offset, 0);
 }
 
-/* grad_fn is a shared pointer: object and control block, two words that come and go together. */
+/* grad_fn is a shared pointer: an object and a control block, two words that are both set or both zero. */
 static int
 probe_grad_fn(PyObject *samples)
 {
@@ -327,7 +328,7 @@ view_of(PyObject *tensor, gd_tensor_view *out)
     return 1;
 }
 
-/* new: what tensor_view() returns; NULL with an exception */
+/* Returns the tuple of tensor_view(), new; NULL with an exception. */
 static PyObject *
 view_tuple(const gd_tensor_view *v)
 {
@@ -340,8 +341,8 @@ view_tuple(const gd_tensor_view *v)
                          v->device_index, PyBool_FromLong(v->requires_grad), PyBool_FromLong(v->is_leaf));
 }
 
-/* samples[name]: (tensor, what view_tuple should give of it). Each is read right, and two of them are told apart by
- * what is read exactly when Python tells them apart. */
+/* samples[name] holds pairs: a tensor, and the expected view_tuple. Checks that each is read right, and
+ * that two views differ exactly when Python's values differ. */
 static int
 self_check(PyObject *samples, const char *name)
 {
@@ -371,7 +372,7 @@ self_check(PyObject *samples, const char *name)
     return wrong == 0;
 }
 
-/* The first step that failed, or NULL. */
+/* Returns the step that failed, or NULL. */
 static const char *
 probe(PyObject *samples)
 {
@@ -445,11 +446,11 @@ gd_tensor_layout_ensure(void)
     Py_XDECREF(function);
     gd_release_signals(held);
     if (samples == Py_None) {
-        Py_DECREF(samples); /* modes are active on this thread that would make other tensors of the samples */
+        Py_DECREF(samples); /* this thread has active modes, under which the samples would be different tensors */
         PyErr_Restore(type, value, traceback);
         return 0;
     }
-    if (!probed) { /* another thread may have been here while Python ran */
+    if (!probed) { /* another thread may have finished the probe while Python ran */
         const char *failed = samples != NULL && PyDict_Check(samples) ? probe(samples) : "samples";
         gd_tensor_layout.known = failed == NULL;
         probed = 1;
@@ -461,7 +462,7 @@ gd_tensor_layout_ensure(void)
                    "through Python attributes, which is slower",
                    failed)
                    < 0) {
-            PyErr_Clear(); /* warnings are errors here; the slow way is right all the same */
+            PyErr_Clear(); /* warnings are errors here; the slow path is correct as well */
         }
     }
     PyErr_Clear();
@@ -502,7 +503,8 @@ tensor_layout(PyObject *module, PyObject *unused)
                          "requires_grad", l->requires_grad, "plain_keys", (unsigned long long)l->plain_keys);
 }
 
-/* Probes given samples anew: tests spoil them to see each step fail. The step that failed, or None. */
+/* For tests, which spoil samples to see each step fail: runs the probe on these samples. Returns the
+ * failed step, or None. */
 static PyObject *
 tensor_layout_probe(PyObject *module, PyObject *samples)
 {
@@ -523,7 +525,7 @@ tensor_layout_probe(PyObject *module, PyObject *samples)
     return result;
 }
 
-/* Tests: with an argument of False the layout counts as unknown, with True as what the probe said. */
+/* For tests: with False the layout counts as unknown, with True as known if the probe succeeded. */
 static PyObject *
 tensor_layout_use(PyObject *module, PyObject *flag)
 {

@@ -1,4 +1,4 @@
-/* Tensors as Python sees them: see torch/tensor_python.h. */
+/* Tensor metadata read through Python: see torch/tensor_python.h. */
 #include "torch/tensor_python.h"
 
 #include "runtime.h"

@@ -1,6 +1,6 @@
-/* See torch/torch_state.h. Each field is a row: the C++ symbol that gives it and the Python function that gives it
- * where the symbol is gone. Python loads extension modules with RTLD_LOCAL, so the symbols are looked up in torch's own
- * libraries. */
+/* See torch/torch_state.h. Each field is a row: the C++ symbol that yields it, and the Python function to
+ * call if the symbol is missing. Python loads extension modules with RTLD_LOCAL, so the symbols are
+ * looked up in torch's own libraries. */
 #define _GNU_SOURCE
 #include "golib.h"
 #include "runtime.h"
@@ -19,14 +19,14 @@ enum how {
     CALL_DEVICE, /* one-byte enum f(DeviceType) */
     AUTOGRAD, /* bits of what AutogradState::get_tls_state() returns, found by probing */
     THREAD_WORD, /* a word of the thread-local c10::impl::raw_local_dispatch_key_set */
-    GRAD, /* bool f(), read on its own too: is_grad_enabled */
+    GRAD, /* bool f(), also read separately: is_grad_enabled */
 };
 
-/* Which rows a snapshot leaves out, since others say enough. Each read costs 3 to 7 ns. */
+/* When a snapshot contains a row. Each read costs 3 to 7 ns, so a row is left out if others imply its value. */
 enum needed {
     ALWAYS,
-    WHEN_SET, /* zero is told by the dispatch keys: no mode without the key Python, no autocast without its key */
-    WHEN_ROW_SET, /* of no effect while the row `other` is zero, which is compared or told by what is compared */
+    WHEN_SET, /* zero follows from the dispatch keys: no mode without the key Python, no autocast without its key */
+    WHEN_ROW_SET, /* has no effect while the row `other` is zero, which is compared or follows from what is compared */
 };
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     enum how how;
     int argument; /* DeviceType, or index of the word */
     const char *symbol;
-    const char *python; /* path below torch; NULL: where there is no symbol there is nothing to check */
+    const char *python; /* path below torch; NULL: without the symbol there is nothing to check */
     enum needed needed;
     int other;
 } state_row;
@@ -67,7 +67,7 @@ enum {
     NROWS
 };
 
-/* What changes most often stands first. */
+/* The rows that change most often come first. */
 static const state_row rows[NROWS] = {
     [ROW_AUTOGRAD] = {"autograd", AUTOGRAD, 0, AUTOGRAD_SYMBOL, NULL, ALWAYS, 0},
     [ROW_GRAD] = {"grad mode", GRAD, 0, "_ZN3c108GradMode10is_enabledEv", "is_grad_enabled", ALWAYS, 0},
@@ -103,17 +103,17 @@ static const state_row rows[NROWS] = {
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
 };
 
-/* One read that is a call, ready to be made: every function of the table takes at most one word, in a register that
- * those without arguments do not look at, and returns its value in the low bytes of another. */
+/* A read by a call, with its argument. Every function of the table takes at most one word, in a register
+ * that functions without arguments ignore, and returns its value in the low bytes of another register. */
 typedef struct {
     uint64_t (*call)(uintptr_t argument);
     uintptr_t argument;
-    uint64_t mask; /* the bytes of the result that are its value */
+    uint64_t mask; /* the bytes of the result that hold the value */
     uint64_t want;
 } state_call;
 
-/* The rows compared, as positions in state.readers, and their values. What gd_torch_state_equal compares of it is laid
- * out for it: the thread's own words, the calls, and what is left (reads by Python). */
+/* The compared rows, as positions in state.readers, and their values. The fields from has_autograd on are
+ * laid out for gd_torch_state_equal: the thread's own words, the calls, and the rest (reads by Python). */
 typedef struct {
     uint32_t n;
     uint8_t readers[NROWS];
@@ -126,40 +126,40 @@ typedef struct {
     uint8_t rest[NROWS]; /* positions in readers */
 } snapshot;
 
-/* A row that is compared. */
+/* How a row is read. */
 typedef struct {
-    void *address; /* of the function; NULL: by Python */
+    void *address; /* of the function; NULL: read by Python */
     PyObject *python; /* strong */
     uint8_t row;
     uint8_t how;
     int argument;
 } reader;
 
-/* torch.fx's symbolic tracing, which puts functions of its own in the place of two of torch.nn.Module's. */
+/* torch.fx's symbolic tracing, which replaces two functions of torch.nn.Module with its own. */
 typedef struct {
-    PyTypeObject *module; /* torch.nn.Module; NULL: there is nothing to watch */
-    PyObject *globals; /* of those functions */
-    unsigned int version; /* the class's when they were last seen not to be there */
+    PyTypeObject *module; /* torch.nn.Module; NULL: nothing to watch */
+    PyObject *globals; /* globals of those functions */
+    unsigned int version; /* the class's version when they were last seen to be absent */
 } symbolic_tracer;
 
-/* How the rows are read. Finding that out runs Python, so that several threads may be at it: each fills in one of its
- * own. */
+/* How the rows are read. Preparing this runs Python, so several threads may do it at once: each fills in
+ * its own struct. */
 typedef struct {
     int ready;
     uint32_t nreaders;
     reader readers[NROWS];
     const void *context; /* at::Context, a static object */
-    uint32_t autograd_byte; /* of AutogradState */
+    uint32_t autograd_byte; /* the byte of AutogradState that holds the modes */
     uint8_t autograd_mask;
     symbolic_tracer fx; /* strong */
-    PyObject *count_modes, *pop_mode; /* strong or NULL: of dispatch modes */
+    PyObject *count_modes, *pop_mode; /* strong or NULL: torch's functions for the stack of dispatch modes */
 } state_reads;
 
 static state_reads state;
 static void *libraries[3];
 
-/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch, which live as
- * long as the thread. One variable of ours, so that its address is asked for once. */
+/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch,
+ * which live as long as the thread. They are in one variable, so that its address is computed only once. */
 typedef struct {
     int found;
     const uint8_t *autograd;
@@ -170,7 +170,7 @@ static __thread thread_pointers this_thread;
 
 static const char *const library_names[] = {"libc10.so", "libtorch_cpu.so", "libtorch_python.so"};
 
-/* dl_iterate_phdr callback: opens the libraries of torch that are mapped. */
+/* dl_iterate_phdr callback: opens the mapped libraries of torch. */
 static int
 find_library(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -207,7 +207,7 @@ gd_torch_symbol(const char *name)
     return find_symbol(name);
 }
 
-/* The thread's pointers, found at the thread's first look. Either may be NULL where torch has no such symbol. */
+/* The thread's pointers, found on the thread's first call. Either may be NULL if torch has no such symbol. */
 static inline const thread_pointers *
 pointers_of_thread(void)
 {
@@ -221,7 +221,7 @@ pointers_of_thread(void)
     return t;
 }
 
-/* new; NULL with an exception */
+/* Returns an attribute of torch, new; NULL with an exception. */
 static PyObject *
 torch_attribute(const char *path)
 {
@@ -238,8 +238,8 @@ torch_attribute(const char *path)
     return value;
 }
 
-/* Bit pattern of what a Python function of torch's returns: numbers by value, key sets by raw_repr, dtypes by
- * address. */
+/* The result of one of torch's Python functions as a bit pattern: numbers by value, key sets by raw_repr,
+ * dtypes by address. */
 static uint64_t
 read_python(PyObject *function)
 {
@@ -247,7 +247,7 @@ read_python(PyObject *function)
     if (result != NULL && !PyLong_Check(result) && PyObject_HasAttrString(result, "raw_repr")) {
         Py_SETREF(result, PyObject_CallMethod(result, "raw_repr", NULL));
     }
-    uint64_t value = UINT64_MAX; /* never the value of a working read: such a check then holds while it keeps failing */
+    uint64_t value = UINT64_MAX; /* only of a failing read: the check holds while the read keeps failing */
     if (result != NULL && PyLong_Check(result)) {
         value = PyLong_AsUnsignedLongLongMask(result);
     }
@@ -287,7 +287,7 @@ read_row(const reader *r, const thread_pointers *t)
     return GD_LIKELY(r->python == NULL) ? read_value(r, t) : read_python(r->python);
 }
 
-/* Copies AutogradState as it is inside a context manager of torch. 0 or -1 with an exception. */
+/* Copies AutogradState inside a context manager of torch. 0, or -1 with an exception. */
 static int
 look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out, size_t n)
 {
@@ -306,16 +306,16 @@ look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out
     return left != NULL ? 0 : -1;
 }
 
-/* Finds the byte of AutogradState that changes with grad mode and inference mode, and which bits of it do. 1 when
- * exactly one does, 0 when not, -1 with an exception. The struct has one byte of flags, behind an optional object in
- * newer versions. */
+/* Finds the byte of AutogradState that grad mode and inference mode change, and the bits they change. 1
+ * if it is exactly one byte, 0 if not, -1 with an exception. The struct has one byte of flags; in newer
+ * versions an optional object precedes it. */
 static int
 probe_autograd(state_reads *made, const uint8_t *bytes)
 {
     enum { SIZE = 32 };
     uint8_t on[SIZE], off[SIZE];
-    /* Inference mode switches grad mode off with it; both states are entered, so that the caller's own does not
-     * matter. */
+    /* Inference mode also switches grad mode off. Both states are entered, so that the caller's own modes
+     * do not matter. */
     if (look_under("inference_mode", 1, bytes, off, SIZE) < 0 || look_under("inference_mode", 0, bytes, on, SIZE) < 0) {
         return -1;
     }
@@ -338,7 +338,8 @@ add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
     return 0;
 }
 
-/* Finds what symbolic tracing changes; a torch without it leaves `module` NULL. Keeps no exception. */
+/* Finds what symbolic tracing replaces; `module` stays NULL if torch has no symbolic tracing. Leaves no
+ * exception set. */
 static void
 find_symbolic_tracer(symbolic_tracer *fx)
 {
@@ -352,8 +353,8 @@ find_symbolic_tracer(symbolic_tracer *fx)
     PyErr_Clear();
 }
 
-/* Whether torch.fx is tracing symbolically, on any thread. torch.nn.Module has another version then, and has one again
- * afterwards: only that is compared as a rule. */
+/* Whether torch.fx is tracing symbolically, on any thread. When tracing begins and when it ends,
+ * torch.nn.Module gets a new version tag, so usually only the tag is compared. */
 static int
 look_for_symbolic_tracer(void)
 {
@@ -362,7 +363,7 @@ look_for_symbolic_tracer(void)
         PyErr_Clear();
         return 0;
     }
-    PyObject *call = _PyType_Lookup(state.fx.module, name); /* gives the class a version */
+    PyObject *call = _PyType_Lookup(state.fx.module, name); /* assigns the class a version */
     if (call != NULL && PyFunction_Check(call) && PyFunction_GET_GLOBALS(call) == state.fx.globals) {
         return 1;
     }
@@ -389,7 +390,7 @@ choose(state_reads *made, uint8_t row)
     void *address = find_symbol(r->symbol);
     if (r->how == AUTOGRAD) {
         if (address == NULL) {
-            return 0; /* the two rows after it say the same */
+            return 0; /* the next two rows hold the same state */
         }
         int found = probe_autograd(made, ((const uint8_t *(*)(void))address)());
         return found > 0 ? add_reader(made, row, address, NULL) : found;
@@ -442,7 +443,7 @@ gd_torch_state_ensure(void)
     Py_XDECREF(made.fx.globals);
     Py_XDECREF(made.count_modes);
     Py_XDECREF(made.pop_mode);
-    for (uint32_t i = 0; i < made.nreaders; i++) { /* of no use, or another thread was faster */
+    for (uint32_t i = 0; i < made.nreaders; i++) { /* not needed: an error, or another thread was faster */
         Py_XDECREF(made.readers[i].python);
     }
     return failed ? -1 : 0;
@@ -453,7 +454,7 @@ static void
 lay_out(snapshot *s)
 {
     enum { BYTE = 0xff, INT = 0xffffffff };
-    int words = 0; /* dispatch key words seen: both or neither are compared */
+    int words = 0; /* number of dispatch key words: both or neither are compared */
     for (uint32_t i = 0; i < s->n; i++) {
         words += state.readers[s->readers[i]].python == NULL && state.readers[s->readers[i]].how == THREAD_WORD;
     }
@@ -512,8 +513,8 @@ gd_torch_state_equal(const void *taken)
         || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1])) || tracing_symbolically()) {
         return 0;
     }
-    /* One place of a call for each, so that each has one target: after an operation of torch the processor has
-     * forgotten longer histories, and a wrong guess costs more than the call. */
+    /* Unrolled, so that each call instruction has a single target: an operation of torch overwrites
+     * longer branch histories, and a misprediction costs more than the call. */
 #pragma GCC unroll 17
     for (uint32_t i = 0; i < NROWS; i++) {
         if (i == s->ncalls) {
@@ -533,7 +534,7 @@ gd_torch_state_equal(const void *taken)
     return 1;
 }
 
-/* A row's value in words: a switch is on or off, a dtype has a name. new, or NULL with an exception */
+/* Returns a row's value as text: a switch is on or off, a dtype has a name. new, or NULL with an exception */
 static PyObject *
 row_text(int row, uint64_t value)
 {
@@ -558,13 +559,13 @@ row_text(int row, uint64_t value)
     }
 }
 
-/* Which switch of the autograd state differs: c10::AutogradState's bits, of which the first two have names of the
- * user. */
+/* Returns the row of the autograd switch that differs. The first two bits of c10::AutogradState are grad
+ * mode and inference mode. */
 static int
 autograd_row(uint64_t now, uint64_t *was)
 {
     static const int names[] = {ROW_GRAD, ROW_INFERENCE};
-    for (int bit = 1; bit >= 0; bit--) { /* inference mode switches the other off as well */
+    for (int bit = 1; bit >= 0; bit--) { /* inference mode first: it also switches grad mode off */
         if ((now ^ *was) >> bit & 1) {
             *was = *was >> bit & 1;
             return names[bit];
@@ -613,8 +614,8 @@ gd_torch_grad_enabled(void)
     return (int)read_row(&grad, NULL);
 }
 
-/* The modes of torch.set_default_device and `with torch.device` give constructors a device and leave all else alone;
- * translations know them. */
+/* Whether all active function modes are those of torch.set_default_device or `with torch.device`. They
+ * give constructors a device and change nothing else; translations handle them. */
 static int
 only_default_device(uint64_t entered)
 {
@@ -635,8 +636,9 @@ only_default_device(uint64_t entered)
     return is;
 }
 
-/* The dispatch keys that a thread may have added or left out without anything recording or transforming its operators:
- * autocast's, and those of views and of inference mode. 0 where torch names no keys. Keeps no exception. */
+/* The dispatch keys that a thread may include or exclude without anything recording or transforming its
+ * operators: autocast's, and those of views and of inference mode. 0 if torch does not list its keys.
+ * Leaves no exception set. */
 static uint64_t
 plain_keys(void)
 {
@@ -668,14 +670,15 @@ plain_keys(void)
     return keys;
 }
 
-/* Whether a dispatch key is included that records or transforms operators: of torch.jit.trace, a dispatch mode,
- * torch.func, functionalization, the Python dispatcher, torch.export before autograd. */
+/* Whether an included dispatch key records or transforms operators: the key of torch.jit.trace, of a
+ * dispatch mode, of torch.func, of functionalization, of the Python dispatcher, or of torch.export before
+ * autograd. */
 static int
 key_included(void)
 {
     static uint64_t plain;
     const uint64_t *keys = pointers_of_thread()->keys;
-    if (keys == NULL || keys[0] == 0) { /* libtorch keeps them as differences from its own default */
+    if (keys == NULL || keys[0] == 0) { /* libtorch stores them as differences from its default */
         return 0;
     }
     if (plain == 0 && (plain = plain_keys()) == 0) {
@@ -684,7 +687,7 @@ key_included(void)
     return (keys[0] & ~plain) != 0;
 }
 
-/* torch.jit.trace, where the key cannot be read. */
+/* Whether torch.jit.trace is active, if the key cannot be read. */
 static int
 jit_tracing(void)
 {
@@ -727,7 +730,7 @@ gd_torch_mode_active(void)
             return 1;
         }
     }
-    /* Its C++ function returns an optional structure: called by way of Python. */
+    /* The C++ function returns an optional struct, so it is called through Python. */
     static PyObject *peek;
     if (peek == NULL && (peek = torch_attribute("_C._functorch.peek_interpreter_stack")) == NULL) {
         PyErr_Clear();
